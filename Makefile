@@ -1,0 +1,47 @@
+# Everything a newcomer types is here; `make demo` and `make test` need nothing installed by hand
+# but Python 3.11 or newer.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: demo test check bench conformance lock clean
+
+demo: $(READY)
+	@$(BIN)/python -m demo
+
+test: $(READY)
+	@$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY)
+	@$(BIN)/python -m bench $(ARGS)
+
+conformance: $(READY)
+	@$(BIN)/python -m conformance $(ARGS)
+
+# The environment, made once and again whenever the lock or the package's own settings change.
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Ottla needs Python 3.11 or newer; this one is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@echo "Making the environment in $(VENV) (once; about a minute) ..."
+	@$(PYTHON) -m venv $(VENV) || \
+	  { echo "Python has no venv module here. On Debian: apt-get install python3-venv" >&2; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $(READY)
+
+# Needs uv. The Spark pair is the newest whose every jar resolves through Spark's own Ivy.
+lock:
+	printf 'pyspark==4.0.0\ndelta-spark==4.0.1\n' > .constraints
+	uv pip compile --universal --python-version 3.11 --generate-hashes --extra dev -c .constraints \
+	  --no-annotate --no-header -q pyproject.toml -o requirements.lock
+	rm .constraints
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

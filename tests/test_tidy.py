@@ -1,0 +1,51 @@
+"""The tree keeps to the rules that a reader relies on: small files, short functions, a test beside each source."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FOLDERS = ("src", "tests", "bench", "conformance", "demo")
+MOST_LINES_IN_FILE = 400
+MOST_LINES_IN_FUNCTION = 60
+BANNED_NAMES = ("util", "utils", "helper", "helpers", "manager", "managers", "misc", "common")
+
+FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_file_is_small_and_its_functions_short(path: Path) -> None:
+    text = path.read_text()
+    assert text.count("\n") < MOST_LINES_IN_FILE, f"{name_of(path)} wants to be two files"
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno is not None
+            lines = node.end_lineno - node.lineno + 1
+            assert lines < MOST_LINES_IN_FUNCTION, f"{node.name} has {lines} lines"
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_name_says_what_is_inside(path: Path) -> None:
+    words = path.stem.lower().split("_")
+    assert not set(words) & set(BANNED_NAMES)
+
+
+def test_each_test_file_stands_for_a_source_file() -> None:
+    """One test file per source file: `tests/log/test_segment.py` is for `src/ottla/log/segment.py`.
+
+    `tests/system/` holds those that test the product as a whole, from outside.
+    """
+    for path in sorted((ROOT / "tests").glob("*/test_*.py")):
+        if path.parent.name == "system":
+            continue
+        source = path.stem.removeprefix("test_") + ".py"
+        places = [
+            ROOT / "src" / "ottla" / path.parent.name / source,
+            ROOT / path.parent.name / source,
+        ]
+        assert any(place.is_file() for place in places), f"{name_of(path)} tests no source file"
