@@ -1,0 +1,1 @@
+"""The wire, pure: frames, codec, the table of request types and their versions, error codes."""

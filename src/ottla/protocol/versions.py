@@ -1,0 +1,60 @@
+"""The request types: key, name, and the versions that Kafka 4.3 knows.
+
+What the broker advertises is the part of this table that it has a handler for. Produce is the
+exception to "advertise what works": versions 0 to 2 are listed though refused, or librdkafka stops
+compressing without a word (KAFKA-18659).
+"""
+
+from typing import Final, NamedTuple
+
+
+class Api(NamedTuple):
+    key: int
+    name: str
+    """As in the protocol's message definitions, in snake case."""
+    min_version: int
+    max_version: int
+
+
+PRODUCE: Final = 0
+FETCH: Final = 1
+API_VERSIONS: Final = 18
+JOURNEY: Final = 20_000
+"""Ottla's own request, far outside Kafka's range and never advertised; its body is JSON."""
+
+_TABLE: Final = (
+    (0, "produce", 0, 13),
+    (1, "fetch", 4, 18),
+    (2, "list_offsets", 1, 11),
+    (3, "metadata", 0, 13),
+    (8, "offset_commit", 2, 10),
+    (9, "offset_fetch", 1, 10),
+    (10, "find_coordinator", 0, 6),
+    (11, "join_group", 0, 9),
+    (12, "heartbeat", 0, 4),
+    (13, "leave_group", 0, 5),
+    (14, "sync_group", 0, 5),
+    (15, "describe_groups", 0, 6),
+    (16, "list_groups", 0, 5),
+    (18, "api_versions", 0, 4),
+    (19, "create_topics", 2, 7),
+    (20, "delete_topics", 1, 6),
+    (21, "delete_records", 0, 2),
+    (22, "init_producer_id", 0, 5),
+    (23, "offset_for_leader_epoch", 2, 4),
+    (32, "describe_configs", 1, 4),
+    (33, "alter_configs", 0, 2),
+    (35, "describe_log_dirs", 1, 5),
+    (37, "create_partitions", 0, 3),
+    (42, "delete_groups", 0, 2),
+    (43, "elect_leaders", 0, 2),
+    (44, "incremental_alter_configs", 0, 1),
+    (47, "offset_delete", 0, 0),
+    (60, "describe_cluster", 0, 2),
+    (61, "describe_producers", 0, 0),
+    (74, "list_config_resources", 0, 1),
+    (75, "describe_topic_partitions", 0, 0),
+)
+
+APIS: Final[dict[int, Api]] = {row[0]: Api(*row) for row in _TABLE}
+REFUSED_BELOW: Final = {PRODUCE: 3}
