@@ -1,0 +1,172 @@
+"""The settings of one broker: static from the start, and dynamic while it runs (KIP-226)."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final, Self
+
+from ottla.config import broker_log, broker_server
+from ottla.config.error import ConfigError, invalid_value
+from ottla.config.listener import Endpoint, check_advertised, parse_endpoints
+from ottla.config.setting import Settings, Update
+from ottla.config.unneeded import UNNEEDED, RefusedSettings, unneeded_reason
+
+
+class BrokerConfig(
+    broker_server.ListenerSettings,
+    broker_server.ConnectionSettings,
+    broker_server.TopicCreationSettings,
+    broker_server.ProducerSettings,
+    broker_server.GroupSettings,
+    broker_server.OwnSettings,
+    broker_log.FolderSettings,
+    broker_log.SegmentSettings,
+    broker_log.RetentionSettings,
+    broker_log.TimestampSettings,
+    RefusedSettings,
+):
+    """Every setting of the broker as an attribute named after it, dots as underscores.
+
+    An attribute is the value in force now: `reconfigure` changes it in place, so whoever holds
+    the object sees a dynamic change at the next look. `version` grows with each change, for those
+    who keep something derived.
+    """
+
+    def __init__(self, given: Mapping[str, str] | None = None) -> None:
+        """Take the text given for each name; raises ConfigError, one line, for the first fault."""
+        self.given: dict[str, str] = dict(given or {})
+        self.cluster_dynamic: dict[str, str] = {}
+        self.broker_dynamic: dict[str, str] = {}
+        self.notes: tuple[str, ...] = _check_names(self.given)
+        self.version = 0
+        self.load(self.given)
+        self._check_together()
+        self.endpoints: tuple[Endpoint, ...] = self._parse("listeners", self.listeners)
+        self.advertised_endpoints: tuple[Endpoint, ...] = self._parse(
+            "advertised.listeners", self.advertised_listeners
+        )
+        check_advertised(self.advertised_endpoints, self.endpoints)
+
+    @classmethod
+    def from_properties(cls, given: Mapping[str, str]) -> Self:
+        """The settings in force when exactly these are given; raises ConfigError."""
+        return cls(given)
+
+    @property
+    def data_folder(self) -> Path:
+        """The folder of the data."""
+        return Path(self.log_dirs[0] if self.log_dirs else self.log_dir)
+
+    @property
+    def id(self) -> int:
+        """The number of this broker (node.id, or broker.id where only that is given)."""
+        return self.broker_id if self.broker_id >= 0 else self.node_id
+
+    def reconfigure(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> tuple[str, ...]:
+        """Put the dynamic settings of the cluster and of this broker in force.
+
+        A broker's own dynamic setting comes before the cluster's, which comes before the static
+        one. Returns the names whose value has changed. Raises ConfigError and changes nothing
+        when a value is bad or may not be changed while running.
+        """
+        check_dynamic(cluster, per_broker=False)
+        check_dynamic(broker, per_broker=True)
+        candidate = Settings.load(
+            type(self).__new__(type(self)), {**self.given, **cluster, **broker}
+        )
+        candidate._check_together()
+        changed = [name for name in self.definitions if candidate.value(name) != self.value(name)]
+        self.cluster_dynamic, self.broker_dynamic = dict(cluster), dict(broker)
+        for name in changed:
+            self.__dict__[self._attributes[name]] = candidate.value(name)
+        if changed:
+            self.version += 1
+        return tuple(changed)
+
+    def _parse(self, setting: str, addresses: tuple[str, ...]) -> tuple[Endpoint, ...]:
+        return parse_endpoints(setting, addresses, self.listener_security_protocol_map)
+
+    def _check_together(self) -> None:
+        """Settings that are right alone and wrong together."""
+        if len(self.log_dirs) > 1:
+            raise invalid_value("log.dirs", ",".join(self.log_dirs), "Only one folder is supported")
+        if not self.listeners:
+            raise invalid_value("listeners", "", "At least one listener must be given")
+        if self.broker_id >= 0 and "node.id" in self.given and self.broker_id != self.node_id:
+            raise invalid_value("broker.id", self.broker_id, f"node.id is {self.node_id}")
+        if self.group_min_session_timeout_ms > self.group_max_session_timeout_ms:
+            raise ConfigError(
+                f"group.min.session.timeout.ms ({self.group_min_session_timeout_ms}) must not be "
+                f"above group.max.session.timeout.ms ({self.group_max_session_timeout_ms})"
+            )
+        if self.log_cleaner_min_compaction_lag_ms > self.log_cleaner_max_compaction_lag_ms:
+            raise ConfigError(
+                "log.cleaner.min.compaction.lag.ms "
+                f"({self.log_cleaner_min_compaction_lag_ms}) must not be above "
+                f"log.cleaner.max.compaction.lag.ms ({self.log_cleaner_max_compaction_lag_ms})"
+            )
+        self.connection_limits()
+
+    def connection_limits(self) -> dict[str, int]:
+        """max.connections.per.ip.overrides, read: host to limit. Raises ConfigError."""
+        limits: dict[str, int] = {}
+        name = "max.connections.per.ip.overrides"
+        for pair in filter(None, map(str.strip, self.max_connections_per_ip_overrides.split(","))):
+            host, colon, number = pair.rpartition(":")
+            if not colon or not host or not number.isdecimal():
+                raise invalid_value(name, pair, "Expected host:number, comma-separated")
+            limits[host.strip("[]")] = int(number)
+        return limits
+
+
+DYNAMIC_NAMES: Final = frozenset(
+    name
+    for name, definition in BrokerConfig.definitions.items()
+    if definition.update is not Update.READ_ONLY
+)
+
+
+def check_dynamic(given: Mapping[str, str], *, per_broker: bool) -> None:
+    """Raise ConfigError unless every one may be changed while running, at that level."""
+    static = [name for name in given if name not in DYNAMIC_NAMES]
+    known = [name for name in static if is_known(name)]
+    if known:
+        raise ConfigError(f"Cannot update these configs dynamically: [{', '.join(known)}]")
+    if static:
+        raise ConfigError(unknown_name(static[0], DYNAMIC_NAMES))
+    if not per_broker:
+        own = [name for name in given if BrokerConfig.definitions[name].update is Update.PER_BROKER]
+        if own:
+            raise ConfigError(
+                "Cannot update these configs at default cluster level, broker id must be "
+                f"specified: [{', '.join(own)}]"
+            )
+    for name, text in given.items():
+        BrokerConfig.definitions[name].parse(text)
+
+
+def is_known(name: str) -> bool:
+    """True for a broker setting of Kafka's or our own, in force here or not."""
+    return name in BrokerConfig.definitions or unneeded_reason(name) is not None
+
+
+def unknown_name(name: str, known: Iterable[str]) -> str:
+    """One line for a name that no setting has, with the nearest that there is."""
+    nearest = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    hint = f"; did you mean {nearest[0]}?" if nearest else ""
+    return f"Unknown setting {name}{hint}"
+
+
+def _check_names(given: Mapping[str, str]) -> tuple[str, ...]:
+    """Refuse unknown names; return a note for each that has no effect."""
+    notes: list[str] = []
+    for name in given:
+        if name in BrokerConfig.definitions:
+            continue
+        reason = unneeded_reason(name)
+        if reason is None:
+            raise ConfigError(unknown_name(name, [*BrokerConfig.definitions, *UNNEEDED]))
+        notes.append(f"{name} has no effect: {reason}")
+    return tuple(notes)

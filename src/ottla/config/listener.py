@@ -1,0 +1,105 @@
+"""Listener addresses: `listeners`, `advertised.listeners` and their security protocols.
+
+An address is NAME://HOST:PORT, an IPv6 host in brackets. The name of a listener is mapped to its
+security protocol by listener.security.protocol.map (KIP-103).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ottla.config.error import ConfigError, invalid_value
+
+SUPPORTED_PROTOCOLS: Final = ("PLAINTEXT",)
+
+_ADDRESS: Final = re.compile(
+    r"(?P<name>[A-Za-z0-9_.\-]+)://(?P<host>\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9_.\-]*):(?P<port>\d{1,5})\Z",
+    re.ASCII,
+)
+_EVERY_INTERFACE: Final = ("", "0.0.0.0", "::")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One listener's address. `host` is without brackets; "" means every interface."""
+
+    name: str
+    host: str
+    port: int
+    protocol: str = "PLAINTEXT"
+
+    @property
+    def every_interface(self) -> bool:
+        """True when no single host can be told from this address."""
+        return self.host in _EVERY_INTERFACE
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.name}://{host}:{self.port}"
+
+
+def parse_endpoints(
+    setting: str, addresses: Sequence[str], protocols: Sequence[str]
+) -> tuple[Endpoint, ...]:
+    """The endpoints in a list of addresses; raises ConfigError that names the bad one.
+
+    `protocols` is the value of listener.security.protocol.map.
+    """
+    protocol_of = _protocols(protocols)
+    endpoints: list[Endpoint] = []
+    for address in addresses:
+        matched = _ADDRESS.match(address)
+        if matched is None or int(matched["port"]) > 65_535:
+            reason = "Expected NAME://HOST:PORT, such as PLAINTEXT://127.0.0.1:9092"
+            raise invalid_value(setting, address, reason)
+        name = matched["name"].upper()
+        protocol = protocol_of.get(name)
+        if protocol is None:
+            reason = f"No security protocol for {name} in listener.security.protocol.map"
+            raise invalid_value(setting, address, reason)
+        if protocol not in SUPPORTED_PROTOCOLS:
+            reason = f"{protocol} is not supported, only {', '.join(SUPPORTED_PROTOCOLS)}"
+            raise invalid_value(setting, address, reason)
+        endpoints.append(
+            Endpoint(name, matched["host"].strip("[]"), int(matched["port"]), protocol)
+        )
+    _refuse_twins(setting, endpoints)
+    return tuple(endpoints)
+
+
+def _protocols(pairs: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, colon, protocol = pair.partition(":")
+        if not colon or not name or not protocol:
+            raise invalid_value(
+                "listener.security.protocol.map", pair, "Expected NAME:PROTOCOL, comma-separated"
+            )
+        found[name.strip().upper()] = protocol.strip().upper()
+    return found
+
+
+def _refuse_twins(setting: str, endpoints: Sequence[Endpoint]) -> None:
+    names = [endpoint.name for endpoint in endpoints]
+    if len(set(names)) != len(names):
+        raise ConfigError(f"Each listener must have a different name, {setting}: {','.join(names)}")
+    if setting == "listeners":
+        places = [(endpoint.host, endpoint.port) for endpoint in endpoints if endpoint.port]
+        if len(set(places)) != len(places):
+            given = ",".join(str(endpoint) for endpoint in endpoints)
+            raise ConfigError(f"Each listener must have a different port, {setting}: {given}")
+
+
+def check_advertised(endpoints: Sequence[Endpoint], listeners: Sequence[Endpoint]) -> None:
+    """Raise ConfigError where clients would be told an address that cannot work."""
+    known = {listener.name for listener in listeners}
+    for endpoint in endpoints:
+        if endpoint.every_interface:
+            reason = "Clients cannot connect to every interface, give a host name or address"
+            raise invalid_value("advertised.listeners", endpoint, reason)
+        if endpoint.name not in known:
+            reason = f"No such name in listeners ({', '.join(sorted(known))})"
+            raise invalid_value("advertised.listeners", endpoint, reason)

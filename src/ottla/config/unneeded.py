@@ -1,0 +1,260 @@
+"""Kafka's settings that mean nothing here, with the reason.
+
+A stock server.properties has some of them, so they are accepted, and a note says that they have
+no effect. What would be dangerous to ignore (an authorizer, a policy) is refused instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ottla.config.setting import Settings, string, words
+from ottla.config.validator import one_of, only
+
+
+class RefusedSettings(Settings):
+    """Settings whose silent neglect would let in what the owner meant to keep out."""
+
+    authorizer_class_name = string(
+        "authorizer.class.name",
+        "",
+        "Class that decides who may do what.",
+        only("", "Authorizers are not supported, leave it empty"),
+    )
+    create_topic_policy_class_name = string(
+        "create.topic.policy.class.name",
+        "",
+        "Class that decides which topics may be created.",
+        only("", "Policies are not supported, leave it empty"),
+    )
+    alter_config_policy_class_name = string(
+        "alter.config.policy.class.name",
+        "",
+        "Class that decides which settings may be changed.",
+        only("", "Policies are not supported, leave it empty"),
+    )
+    client_quota_callback_class = string(
+        "client.quota.callback.class",
+        "",
+        "Class that decides how fast a client may be.",
+        only("", "Quota callbacks are not supported, leave it empty"),
+    )
+    config_providers = words(
+        "config.providers",
+        (),
+        "Providers of values that are written as ${provider:key}.",
+        only((), "Config providers are not supported, write the values themselves"),
+    )
+    security_inter_broker_protocol = string(
+        "security.inter.broker.protocol",
+        "PLAINTEXT",
+        "Security protocol between brokers.",
+        one_of("PLAINTEXT"),
+    )
+
+
+_ZOOKEEPER: Final = """
+    zookeeper.clientCnxnSocket zookeeper.connect zookeeper.connection.timeout.ms
+    zookeeper.max.in.flight.requests zookeeper.metadata.migration.enable
+    zookeeper.metadata.migration.min.batch.size zookeeper.session.timeout.ms zookeeper.set.acl
+    zookeeper.ssl.cipher.suites zookeeper.ssl.client.enable zookeeper.ssl.crl.enable
+    zookeeper.ssl.enabled.protocols zookeeper.ssl.endpoint.identification.algorithm
+    zookeeper.ssl.keystore.location zookeeper.ssl.keystore.password zookeeper.ssl.keystore.type
+    zookeeper.ssl.ocsp.enable zookeeper.ssl.protocol zookeeper.ssl.truststore.location
+    zookeeper.ssl.truststore.password zookeeper.ssl.truststore.type
+"""
+_QUORUM: Final = """
+    broker.heartbeat.interval.ms broker.session.timeout.ms control.plane.listener.name
+    controller.listener.names controller.performance.always.log.threshold.ms
+    controller.performance.sample.period.ms controller.quorum.append.linger.ms
+    controller.quorum.auto.join.enable controller.quorum.bootstrap.servers
+    controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
+    controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.max.bytes
+    controller.quorum.fetch.timeout.ms controller.quorum.request.timeout.ms
+    controller.quorum.retry.backoff.ms controller.quorum.voters controller.socket.timeout.ms
+    early.start.listeners eligible.leader.replicas.enable initial.broker.registration.timeout.ms
+    internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
+    internal.metadata.max.batch.size.in.bytes metadata.log.dir
+    metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
+    metadata.log.segment.bytes metadata.log.segment.min.bytes metadata.log.segment.ms
+    metadata.max.idle.interval.ms metadata.max.retention.bytes metadata.max.retention.ms
+    process.roles server.max.startup.time.ms unstable.api.versions.enable
+    unstable.feature.versions.enable
+"""
+_THREADS: Final = """
+    background.threads cordoned.log.dirs delete.records.purgatory.purge.interval.requests
+    fetch.purgatory.purge.interval.requests group.coordinator.append.linger.ms
+    group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes
+    group.coordinator.threads log.cleaner.dedupe.buffer.size log.cleaner.io.buffer.load.factor
+    log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second log.cleaner.threads
+    log.dir.failure.timeout.ms num.io.threads num.network.threads
+    num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads
+    offsets.load.buffer.size producer.purgatory.purge.interval.requests queued.max.request.bytes
+    queued.max.requests share.fetch.purgatory.purge.interval.requests
+"""
+_GROUPS: Final = """
+    group.consumer.assignment.interval.ms group.consumer.assignors
+    group.consumer.heartbeat.interval.ms group.consumer.max.assignment.interval.ms
+    group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms
+    group.consumer.max.size group.consumer.migration.policy
+    group.consumer.min.assignment.interval.ms group.consumer.min.heartbeat.interval.ms
+    group.consumer.min.session.timeout.ms group.consumer.regex.refresh.interval.ms
+    group.consumer.session.timeout.ms group.coordinator.rebalance.protocols
+    group.share.assignment.interval.ms group.share.assignors group.share.delivery.count.limit
+    group.share.heartbeat.interval.ms group.share.initialize.retry.interval.ms
+    group.share.max.assignment.interval.ms group.share.max.delivery.count.limit
+    group.share.max.heartbeat.interval.ms group.share.max.partition.max.record.locks
+    group.share.max.record.lock.duration.ms group.share.max.session.timeout.ms
+    group.share.max.share.sessions group.share.max.size group.share.min.assignment.interval.ms
+    group.share.min.delivery.count.limit group.share.min.heartbeat.interval.ms
+    group.share.min.partition.max.record.locks group.share.min.record.lock.duration.ms
+    group.share.min.session.timeout.ms group.share.partition.max.record.locks
+    group.share.persister.class.name group.share.record.lock.duration.ms
+    group.share.session.timeout.ms group.streams.assignment.interval.ms
+    group.streams.heartbeat.interval.ms group.streams.initial.rebalance.delay.ms
+    group.streams.max.assignment.interval.ms group.streams.max.heartbeat.interval.ms
+    group.streams.max.session.timeout.ms group.streams.max.size
+    group.streams.max.standby.replicas group.streams.min.assignment.interval.ms
+    group.streams.min.heartbeat.interval.ms group.streams.min.session.timeout.ms
+    group.streams.num.standby.replicas group.streams.session.timeout.ms
+    share.coordinator.append.linger.ms share.coordinator.cached.buffer.max.bytes
+    share.coordinator.cold.partition.snapshot.interval.ms share.coordinator.load.buffer.size
+    share.coordinator.snapshot.update.records.per.snapshot
+    share.coordinator.state.topic.compression.codec share.coordinator.state.topic.min.isr
+    share.coordinator.state.topic.num.partitions share.coordinator.state.topic.prune.interval.ms
+    share.coordinator.state.topic.replication.factor share.coordinator.state.topic.segment.bytes
+    share.coordinator.threads share.coordinator.write.timeout.ms
+"""
+_TRANSACTIONS: Final = """
+    add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
+    transaction.abort.timed.out.transaction.cleanup.interval.ms transaction.max.timeout.ms
+    transaction.partition.verification.enable
+    transaction.remove.expired.transaction.cleanup.interval.ms
+    transaction.state.log.load.buffer.size transaction.state.log.min.isr
+    transaction.state.log.num.partitions transaction.state.log.replication.factor
+    transaction.state.log.segment.bytes transaction.two.phase.commit.enable
+    transactional.id.expiration.ms
+"""
+_REPLICATION: Final = """
+    alter.log.dirs.replication.quota.window.num
+    alter.log.dirs.replication.quota.window.size.seconds auto.leader.rebalance.enable
+    controlled.shutdown.enable controlled.shutdown.max.retries
+    controlled.shutdown.retry.backoff.ms follower.fetch.last.tiered.offset.enable
+    inter.broker.listener.name leader.imbalance.check.interval.seconds
+    leader.imbalance.per.broker.percentage num.replica.fetchers replica.fetch.backoff.ms
+    replica.fetch.max.bytes replica.fetch.min.bytes replica.fetch.response.max.bytes
+    replica.fetch.wait.max.ms replica.high.watermark.checkpoint.interval.ms
+    replica.lag.time.max.ms replica.selector.class replica.socket.receive.buffer.bytes
+    replica.socket.timeout.ms replication.quota.window.num replication.quota.window.size.seconds
+    socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
+    unclean.leader.election.interval.ms
+"""
+_SECURITY: Final = """
+    connection.failed.authentication.delay.ms connections.max.reauth.ms
+    delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms
+    delegation.token.max.lifetime.ms delegation.token.secret.key
+    password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
+    password.encoder.keyfactory.algorithm password.encoder.old.secret password.encoder.secret
+    principal.builder.class sasl.client.callback.handler.class sasl.enabled.mechanisms
+    sasl.jaas.config sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
+    sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name
+    sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
+    sasl.login.callback.handler.class sasl.login.class sasl.login.connect.timeout.ms
+    sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
+    sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor
+    sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
+    sasl.mechanism.controller.protocol sasl.mechanism.inter.broker.protocol
+    sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
+    sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
+    sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
+    sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file
+    sasl.oauthbearer.assertion.private.key.file
+    sasl.oauthbearer.assertion.private.key.passphrase sasl.oauthbearer.assertion.template.file
+    sasl.oauthbearer.client.credentials.client.id
+    sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.clock.skew.seconds
+    sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer
+    sasl.oauthbearer.jwks.endpoint.refresh.ms
+    sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
+    sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
+    sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class
+    sasl.oauthbearer.scope sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
+    sasl.oauthbearer.token.endpoint.url sasl.server.callback.handler.class
+    sasl.server.max.receive.size security.providers ssl.allow.dn.changes ssl.allow.san.changes
+    ssl.cipher.suites ssl.client.auth ssl.enabled.protocols
+    ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password
+    ssl.keymanager.algorithm ssl.keystore.certificate.chain ssl.keystore.key
+    ssl.keystore.location ssl.keystore.password ssl.keystore.type ssl.principal.mapping.rules
+    ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
+    ssl.truststore.certificates ssl.truststore.location ssl.truststore.password
+    ssl.truststore.type
+"""
+_TIERED: Final = """
+    remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
+    remote.log.index.file.cache.total.size.bytes remote.log.index.file.cache.ttl.ms
+    remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second
+    remote.log.manager.copy.quota.window.num remote.log.manager.copy.quota.window.size.seconds
+    remote.log.manager.expiration.thread.pool.size remote.log.manager.fetch.max.bytes.per.second
+    remote.log.manager.fetch.quota.window.num remote.log.manager.fetch.quota.window.size.seconds
+    remote.log.manager.follower.thread.pool.size remote.log.manager.task.interval.ms
+    remote.log.manager.task.retry.backoff.max.ms remote.log.manager.task.retry.backoff.ms
+    remote.log.manager.task.retry.jitter remote.log.manager.thread.pool.size
+    remote.log.metadata.custom.metadata.max.bytes remote.log.metadata.manager.class.name
+    remote.log.metadata.manager.class.path remote.log.metadata.manager.impl.prefix
+    remote.log.metadata.manager.listener.name remote.log.reader.max.pending.tasks
+    remote.log.reader.threads remote.log.storage.manager.class.name
+    remote.log.storage.manager.class.path remote.log.storage.manager.impl.prefix
+"""
+_METRICS: Final = """
+    auto.include.jmx.reporter kafka.metrics.polling.interval.secs kafka.metrics.reporters
+    metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms
+    telemetry.max.bytes
+"""
+_QUOTAS: Final = """
+    controller.quota.window.num controller.quota.window.size.seconds
+    max.connection.creation.rate quota.window.num quota.window.size.seconds
+"""
+_COMMITS: Final = """
+    offsets.topic.compression.codec
+"""
+_OLD: Final = """
+    broker.id.generation.enable inter.broker.protocol.version log.message.downconversion.enable
+    log.message.format.version log.message.timestamp.difference.max.ms
+    offsets.commit.required.acks reserved.broker.max.id
+"""
+
+_REASONS: Final = (
+    (_ZOOKEEPER, "this broker keeps its cluster state itself and asks no ZooKeeper"),
+    (_QUORUM, "there is no KRaft quorum and no separate controller"),
+    (_THREADS, "one event loop does the work: there are no such threads or buffers to size"),
+    (_GROUPS, "only classic consumer groups are served"),
+    (_TRANSACTIONS, "transactions are not served yet"),
+    (_REPLICATION, "one broker has no other to copy from, to hand over to or to talk to"),
+    (_SECURITY, "listeners speak PLAINTEXT: nothing is encrypted, nobody asked for a password"),
+    (_TIERED, "there is no tiered storage"),
+    (_METRICS, "metrics come from ottla.metrics.listener, not from Java reporters"),
+    (_QUOTAS, "client quotas are not served yet"),
+    (_COMMITS, "offset commits are written uncompressed"),
+    (_OLD, "the setting belongs to older formats or versions of Kafka"),
+)
+
+UNNEEDED: Final[Mapping[str, str]] = {
+    name: reason for names, reason in _REASONS for name in names.split()
+}
+"""Each such setting's name, and why it has no effect."""
+
+_PREFIXES: Final = {
+    "listener.name.": "listeners speak PLAINTEXT and need no settings of their own",
+    "rlmm.config.": "there is no tiered storage",
+    "rsm.config.": "there is no tiered storage",
+}
+
+
+def unneeded_reason(name: str) -> str | None:
+    """Why a setting of Kafka has no effect here; None for any other name."""
+    reason = UNNEEDED.get(name)
+    if reason is None:
+        for prefix, prefix_reason in _PREFIXES.items():
+            if name.startswith(prefix):
+                return prefix_reason
+    return reason
