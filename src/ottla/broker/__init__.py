@@ -1,0 +1,1 @@
+"""The running node: server, connections, partitions, the coordinators' runtime, clock, wiring."""

@@ -211,5 +211,5 @@ def decode(cls: type, buffer: Buffer, position: int = 0) -> tuple[Any, int]:
 def encode(message: Any, output: Output | None = None) -> Output:
     """The bytes of `message`, appended to `output`."""
     output = output if output is not None else Output()
-    codec_of(type(message)).write(output, message)
+    codec_of(message.__class__).write(output, message)
     return output

@@ -1,7 +1,7 @@
 """Kafka's error codes, and the one exception that carries one.
 
-DecodeError (ValueError)    bytes from the peer that are no message: the connection ends
-ApiError (Exception)        a request that is understood and refused: its code goes into the response
+DecodeError (ValueError) bytes from the peer that are no message: the connection ends
+ApiError (Exception)     a request understood and refused: its code goes into the response
 """
 
 from kio.schema.errors import ErrorCode

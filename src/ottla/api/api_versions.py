@@ -1,0 +1,42 @@
+"""ApiVersions (key 18): what this broker answers, and in which versions.
+
+v0-2: error code and the list. v3 (KIP-511): the client names its software; flexible body, though
+never a flexible header. v4 (KIP-511): feature levels below 1 may be told. A version that the broker
+does not know is answered in v0 with UNSUPPORTED_VERSION and the list, so that a client can choose.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from ottla.broker.call import Call
+from ottla.protocol.errors import ErrorCode
+
+KEY: Final = 18
+
+_SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+async def handle(request: Any, call: Call) -> Any:
+    """`request` is None where its version is not known."""
+    build = call.messages
+    code = ErrorCode.none
+    if request is None:
+        code = ErrorCode.unsupported_version
+    elif call.version >= 3 and not _names_its_software(request):
+        code = ErrorCode.invalid_request
+    keys = () if code is ErrorCode.invalid_request else call.node.api_versions
+    return build.ApiVersionsResponse(
+        error_code=code,
+        api_keys=tuple(
+            build.ApiVersion(api_key=key, min_version=first, max_version=last)
+            for key, first, last in keys
+        ),
+        finalized_features_epoch=call.node.features_epoch,
+    )
+
+
+def _names_its_software(request: Any) -> bool:
+    names = (request.client_software_name, request.client_software_version)
+    return all(_SOFTWARE_NAME.fullmatch(name) for name in names)

@@ -1,0 +1,24 @@
+"""InitProducerId (key 22): a producer id and epoch for an idempotent producer (KIP-98).
+
+v3 (KIP-360): the producer may name the id and epoch that it has, to get the next epoch; without a
+transactional id that makes no difference: a new id is as good. v4: PRODUCER_FENCED is known.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.broker.call import Call
+from ottla.protocol.errors import ErrorCode
+
+KEY: Final = 22
+
+
+async def handle(request: Any, call: Call) -> Any:
+    build = call.messages
+    if request.transactional_id is not None:
+        # Transactions are not served yet: the coordinator of this id is not here.
+        code = ErrorCode.not_coordinator if request.transactional_id else ErrorCode.invalid_request
+        return build.InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
+    producer_id = await call.node.producer_ids.next()
+    return build.InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)

@@ -1,0 +1,44 @@
+"""Which module answers which request type. Each is imported when its first request arrives."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib import import_module
+from typing import Any, Final
+
+from ottla.broker.call import Answer, Call, Handler, Handlers
+from ottla.protocol.errors import DecodeError
+from ottla.protocol.versions import APIS, JOURNEY, REFUSED_BELOW
+
+
+def _in_json(handle: Any) -> Answer:
+    async def answer(body: bytes, call: Call) -> bytes:
+        try:
+            request = json.loads(body)
+        except ValueError as error:
+            raise DecodeError(f"the request is no JSON: {error}") from None
+        if not isinstance(request, dict):
+            raise DecodeError("the request is no JSON object")
+        return json.dumps(await handle(request, call)).encode()
+
+    return answer
+
+
+@cache
+def find(key: int) -> Handler | None:
+    """The handler of the request type `key`, or None where there is none."""
+    if key == JOURNEY:
+        module = import_module("ottla.api.journey")
+        return Handler(JOURNEY, 0, 0, _in_json(module.handle_json), takes_json=True)
+    if key not in APIS:
+        return None
+    api = APIS[key]
+    module = import_module(f"ottla.api.{api.name}")
+    assert key == module.KEY
+    lowest = max(api.min_version, REFUSED_BELOW.get(key, 0))
+    return Handler(key, lowest, api.max_version, module.handle)
+
+
+ADVERTISED: Final = tuple((api.key, api.min_version, api.max_version) for api in APIS.values())
+HANDLERS: Final = Handlers(ADVERTISED, find)

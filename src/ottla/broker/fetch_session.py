@@ -1,0 +1,176 @@
+"""Fetch sessions: a consumer names its partitions once, then only what changes (KIP-227).
+
+Pure: the caller passes the time and new ids. A session is known by its id; each request of it
+carries the next epoch. Id 0 with epoch 0 asks for a new session, epoch -1 for none (it ends the one
+named). A response within a session leaves out partitions of which there is nothing new.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+from uuid import UUID
+
+from ottla.protocol.errors import ApiError, ErrorCode
+
+TopicKey: TypeAlias = UUID | str | None
+"""A topic's id from Fetch 13 on (KIP-516), its name before; None is the zero id."""
+Key: TypeAlias = tuple[TopicKey, int]
+
+NO_SESSION = 0
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+_LAST_EPOCH = 2**31 - 1
+
+
+@dataclass(slots=True)
+class FetchedPartition:
+    """One partition of a fetch: what the client asked, and what it was last told."""
+
+    topic: TopicKey
+    index: int
+    fetch_offset: int
+    max_bytes: int
+    leader_epoch: int
+    last_fetched_epoch: int
+    told_high_watermark: int = -1
+    told_log_start: int = -1
+
+
+@dataclass(slots=True)
+class Fetch:
+    """The partitions that one request asks for, in the order in which they are to be read."""
+
+    session_id: int
+    partitions: dict[Key, FetchedPartition]
+    incremental: bool
+    uses_ids: bool
+
+    def is_news(self, each: FetchedPartition, answer: Any) -> bool:
+        """Whether the answer for one partition belongs into the response; remembers it if so."""
+        if not self.incremental:
+            _remember(each, answer)
+            return True
+        news = (
+            answer.error_code is not ErrorCode.none
+            or bool(answer.size_bytes)
+            or answer.high_watermark != each.told_high_watermark
+            or answer.log_start_offset != each.told_log_start
+            or answer.diverging_epoch is not None
+        )
+        if news:
+            _remember(each, answer)
+            # Served partitions move to the end, so that a small max_bytes starves none.
+            if answer.size_bytes:
+                key = (each.topic, each.index)
+                self.partitions[key] = self.partitions.pop(key)
+        return news
+
+
+def _remember(each: FetchedPartition, answer: Any) -> None:
+    if answer.error_code is ErrorCode.none:
+        each.told_high_watermark = answer.high_watermark
+        each.told_log_start = answer.log_start_offset
+    else:
+        # Tells the end of the error too, whatever the watermark is then.
+        each.told_high_watermark = each.told_log_start = -1
+
+
+@dataclass(slots=True)
+class _Session:
+    uses_ids: bool
+    partitions: dict[Key, FetchedPartition]
+    next_epoch: int
+    used_ms: int
+
+
+@dataclass(slots=True)
+class FetchSessions:
+    """The broker's sessions, at most `slots` of them, the least recently used first."""
+
+    slots: int
+    new_id: Callable[[], int]
+    idle_before_eviction_ms: int = 120_000
+    _sessions: OrderedDict[int, _Session] = field(default_factory=OrderedDict)
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def begin(self, request: Any, version: int, now_ms: int) -> Fetch:
+        """What `request` (a FetchRequest) asks for, all told.
+
+        Raises ApiError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, or
+        FETCH_SESSION_TOPIC_ID_ERROR where one session mixes names and ids.
+        """
+        uses_ids = version >= 13
+        session_id = getattr(request, "session_id", NO_SESSION)
+        epoch = getattr(request, "session_epoch", FINAL_EPOCH)
+        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            self._sessions.pop(session_id, None)
+            partitions = {(each.topic, each.index): each for each in _asked(request, uses_ids)}
+            new_id = NO_SESSION
+            if epoch == INITIAL_EPOCH and partitions:
+                new_id = self._create(uses_ids, partitions, now_ms)
+            return Fetch(new_id, partitions, incremental=False, uses_ids=uses_ids)
+        return self._continue(session_id, epoch, request, uses_ids, now_ms)
+
+    def _create(self, uses_ids: bool, partitions: dict[Key, FetchedPartition], now_ms: int) -> int:
+        if len(self._sessions) >= self.slots:
+            oldest_id, oldest = next(iter(self._sessions.items()))
+            if now_ms - oldest.used_ms < self.idle_before_eviction_ms:
+                return NO_SESSION
+            del self._sessions[oldest_id]
+        session_id = self.new_id()
+        while session_id in self._sessions or session_id == NO_SESSION:
+            session_id = self.new_id()
+        self._sessions[session_id] = _Session(uses_ids, partitions, 1, now_ms)
+        return session_id
+
+    def _continue(
+        self, session_id: int, epoch: int, request: Any, uses_ids: bool, now_ms: int
+    ) -> Fetch:
+        session = self._sessions.get(session_id)
+        if session is None:
+            raise ApiError(ErrorCode.fetch_session_id_not_found)
+        if session.next_epoch != epoch:
+            raise ApiError(ErrorCode.invalid_fetch_session_epoch)
+        if session.uses_ids != uses_ids:
+            raise ApiError(ErrorCode.fetch_session_topic_id_error)
+        session.next_epoch = 1 if epoch == _LAST_EPOCH else epoch + 1
+        session.used_ms = now_ms
+        self._sessions.move_to_end(session_id)
+        for each in _asked(request, uses_ids):
+            known = session.partitions.get((each.topic, each.index))
+            if known is not None:
+                each.told_high_watermark = known.told_high_watermark
+                each.told_log_start = known.told_log_start
+            session.partitions[each.topic, each.index] = each
+        for key in _forgotten(request, uses_ids):
+            session.partitions.pop(key, None)
+        if not session.partitions:
+            del self._sessions[session_id]
+            return Fetch(NO_SESSION, {}, incremental=False, uses_ids=uses_ids)
+        return Fetch(session_id, session.partitions, incremental=True, uses_ids=uses_ids)
+
+
+def _asked(request: Any, uses_ids: bool) -> Iterable[FetchedPartition]:
+    for topic in request.topics:
+        key = topic.topic_id if uses_ids else topic.topic
+        for each in topic.partitions:
+            yield FetchedPartition(
+                topic=key,
+                index=each.partition,
+                fetch_offset=each.fetch_offset,
+                max_bytes=each.partition_max_bytes,
+                leader_epoch=getattr(each, "current_leader_epoch", -1),
+                last_fetched_epoch=getattr(each, "last_fetched_epoch", -1),
+            )
+
+
+def _forgotten(request: Any, uses_ids: bool) -> Iterable[Key]:
+    for topic in getattr(request, "forgotten_topics_data", ()):
+        key = topic.topic_id if uses_ids else topic.topic
+        for index in topic.partitions:
+            yield key, index

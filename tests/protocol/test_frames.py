@@ -1,0 +1,48 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.protocol.errors import DecodeError
+from ottla.protocol.frames import (
+    read_request_body,
+    read_request_header,
+    read_response,
+    write_request,
+    write_response,
+)
+from ottla.protocol.messages import messages_of
+
+
+@pytest.mark.parametrize("version", [3, 8, 9, 13])
+@pytest.mark.parametrize("client_id", [None, "", "a client"])
+def test_request_comes_back(version: int, client_id: str | None) -> None:
+    build = messages_of(0, version, "request")
+    request = build.ProduceRequest(acks=-1, timeout=1500)
+    frame = write_request(request, 77, client_id)
+    assert int.from_bytes(frame[:4], "big") == len(frame) - 4
+    header = read_request_header(frame[4:])
+    assert header[:4] == (0, version, 77, client_id or "")
+    assert read_request_body(header, frame[4:]) == request
+
+
+@pytest.mark.parametrize(("key", "version"), [(12, 0), (12, 4), (18, 0), (18, 4)])
+def test_response_comes_back(key: int, version: int) -> None:
+    name = {12: "HeartbeatResponse", 18: "ApiVersionsResponse"}[key]
+    response = getattr(messages_of(key, version), name)(throttle_time=5)
+    frame = b"".join(write_response(response, 9))
+    assert int.from_bytes(frame[:4], "big") == len(frame) - 4
+    assert read_response(key, version, frame[4:]) == (9, response)
+
+
+def test_header_of_the_answer_to_api_versions_is_never_flexible() -> None:
+    frame = b"".join(write_response(messages_of(18, 3).ApiVersionsResponse(), 9))
+    assert frame[4:10] == b"\0\0\0\x09" + b"\0\0", "the error code follows the correlation id"
+
+
+@given(st.binary(max_size=40))
+def test_no_bytes_pass_for_a_header_but_a_header(noise: bytes) -> None:
+    try:
+        header = read_request_header(noise)
+    except DecodeError:
+        return
+    assert header.body_position <= len(noise)
