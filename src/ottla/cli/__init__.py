@@ -1,0 +1,1 @@
+"""The command line: every command of `ottla`, on Kafka's wire protocol."""

@@ -1,0 +1,122 @@
+"""The commands, each imported when it is the one typed, and what their failures look like."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated, Final
+
+import typer
+
+from ottla.cli.failures import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, EXIT_USAGE, Failed
+from ottla.cli.main import COMPLETION_VARIABLE
+from ottla.cli.screen import OutputClosed
+
+# In the order in which a newcomer meets them. A group's module has `commands`, a typer app; the
+# module of a single command has a function of the command's name.
+COMMANDS: Final = {
+    "serve": "ottla.cli.serve_command",
+    "topic": "ottla.cli.topic",
+    #   "produce": "ottla.cli.produce",
+    #   "consume": "ottla.cli.consume",
+    #   "group": "ottla.cli.group",
+    #   "config": "ottla.cli.config",
+    #   "log": "ottla.cli.log",
+    "completion": "ottla.cli.completion",
+}
+GROUPS: Final = frozenset({"topic", "group", "config", "log"})
+
+
+def build(words: Sequence[str]) -> typer.Typer:
+    """The app with the command that was typed, or with all when help or completion is wanted."""
+    app = typer.Typer(
+        name="ottla",
+        help="Kafka in Python: a broker, and everything to talk to one.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["--help", "-h"]},
+    )
+    app.callback()(root)
+    typed = words[0] if words else ""
+    alone = typed in COMMANDS and COMPLETION_VARIABLE not in os.environ
+    for name in [typed] if alone else COMMANDS:
+        module = import_module(COMMANDS[name])
+        if name in GROUPS:
+            app.add_typer(module.commands, name=name, no_args_is_help=True)
+        else:
+            app.command(name)(getattr(module, name))
+    return app
+
+
+def print_version(wanted: bool) -> None:
+    if wanted:
+        from ottla import __version__
+
+        print(f"ottla {__version__}")
+        raise typer.Exit
+
+
+def root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=print_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+def run_command(words: Sequence[str]) -> int:
+    """Run what was typed; gives the exit code."""
+    # A terminal that cannot show a character gets its escape, not a traceback.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    command = typer.main.get_command(build(words))
+    try:
+        code = command.main(args=list(words), prog_name="ottla", standalone_mode=False)
+        sys.stdout.flush()
+    except Failed as failure:
+        failure.print(command_path(words))
+        return failure.exit_code
+    except typer.TyperException as error:
+        return print_usage_error(error, words)
+    except typer.Abort:
+        return EXIT_INTERRUPTED
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except (OutputClosed, BrokenPipeError):
+        # What is still buffered has no reader; without this, Python would complain at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE
+    return code if isinstance(code, int) else 0
+
+
+def command_path(words: Sequence[str]) -> str:
+    """`ottla topic create`: the words that name the command."""
+    names = ["ottla", *words[:1]]
+    if words[:1] and words[0] in GROUPS:
+        names += words[1:2]
+    return " ".join(names)
+
+
+def print_usage_error(error: typer.TyperException, words: Sequence[str]) -> int:
+    """What was wrong, and where help is."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "ottla"
+    if path == "ottla" and words[:1] and words[0] in COMMANDS:
+        path = command_path(words)
+    message = error.format_message()
+    if type(error).__name__ == "NoArgsIsHelpError":
+        # Help has been printed already, by rich.
+        if message:
+            print(message, file=sys.stderr)
+        return EXIT_USAGE
+    close = getattr(error, "possibilities", None)
+    if close:
+        message = f"{error.message}. Did you mean {' or '.join(sorted(close))}?"
+    print(f"{path}: {message}", file=sys.stderr)
+    print(f"  For help: {path} --help", file=sys.stderr)
+    return EXIT_USAGE

@@ -1,0 +1,239 @@
+"""One way to the broker for every command, and every fault of the network as one clear line.
+
+librdkafka would go on trying for minutes and write a log line for each try. A command asks first
+whether anything listens at the given address (a plain TCP connection), and then keeps
+librdkafka's log shut, so that a person sees one sentence within seconds.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from ottla.cli.failures import Failed, UsageFailed, unknown
+
+CONNECT_TIMEOUT_S: Final = 3.0
+ANSWER_TIMEOUT_S: Final = 10.0
+SETTLE_PAUSE_S: Final = 0.05
+DEFAULT_PORT: Final = 9092
+INTERNAL_TOPICS: Final = frozenset(
+    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
+)
+NO_ANSWER: Final = frozenset(
+    {
+        KafkaError._TIMED_OUT,
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._TIMED_OUT_QUEUE,
+        KafkaError.REQUEST_TIMED_OUT,
+    }
+)
+
+
+def is_internal(topic: str) -> bool:
+    """Whether it is one of Kafka's own topics."""
+    return topic in INTERNAL_TOPICS
+
+
+def pairs(option: str, given: Iterable[str] | None) -> dict[str, str]:
+    """`name=value` words as a mapping. Raises UsageFailed for a word that is not."""
+    found: dict[str, str] = {}
+    for word in given or ():
+        name, equals, value = word.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise UsageFailed(
+                f"{option} wants NAME=VALUE, not {word!r}.", f"For example: {option} name=value"
+            )
+        if name in found:
+            raise UsageFailed(f"{option} was given {name} twice; give it once.")
+        found[name] = value.strip()
+    return found
+
+
+def addresses(bootstrap: str) -> list[tuple[str, int]]:
+    """`HOST:PORT,HOST:PORT` as pairs. Raises UsageFailed when it is something else."""
+    found: list[tuple[str, int]] = []
+    for word in bootstrap.split(","):
+        address = word.strip().rpartition("://")[2]
+        host, colon, port = address.rpartition(":")
+        if not colon or address.endswith("]"):
+            host, port = address, str(DEFAULT_PORT)
+        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise UsageFailed(
+                f"--bootstrap wants HOST:PORT, not {word.strip()!r}.",
+                "For example: --bootstrap localhost:9092",
+            )
+        found.append((host.strip("[]"), int(port)))
+    return found
+
+
+def check_reachable(bootstrap: str) -> None:
+    """Connect to one of the addresses; raises Failed with the reason when none can be reached."""
+    reason = ""
+    for host, port in addresses(bootstrap):
+        try:
+            socket.create_connection((host, port), CONNECT_TIMEOUT_S).close()
+            return
+        except TimeoutError:
+            reason = f"no connection within {CONNECT_TIMEOUT_S:g} s"
+        except socket.gaierror:
+            reason = f"the host name {host!r} is not known"
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+    raise Failed(
+        f"no broker can be reached at {bootstrap}: {reason}.",
+        "Start one with `ottla serve`, or name another with --bootstrap HOST:PORT.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """An admin client that answers, or raises Failed with a sentence."""
+
+    bootstrap: str
+    settings: dict[str, Any]
+    admin: Any
+    answer_timeout_s: float
+
+    def wait(self, future: Future[Any], doing: str) -> Any:
+        """The future's result; `doing` says in the message what failed, as 'create topic x'."""
+        try:
+            return future.result(self.answer_timeout_s + 1)
+        except KafkaException as error:
+            raise self.failure(error, doing) from error
+        except FutureTimeoutError as error:
+            raise self.no_answer(doing) from error
+
+    def failure(self, error: Any, doing: str) -> Failed:
+        """The broker's refusal as a sentence."""
+        reason = error.args[0]
+        if reason.code() in NO_ANSWER:
+            return self.no_answer(doing)
+        return Failed(f"cannot {doing}: {explain(reason)}")
+
+    def no_answer(self, doing: str) -> Failed:
+        """Why nothing came back: often the broker advertises an address we cannot reach."""
+        hint = None
+        try:
+            brokers = self.admin.list_topics(timeout=CONNECT_TIMEOUT_S).brokers.values()
+        except KafkaException:
+            brokers = ()
+        for broker in brokers:
+            try:
+                check_reachable(f"{broker.host}:{broker.port}")
+            except Failed:
+                hint = (
+                    f"Broker {broker.id} advertises {broker.host}:{broker.port}, which cannot be "
+                    "reached from here; correct its advertised.listeners."
+                )
+        return Failed(f"cannot {doing}: no answer within {self.answer_timeout_s:g} s.", hint)
+
+    def metadata(self) -> Any:
+        """The cluster's metadata: brokers and all topics with their partitions."""
+        try:
+            return self.admin.list_topics(timeout=self.answer_timeout_s)
+        except KafkaException as error:
+            if error.args[0].code() in NO_ANSWER:
+                raise Failed(
+                    f"what listens at {self.bootstrap} does not answer as a Kafka broker "
+                    f"(waited {self.answer_timeout_s:g} s).",
+                    "Look at the port, and at security settings (--client-config).",
+                ) from error
+            raise self.failure(error, "read the cluster's metadata") from error
+
+    def topics(self) -> dict[str, Any]:
+        """Topic metadata by name."""
+        return dict(self.metadata().topics)
+
+    def groups(self) -> list[Any]:
+        """Every group that the brokers tell of."""
+        doing = "list the groups"
+        listed = self.wait(
+            self.admin.list_consumer_groups(request_timeout=self.answer_timeout_s), doing
+        )
+        if listed.errors and not listed.valid:
+            raise self.failure(listed.errors[0], doing)
+        return sorted(listed.valid, key=lambda group: str(group.group_id))
+
+    def existing_topics(self, names: Sequence[str]) -> dict[str, Any]:
+        """Metadata of these topics; raises Failed that names the first one missing."""
+        topics = self.topics()
+        for name in names:
+            if name not in topics:
+                raise unknown("topic", name, topics, "To see them all: ottla topic list")
+        return {name: topics[name] for name in names}
+
+    def settled_topics(self, partitions: Mapping[str, int]) -> None:
+        """Wait until each topic has that many partitions and a leader for each of them.
+
+        The controller answers a creation before every broker has heard of it.
+        """
+        deadline = time.monotonic() + self.answer_timeout_s
+        while time.monotonic() < deadline:
+            topics = self.topics()
+            if all(
+                name in topics and has_leaders(topics[name], n) for name, n in partitions.items()
+            ):
+                return
+            time.sleep(SETTLE_PAUSE_S)
+        names = ", ".join(partitions)
+        raise Failed(
+            f"{names}: made, but without a leader for each partition after "
+            f"{self.answer_timeout_s:g} s."
+        )
+
+
+def has_leaders(topic: Any, partitions: int) -> bool:
+    """Whether the topic's metadata shows that many partitions, all with a leader."""
+    found = topic.partitions.values()
+    return len(found) >= partitions and all(partition.leader >= 0 for partition in found)
+
+
+def explain(error: Any) -> str:
+    """librdkafka's error as half a sentence, without its own `Broker:` and `Local:` marks."""
+    text = str(error.str()).strip()
+    for mark in ("Broker: ", "Local: "):
+        text = text.removeprefix(mark)
+    return text if text.endswith(".") else f"{text}."
+
+
+def silent(_error: Any) -> None:
+    """librdkafka tells of each broken connection; what matters reaches us as a result."""
+
+
+def client_settings(bootstrap: str, client_config: Sequence[str] | None) -> dict[str, Any]:
+    """Settings for any librdkafka client."""
+    return {
+        "bootstrap.servers": bootstrap,
+        "client.id": "ottla-cli",
+        "log_level": 0,
+        "error_cb": silent,
+        "socket.connection.setup.timeout.ms": int(CONNECT_TIMEOUT_S * 1000),
+        "reconnect.backoff.max.ms": 1000,
+        **pairs("--client-config", client_config),
+    }
+
+
+def connect(
+    bootstrap: str,
+    client_config: Sequence[str] | None = None,
+    *,
+    answer_timeout_s: float = ANSWER_TIMEOUT_S,
+) -> Connection:
+    """Reach a broker, or raise Failed within a few seconds."""
+    settings = client_settings(bootstrap, client_config)
+    check_reachable(bootstrap)
+    try:
+        admin = AdminClient(settings)
+    except KafkaException as error:
+        raise UsageFailed(f"--client-config: {explain(error.args[0])}") from error
+    return Connection(bootstrap, settings, admin, answer_timeout_s)

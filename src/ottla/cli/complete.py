@@ -1,0 +1,56 @@
+"""Tab completion of names that only the broker knows: topics and groups.
+
+A broker that cannot be reached completes nothing, and says nothing: the shell is waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+from ottla.cli.failures import Failed
+
+if TYPE_CHECKING:
+    from ottla.cli.client import Connection
+
+ANSWER_TIMEOUT_S: Final = 2.0
+
+
+def complete_topic(context: typer.Context, incomplete: str) -> list[str]:
+    """Topics that begin with what was typed."""
+    from ottla.cli.client import is_internal
+
+    def names(connection: Connection) -> Iterable[str]:
+        topics = connection.topics()
+        return (name for name in topics if incomplete.startswith("_") or not is_internal(name))
+
+    return complete(context, incomplete, names)
+
+
+def complete_group(context: typer.Context, incomplete: str) -> list[str]:
+    """Groups that begin with what was typed."""
+
+    def names(connection: Connection) -> Iterable[str]:
+        return (group.group_id for group in connection.groups())
+
+    return complete(context, incomplete, names)
+
+
+def complete(
+    context: typer.Context, incomplete: str, names: Callable[[Connection], Iterable[str]]
+) -> list[str]:
+    from ottla.cli.client import connect
+    from ottla.cli.options import DEFAULT_BOOTSTRAP
+
+    typed = context.params
+    try:
+        connection = connect(
+            typed.get("bootstrap") or DEFAULT_BOOTSTRAP,
+            typed.get("client_config"),
+            answer_timeout_s=ANSWER_TIMEOUT_S,
+        )
+        return sorted(name for name in names(connection) if name.startswith(incomplete))
+    except Failed:
+        return []

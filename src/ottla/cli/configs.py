@@ -1,0 +1,74 @@
+"""Reading and changing the settings of topics and brokers (KIP-133, KIP-339)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from confluent_kafka.admin import (
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    ResourceType,
+)
+
+from ottla.cli.client import Connection
+
+KINDS: Final = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER}
+SOURCES: Final = {
+    ConfigSource.DYNAMIC_TOPIC_CONFIG.value: "topic",
+    ConfigSource.DYNAMIC_BROKER_CONFIG.value: "broker",
+    ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value: "all brokers",
+    ConfigSource.STATIC_BROKER_CONFIG.value: "properties",
+    ConfigSource.DEFAULT_CONFIG.value: "default",
+}
+
+
+def describe_configs(
+    connection: Connection, kind: str, names: Sequence[str]
+) -> dict[str, list[dict[str, Any]]]:
+    """Every setting of each topic or broker: name, value, source, read_only, sensitive."""
+    if not names:
+        return {}
+    resources = [ConfigResource(KINDS[kind], name) for name in names]
+    futures = connection.admin.describe_configs(
+        resources, request_timeout=connection.answer_timeout_s
+    )
+    found: dict[str, list[dict[str, Any]]] = {}
+    for resource, future in futures.items():
+        entries = connection.wait(future, f"read the settings of {kind} {resource.name!r}")
+        found[resource.name] = [
+            {
+                "name": entry.name,
+                "value": entry.value,
+                "source": SOURCES.get(entry.source, "unknown"),
+                "read_only": bool(entry.is_read_only),
+                "sensitive": bool(entry.is_sensitive),
+            }
+            for entry in sorted(entries.values(), key=lambda entry: str(entry.name))
+        ]
+    return found
+
+
+def alter_configs(
+    connection: Connection,
+    kind: str,
+    name: str,
+    settings: Mapping[str, str],
+    unset: Sequence[str],
+) -> None:
+    """Set and unset settings in one request, so that all or none take effect."""
+    entries = [
+        ConfigEntry(setting, value, incremental_operation=AlterConfigOpType.SET)
+        for setting, value in settings.items()
+    ] + [
+        ConfigEntry(setting, None, incremental_operation=AlterConfigOpType.DELETE)
+        for setting in unset
+    ]
+    resource = ConfigResource(KINDS[kind], name, incremental_configs=entries)
+    futures = connection.admin.incremental_alter_configs(
+        [resource], request_timeout=connection.answer_timeout_s
+    )
+    for future in futures.values():
+        connection.wait(future, f"change the settings of {kind} {name!r}")

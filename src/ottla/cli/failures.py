@@ -1,0 +1,58 @@
+"""What goes wrong on the command line, as sentences: never a traceback for the fault of others.
+
+Exit codes: 0 done, 1 failed, 2 wrong use, 130 ended by Ctrl-C, 141 the reader of our output left.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Final
+
+EXIT_FAILED: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_INTERRUPTED: Final = 130
+EXIT_BROKEN_PIPE: Final = 141
+
+
+class Failed(Exception):  # noqa: N818 - the command failed; this is its ending, not a bug
+    """The command could not do what was asked. `hint` says what to type instead."""
+
+    exit_code = EXIT_FAILED
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def print(self, command: str) -> None:
+        """Write the message, and the hint on a line of its own, to standard error."""
+        print(f"{command}: {self.message}", file=sys.stderr)
+        if self.hint:
+            print(f"  {self.hint}", file=sys.stderr)
+
+
+class UsageFailed(Failed):
+    """What was typed cannot be meant; nothing was tried."""
+
+    exit_code = EXIT_USAGE
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was most likely meant, or None."""
+    # Imported late: difflib costs 5 ms, and only a mistake needs it.
+    from difflib import get_close_matches
+
+    choices = sorted(known)
+    lowered = {choice.lower(): choice for choice in choices}
+    if word.lower() in lowered:
+        return lowered[word.lower()]
+    matches = get_close_matches(word, choices, n=1, cutoff=0.6)
+    return matches[0] if matches else None
+
+
+def unknown(kind: str, word: str, known: Iterable[str], hint: str) -> Failed:
+    """The failure for a name that does not exist, with the nearest one that does."""
+    close = nearest(word, known)
+    question = f" Did you mean {close!r}?" if close else ""
+    return Failed(f"there is no {kind} {word!r}.{question}", hint)

@@ -1,0 +1,139 @@
+"""Printing: tables for people, JSON for programs, and nothing cut in silence.
+
+On a terminal a table that is too wide folds its widest column; where that would leave it a few
+characters, each row becomes a block of `name  value` lines. In a pipe nothing is folded.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+GAP: Final = 2
+NARROWEST_FOLD: Final = 16
+PIPE_COLUMNS: Final = 1_000_000
+
+
+class OutputClosed(Exception):  # noqa: N818 - an ending, not an error
+    """Whoever read our output has gone (`| head`): stop quietly."""
+
+
+def printable(text: str) -> str:
+    """The text with control characters escaped, for names and values that others wrote."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
+def write(text: str, *, flush: bool = False) -> None:
+    """Write to standard output; raises OutputClosed when its reader has gone."""
+    try:
+        sys.stdout.write(text)
+        if flush:
+            sys.stdout.flush()
+    except BrokenPipeError as error:
+        raise OutputClosed from error
+
+
+def say(text: str) -> None:
+    """One line for a person, on standard output."""
+    write(f"{text}\n")
+
+
+def note(text: str) -> None:
+    """One line beside the output, on standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def show_json(value: Any) -> None:
+    """One JSON document, indented, in the order in which the fields were built."""
+    import json
+
+    write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def console() -> Console:
+    """Standard output as rich sees it."""
+    from rich.console import Console
+
+    folds = sys.stdout.isatty() or "COLUMNS" in os.environ
+    width = None if folds else PIPE_COLUMNS
+    return Console(width=width, highlight=False, markup=False, emoji=False)
+
+
+def show_table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None
+) -> None:
+    """A table: columns of numbers stand right. `None` is shown as a dash."""
+    cells = [["-" if cell is None else printable(str(cell)) for cell in row] for row in rows]
+    raw = [[isinstance(cell, int) or cell is None for cell in row] for row in rows]
+    right = [all(row[index] for row in raw) for index in range(len(columns))]
+    screen = console()
+    try:
+        if title:
+            screen.print(printable(title), style="bold", overflow="fold")
+        print_rows(screen, columns, cells, right)
+    except BrokenPipeError as error:
+        raise OutputClosed from error
+
+
+def print_rows(
+    screen: Console, columns: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]
+) -> None:
+    from rich.cells import cell_len
+
+    widths = [
+        max([cell_len(name), *(cell_len(row[index]) for row in cells)])
+        for index, name in enumerate(columns)
+    ]
+    excess = sum(widths) + GAP * (len(widths) - 1) - screen.width
+    if excess > 0 and max(widths) - excess < NARROWEST_FOLD:
+        print_blocks(screen, columns, cells)
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold cyan")
+    widest = widths.index(max(widths))
+    for index, name in enumerate(columns):
+        table.add_column(
+            Text(name),
+            justify="right" if right[index] else "left",
+            no_wrap=index != widest,
+            min_width=widths[index] if index != widest else None,
+            overflow="fold",
+        )
+    for row in cells:
+        table.add_row(*(Text(cell) for cell in row))
+    screen.print(table)
+
+
+def print_blocks(screen: Console, columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    from rich.text import Text
+
+    name_width = max(map(len, columns))
+    for number, row in enumerate(cells):
+        if number:
+            screen.print()
+        for name, cell in zip(columns, row, strict=True):
+            line = Text(f"{name:<{name_width}}  ", style="cyan")
+            line.append(cell, style="default")
+            screen.print(line, overflow="fold")
+
+
+def ask(question: str, *, what_else: str) -> bool:
+    """Ask a person yes or no; off a terminal there is nobody to ask, so refuse with a hint."""
+    from ottla.cli.failures import UsageFailed
+
+    if not sys.stdin.isatty():
+        raise UsageFailed(f"{question} There is no terminal to ask at.", what_else)
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -1,0 +1,143 @@
+"""`ottla serve`: from options to Kafka's own property names, and on to the broker.
+
+Imports neither typer nor rich nor a Kafka client (`main.py` says why).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Failed, UsageFailed
+from ottla.cli.properties import PropertiesError, parse_properties
+
+DEFAULT_DATA_FOLDER: Final = "ottla-data"
+
+# Each takes one value; `--config` may be given again and again.
+OPTION_NAMES: Final = {
+    "--listen": "listen",
+    "--advertise": "advertise",
+    "--data": "data",
+    "--properties": "properties",
+    "--config": "config",
+    "-c": "config",
+}
+
+
+@dataclass(slots=True)
+class ServeOptions:
+    """What was typed after `ottla serve`."""
+
+    listen: str | None = None
+    advertise: str | None = None
+    data: str | None = None
+    properties: str | None = None
+    config: list[str] = field(default_factory=list)
+
+
+def parse(words: Sequence[str]) -> ServeOptions | None:
+    """Read serve's options; None when there is anything here that typer should answer."""
+    options = ServeOptions()
+    position = 0
+    while position < len(words):
+        name, equals, value = words[position].partition("=")
+        if not equals:
+            position += 1
+            if position == len(words):
+                return None
+            value = words[position]
+        attribute = OPTION_NAMES.get(name)
+        if attribute is None or (equals and not name.startswith("--")):
+            return None
+        if attribute == "config":
+            options.config.append(value)
+        elif getattr(options, attribute) is not None:
+            return None
+        else:
+            setattr(options, attribute, value)
+        position += 1
+    return options
+
+
+def listener(option: str, address: str) -> str:
+    """`HOST:PORT` as Kafka's `PLAINTEXT://HOST:PORT`; an IPv6 host stands in brackets."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535:
+        raise UsageFailed(
+            f"{option} wants HOST:PORT with a port from 0 to 65535, not {address!r}.",
+            f"For example: ottla serve {option} 127.0.0.1:9092",
+        )
+    if ":" in host and not host.startswith("["):
+        host = f"[{host}]"
+    return f"PLAINTEXT://{host}:{int(port)}"
+
+
+def read_properties(path: str) -> dict[str, str]:
+    """Read a `.properties` file, as brokers have it."""
+    try:
+        return parse_properties(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageFailed(f"--properties: cannot read {path}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise UsageFailed(f"--properties: {path} is not a text file in UTF-8.") from error
+    except PropertiesError as error:
+        raise UsageFailed(f"--properties: {path}: {error}") from error
+
+
+def to_properties(options: ServeOptions) -> dict[str, str]:
+    """The broker's properties: file first, then `--config`, then the options with own names.
+
+    Raises UsageFailed with one line that says what was given and what is allowed.
+    """
+    properties = read_properties(options.properties) if options.properties is not None else {}
+    own: dict[str, tuple[str, str]] = {}
+    if options.listen is not None:
+        own["listeners"] = ("--listen", listener("--listen", options.listen))
+        # A listener of the file's that is not the one listened on must not be advertised.
+        properties.pop("advertised.listeners", None)
+    if options.advertise is not None:
+        own["advertised.listeners"] = ("--advertise", listener("--advertise", options.advertise))
+    if options.data is not None:
+        own["log.dirs"] = ("--data", options.data)
+        properties.pop("log.dir", None)
+    for pair in options.config:
+        name, equals, value = pair.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise UsageFailed(
+                f"--config wants name=value, not {pair!r}.",
+                "For example: ottla serve --config num.partitions=3",
+            )
+        if name in own:
+            raise UsageFailed(f"{own[name][0]} and --config {name} say the same; give one of them.")
+        properties[name] = value.strip()
+    properties.update({name: value for name, (_, value) in own.items()})
+    if "log.dirs" not in properties and "log.dir" not in properties:
+        properties["log.dirs"] = DEFAULT_DATA_FOLDER
+    return properties
+
+
+def run(options: ServeOptions) -> int:
+    """Run the broker until it is told to stop; gives the exit code."""
+    try:
+        properties = to_properties(options)
+    except Failed as failure:
+        failure.print("ottla serve")
+        return failure.exit_code
+    from ottla.broker.serve import serve
+    from ottla.config import ConfigError
+
+    try:
+        return serve(properties)
+    except ConfigError as error:
+        print(f"ottla serve: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except OSError as error:
+        # A port in use, a folder that is not ours, a full disk: the fault is outside.
+        print(f"ottla serve: {error}", file=sys.stderr)
+        return EXIT_FAILED
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED

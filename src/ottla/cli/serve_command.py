@@ -1,0 +1,55 @@
+"""`ottla serve` as typer knows it: its help, its completion, and the answer to a mistake."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ottla.cli.serve import DEFAULT_DATA_FOLDER, ServeOptions, run
+
+Listen = Annotated[
+    str | None,
+    typer.Option("--listen", metavar="HOST:PORT", help="Where to listen. Port 0 takes a free one."),
+]
+Advertise = Annotated[
+    str | None,
+    typer.Option(
+        "--advertise", metavar="HOST:PORT", help="What clients are told to connect to, if other."
+    ),
+]
+Data = Annotated[
+    str | None,
+    typer.Option(
+        "--data",
+        metavar="DIR",
+        help=f"The data folder; made when missing. Default: ./{DEFAULT_DATA_FOLDER}",
+    ),
+]
+Properties = Annotated[
+    str | None,
+    typer.Option("--properties", metavar="FILE", help="Kafka's own server.properties."),
+]
+Config = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="NAME=VALUE",
+        help="A setting, stronger than the file's. Again for more.",
+    ),
+]
+
+
+def serve(
+    listen: Listen = None,
+    advertise: Advertise = None,
+    data: Data = None,
+    properties: Properties = None,
+    config: Config = None,
+) -> None:
+    """Run a broker until Ctrl-C or SIGTERM.
+
+    Settings have Kafka's own names and, but for a documented few, its defaults.
+    """
+    raise typer.Exit(run(ServeOptions(listen, advertise, data, properties, list(config or ()))))

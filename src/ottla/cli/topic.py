@@ -1,0 +1,225 @@
+"""`ottla topic`: create, list, describe, alter and delete topics."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from confluent_kafka.admin import NewPartitions, NewTopic
+
+from ottla.cli.client import Connection, connect, is_internal, pairs
+from ottla.cli.configs import alter_configs
+from ottla.cli.failures import EXIT_FAILED, Failed, UsageFailed
+from ottla.cli.options import (
+    DEFAULT_BOOTSTRAP,
+    AsJson,
+    Bootstrap,
+    ClientConfig,
+    Internal,
+    Partitions,
+    ReplicationFactor,
+    SomeTopicNames,
+    TopicConfig,
+    TopicName,
+    TopicNames,
+    UnsetConfig,
+    Yes,
+)
+from ottla.cli.screen import ask, note, say, show_json, show_table
+from ottla.cli.topic_documents import (
+    described_topics,
+    plural,
+    show_topic,
+    topic_documents,
+    topic_summary,
+)
+
+commands = typer.Typer(help="Create, list, describe, alter and delete topics.")
+
+IfNotExists = Annotated[
+    bool, typer.Option("--if-not-exists", help="A topic that is there already is no failure.")
+]
+
+
+@commands.command()
+def create(
+    topics: TopicNames,
+    partitions: Partitions = None,
+    replication_factor: ReplicationFactor = None,
+    config: TopicConfig = None,
+    if_not_exists: IfNotExists = False,
+    as_json: AsJson = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    client_config: ClientConfig = None,
+) -> None:
+    """Create topics. What is not given is the broker's default (num.partitions)."""
+    settings = pairs("--config", config)
+    connection = connect(bootstrap, client_config)
+    existing = connection.topics()
+    there = [name for name in topics if name in existing]
+    if there and not if_not_exists:
+        present = plural(len(existing[there[0]].partitions), "partition")
+        raise Failed(
+            f"topic {there[0]!r} exists already, with {present}.",
+            f"To change it: ottla topic alter {there[0]} --partitions N; or say --if-not-exists.",
+        )
+    new = [name for name in dict.fromkeys(topics) if name not in existing]
+    futures = (
+        connection.admin.create_topics(
+            [
+                # -1 leaves it to the broker (KIP-464).
+                NewTopic(name, partitions or -1, replication_factor or -1, config=settings)
+                for name in new
+            ],
+            request_timeout=connection.answer_timeout_s,
+        )
+        if new
+        else {}
+    )
+    for name, future in futures.items():
+        connection.wait(future, f"create topic {name!r}")
+    connection.settled_topics(dict.fromkeys(new, partitions or 1))
+    made = described_topics(connection, list(dict.fromkeys(topics)))
+    if as_json:
+        show_json([{**topic_summary(topic), "created": topic.name in new} for topic in made])
+        return
+    for topic in made:
+        summary = topic_summary(topic)
+        done = "Created topic" if topic.name in new else "There already: topic"
+        say(
+            f"{done} {topic.name}: {plural(summary['partitions'], 'partition')}, "
+            f"replication factor {summary['replication_factor']}."
+        )
+
+
+@commands.command("list")
+def list_topics(
+    internal: Internal = False,
+    as_json: AsJson = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    client_config: ClientConfig = None,
+) -> None:
+    """List topics by name."""
+    topics = connect(bootstrap, client_config).topics()
+    rows: list[dict[str, Any]] = []
+    for name in sorted(topics):
+        if is_internal(name) and not internal:
+            continue
+        replicas = [len(partition.replicas) for partition in topics[name].partitions.values()]
+        rows.append(
+            {
+                "topic": name,
+                "partitions": len(replicas),
+                "replication_factor": max(replicas, default=0),
+                "internal": is_internal(name),
+            }
+        )
+    if as_json:
+        show_json(rows)
+    elif rows:
+        show_table(
+            ["topic", "partitions", "replication factor"],
+            [list(row.values())[:3] for row in rows],
+        )
+    else:
+        note("No topics yet. To make one: ottla topic create NAME")
+
+
+@commands.command()
+def describe(
+    topics: SomeTopicNames = None,
+    as_json: AsJson = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    client_config: ClientConfig = None,
+) -> None:
+    """Show partitions with their leaders, replicas and offsets, and settings that were changed."""
+    connection = connect(bootstrap, client_config)
+    names = list(dict.fromkeys(topics or ()))
+    if names:
+        connection.existing_topics(names)
+    else:
+        names = sorted(name for name in connection.topics() if not is_internal(name))
+    documents = topic_documents(connection, names)
+    if as_json:
+        show_json(documents)
+    elif not documents:
+        note("No topics yet. To make one: ottla topic create NAME")
+    for number, document in enumerate(() if as_json else documents):
+        if number:
+            say("")
+        show_topic(document)
+
+
+@commands.command()
+def alter(
+    topic: TopicName,
+    partitions: Partitions = None,
+    config: TopicConfig = None,
+    unset: UnsetConfig = None,
+    as_json: AsJson = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    client_config: ClientConfig = None,
+) -> None:
+    """Add partitions to a topic, or change its settings."""
+    settings = pairs("--config", config)
+    if partitions is None and not settings and not unset:
+        raise UsageFailed(
+            "nothing to alter.",
+            f"Give --partitions N, --config NAME=VALUE or --unset NAME: "
+            f"ottla topic alter {topic} --partitions 6",
+        )
+    connection = connect(bootstrap, client_config)
+    found = connection.existing_topics([topic])[topic]
+    if settings or unset:
+        alter_configs(connection, "topic", topic, settings, list(unset or ()))
+    if partitions is not None and partitions != len(found.partitions):
+        add_partitions(connection, topic, len(found.partitions), partitions)
+    document = topic_documents(connection, [topic])[0]
+    if as_json:
+        show_json(document)
+    else:
+        show_topic(document)
+
+
+def add_partitions(connection: Connection, topic: str, present: int, wanted: int) -> None:
+    if wanted < present:
+        raise Failed(
+            f"topic {topic!r} has {plural(present, 'partition')}; partitions cannot be taken away, "
+            f"so --partitions must be {present} or more, not {wanted}."
+        )
+    future = connection.admin.create_partitions(
+        [NewPartitions(topic, wanted)], request_timeout=connection.answer_timeout_s
+    )[topic]
+    connection.wait(future, f"add partitions to {topic!r}")
+    connection.settled_topics({topic: wanted})
+    note("Note: records with a key may now go to another partition than before.")
+
+
+@commands.command()
+def delete(
+    topics: TopicNames,
+    yes: Yes = False,
+    as_json: AsJson = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    client_config: ClientConfig = None,
+) -> None:
+    """Delete topics with all their records. Asks first, unless --yes."""
+    connection = connect(bootstrap, client_config)
+    names = list(dict.fromkeys(topics))
+    connection.existing_topics(names)
+    if not yes:
+        listed = ", ".join(names)
+        allowed = ask(
+            f"Delete {listed} with all records?",
+            what_else=f"To delete without being asked: ottla topic delete {' '.join(names)} --yes",
+        )
+        if not allowed:
+            note("Nothing was deleted.")
+            raise typer.Exit(EXIT_FAILED)
+    futures = connection.admin.delete_topics(names, request_timeout=connection.answer_timeout_s)
+    for name in names:
+        connection.wait(futures[name], f"delete topic {name!r}")
+        if not as_json:
+            say(f"Deleted topic {name}.")
+    if as_json:
+        show_json([{"topic": name, "deleted": True} for name in names])
