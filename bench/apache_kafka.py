@@ -1,0 +1,152 @@
+"""Apache Kafka itself: fetched from Maven Central into the cache, formatted, started, stopped.
+
+The bench measures against it, `make conformance` takes its tools, and tests use it where its jars
+are at hand (`KafkaJars.at_hand`; they never download).
+"""
+
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import cache, ivy, java
+from bench.child import Child, free_port
+
+VERSION = "4.3.1"
+COORDINATES = (
+    f"org.apache.kafka:kafka_2.13:{VERSION}",
+    f"org.apache.kafka:kafka-tools:{VERSION}",
+)
+# What Kafka's own start script says (kafka-server-start.sh, kafka-run-class.sh), heap included.
+JVM_FLAGS = (
+    "-Xmx1G -Xms1G -server -XX:+UseG1GC -XX:MaxGCPauseMillis=20"
+    " -XX:InitiatingHeapOccupancyPercent=35 -XX:+ExplicitGCInvokesConcurrent"
+    " -XX:MaxInlineLevel=15 -Djava.awt.headless=true"
+)
+
+
+class KafkaError(Exception):
+    """A tool of Apache Kafka failed; the text has what it said."""
+
+
+@dataclass(frozen=True)
+class KafkaJars:
+    """A folder with Apache Kafka's jars, and the Java to run them with."""
+
+    folder: Path
+    java: str
+
+    @staticmethod
+    def place() -> Path:
+        return cache.folder(f"kafka-{VERSION}")
+
+    @classmethod
+    def at_hand(cls) -> "KafkaJars | None":
+        """The jars of the cache, or None where they or Java are missing. Downloads nothing."""
+        if not cache.is_ready(cls.place()):
+            return None
+        try:
+            return cls(cls.place(), java.find())
+        except java.NoJavaError:
+            return None
+
+    @classmethod
+    def fetched(cls, settings: Path | None = None) -> "KafkaJars":
+        """The jars of the cache, fetched first where they are missing (about 90 jars, 60 MB).
+
+        `settings` is an Ivy settings file. Raises ivy.FetchError or java.NoJavaError.
+        """
+        if not cache.is_ready(cls.place()):
+            with cache.making(cls.place()) as place:
+                ivy.fetch(COORDINATES, place, settings)
+        return cls(cls.place(), java.find())
+
+    def command(self, main: str, *arguments: str, jvm: Sequence[str] = ("-Xmx512m",)) -> list[str]:
+        """The command line of one of Kafka's classes."""
+        return [self.java, *jvm, "-cp", f"{self.folder}/*", main, *arguments]
+
+    def run(self, main: str, *arguments: str, seconds: float = 120) -> str:
+        """Run a tool to its end and return what it printed, both streams.
+
+        Raises KafkaError when it exits with another code than 0, or not in time.
+        """
+        command = self.command(main, *arguments)
+        try:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                timeout=seconds,
+            )
+        except subprocess.TimeoutExpired as fault:
+            said = fault.stdout.decode(errors="replace") if isinstance(fault.stdout, bytes) else ""
+            raise KafkaError(f"{main} did not end in {seconds:.0f} s:\n{said[-2000:]}") from fault
+        said = "\n".join(line for line in done.stdout.splitlines() if not line.startswith("SLF4J"))
+        if done.returncode != 0:
+            raise KafkaError(f"{main} ended with {done.returncode}:\n{said[-2000:]}")
+        return said
+
+
+def server_properties(folder: Path, port: int, controller_port: int) -> dict[str, str]:
+    """The settings of a broker that is its own controller (KRaft), on the loopback interface."""
+    return {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "log.dirs": str(folder / "data"),
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+    }
+
+
+class ApacheKafka:
+    """One Apache Kafka broker with its data in `folder`, formatted at the first start."""
+
+    name = "Apache Kafka"
+
+    def __init__(
+        self, jars: KafkaJars, folder: Path, settings: Mapping[str, str], jvm: str = JVM_FLAGS
+    ) -> None:
+        self.jars = jars
+        self.folder = folder
+        self.port = free_port()
+        self.format_seconds = 0.0
+        self.child: Child
+        self._jvm = jvm.split()
+        self._properties = folder / "server.properties"
+        self._settings = {"offsets.topic.replication.factor": "1", **settings}
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def _format(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        settings = {**server_properties(self.folder, self.port, free_port()), **self._settings}
+        lines = [f"{name}={value}\n" for name, value in settings.items()]
+        self._properties.write_text("".join(lines))
+        began = time.monotonic()
+        # A fixed id keeps the format step to one Java start.
+        identity = ["-t", "b3R0bGEtYmVuY2gtMDAwMQ", "-c", str(self._properties)]
+        self.jars.run("kafka.tools.StorageTool", "format", *identity)
+        self.format_seconds = time.monotonic() - began
+
+    def start(self) -> None:
+        """Start the process; it may not listen yet. May be called again after `stop`."""
+        if not self._properties.is_file():
+            self._format()
+        command = self.jars.command("kafka.Kafka", str(self._properties), jvm=self._jvm)
+        self.child = Child(command, self.folder / "broker.log")
+
+    def stop(self) -> None:
+        self.child.stop()

@@ -1,0 +1,116 @@
+"""The two contestants behind one face: Ottla and Apache Kafka, one broker on the loopback."""
+
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+from bench.apache_kafka import ApacheKafka, KafkaJars
+from bench.child import Child, free_port
+
+# Said to both, so that neither wins by a default. Retention and fsync stay at Kafka's defaults.
+SAME_SETTINGS = {
+    "num.partitions": "1",
+    "auto.create.topics.enable": "true",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.replication.factor": "1",
+}
+START_WAIT_MS = 60_000
+
+
+class Broker(Protocol):
+    """One broker with a folder of its own."""
+
+    name: str
+    format_seconds: float
+    child: Child
+
+    @property
+    def address(self) -> str: ...
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+
+
+class Ottla:
+    """`ottla serve` as a user starts it."""
+
+    name = "Ottla"
+    format_seconds = 0.0
+
+    def __init__(
+        self, folder: Path, settings: Mapping[str, str], prefix: Sequence[str] = ()
+    ) -> None:
+        """`prefix` stands for `ottla` itself when the broker is to run under a profiler."""
+        self.folder = folder
+        self.port = free_port()
+        self.child: Child
+        script = Path(sys.executable).with_name("ottla")
+        self._command = [*(prefix or [str(script)]), "serve", "--listen", self.address]
+        self._command += ["--data", str(folder / "data")]
+        for name, value in {**SAME_SETTINGS, **settings}.items():
+            self._command += ["--config", f"{name}={value}"]
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start the process; it may not listen yet. May be called again after `stop`."""
+        self.child = Child(self._command, self.folder / "broker.log")
+
+    def stop(self) -> None:
+        self.child.stop()
+
+
+class Running:
+    """A broker in a temporary folder, listening, for the length of a `with`."""
+
+    def __init__(
+        self,
+        name: str,
+        jars: KafkaJars | None,
+        settings: Mapping[str, str] | None = None,
+        prefix: Sequence[str] = (),
+    ) -> None:
+        self._scratch = tempfile.TemporaryDirectory(
+            prefix="ottla-bench-", ignore_cleanup_errors=True
+        )
+        folder = Path(self._scratch.name)
+        self.broker: Broker
+        if name == "Ottla":
+            self.broker = Ottla(folder, settings or {}, prefix)
+        else:
+            assert jars is not None
+            self.broker = ApacheKafka(jars, folder, {**SAME_SETTINGS, **(settings or {})})
+
+    def __enter__(self) -> Broker:
+        try:
+            self.broker.start()
+            self.broker.child.wait_for_port(
+                int(self.broker.address.rpartition(":")[2]), START_WAIT_MS
+            )
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self.broker
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if hasattr(self.broker, "child"):
+            self.broker.stop()
+        self._scratch.cleanup()
+
+
+def settle(broker: Broker, seconds: float) -> float:
+    """Leave the broker alone for a while; the share of one core that it used meanwhile (0 to 1)."""
+    before = broker.child.cpu_seconds()
+    began = time.monotonic()
+    time.sleep(seconds)
+    return (broker.child.cpu_seconds() - before) / (time.monotonic() - began)

@@ -1,0 +1,96 @@
+"""A broker that runs as a child process: started, watched through /proc, ended by its own id."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+class ChildDiedError(Exception):
+    """The process ended, or did not come up in time; the text has its last words."""
+
+
+def free_port() -> int:
+    """A port of the loopback interface that was free a moment ago."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def cpu_seconds_in(stat: str) -> float:
+    """User and system time of a process and the children it waited for, from /proc/N/stat."""
+    fields = stat.rpartition(")")[2].split()
+    return sum(int(ticks) for ticks in fields[11:15]) / TICKS_PER_SECOND
+
+
+class Child:
+    """One child process in its own session, so that Ctrl-C reaches it through us only."""
+
+    def __init__(
+        self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self.log = log
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as output:
+            self.started = time.monotonic()
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **(environment or {})},
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def cpu_seconds(self) -> float:
+        """Processor time used so far, user and system, all threads."""
+        return cpu_seconds_in(Path(f"/proc/{self.pid}/stat").read_text())
+
+    def rss_bytes(self) -> int:
+        """Resident memory now."""
+        return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * PAGE_BYTES
+
+    def last_words(self, lines: int = 12) -> str:
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+    def wait_for_port(self, port: int, wait_ms: int) -> None:
+        """Wait until the port takes connections. Raises ChildDiedError when that does not come."""
+        limit = time.monotonic() + wait_ms / 1000
+        while time.monotonic() < limit:
+            if self.process.poll() is not None:
+                raise ChildDiedError(
+                    f"it ended with {self.process.returncode}:\n{self.last_words()}"
+                )
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            except OSError:
+                time.sleep(0.005)
+            else:
+                return
+        raise ChildDiedError(f"port {port} did not open in {wait_ms} ms:\n{self.last_words()}")
+
+    def stop(self, wait_ms: int = 30_000) -> int:
+        """Ask it to end (SIGTERM), after `wait_ms` make it end; its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(wait_ms / 1000)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+        return self.process.wait()
+
+    def kill(self) -> None:
+        """End it at once (SIGKILL), as a crash would."""
+        self.process.kill()
+        self.process.wait()

@@ -1,0 +1,65 @@
+"""Fetches Java packages with the Ivy that PySpark ships: nothing but Java and PySpark is needed.
+
+Ivy asks Maven Central, or whatever a settings file given with `settings` names (a mirror, say).
+"""
+
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from bench import cache, java
+
+
+class FetchError(Exception):
+    """A package could not be had; the text is the tool's own last lines."""
+
+
+def ivy_jar() -> Path:
+    """PySpark's own Ivy. Raises FetchError where PySpark is missing."""
+    spec = find_spec("pyspark")
+    if spec is None or not spec.submodule_search_locations:
+        raise FetchError(
+            "PySpark is not installed, and its Ivy is needed. Try: pip install 'ottla[spark]'"
+        )
+    found = sorted(Path(spec.submodule_search_locations[0]).glob("jars/ivy-*.jar"))
+    if not found:
+        raise FetchError(
+            "this PySpark has no Ivy in its jars folder. Try: pip install pyspark==4.0.0"
+        )
+    return found[-1]
+
+
+def module_file(coordinates: Sequence[str]) -> str:
+    """An Ivy file that wants each `group:artifact:version`, with what they need at run time."""
+    wanted = []
+    for coordinate in coordinates:
+        group, artifact, version = coordinate.split(":")
+        wanted.append(
+            f'<dependency org="{group}" name="{artifact}" rev="{version}" conf="default->default"/>'
+        )
+    return (
+        '<ivy-module version="2.0"><info organisation="ottla" module="wanted"/>'
+        '<configurations><conf name="default"/></configurations>'
+        f"<dependencies>{''.join(wanted)}</dependencies></ivy-module>"
+    )
+
+
+def fetch(coordinates: Sequence[str], into: Path, settings: Path | None = None) -> None:
+    """Put the jars of `group:artifact:version` and of all they need into a folder.
+
+    Raises FetchError when one of them cannot be had, NoJavaError without Java.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        wanted = Path(scratch) / "ivy.xml"
+        wanted.write_text(module_file(coordinates))
+        command = [java.find(), "-jar", str(ivy_jar()), "-cache", str(cache.folder("ivy"))]
+        if settings is not None:
+            command += ["-settings", str(settings)]
+        command += ["-ivy", str(wanted), "-confs", "default", "-types", "jar", "bundle"]
+        command += ["-retrieve", f"{into}/[artifact]-[revision](-[classifier]).[ext]"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=scratch, timeout=900)
+    said = done.stdout + done.stderr
+    if done.returncode != 0 or "UNRESOLVED" in said or not list(into.glob("*.jar")):
+        raise FetchError("Ivy could not fetch all jars:\n" + "\n".join(said.splitlines()[-12:]))
