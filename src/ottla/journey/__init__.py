@@ -1,0 +1,1 @@
+"""The journey of one message: timelines of what happened when, and explaining one offset."""

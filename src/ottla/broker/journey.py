@@ -1,0 +1,183 @@
+"""Keeps the timelines of this broker's partitions: takes their steps and writes them, off the loop.
+
+A partition's calls only note things in memory (see `journey/timeline.py`). Every `FLUSH_MS` this
+driver takes the steps of those partitions that have any and has its one thread append them to the
+files. One thread, so that a journey which is asked for never reads half of what is being written:
+it first writes, then reads, in the same queue.
+
+Limits: a flush's own time is followed by ten times as much pause, so that thousands of busy
+partitions cost a tenth of one core at most, and then what a crash may take is that much longer. A
+disk that refuses costs the steps, a line in the log when it begins, and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final, NamedTuple, ParamSpec, TypeVar
+
+from ottla.broker.clock import Clock
+from ottla.journey.folder import TimelineFolder
+from ottla.journey.lookup import Opening
+from ottla.journey.step import Step
+from ottla.journey.timeline import NoTimeline, PartitionTimeline, Timeline
+
+logger = logging.getLogger("ottla.journey")
+
+FLUSH_MS: Final = 500
+PAUSE_PER_WORK: Final = 10
+MOST_TAKEN_AT_ONCE: Final = 256
+"""Partitions whose steps are taken before other requests get their turn."""
+
+NOTHING: Final = NoTimeline()
+
+
+class Told(NamedTuple):
+    """What the timelines know of one offset's partition."""
+
+    steps: Sequence[Step]
+    opening: Opening
+
+
+class _Place:
+    """Where a partition's timelines are written; the folder's state is made when first needed."""
+
+    __slots__ = ("bases", "folder", "path")
+
+    def __init__(self, path: Path, bases: Callable[[], Sequence[int]]) -> None:
+        self.path = path
+        self.bases = bases
+        self.folder: TimelineFolder | None = None
+
+    def opened(self) -> TimelineFolder:
+        if self.folder is None:
+            self.folder = TimelineFolder(self.path)
+        return self.folder
+
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_Work = tuple[TimelineFolder, list[Step], Sequence[int]]
+
+
+class Journey:
+    """All timelines of this broker. Not enabled: hands out `NoTimeline`s and writes nothing."""
+
+    def __init__(self, clock: Clock, *, enabled: bool = True) -> None:
+        self.enabled = enabled
+        self._clock = clock
+        self._dirty: set[PartitionTimeline] = set()
+        self._places: dict[PartitionTimeline, _Place] = {}
+        self._executor: ThreadPoolExecutor | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._failing = False
+
+    def open(
+        self,
+        path: Path,
+        *,
+        start_offset: int,
+        end_offset: int,
+        high_watermark: int,
+        segment_bases: Callable[[], Sequence[int]],
+    ) -> Timeline:
+        """The timeline of a partition in folder `path`, as the log was found.
+
+        `segment_bases` gives the base offsets of the log's present segments, ascending; it is
+        called at each flush that has steps, so rolls, removals and compaction need no call.
+        """
+        if not self.enabled:
+            return NOTHING
+        timeline = PartitionTimeline(
+            start_offset=start_offset,
+            end_offset=end_offset,
+            high_watermark=high_watermark,
+            now_ms=self._clock.now_ms(),
+            dirty=self._dirty,
+        )
+        self._places[timeline] = _Place(path, segment_bases)
+        return timeline
+
+    def forget(self, timeline: Timeline) -> None:
+        """The partition was deleted (or moved away): what it has not written yet is of no use."""
+        if isinstance(timeline, PartitionTimeline):
+            self._places.pop(timeline, None)
+            self._dirty.discard(timeline)
+
+    def start(self) -> None:
+        """Begin to flush. Needs the running loop."""
+        if self.enabled:
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="journey")
+
+    async def close(self) -> None:
+        """Write what is left and stop. Call it before the logs are closed."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+        await self.flush(all_of_them=True)
+        if self._executor is not None:
+            self._executor.shutdown(wait=True)
+            self._executor = None
+
+    async def flush(self, *, all_of_them: bool = False) -> None:
+        """Write the steps that are over (or all) of the partitions that have some."""
+        waiting = list(self._dirty)
+        for at in range(0, len(waiting), MOST_TAKEN_AT_ONCE):
+            work = [
+                self._taken(timeline, all_of_them=all_of_them)
+                for timeline in waiting[at : at + MOST_TAKEN_AT_ONCE]
+                if timeline in self._places
+            ]
+            work = [some for some in work if some[1]]
+            if work:
+                await self._in_thread(self._write, work)
+
+    async def told(self, timeline: Timeline, offset: int) -> Told | None:
+        """All that is known of what happened to `offset`; None when no journey is kept."""
+        if not isinstance(timeline, PartitionTimeline) or timeline not in self._places:
+            return None
+        work = self._taken(timeline, all_of_them=True)
+        opening = Opening(timeline.opened_ms, timeline.end_at_open, timeline.high_at_open)
+        return Told(await self._in_thread(self._write_and_read, work, offset), opening)
+
+    async def _run(self) -> None:
+        pause_ms = FLUSH_MS
+        while True:
+            await asyncio.sleep(pause_ms / 1000)
+            started_ms = self._clock.monotonic_ms()
+            await self.flush()
+            pause_ms = max(FLUSH_MS, PAUSE_PER_WORK * (self._clock.monotonic_ms() - started_ms))
+
+    def _taken(self, timeline: PartitionTimeline, *, all_of_them: bool) -> _Work:
+        place = self._places[timeline]
+        steps = timeline.take(self._clock.now_ms(), all_of_them=all_of_them)
+        return place.opened(), steps, tuple(place.bases()) if steps else ()
+
+    async def _in_thread(self, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="journey")
+        return await asyncio.get_running_loop().run_in_executor(
+            self._executor, lambda: work(*args, **kwargs)
+        )
+
+    def _write(self, work: Sequence[_Work]) -> None:
+        for folder, steps, bases in work:
+            try:
+                folder.write(steps, bases)
+                self._failing = False
+            except OSError as error:
+                if not self._failing:
+                    self._failing = True
+                    logger.error(
+                        "%s: cannot write its timelines (%s); what happens meanwhile is not kept",
+                        folder.path,
+                        error.strerror or error,
+                    )
+
+    def _write_and_read(self, work: _Work, offset: int) -> list[Step]:
+        self._write([work])
+        return work[0].read(offset)

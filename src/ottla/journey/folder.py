@@ -1,0 +1,175 @@
+"""The timeline files of one partition's folder: appending, bounding, deleting and reading them.
+
+Each step goes into the file of the segment that holds the last offset which it explains
+(`step.last - 1`), even where that is an older segment, as with a slow group's commits. So all
+that explains offset N is in the files from N's segment on; and when a segment is removed, its
+file explains nothing that is left and goes too. Two kinds are not about offsets that lie in the
+segment: the log start's steps are carried to the first file that remains, and an `OPENED` lies
+with the active one.
+
+Bounds: a file that has grown beyond `cap_bytes` is rewritten at half of that (see `thin.py`); it
+is first written as `.timeline.new` and then renamed, so a crash leaves the old or the new, and
+maybe a `.new` which the next clean-up removes. All of this is for one thread at a time, off the
+event loop.
+"""
+
+import os
+from bisect import bisect_right
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from ottla.journey.file import HEAD, STEP_BYTES, SUFFIX, decode, encode, sound_bytes
+from ottla.journey.step import Kind, Step
+from ottla.journey.thin import thin
+
+CAP_BYTES: Final = 1024 * 1024
+"""One thousandth of a segment at Kafka's default size; about an hour of steady load at full
+detail.
+"""
+MOST_STARTS_CARRIED: Final = 256
+MOST_FILES_READ: Final = 32
+"""An offset's own segment and those after it: where its steps are looked for."""
+_NEW: Final = SUFFIX + ".new"
+
+
+class TimelineFolder:
+    """One partition's timeline files. `bases` are the base offsets of the log's present segments,
+    ascending.
+    """
+
+    def __init__(self, path: Path, *, cap_bytes: int = CAP_BYTES) -> None:
+        self.path = path
+        self.cap_bytes = cap_bytes
+        self._sizes: dict[int, int] = {}
+        """Files that were checked for a torn end, and their sizes."""
+        self._bases: tuple[int, ...] = ()
+
+    def write(self, steps: Sequence[Step], bases: Sequence[int]) -> None:
+        """Append the steps to their files; clean up when segments came or went.
+
+        Raises OSError when the disk refuses; the steps are lost then. A folder that is gone is no
+        error: its topic was deleted meanwhile.
+        """
+        if not bases or not self.path.is_dir():
+            return
+        if tuple(bases) != self._bases:
+            self._follow(bases)
+            self._bases = tuple(bases)
+        by_base: dict[int, list[Step]] = {}
+        for step in steps:
+            base = _home(step, bases)
+            if base is not None:
+                by_base.setdefault(base, []).append(step)
+        for base, some in by_base.items():
+            self._append(base, some)
+
+    def read(self, offset: int) -> list[Step]:
+        """What the files from this offset's segment on tell, oldest file first, each in the order
+        written.
+
+        At most `MOST_FILES_READ` files are read, and the one before them (a group's earlier
+        position may be in it).
+        """
+        bases = self._files()
+        first = max(bisect_right(bases, offset) - 1, 0)
+        steps: list[Step] = []
+        for base in bases[max(first - 1, 0) : first + MOST_FILES_READ]:
+            steps += decode(self._data(base))
+        return steps
+
+    def size_bytes(self) -> int:
+        """What all timelines of this partition take on disk."""
+        return sum(self._file(base).stat().st_size for base in self._files())
+
+    def _append(self, base: int, steps: Sequence[Step]) -> None:
+        size = self._sizes.get(base)
+        if size is None:
+            size = self._mend(base)
+        block = encode(steps)
+        if size == 0:
+            block = HEAD + block
+        try:
+            with open(self._file(base), "ab", buffering=0) as file:
+                written = file.write(block)
+                if written != len(block):
+                    self._sizes.pop(base, None)
+                    raise OSError(f"{file.name}: only {written} of {len(block)} bytes were written")
+        except OSError:
+            self._sizes.pop(base, None)
+            if self.path.is_dir():
+                raise
+            return
+        self._sizes[base] = size + len(block)
+        if self._sizes[base] > self.cap_bytes:
+            self._rewrite(base, decode(self._data(base)), self.cap_bytes // 2)
+
+    def _mend(self, base: int) -> int:
+        """Cut off what a crash left torn; the file's size, 0 when there is none (or it was not
+        ours).
+        """
+        data = self._data(base)
+        sound = sound_bytes(data)
+        if sound < len(data):
+            os.truncate(self._file(base), sound)
+        return sound
+
+    def _rewrite(self, base: int, steps: Sequence[Step], most_bytes: int) -> None:
+        # Names and blocks' heads take room besides the steps, so aim, look and aim lower.
+        most = max(most_bytes // STEP_BYTES, 1)
+        data = HEAD + encode(thin(steps, most))
+        while len(data) > most_bytes and most > 1:
+            most = max(most * most_bytes // len(data) * 9 // 10, 1)
+            data = HEAD + encode(thin(steps, most))
+        new = self.path / f"{base:020}{_NEW}"
+        new.write_bytes(data)
+        new.replace(self._file(base))
+        self._sizes[base] = len(data)
+
+    def _follow(self, bases: Sequence[int]) -> None:
+        """Make the files those of the present segments: delete the removed ones', join the
+        compacted ones'.
+        """
+        for left in self.path.glob(f"*{_NEW}"):
+            left.unlink(missing_ok=True)
+        starts: list[Step] = []
+        for base in self._files():
+            if base in bases:
+                continue
+            steps = decode(self._data(base))
+            if base < bases[0]:
+                starts += [step for step in steps if step.kind is Kind.START]
+            elif steps:
+                self._append(bases[bisect_right(bases, base) - 1], steps)
+            self._file(base).unlink(missing_ok=True)
+            self._sizes.pop(base, None)
+        if starts:
+            self._append(bases[0], starts[-MOST_STARTS_CARRIED:])
+
+    def _files(self) -> list[int]:
+        """Base offsets of the timeline files, ascending."""
+        try:
+            names = os.listdir(self.path)
+        except FileNotFoundError:
+            return []
+        stems = (name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX))
+        return sorted(int(stem) for stem in stems if len(stem) == 20 and stem.isdecimal())
+
+    def _file(self, base: int) -> Path:
+        return self.path / f"{base:020}{SUFFIX}"
+
+    def _data(self, base: int) -> bytes:
+        try:
+            return self._file(base).read_bytes()
+        except FileNotFoundError:
+            return b""
+
+
+def _home(step: Step, bases: Sequence[int]) -> int | None:
+    """The file that a step belongs to; None when all that it explains is gone."""
+    if step.kind is Kind.OPENED:
+        return bases[-1]
+    if step.kind is Kind.START:
+        return bases[max(bisect_right(bases, step.last) - 1, 0)]
+    place = bisect_right(bases, step.last - 1) - 1
+    return bases[place] if place >= 0 else None

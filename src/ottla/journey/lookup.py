@@ -1,0 +1,227 @@
+"""What a partition's steps tell of one offset: when, or between when and when; never a guess.
+Pure.
+
+The steps come as `TimelineFolder.read` gives them: files in the order of their segments, each in
+the order written.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, cast
+
+from ottla.journey.step import OTHERS, Clients, Kind, Pipeline, Step
+
+_ENDS = (Kind.END, Kind.END_AND_HIGH)
+_HIGHS = (Kind.HIGH, Kind.END_AND_HIGH)
+
+
+class When(NamedTuple):
+    """A moment, ms since 1970, as exactly as it is known: both the same, bounds, or None for a
+    side unknown.
+    """
+
+    since_ms: int | None
+    until_ms: int | None
+
+    @property
+    def is_exact(self) -> bool:
+        return self.since_ms is not None and self.since_ms == self.until_ms
+
+
+class Opening(NamedTuple):
+    """What the broker found when it last opened the partition: it bounds what no step tells."""
+
+    opened_ms: int
+    end_offset: int
+    high_watermark: int
+
+
+class Appended(NamedTuple):
+    """When the log's end passed the offset, and whose append that was (several: one of them;
+    empty: unknown).
+    """
+
+    when: When
+    clients: Clients
+
+
+class Read(NamedTuple):
+    """A group's commit passed the offset. `is_first_seen`: no earlier commit is known, so it may
+    have begun later.
+
+    `set_back_ms`, `set_back_to`: since then the group was set back to an offset at or before this
+    one.
+    """
+
+    group: str
+    when: When
+    is_first_seen: bool
+    set_back_ms: int | None = None
+    set_back_to: int | None = None
+
+
+class Delivered(NamedTuple):
+    """A pipeline delivered the offset: in one of the versions (batches) first to last; -1: no
+    Delta table.
+    """
+
+    pipeline: Pipeline
+    when: When
+    first_version: int
+    last_version: int
+    first_batch: int
+    last_batch: int
+    is_first_seen: bool
+
+
+class Removed(NamedTuple):
+    """The log's start passed the offset; reason "" when the step is lost."""
+
+    when: When
+    reason: str
+
+
+def appended(steps: Iterable[Step], offset: int, opening: Opening | None) -> Appended:
+    """When the offset was appended, and by which client."""
+    low: int | None = None
+    high: int | None = None
+    found: Step | None = None
+    for step in steps:
+        if step.kind not in _ENDS and step.kind is not Kind.OPENED:
+            continue
+        if step.last <= offset:
+            # At that time the log ended before it: what lies there now came later.
+            low, high, found = step.until_ms, None, None
+        elif step.kind in _ENDS and step.before <= offset:
+            found = step
+        elif high is None:
+            high = step.since_ms
+    if found is not None:
+        return Appended(_within(found, offset), cast(Clients, found.name))
+    if opening is not None:
+        if offset < opening.end_offset:
+            high = opening.opened_ms if high is None else min(high, opening.opened_ms)
+        else:
+            low = opening.opened_ms if low is None else max(low, opening.opened_ms)
+    return Appended(When(low, high), ())
+
+
+def high_watermark_passed(
+    steps: Iterable[Step], offset: int, opening: Opening | None, after: When
+) -> When:
+    """When the high watermark passed the offset; `after` is when it was appended."""
+    low, high = after.since_ms, None
+    for step in steps:
+        if step.kind not in _HIGHS or (low is not None and step.until_ms < low):
+            continue
+        if step.before <= offset < step.last:
+            return _within(step, offset)
+        if step.last <= offset:
+            low = step.until_ms
+        elif high is None:
+            high = step.since_ms
+    if opening is not None and offset < opening.high_watermark:
+        high = opening.opened_ms if high is None else min(high, opening.opened_ms)
+    return When(low, high)
+
+
+def reads(steps: Iterable[Step], offset: int) -> list[Read]:
+    """The groups that committed beyond the offset, in the order of doing so first."""
+    by_group: dict[str, list[Step]] = {}
+    for step in steps:
+        if step.kind in (Kind.GROUP, Kind.SET_BACK):
+            by_group.setdefault(cast(str, step.name), []).append(step)
+    found = (_read(group, some, offset) for group, some in by_group.items())
+    return sorted((read for read in found if read), key=lambda read: read.when.until_ms or 0)
+
+
+def deliveries(steps: Iterable[Step], offset: int) -> list[Delivered]:
+    """The pipelines that delivered the offset, in the order of doing so."""
+    by_pipeline: dict[Pipeline, list[Step]] = {}
+    for step in steps:
+        if step.kind is Kind.DELIVERED:
+            by_pipeline.setdefault(cast(Pipeline, step.name), []).append(step)
+    found = (_delivered(pipeline, some, offset) for pipeline, some in by_pipeline.items())
+    return sorted((one for one in found if one), key=lambda one: one.when.until_ms or 0)
+
+
+def removed(steps: Iterable[Step], offset: int) -> Removed:
+    """When and why the log's start passed an offset that is gone."""
+    high: int | None = None
+    for step in steps:
+        if step.kind is not Kind.START:
+            continue
+        if step.before <= offset < step.last:
+            return Removed(_within(step, offset), cast(str, step.name))
+        if step.before > offset:
+            high = step.since_ms if high is None else min(high, step.since_ms)
+    return Removed(When(None, high), "")
+
+
+def client_of(clients: Clients, producer_id: int) -> tuple[str, ...]:
+    """The client ids that a batch with this producer id (-1: none) can have come from; empty:
+    unknown.
+    """
+    exact = [client for pair_id, client in clients if pair_id == producer_id]
+    if OTHERS in clients:
+        # Some names were not kept: only an id that is there by name tells its client for sure.
+        return tuple(exact) if producer_id >= 0 and exact else ()
+    return tuple(dict.fromkeys(exact or (client for _, client in clients)))
+
+
+def _within(step: Step, offset: int) -> When:
+    """When a step that covers the offset passed it."""
+    if offset < step.first:
+        return When(step.since_ms, step.since_ms)
+    return When(step.since_ms, step.until_ms)
+
+
+def _read(group: str, steps: Sequence[Step], offset: int) -> Read | None:
+    found: Read | None = None
+    earlier: Step | None = None
+    position: int | None = None
+    for step in sorted(steps, key=lambda step: step.since_ms):
+        if step.kind is Kind.SET_BACK:
+            if found and step.first <= offset < step.last:
+                found = found._replace(set_back_ms=step.since_ms, set_back_to=step.first)
+        elif step.last > offset:
+            again = position is not None and position <= offset
+            if found is None:
+                first_seen = step.unknown_before and earlier is None
+                found = Read(group, _crossed(step, earlier, offset), first_seen)
+            elif again:
+                found = found._replace(set_back_ms=None, set_back_to=None)
+        position = step.first if step.kind is Kind.SET_BACK else step.last
+        earlier = step
+    return found
+
+
+def _delivered(pipeline: Pipeline, steps: Sequence[Step], offset: int) -> Delivered | None:
+    earlier: Step | None = None
+    for step in sorted(steps, key=lambda step: step.since_ms):
+        versions = step.versions
+        if step.last > offset:
+            assert versions is not None
+            first_batch, last_batch, first_version, last_version = versions
+            if step.before <= offset < step.first or step.first == step.last:
+                last_batch, last_version = first_batch, first_version
+            if offset < step.before and earlier is not None and earlier.versions is not None:
+                first_batch = min(first_batch, earlier.versions.last_batch + 1)
+                first_version = min(first_version, earlier.versions.last_version + 1)
+            when = _crossed(step, earlier, offset)
+            first_seen = step.before > offset and earlier is None
+            numbers = (first_version, last_version, first_batch, last_batch)
+            return Delivered(pipeline, when, *numbers, first_seen)
+        earlier = step
+    return None
+
+
+def _crossed(step: Step, earlier: Step | None, offset: int) -> When:
+    """When the first step that ends beyond the offset passed it, `earlier` being the one before
+    it.
+    """
+    if step.before <= offset:
+        return _within(step, offset)
+    if earlier is None:
+        # Either the first commit ever (then it is exact) or the steps before it are lost.
+        return When(step.since_ms if step.unknown_before else None, step.since_ms)
+    return When(earlier.until_ms, step.since_ms)

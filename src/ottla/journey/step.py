@@ -1,0 +1,87 @@
+"""One step of a timeline: when a number that only grows went from one value to another.
+
+Everything that happens to a message on a partition is such a number: log end offset, high
+watermark, log start offset, a group's committed offset, a pipeline's delivered offset. A step
+says: at `since_ms` the number went from `before` to `first`; by `until_ms` it had come to `last`.
+So for an offset N with `before <= N < first` the time is exact, and for `first <= N < last` it
+lies between `since_ms` and `until_ms`. When nothing was coalesced into the step, `first == last`
+and both times are the same.
+"""
+
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+MOST_CLIENTS_IN_STEP: Final = 8
+OTHERS: Final = (-1, "")
+"""Stands in a step's clients for those beyond the limit: their names are not kept."""
+
+
+class Kind(IntEnum):
+    """Which number a step is about. The values are written to files: never reuse one."""
+
+    END = 1
+    """Log end offset; the name is the clients whose batches were appended."""
+    HIGH = 2
+    """High watermark; no name."""
+    END_AND_HIGH = 3
+    """Both at once, as on a broker that has no followers to wait for."""
+    START = 4
+    """Log start offset; the name is the reason."""
+    OPENED = 5
+    """The broker opened the partition at `since_ms` and found its log end at `last`. Written once
+    a start.
+    """
+    GROUP = 6
+    """A group's committed offset; the name is the group."""
+    SET_BACK = 7
+    """A group's committed offset went back from `last` to `first`; the name is the group."""
+    DELIVERED = 8
+    """A pipeline's delivered offset; the name is (group, query, table), `versions` tells where it
+    went.
+    """
+
+
+Clients = tuple[tuple[int, str], ...]
+"""Pairs of producer id (-1: none) and client id."""
+Pipeline = tuple[str, str, str]
+"""Group, query, and the Delta table's place ("" where the sink is no Delta table)."""
+Name = Clients | Pipeline | str | None
+
+
+class Versions(NamedTuple):
+    """Micro-batches and Delta versions (-1: no Delta table) which a delivery step covers, first
+    and last.
+    """
+
+    first_batch: int
+    last_batch: int
+    first_version: int
+    last_version: int
+
+
+class Step(NamedTuple):
+    """See this file's head. `unknown_before`: nothing is known of the number before this step."""
+
+    kind: Kind
+    name: Name
+    since_ms: int
+    until_ms: int
+    before: int
+    first: int
+    last: int
+    unknown_before: bool = False
+    versions: Versions | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether one time holds for every offset of the step."""
+        return self.since_ms == self.until_ms
+
+
+def joined_clients(one: Clients, other: Clients) -> Clients:
+    """Both sets of clients, no more than `MOST_CLIENTS_IN_STEP` (and then `OTHERS`)."""
+    union = dict.fromkeys((*one, *other))
+    if len(union) <= MOST_CLIENTS_IN_STEP:
+        return tuple(union)
+    union.pop(OTHERS, None)
+    return (*tuple(union)[: MOST_CLIENTS_IN_STEP - 1], OTHERS)

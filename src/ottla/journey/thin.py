@@ -1,0 +1,74 @@
+"""Keeping a segment's timelines within their cap: the oldest steps are coalesced, in pairs.
+
+Two steps of the same number that follow each other become one, whose times and clients are bounds
+for both. Each round does that to the older three quarters, until the whole is small enough: so
+what is recent stays exact, and what is long ago becomes coarse. Where nothing is left to coalesce
+(thousands of groups with a step each, say) the oldest steps are dropped. Nothing that remains
+becomes false: a hole between steps shows as one (see `step.py`).
+"""
+
+from collections.abc import Sequence
+from typing import Final, cast
+
+from ottla.journey.file import MOST_SPAN
+from ottla.journey.step import Clients, Kind, Name, Step, joined_clients
+from ottla.journey.timeline import joined_versions
+
+_KEPT_APART: Final = (Kind.SET_BACK, Kind.OPENED)
+
+
+def thin(steps: Sequence[Step], most_steps: int) -> list[Step]:
+    """At most `most_steps` (at least 1) of them, oldest coalesced first; the order stays."""
+    left = list(steps)
+    while len(left) > most_steps:
+        old = len(left) - len(left) // 4
+        fewer = _pairs_joined(left[:old])
+        if len(fewer) > old * 7 // 8:
+            return [*fewer, *left[old:]][-most_steps:]
+        left = [*fewer, *left[old:]]
+    return left
+
+
+def _pairs_joined(steps: Sequence[Step]) -> list[Step]:
+    out: list[Step] = []
+    single: dict[tuple[Kind, Name], int] = {}
+    for step in steps:
+        track = _track(step)
+        place = single.pop(track, None)
+        if place is not None:
+            joined = _joined(out[place], step)
+            if joined is not None:
+                out[place] = joined
+                continue
+        if step.kind not in _KEPT_APART:
+            single[track] = len(out)
+        out.append(step)
+    return out
+
+
+def _track(step: Step) -> tuple[Kind, Name]:
+    """What two steps must have in common to be of one number."""
+    if step.kind in (Kind.END, Kind.END_AND_HIGH, Kind.START):
+        return step.kind, None
+    return step.kind, step.name
+
+
+def _joined(one: Step, other: Step) -> Step | None:
+    """Both as one step, or None where that would hide a hole or a step back."""
+    if one.last != other.before or other.unknown_before or other.since_ms < one.until_ms:
+        return None
+    if other.last - one.before > MOST_SPAN or other.until_ms - one.since_ms > MOST_SPAN:
+        return None
+    name, versions = one.name, one.versions
+    if one.kind in (Kind.END, Kind.END_AND_HIGH):
+        name = joined_clients(cast(Clients, one.name), cast(Clients, other.name))
+    elif one.kind is Kind.START:
+        name = one.name if one.name == other.name else "several reasons"
+    if other.versions is not None:
+        versions = joined_versions(one.versions, other.versions)
+    return one._replace(
+        name=name,
+        until_ms=other.until_ms,
+        last=other.last,
+        versions=versions,
+    )

@@ -1,0 +1,388 @@
+"""What happens when on one partition, noted as it happens: cheap enough for the produce path.
+
+`PartitionTimeline` keeps no history. It gathers steps (see `step.py`) and gives them away with
+`take`, which the broker's driver calls every half second for the partitions that are dirty; files
+are none of its business. Events less than `WINDOW_MS` after the first one of a step join that
+step: under load there are at most ten steps a second for each number, when it is quiet each event
+has its own, exact step.
+
+An idle partition holds a few numbers and no step. No clock inside: `now_ms` is passed in.
+"""
+
+from typing import Final, Protocol
+
+from ottla.journey.delivery import Delivery, read_delivery
+from ottla.journey.step import Clients, Kind, Name, Pipeline, Step, Versions, joined_clients
+
+WINDOW_MS: Final = 100
+MOST_CLIENT_CHANGES: Final = 4
+"""So often in a window a change of client starts a step of its own; beyond, clients share one."""
+MOST_TRACKS: Final = 64
+"""Groups and pipelines remembered for each partition; a forgotten one's next step says so."""
+MOST_STEPS: Final = 4096
+"""Steps waiting to be taken; the driver is far behind when there are more, and the newest are not
+noted.
+"""
+
+NO_CLIENT: Final = ""
+
+
+class Timeline(Protocol):
+    """What a partition tells as it happens; each call costs at most about a microsecond."""
+
+    def appended(
+        self, base_offset: int, last_offset: int, now_ms: int, client_id: str, producer_id: int
+    ) -> None:
+        """Batches `base_offset` to `last_offset` were appended to the log."""
+
+    def high_watermark(self, offset: int, now_ms: int) -> None:
+        """The high watermark is now `offset`: everything below it is committed."""
+
+    def committed(self, group: str, offset: int, metadata: str | None, now_ms: int) -> None:
+        """A group committed `offset`; the metadata may tell of a pipeline's delivery (see
+        `delivery.py`).
+        """
+
+    def group_is_at(self, group: str, offset: int) -> None:
+        """Where a group stood when its coordinator loaded: tells where the group's next step
+        begins.
+        """
+
+    def started_at(self, offset: int, now_ms: int, reason: str) -> None:
+        """The log now starts at `offset`, for this reason: "retention.ms", "retention.bytes",
+        "DeleteRecords".
+        """
+
+    def truncated(self, end_offset: int, now_ms: int) -> None:
+        """The log was cut back to `end_offset` (a follower's divergence)."""
+
+
+class NoTimeline:
+    """What a partition talks to when `ottla.journey.enable` is false."""
+
+    __slots__ = ()
+
+    def appended(
+        self, base_offset: int, last_offset: int, now_ms: int, client_id: str, producer_id: int
+    ) -> None:
+        return
+
+    def high_watermark(self, offset: int, now_ms: int) -> None:
+        return
+
+    def committed(self, group: str, offset: int, metadata: str | None, now_ms: int) -> None:
+        return
+
+    def group_is_at(self, group: str, offset: int) -> None:
+        return
+
+    def started_at(self, offset: int, now_ms: int, reason: str) -> None:
+        return
+
+    def truncated(self, end_offset: int, now_ms: int) -> None:
+        return
+
+
+class _Track:
+    """One group's or pipeline's number and its open step (`closes_ms` 0: none is open)."""
+
+    __slots__ = (
+        "before",
+        "closes_ms",
+        "first",
+        "position",
+        "since_ms",
+        "unknown",
+        "until_ms",
+        "versions",
+    )
+
+    def __init__(self) -> None:
+        self.position: int | None = None
+        self.since_ms = self.until_ms = self.closes_ms = 0
+        self.before = self.first = 0
+        self.unknown = False
+        self.versions: Versions | None = None
+
+
+class PartitionTimeline:
+    """The timelines of one partition. `dirty` is shared with the driver: a timeline with steps
+    adds itself.
+    """
+
+    __slots__ = (
+        "_clients",
+        "_closed",
+        "_dirty",
+        "_end_before",
+        "_end_changes",
+        "_end_client",
+        "_end_closes_ms",
+        "_end_first",
+        "_end_last",
+        "_end_producer",
+        "_end_since_ms",
+        "_end_until_ms",
+        "_high_before",
+        "_high_closes_ms",
+        "_high_first",
+        "_high_last",
+        "_high_since_ms",
+        "_high_until_ms",
+        "_opening_told",
+        "_start",
+        "_tracks",
+        "end_at_open",
+        "high_at_open",
+        "opened_ms",
+        "unnoted",
+    )
+
+    def __init__(
+        self,
+        *,
+        start_offset: int,
+        end_offset: int,
+        high_watermark: int,
+        now_ms: int,
+        dirty: "set[PartitionTimeline]",
+    ) -> None:
+        self.opened_ms = now_ms
+        self.end_at_open = end_offset
+        self.high_at_open = high_watermark
+        self.unnoted = 0
+        """Steps that found no room because nobody took the others."""
+        self._dirty = dirty
+        self._closed: list[Step] = []
+        self._tracks: dict[tuple[Kind, Name], _Track] | None = None
+        self._start = start_offset
+        self._opening_told = end_offset == 0
+        self._end_closes_ms = self._end_changes = 0
+        self._end_last = end_offset
+        self._end_client = NO_CLIENT
+        self._end_producer = -1
+        self._end_until_ms = 0
+        self._clients: Clients = ()
+        self._high_closes_ms = 0
+        self._high_last = high_watermark
+        self._high_until_ms = 0
+
+    def appended(
+        self, base_offset: int, last_offset: int, now_ms: int, client_id: str, producer_id: int
+    ) -> None:
+        """Batches `base_offset` to `last_offset` were appended, sent by this client (producer id
+        -1: none).
+        """
+        if (
+            self._end_until_ms <= now_ms < self._end_closes_ms
+            and producer_id == self._end_producer
+            and client_id == self._end_client
+        ):
+            self._end_last = last_offset + 1
+            self._end_until_ms = now_ms
+            return
+        self._append_differs(base_offset, last_offset + 1, now_ms, client_id, producer_id)
+
+    def _append_differs(
+        self, base_offset: int, end: int, now_ms: int, client_id: str, producer_id: int
+    ) -> None:
+        """The first append of a step, or one by another client than the last."""
+        if not self._opening_told:
+            self._opening_told = True
+            self._add(_opening_step(self.opened_ms, self.end_at_open))
+        client = (producer_id, client_id)
+        closes_ms = self._end_closes_ms
+        if self._end_until_ms <= now_ms < closes_ms:
+            if self._end_changes >= MOST_CLIENT_CHANGES:
+                self._clients = joined_clients(self._clients, (client,))
+                self._end_client, self._end_producer = client_id, producer_id
+                self._end_last, self._end_until_ms = end, now_ms
+                return
+            self._close_end()
+            self._end_changes += 1
+        else:
+            self._close_end()
+            self._end_changes = 0
+            closes_ms = now_ms + WINDOW_MS
+        self._end_closes_ms = closes_ms
+        self._end_since_ms = self._end_until_ms = now_ms
+        self._end_before, self._end_first, self._end_last = base_offset, end, end
+        self._end_client, self._end_producer = client_id, producer_id
+        self._clients = (client,)
+        self._dirty.add(self)
+
+    def high_watermark(self, offset: int, now_ms: int) -> None:
+        """Everything below `offset` is on all in-sync replicas."""
+        if self._high_until_ms <= now_ms < self._high_closes_ms and offset > self._high_last:
+            self._high_last = offset
+            self._high_until_ms = now_ms
+            return
+        before = self._high_last
+        if offset == before:
+            return
+        self._close_high()
+        self._high_last = offset
+        if offset < before:
+            return
+        # Shares the end's window where one is open, so that both can become one step.
+        same = self._end_closes_ms if self._end_since_ms_or_0() == now_ms else 0
+        self._high_closes_ms = same or now_ms + WINDOW_MS
+        self._high_since_ms = self._high_until_ms = now_ms
+        self._high_before, self._high_first = before, offset
+        self._dirty.add(self)
+
+    def committed(self, group: str, offset: int, metadata: str | None, now_ms: int) -> None:
+        """A group's commit; a pipeline's is noted twice, as the group's and as the delivery that
+        it tells of.
+        """
+        delivery = read_delivery(metadata) if metadata else None
+        if delivery is not None:
+            pipeline: Pipeline = (group, delivery.query, delivery.table)
+            self._passed(Kind.DELIVERED, pipeline, offset, now_ms, delivery)
+        self._passed(Kind.GROUP, group, offset, now_ms, None)
+
+    def group_is_at(self, group: str, offset: int) -> None:
+        """A group's position as the coordinator found it when it loaded: no event, but the next
+        step knows more.
+        """
+        track = self._track(Kind.GROUP, group)
+        if track.position is None:
+            track.position = offset
+
+    def started_at(self, offset: int, now_ms: int, reason: str) -> None:
+        """Records below `offset` are gone. Steps of it are never coalesced: removal is rare."""
+        if offset > self._start:
+            self._add(Step(Kind.START, reason, now_ms, now_ms, self._start, offset, offset))
+            self._start = offset
+
+    def truncated(self, end_offset: int, now_ms: int) -> None:
+        """The log was cut back to `end_offset`: what is appended there from now on is something
+        else.
+        """
+        self._close_end()
+        self._close_high()
+        self._end_last = end_offset
+        self._high_last = min(self._high_last, end_offset)
+        self._add(_opening_step(now_ms, end_offset))
+
+    def take(self, now_ms: int, *, all_of_them: bool = False) -> list[Step]:
+        """The steps that are over (or all), oldest first; the timeline stays dirty while one is
+        still open.
+        """
+        if all_of_them or not self._end_until_ms <= now_ms < self._end_closes_ms:
+            self._close_end()
+        if all_of_them or not self._high_until_ms <= now_ms < self._high_closes_ms:
+            self._close_high()
+        is_open = bool(self._end_closes_ms or self._high_closes_ms)
+        for (kind, name), track in (self._tracks or {}).items():
+            if track.closes_ms:
+                if all_of_them or not track.until_ms <= now_ms < track.closes_ms:
+                    self._close_track(kind, name, track)
+                else:
+                    is_open = True
+        steps, self._closed = self._closed, []
+        if is_open:
+            self._dirty.add(self)
+        else:
+            self._dirty.discard(self)
+        return steps
+
+    def _passed(
+        self, kind: Kind, name: Name, offset: int, now_ms: int, delivery: Delivery | None
+    ) -> None:
+        track = self._track(kind, name)
+        position = track.position
+        if offset == position:
+            return
+        if position is not None and offset < position:
+            self._close_track(kind, name, track)
+            if kind is Kind.GROUP:
+                self._add(Step(Kind.SET_BACK, name, now_ms, now_ms, offset, offset, position))
+            track.position = offset
+            return
+        versions = (
+            Versions(delivery.batch, delivery.batch, delivery.version, delivery.version)
+            if delivery
+            else None
+        )
+        if track.closes_ms and track.until_ms <= now_ms < track.closes_ms:
+            track.position, track.until_ms = offset, now_ms
+            if versions is not None:
+                track.versions = joined_versions(track.versions, versions)
+            return
+        self._close_track(kind, name, track)
+        track.position = offset
+        begin = delivery.begin if delivery else None
+        if begin is not None and (position is None or begin > position):
+            position = min(begin, offset)
+        track.unknown = position is None
+        track.before = offset if position is None else position
+        track.first, track.versions = offset, versions
+        track.since_ms = track.until_ms = now_ms
+        track.closes_ms = now_ms + WINDOW_MS
+        self._dirty.add(self)
+
+    def _track(self, kind: Kind, name: Name) -> _Track:
+        if self._tracks is None:
+            self._tracks = {}
+        track = self._tracks.get((kind, name))
+        if track is None:
+            if len(self._tracks) >= MOST_TRACKS:
+                (oldest_kind, oldest_name), oldest = next(iter(self._tracks.items()))
+                self._close_track(oldest_kind, oldest_name, oldest)
+                del self._tracks[oldest_kind, oldest_name]
+            track = self._tracks[kind, name] = _Track()
+        return track
+
+    def _end_since_ms_or_0(self) -> int:
+        return self._end_since_ms if self._end_closes_ms else 0
+
+    def _close_end(self) -> None:
+        if self._end_closes_ms:
+            self._end_closes_ms = 0
+            since_ms, until_ms = self._end_since_ms, self._end_until_ms
+            before, first, last = self._end_before, self._end_first, self._end_last
+            self._add(Step(Kind.END, self._clients, since_ms, until_ms, before, first, last))
+
+    def _close_high(self) -> None:
+        if self._high_closes_ms:
+            self._high_closes_ms = 0
+            since_ms, until_ms = self._high_since_ms, self._high_until_ms
+            before, first, last = self._high_before, self._high_first, self._high_last
+            numbers = (since_ms, until_ms, before, first, last)
+            end = self._closed[-1] if self._closed else None
+            if end is not None and end.kind is Kind.END and end[2:7] == numbers:
+                self._closed[-1] = end._replace(kind=Kind.END_AND_HIGH)
+            else:
+                self._add(Step(Kind.HIGH, None, *numbers))
+
+    def _close_track(self, kind: Kind, name: Name, track: _Track) -> None:
+        if track.closes_ms:
+            track.closes_ms = 0
+            assert track.position is not None
+            numbers = (track.since_ms, track.until_ms, track.before, track.first, track.position)
+            self._add(Step(kind, name, *numbers, track.unknown, track.versions))
+            track.versions = None
+
+    def _add(self, step: Step) -> None:
+        if len(self._closed) >= MOST_STEPS:
+            self.unnoted += 1
+            return
+        self._closed.append(step)
+        self._dirty.add(self)
+
+
+def _opening_step(now_ms: int, end: int) -> Step:
+    return Step(Kind.OPENED, None, now_ms, now_ms, end, end, end)
+
+
+def joined_versions(one: Versions | None, other: Versions) -> Versions:
+    """The range that covers both."""
+    if one is None:
+        return other
+    return Versions(
+        min(one.first_batch, other.first_batch),
+        max(one.last_batch, other.last_batch),
+        min(one.first_version, other.first_version),
+        max(one.last_version, other.last_version),
+    )

@@ -1,0 +1,181 @@
+"""Steps as they are noted: exact when quiet, coalesced under load, bounded always."""
+
+import pytest
+
+from ottla.journey.step import Kind, Step, Versions
+from ottla.journey.timeline import (
+    MOST_STEPS,
+    MOST_TRACKS,
+    WINDOW_MS,
+    NoTimeline,
+    PartitionTimeline,
+    Timeline,
+)
+
+
+@pytest.fixture
+def dirty() -> set[PartitionTimeline]:
+    return set()
+
+
+@pytest.fixture
+def timeline(dirty: set[PartitionTimeline]) -> PartitionTimeline:
+    return fresh(dirty)
+
+
+def fresh(dirty: set[PartitionTimeline], end: int = 0) -> PartitionTimeline:
+    return PartitionTimeline(
+        start_offset=0, end_offset=end, high_watermark=end, now_ms=1000, dirty=dirty
+    )
+
+
+def all_steps(timeline: PartitionTimeline) -> list[Step]:
+    return timeline.take(10**9, all_of_them=True)
+
+
+def test_an_idle_partition_is_not_dirty_and_has_nothing(timeline, dirty):
+    assert not dirty
+    assert timeline.take(5000) == []
+
+
+def test_quiet_appends_each_have_an_exact_step(timeline, dirty):
+    timeline.appended(0, 9, 2000, "a", -1)
+    timeline.high_watermark(10, 2000)
+    timeline.appended(10, 10, 2000 + WINDOW_MS, "a", -1)
+    timeline.high_watermark(11, 2000 + WINDOW_MS)
+    assert dirty == {timeline}
+    assert all_steps(timeline) == [
+        Step(Kind.END_AND_HIGH, ((-1, "a"),), 2000, 2000, 0, 10, 10),
+        Step(Kind.END_AND_HIGH, ((-1, "a"),), 2100, 2100, 10, 11, 11),
+    ]
+    assert not dirty
+
+
+def test_appends_under_load_share_a_step_whose_first_is_exact(timeline):
+    for at in range(100):
+        timeline.appended(at * 10, at * 10 + 9, 2000 + at, "a", 7)
+        timeline.high_watermark(at * 10 + 10, 2000 + at)
+    assert all_steps(timeline) == [Step(Kind.END_AND_HIGH, ((7, "a"),), 2000, 2099, 0, 10, 1000)]
+
+
+def test_a_high_watermark_that_lags_has_steps_of_its_own(timeline):
+    timeline.appended(0, 9, 2000, "a", -1)
+    timeline.high_watermark(10, 2007)
+    timeline.high_watermark(10, 2050)
+    assert all_steps(timeline) == [
+        Step(Kind.END, ((-1, "a"),), 2000, 2000, 0, 10, 10),
+        Step(Kind.HIGH, None, 2007, 2007, 0, 10, 10),
+    ]
+
+
+def test_few_changes_of_client_stay_exact_and_many_are_bounded(timeline):
+    for at in range(60):
+        timeline.appended(at, at, 2000 + at, f"client-{at % 12}", -1)
+    steps = all_steps(timeline)
+    assert [step.name for step in steps[:4]] == [((-1, f"client-{at}"),) for at in range(4)]
+    assert len(steps) == 5
+    assert len(steps[-1].name) == 8
+    assert steps[-1].name[-1] == (-1, "")
+    assert (steps[-1].before, steps[-1].last) == (4, 60)
+
+
+def test_take_leaves_the_open_step_until_its_window_is_over(timeline, dirty):
+    timeline.appended(0, 9, 2000, "a", -1)
+    assert timeline.take(2050) == []
+    assert dirty == {timeline}
+    timeline.appended(10, 19, 2060, "a", -1)
+    assert [step.last for step in timeline.take(2100)] == [20]
+    assert not dirty
+
+
+def test_a_clock_that_goes_back_starts_a_new_step(timeline):
+    timeline.appended(0, 0, 2050, "a", -1)
+    timeline.appended(1, 1, 2040, "a", -1)
+    assert [(step.since_ms, step.last) for step in all_steps(timeline)] == [(2050, 1), (2040, 2)]
+
+
+def test_the_first_append_after_a_start_tells_where_the_log_ended(dirty):
+    timeline = fresh(dirty, end=50)
+    timeline.appended(50, 50, 2000, "a", -1)
+    timeline.appended(51, 51, 3000, "a", -1)
+    opened, *others = all_steps(timeline)
+    assert opened == Step(Kind.OPENED, None, 1000, 1000, 50, 50, 50)
+    assert [step.kind for step in others] == [Kind.END, Kind.END]
+
+
+def test_a_groups_commits(timeline):
+    timeline.committed("g", 5, "", 2000)
+    timeline.committed("g", 5, "", 2500)
+    timeline.committed("g", 8, None, 3000)
+    timeline.committed("g", 9, None, 3001)
+    timeline.committed("g", 2, None, 4000)
+    assert all_steps(timeline) == [
+        Step(Kind.GROUP, "g", 2000, 2000, 5, 5, 5, True),
+        Step(Kind.GROUP, "g", 3000, 3001, 5, 8, 9),
+        Step(Kind.SET_BACK, "g", 4000, 4000, 2, 2, 9),
+    ]
+
+
+def test_a_groups_loaded_position_makes_its_first_step_whole(timeline):
+    timeline.group_is_at("g", 5)
+    timeline.committed("g", 8, None, 3000)
+    assert all_steps(timeline) == [Step(Kind.GROUP, "g", 3000, 3000, 5, 8, 8)]
+
+
+def test_a_pipelines_commit_is_a_groups_and_a_delivery(timeline):
+    told = '{"ottla.pipeline":1,"query":"q","batch":3,"from":2,"delta":{"table":"t","version":7}}'
+    timeline.committed("g", 10, told, 2000)
+    timeline.committed("g", 12, told.replace("7", "8").replace("3", "4"), 2010)
+    assert all_steps(timeline) == [
+        Step(Kind.DELIVERED, ("g", "q", "t"), 2000, 2010, 2, 10, 12, False, Versions(3, 4, 7, 8)),
+        Step(Kind.GROUP, "g", 2000, 2010, 10, 10, 12, True),
+    ]
+
+
+def test_the_log_start_moves(timeline):
+    timeline.started_at(0, 1500, "retention.ms")
+    timeline.started_at(40, 2000, "DeleteRecords")
+    assert all_steps(timeline) == [Step(Kind.START, "DeleteRecords", 2000, 2000, 0, 40, 40)]
+
+
+def test_a_truncation_ends_the_steps_and_is_told(timeline):
+    timeline.appended(0, 9, 2000, "a", -1)
+    timeline.high_watermark(10, 2000)
+    timeline.truncated(4, 2010)
+    timeline.appended(4, 4, 2020, "a", -1)
+    timeline.high_watermark(5, 2020)
+    assert [(step.kind, step.before, step.last) for step in all_steps(timeline)] == [
+        (Kind.END_AND_HIGH, 0, 10),
+        (Kind.OPENED, 4, 4),
+        (Kind.END_AND_HIGH, 4, 5),
+    ]
+
+
+def test_groups_beyond_the_limit_are_forgotten_oldest_first_and_their_next_step_says_so(timeline):
+    for number in range(MOST_TRACKS + 1):
+        timeline.committed(f"g{number}", 5, None, 2000)
+    timeline.committed("g0", 6, None, 3000)
+    timeline.committed(f"g{MOST_TRACKS}", 6, None, 3000)
+    steps = [step for step in all_steps(timeline) if step.since_ms == 3000]
+    assert sorted((step.name, step.unknown_before) for step in steps) == [
+        ("g0", True),
+        (f"g{MOST_TRACKS}", False),
+    ]
+
+
+def test_steps_that_nobody_takes_do_not_pile_up(timeline):
+    for at in range(MOST_STEPS + 100):
+        timeline.appended(at, at, 2000 + at * WINDOW_MS, "a", -1)
+    assert timeline.unnoted == 99
+    assert len(all_steps(timeline)) == MOST_STEPS
+
+
+def test_no_timeline_takes_the_same_calls_and_keeps_nothing():
+    nothing: Timeline = NoTimeline()
+    nothing.appended(0, 9, 2000, "a", -1)
+    nothing.high_watermark(10, 2000)
+    nothing.committed("g", 5, None, 2000)
+    nothing.group_is_at("g", 5)
+    nothing.started_at(1, 2000, "DeleteRecords")
+    nothing.truncated(1, 2000)
+    assert not hasattr(nothing, "__dict__")
