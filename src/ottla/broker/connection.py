@@ -28,7 +28,7 @@ class Connection(asyncio.BufferedProtocol):
 
     __slots__ = (
         "_drained", "_filled", "_frame", "_frame_bytes", "_frames", "_reading", "_rest", "_server",
-        "_task", "active_ms", "connection_id", "peer", "transport",
+        "_task", "active_ms", "connection_id", "host", "transport",
     )  # fmt: skip
 
     def __init__(self, server: Server) -> None:
@@ -42,7 +42,7 @@ class Connection(asyncio.BufferedProtocol):
         self._task: asyncio.Task[None] | None = None
         self._drained: asyncio.Event | None = None
         self.transport: asyncio.Transport | None = None
-        self.peer = "?"
+        self.host = "?"
         self.connection_id = 0
         self.active_ms = 0
 
@@ -50,7 +50,7 @@ class Connection(asyncio.BufferedProtocol):
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         address = transport.get_extra_info("peername")
-        self.peer = f"/{address[0]}" if address else "/?"
+        self.host = str(address[0]) if address else "?"
         transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
         self._server.opened(self)
 
@@ -111,7 +111,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def refuse(self, why: str) -> None:
         """Ends the connection for bytes that are no request; one line names the peer."""
-        logger.warning("closed the connection of %s: %s", self.peer, why)
+        logger.warning("closed the connection of %s: %s", self.host, why)
         if self.transport is not None:
             self.transport.abort()
 
@@ -149,7 +149,7 @@ class Connection(asyncio.BufferedProtocol):
         error = task.exception()
         if error is not None:
             # Our own bug: said in full, and this client must not wait for an answer for ever.
-            logger.error("failed on a request of %s", self.peer, exc_info=error)
+            logger.error("failed on a request of %s", self.host, exc_info=error)
             if self.transport is not None:
                 self.transport.abort()
         elif self._frames and self.transport is not None and not self.transport.is_closing():

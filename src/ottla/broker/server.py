@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import resource
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.call import Call, EndConnectionError, Handlers
 from ottla.broker.connection import Connection
+from ottla.broker.connection_limits import ConnectionLimits
+from ottla.config.listener import Endpoint
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.frames import read_request_body, read_request_header, write_response
 from ottla.protocol.messages import messages_of
@@ -20,41 +22,49 @@ if TYPE_CHECKING:
 logger = logging.getLogger("ottla.server")
 
 SCRATCH_BYTES = 256 << 10
-BACKLOG = 1024
 IDLE_SWEEP_MS = 30_000
-FILES_FOR_CONNECTIONS = 0.75
-"""The part of the process's open-file limit that connections may take; the rest is for the log."""
 
 
 class Server:
     """One listener of a node. All its connections read into one scratch buffer, in turn."""
 
-    def __init__(self, node: Node, handlers: Handlers) -> None:
+    def __init__(
+        self, node: Node, handlers: Handlers, endpoint: Endpoint, limits: ConnectionLimits
+    ) -> None:
         self.node = node
+        self.endpoint = endpoint
+        self.advertised = next(
+            (each for each in node.config.advertised_endpoints if each.name == endpoint.name), None
+        )
+        self.port = 0
         self.config = node.config
         self.clock = node.clock
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._handlers = handlers
         self._connections: dict[int, Connection] = {}
         self._next_id = 0
-        self._refused = 0
+        self._limits = limits
         self._server: asyncio.Server | None = None
         self._sweep: asyncio.TimerHandle | None = None
-        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._most_connections = min(
-            node.config.max_connections, int(files * FILES_FOR_CONNECTIONS)
-        )
-        self.requests = 0
+        self.requests: Counter[int] = Counter()
 
-    async def listen(self, host: str, port: int) -> tuple[str, int]:
-        """Binds and returns the address bound. Raises OSError where that cannot be."""
+    async def listen(self) -> int:
+        """Binds and returns the port, which the system chose where 0 was asked for.
+
+        Raises OSError where the address cannot be had.
+        """
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            lambda: Connection(self), host, port, backlog=BACKLOG, start_serving=False
+            lambda: Connection(self),
+            # One socket for every interface where the port is free to choose: two would differ.
+            self.endpoint.host or (None if self.endpoint.port else "0.0.0.0"),
+            self.endpoint.port,
+            backlog=self.config.socket_listen_backlog_size,
+            start_serving=False,
         )
         self._sweep = loop.call_later(IDLE_SWEEP_MS / 1000, self._end_idle)
-        bound = self._server.sockets[0].getsockname()
-        return bound[0], bound[1]
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self.port
 
     async def start(self) -> None:
         assert self._server is not None
@@ -79,23 +89,18 @@ class Server:
         connection.connection_id = self._next_id
         connection.active_ms = self.clock.monotonic_ms()
         self._connections[self._next_id] = connection
-        if len(self._connections) > self._most_connections:
-            self._refused += 1
-            if self._refused & (self._refused - 1) == 0:  # the 1st, 2nd, 4th, 8th ...
+        reason = self._limits.admit(connection.host)
+        if reason is not None:
+            refused = self._limits.refused
+            if refused & (refused - 1) == 0:  # the 1st, 2nd, 4th, 8th ... of them
                 logger.warning(
-                    "refused %d connections, the last of %s: %d are open, the most allowed"
-                    " (max.connections, and the limit of open files)",
-                    self._refused, connection.peer, self._most_connections,
-                )  # fmt: skip
+                    "refused %d connections, now of %s: %s", refused, connection.host, reason
+                )
             connection.close()
 
     def closed(self, connection: Connection) -> None:
-        self._connections.pop(connection.connection_id, None)
-        self.node.connection_closed(connection.connection_id)
-
-    @property
-    def connection_count(self) -> int:
-        return len(self._connections)
+        if self._connections.pop(connection.connection_id, None) is not None:
+            self._limits.release(connection.host)
 
     def _end_idle(self) -> None:
         before_ms = self.clock.monotonic_ms() - self.config.connections_max_idle_ms
@@ -107,13 +112,13 @@ class Server:
 
     async def answer(self, frame: memoryview, connection: Connection) -> list[Any]:
         """The parts of the response to the request in `frame`; none where none is due."""
-        self.requests += 1
         try:
             header = read_request_header(frame)
             handler = self._handlers.find(header.key)
             if handler is None:
                 connection.refuse(f"request key {header.key} is unknown")
                 return []
+            self.requests[header.key] += 1
             version = header.version
             supported = handler.min_version <= version <= handler.max_version
             if not supported:
@@ -139,17 +144,30 @@ class Server:
         return [] if response is None else write_response(response, header.correlation_id)
 
     def _call(self, key: int, version: int, client_id: str, connection: Connection) -> Call:
-        host, port = self.node.advertised
+        host, port = self._advertised(connection)
         return Call(
             node=self.node,
             version=version,
             client_id=client_id,
-            peer=connection.peer,
+            peer=f"/{connection.host}",
             listener_host=host,
             listener_port=port,
             messages=messages_of(key, version),
             connection_id=connection.connection_id,
         )
+
+    def _advertised(self, connection: Connection) -> tuple[str, int]:
+        """Where clients of this listener find the broker.
+
+        Without advertised.listeners, a listener on every interface answers with the address on
+        which this very client came: no other host name is as sure to work for it.
+        """
+        if self.advertised is not None:
+            return self.advertised.host, self.advertised.port or self.port
+        if not self.endpoint.every_interface:
+            return self.endpoint.host, self.port
+        assert connection.transport is not None
+        return str(connection.transport.get_extra_info("sockname")[0]), self.port
 
     async def _answer_json(
         self, answer: Any, body: bytes, correlation_id: int, call: Call

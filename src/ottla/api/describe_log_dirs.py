@@ -1,0 +1,53 @@
+"""DescribeLogDirs (key 35): how much each partition holds in the data folder (KIP-113).
+
+v2: flexible. v3: an error of the whole. v4 (KIP-827): total and usable bytes of the disk. v5
+(KIP-1066): whether the folder is cordoned, which none is here.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ottla.broker.call import Call
+from ottla.broker.partition import Partition
+
+KEY: Final = 35
+
+
+async def handle(request: Any, call: Call) -> Any:
+    build = call.messages
+    folder = call.node.config.data_folder.absolute()
+    disk = shutil.disk_usage(folder)
+    topics: dict[str, list[Any]] = {}
+    for partition in _described(request, call):
+        topics.setdefault(partition.topic, []).append(
+            build.DescribeLogDirsPartition(
+                partition_index=partition.index,
+                partition_size=partition.log.size_bytes,
+                offset_lag=0,
+            )
+        )
+    result = build.DescribeLogDirsResult(
+        log_dir=str(folder),
+        topics=tuple(
+            build.DescribeLogDirsTopic(name=name, partitions=tuple(partitions))
+            for name, partitions in topics.items()
+        ),
+        total_bytes=disk.total,
+        usable_bytes=disk.free,
+    )
+    return build.DescribeLogDirsResponse(results=(result,))
+
+
+def _described(request: Any, call: Call) -> Iterator[Partition]:
+    partitions = call.node.partitions
+    if request.topics is None:
+        yield from partitions
+        return
+    for topic in request.topics:
+        for index in topic.partitions:
+            partition = partitions.get(topic.topic, index)
+            if partition is not None:
+                yield partition

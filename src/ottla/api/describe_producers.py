@@ -1,0 +1,40 @@
+"""DescribeProducers (key 61): the producers that a partition knows (KIP-664)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.broker.call import Call
+from ottla.protocol.errors import ApiError
+
+KEY: Final = 61
+
+
+async def handle(request: Any, call: Call) -> Any:
+    build = call.messages
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for index in topic.partition_indexes:
+            try:
+                producers = call.node.partitions.find(topic.name, index).active_producers()
+            except ApiError as error:
+                answer = build.PartitionResponse(
+                    partition_index=index, error_code=error.code, error_message=error.message
+                )
+            else:
+                states = tuple(
+                    build.ProducerState(
+                        producer_id=each.producer_id,
+                        producer_epoch=each.producer_epoch,
+                        last_sequence=each.last_sequence,
+                        last_timestamp=each.last_timestamp_ms,
+                        coordinator_epoch=each.coordinator_epoch,
+                        current_txn_start_offset=each.transaction_start_offset,
+                    )
+                    for each in producers
+                )
+                answer = build.PartitionResponse(partition_index=index, active_producers=states)
+            answers.append(answer)
+        topics.append(build.TopicResponse(name=topic.name, partitions=tuple(answers)))
+    return build.DescribeProducersResponse(topics=tuple(topics))

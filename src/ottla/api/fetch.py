@@ -1,0 +1,108 @@
+"""Fetch (key 1): reads batches from partitions, waiting where there are too few bytes.
+
+v7 (KIP-227): sessions. v9 (KIP-320): leader epochs. v11 (KIP-392): rack. v12: flexible,
+and divergence by last fetched epoch (KIP-595). v13 (KIP-516): topics by id. v15 (KIP-903): replica
+state. v16 (KIP-951): current leaders. v17, v18: for replicas.
+A fetch answers with whole batches from the one that holds the offset on; the first batch of a
+response comes whole, even where it exceeds the limits (KIP-74).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.broker.call import Call
+from ottla.broker.fetch_session import Fetch, FetchedPartition
+from ottla.broker.partition import Partition, Read, refused_read
+from ottla.broker.waiting import Waiter
+from ottla.protocol.errors import ApiError, ErrorCode
+
+KEY: Final = 1
+
+_READ_COMMITTED: Final = 1
+
+
+async def handle(request: Any, call: Call) -> Any:
+    node = call.node
+    try:
+        fetch = node.fetch_sessions.begin(request, call.version, node.clock.monotonic_ms())
+    except ApiError as error:
+        return call.messages.FetchResponse(error_code=error.code)
+    until_ms = node.clock.monotonic_ms() + max(0, request.max_wait)
+    while True:
+        reads = _read_all(fetch, request, call)
+        left_ms = until_ms - node.clock.monotonic_ms()
+        if left_ms <= 0 or _is_enough(reads, request.min_bytes):
+            break
+        watched = [read.partition for _, read in reads if read.partition is not None]
+        await Waiter(watched).wait(left_ms)
+    return _respond(fetch, reads, call)
+
+
+def _is_enough(reads: list[tuple[FetchedPartition, Read]], min_bytes: int) -> bool:
+    size = 0
+    for _, read in reads:
+        if read.error_code is not ErrorCode.none or read.diverging_epoch is not None:
+            return True
+        size += read.size_bytes
+    return size >= min_bytes or not reads
+
+
+def _read_all(fetch: Fetch, request: Any, call: Call) -> list[tuple[FetchedPartition, Read]]:
+    """Where each partition's data lies; the data itself is read when the response is written."""
+    left = most = min(getattr(request, "max_bytes", 2**31 - 1), call.node.config.fetch_max_bytes)
+    committed_only = getattr(request, "isolation_level", 0) == _READ_COMMITTED
+    reads = []
+    for each in fetch.partitions.values():
+        try:
+            partition: Partition = call.node.partitions.find(each.topic, each.index)
+            read = partition.read(
+                each.fetch_offset,
+                max_bytes=max(0, min(each.max_bytes, left)),
+                min_one_batch=left == most,
+                leader_epoch=each.leader_epoch,
+                last_fetched_epoch=each.last_fetched_epoch,
+                committed_only=committed_only,
+            )
+        except ApiError as error:
+            read = refused_read(error.code)
+        left -= read.size_bytes
+        reads.append((each, read))
+    return reads
+
+
+def _respond(fetch: Fetch, reads: list[tuple[FetchedPartition, Read]], call: Call) -> Any:
+    build = call.messages
+    topics: dict[Any, list[Any]] = {}
+    for each, read in reads:
+        if fetch.is_news(each, read):
+            topics.setdefault(each.topic, []).append(_partition_data(each, read, call))
+    return build.FetchResponse(
+        session_id=fetch.session_id,
+        responses=tuple(
+            build.FetchableTopicResponse(
+                **({"topic_id": key} if fetch.uses_ids else {"topic": key}),
+                partitions=tuple(partitions),
+            )
+            for key, partitions in topics.items()
+        ),
+    )
+
+
+def _partition_data(each: FetchedPartition, read: Read, call: Call) -> Any:
+    build = call.messages
+    extra = {}
+    if read.diverging_epoch is not None:
+        epoch, end_offset = read.diverging_epoch
+        extra["diverging_epoch"] = build.EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return build.PartitionData(
+        partition_index=each.index,
+        error_code=read.error_code,
+        high_watermark=read.high_watermark,
+        last_stable_offset=read.last_stable_offset,
+        log_start_offset=read.log_start_offset,
+        aborted_transactions=None,
+        preferred_read_replica=-1,
+        records=read.data(),
+        **extra,
+    )

@@ -1,0 +1,100 @@
+"""ListOffsets (key 2): offsets by time, and the ends of partitions.
+
+v2 (KIP-98): isolation level. v4 (KIP-207, KIP-320): leader epochs. v7 (KIP-734): timestamp -3, the
+record with the largest timestamp. v8 (KIP-405): -4, the earliest local offset. v9 (KIP-1005): -5,
+the latest tiered offset. v10 (KIP-1075): a time limit for remote storage. v11 (KIP-1023): -6, the
+earliest offset that waits for its upload.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final, NamedTuple
+
+from ottla.broker.call import Call
+from ottla.broker.partition import Partition
+from ottla.protocol.errors import ApiError, ErrorCode
+
+KEY: Final = 2
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+_SINCE_VERSION: Final = {
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+_READ_COMMITTED: Final = 1
+_CONSUMER: Final = -1
+
+
+class Answer(NamedTuple):
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+async def handle(request: Any, call: Call) -> Any:
+    build = call.messages
+    asked = Counter(
+        (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
+    )
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for each in topic.partitions:
+            try:
+                if asked[topic.name, each.partition_index] > 1:
+                    raise ApiError(ErrorCode.invalid_request)
+                found = _find(request, topic.name, each, call)
+            except ApiError as error:
+                answers.append(
+                    build.ListOffsetsPartitionResponse(
+                        partition_index=each.partition_index,
+                        error_code=error.code,
+                        timestamp=-1,
+                        offset=-1,
+                        leader_epoch=-1,
+                    )
+                )
+            else:
+                answers.append(
+                    build.ListOffsetsPartitionResponse(
+                        partition_index=each.partition_index, **found._asdict()
+                    )
+                )
+        topics.append(build.ListOffsetsTopicResponse(name=topic.name, partitions=tuple(answers)))
+    return build.ListOffsetsResponse(topics=tuple(topics))
+
+
+def _find(request: Any, topic: str, each: Any, call: Call) -> Answer:
+    if call.version < _SINCE_VERSION.get(each.timestamp, 0):
+        raise ApiError(ErrorCode.unsupported_version)
+    partition: Partition = call.node.partitions.find(topic, each.partition_index)
+    partition.check_leader_epoch(getattr(each, "current_leader_epoch", -1))
+    committed_only = getattr(request, "isolation_level", 0) == _READ_COMMITTED
+    # A consumer sees what is committed; a debugging client with another replica id sees all.
+    end = partition.end_for(committed_only) if request.replica_id == _CONSUMER else None
+    epoch = partition.leader_epoch
+    match each.timestamp:
+        case -1:
+            return Answer(-1, partition.log.end_offset if end is None else end, epoch)
+        case -2 | -4 | -6:
+            start = partition.log.start_offset
+            return Answer(-1, start, partition.epoch_of(start))
+        case -5:
+            return Answer(-1, -1, -1)  # nothing is ever moved to remote storage
+        case -3:
+            found = partition.find_max_timestamp()
+        case timestamp if timestamp >= 0:
+            found = partition.find_timestamp(timestamp)
+        case unknown:
+            raise ApiError(ErrorCode.invalid_request, f"timestamp {unknown} has no meaning")
+    if found is None or (end is not None and found.offset >= end):
+        return Answer(-1, -1, -1)
+    return Answer(found.timestamp_ms, found.offset, found.leader_epoch)

@@ -1,0 +1,39 @@
+"""OffsetForLeaderEpoch (key 23): where an epoch ended in the leader's log (KIP-101, KIP-320).
+
+v2: the caller's leader epoch. v3: replica id. v4: flexible. A consumer asks it after a change of
+leader, to see whether the log it read from was cut off.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.broker.call import Call
+from ottla.protocol.errors import ApiError
+
+KEY: Final = 23
+
+
+async def handle(request: Any, call: Call) -> Any:
+    build = call.messages
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for each in topic.partitions:
+            try:
+                partition = call.node.partitions.find(topic.topic, each.partition)
+                partition.check_leader_epoch(each.current_leader_epoch)
+                epoch, end_offset = partition.end_of_epoch(each.leader_epoch)
+            except ApiError as error:
+                answer = build.EpochEndOffset(
+                    partition=each.partition, error_code=error.code, leader_epoch=-1, end_offset=-1
+                )
+            else:
+                answer = build.EpochEndOffset(
+                    partition=each.partition, leader_epoch=epoch, end_offset=end_offset
+                )
+            answers.append(answer)
+        topics.append(
+            build.OffsetForLeaderTopicResult(topic=topic.topic, partitions=tuple(answers))
+        )
+    return build.OffsetForLeaderEpochResponse(topics=tuple(topics))

@@ -1,0 +1,60 @@
+"""The partitions that this broker holds, by topic name and by topic id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import UUID
+
+from ottla.broker.partition import Partition
+from ottla.protocol.errors import ApiError, ErrorCode
+
+
+class Partitions:
+    """Looked up by each produce and fetch: two dictionary look-ups, nothing else."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, dict[int, Partition]] = {}
+        self._by_id: dict[UUID, dict[int, Partition]] = {}
+
+    def add(self, partition: Partition) -> None:
+        of_topic = self._by_name.setdefault(partition.topic, {})
+        of_topic[partition.index] = partition
+        self._by_id[partition.topic_id] = of_topic
+
+    def remove_topic(self, topic: str) -> list[Partition]:
+        """Forgets the topic; returns the partitions it had."""
+        removed = list(self._by_name.pop(topic, {}).values())
+        for partition in removed:
+            self._by_id.pop(partition.topic_id, None)
+        return removed
+
+    def get(self, topic: str, index: int) -> Partition | None:
+        return self._by_name.get(topic, {}).get(index)
+
+    def find(self, topic: str | UUID | None, index: int) -> Partition:
+        """By name or by id; raises ApiError with what a client understands of each."""
+        if isinstance(topic, str):
+            of_topic = self._by_name.get(topic)
+            unknown = ErrorCode.unknown_topic_or_partition
+        else:
+            of_topic = self._by_id.get(topic) if topic is not None else None
+            unknown = ErrorCode.unknown_topic_id
+        if of_topic is None:
+            raise ApiError(unknown)
+        partition = of_topic.get(index)
+        if partition is None:
+            raise ApiError(ErrorCode.unknown_topic_or_partition)
+        return partition
+
+    def topics(self) -> list[str]:
+        return list(self._by_name)
+
+    def of_topic(self, topic: str) -> list[Partition]:
+        return list(self._by_name.get(topic, {}).values())
+
+    def __iter__(self) -> Iterator[Partition]:
+        for of_topic in self._by_name.values():
+            yield from of_topic.values()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_name.values()))
