@@ -33,14 +33,16 @@ class BrokerProcess:
         self.errors = self.data.parent / f"{self.data.name}.stderr"
         with self.errors.open("a") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "ottla", "serve", "--listen", self.bootstrap]
-                + ["--data", str(self.data), *self.options],
+                [sys.executable, "-m", "ottla", "serve", *self._arguments()],
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
             )
         self.bootstrap = self._ready_address()
         return self
+
+    def _arguments(self) -> list[str]:
+        return ["--listen", self.bootstrap, "--data", str(self.data), *self.options]
 
     def _ready_address(self) -> str:
         assert self.process is not None

@@ -19,8 +19,8 @@ from ottla.cli.screen import OutputClosed
 COMMANDS: Final = {
     "serve": "ottla.cli.serve_command",
     "topic": "ottla.cli.topic",
-    #   "produce": "ottla.cli.produce",
-    #   "consume": "ottla.cli.consume",
+    "produce": "ottla.cli.produce",
+    "consume": "ottla.cli.consume",
     #   "group": "ottla.cli.group",
     #   "config": "ottla.cli.config",
     #   "log": "ottla.cli.log",

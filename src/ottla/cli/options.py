@@ -25,7 +25,7 @@ ClientConfig = Annotated[
     typer.Option(
         "--client-config",
         metavar="NAME=VALUE",
-        help="Any setting of librdkafka, such as security.protocol=SASL_SSL. Again for more.",
+        help="Any setting of librdkafka. Again for more.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]

@@ -43,6 +43,16 @@ def write(text: str, *, flush: bool = False) -> None:
         raise OutputClosed from error
 
 
+def write_bytes(data: bytes) -> None:
+    """Write bytes as they are to standard output, at once; raises OutputClosed."""
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError as error:
+        raise OutputClosed from error
+
+
 def say(text: str) -> None:
     """One line for a person, on standard output."""
     write(f"{text}\n")

@@ -1,0 +1,1 @@
+"""Consumer groups, pure: who is a member, who owns what, and the offsets that groups commit."""

@@ -1,0 +1,9 @@
+"""Pipelines on Spark: from a topic into Delta. Needs the extra `spark`; see docs/pipelines.md.
+
+They know a broker only by its bootstrap servers, so the same code runs on Apache Kafka.
+"""
+
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.spark import session
+
+__all__ = ["PipelineError", "session"]
