@@ -1,0 +1,196 @@
+"""Coordination without another process: sessions and watches over `EmbeddedStore`.
+
+SQLite runs in one thread of its own, because a commit waits for the disk and the event loop must
+not. Calls reach that thread in the order in which they were made, so they see each other's writes.
+Watches are kept on the loop and fire there, once the write that they waited for has been committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from ottla.controller.coordination import (
+    ANY_VERSION,
+    Change,
+    Create,
+    Delete,
+    Event,
+    Node,
+    NoNodeError,
+    Operation,
+    SessionExpiredError,
+    SetData,
+    Watch,
+)
+from ottla.controller.embedded_store import EmbeddedStore, StoreError
+
+T = TypeVar("T")
+
+
+class EmbeddedTree:
+    """The tree, for as many sessions as are wanted (a broker needs one)."""
+
+    def __init__(self, folder: Path | None) -> None:
+        """`folder` None keeps the tree in memory. Opened by the first call."""
+        self._folder = folder
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="coordination")
+        self._store: EmbeddedStore | None = None
+        self._sessions: dict[int, EmbeddedCoordination] = {}
+
+    async def connect(self) -> EmbeddedCoordination:
+        """A new session. Raises StoreError when the file cannot be opened."""
+        number = await self.run(lambda store: store.new_session())
+        session = EmbeddedCoordination(self, number)
+        self._sessions[number] = session
+        return session
+
+    async def expire(self, session: EmbeddedCoordination) -> None:
+        """End a session as if it had not been heard of for too long (for tests)."""
+        if self._sessions.pop(session.number, None) is not None:
+            session.expired()
+            number = session.number
+            self.tell(await self.run(lambda store: store.end_session(number)))
+
+    async def close(self) -> None:
+        """End all sessions and close the file."""
+        for session in list(self._sessions.values()):
+            await self.expire(session)
+        if self._store is not None:
+            await self.run(lambda store: store.close())
+        self._thread.shutdown(wait=True)
+
+    async def run(self, work: Callable[[EmbeddedStore], T]) -> T:
+        """Do the work on the store's thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._call, work)
+
+    def _call(self, work: Callable[[EmbeddedStore], T]) -> T:
+        if self._store is None:
+            self._store = EmbeddedStore(self._folder)
+        try:
+            return work(self._store)
+        except sqlite3.Error as error:
+            raise StoreError(f"coordination: {error}") from None
+
+    def tell(self, events: Sequence[Event]) -> None:
+        """Fire the watches of every session that wait for these events."""
+        for session in list(self._sessions.values()):
+            session.fire(events)
+
+
+class EmbeddedCoordination:
+    """One session; see `ottla.controller.coordination.Coordination`."""
+
+    def __init__(self, tree: EmbeddedTree, number: int) -> None:
+        self.number = number
+        self._tree = tree
+        self._expired = False
+        self._data_watches: dict[str, list[Watch]] = {}
+        self._child_watches: dict[str, list[Watch]] = {}
+
+    async def get(self, path: str, watch: Watch | None = None) -> Node:
+        node = await self._read(path, self._data_watches, watch, lambda store: store.get(path))
+        if node is None:
+            self._forget(self._data_watches, path, watch)
+            raise NoNodeError(path)
+        return node
+
+    async def exists(self, path: str, watch: Watch | None = None) -> Node | None:
+        return await self._read(path, self._data_watches, watch, lambda store: store.get(path))
+
+    async def children(self, path: str, watch: Watch | None = None) -> tuple[str, ...]:
+        try:
+            return await self._read(
+                path, self._child_watches, watch, lambda store: store.children(path)
+            )
+        except NoNodeError:
+            self._forget(self._child_watches, path, watch)
+            raise
+
+    async def read_tree(self, path: str) -> dict[str, Node]:
+        self._check_alive()
+        return await self._tree.run(lambda store: store.read_tree(path))
+
+    async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False) -> None:
+        await self.multi([Create(path, data, ephemeral)])
+
+    async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> int:
+        self._check_alive()
+
+        def work(store: EmbeddedStore) -> tuple[list[Event], int]:
+            events = store.multi([SetData(path, data, version)], self.number)
+            node = store.get(path)
+            assert node is not None
+            return events, node.version
+
+        events, new_version = await self._tree.run(work)
+        self._tree.tell(events)
+        return new_version
+
+    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        await self.multi([Delete(path, version)])
+
+    async def multi(self, operations: Sequence[Operation]) -> None:
+        self._check_alive()
+        number = self.number
+        self._tree.tell(await self._tree.run(lambda store: store.multi(operations, number)))
+
+    async def close(self) -> None:
+        """End the session; its ephemeral nodes go."""
+        await self._tree.expire(self)
+
+    def expired(self) -> None:
+        """Told by the tree: nothing works any more, and every watch hears of it."""
+        self._expired = True
+        watches = [
+            watch
+            for table in (self._data_watches, self._child_watches)
+            for waiting in table.values()
+            for watch in waiting
+        ]
+        self._data_watches.clear()
+        self._child_watches.clear()
+        for watch in watches:
+            watch(Event(Change.EXPIRED, ""))
+
+    def fire(self, events: Sequence[Event]) -> None:
+        """Tell each watch that waits for one of the events, once."""
+        for event in events:
+            tables = [self._data_watches]
+            if event.change is Change.CHILDREN:
+                tables = [self._child_watches]
+            elif event.change is Change.DELETED:
+                tables.append(self._child_watches)
+            for table in tables:
+                for watch in table.pop(event.path, ()):
+                    watch(event)
+
+    async def _read(
+        self,
+        path: str,
+        table: dict[str, list[Watch]],
+        watch: Watch | None,
+        work: Callable[[EmbeddedStore], T],
+    ) -> T:
+        self._check_alive()
+        if watch is not None:
+            # Before the read: a write that comes between the two then fires it, once too often
+            # at worst, where the other order would miss the change for good.
+            table.setdefault(path, []).append(watch)
+        return await self._tree.run(work)
+
+    @staticmethod
+    def _forget(table: dict[str, list[Watch]], path: str, watch: Watch | None) -> None:
+        waiting = table.get(path, [])
+        if watch in waiting:
+            waiting.remove(watch)
+        if not waiting:
+            table.pop(path, None)
+
+    def _check_alive(self) -> None:
+        if self._expired:
+            raise SessionExpiredError(str(self.number))

@@ -1,0 +1,208 @@
+"""The coordination tree in one SQLite file, for a broker that is alone.
+
+File: `coordination.sqlite` in the data folder, with SQLite's own -wal and -shm beside it. Table
+`node`: path, parent, data, version, owner (session of an ephemeral node, else 0). Table `meta`:
+number of the last session.
+
+Crash: each `multi` is one transaction in write-ahead mode with synchronous=FULL, so after any stop
+the file holds all of it or none, and what was answered is on the disk. Ephemeral nodes left by a
+killed broker are deleted at the next opening: the data folder's lock lets only one process in, so
+whoever made them is gone.
+
+Everything here blocks and belongs to one thread (see `embedded.py`).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from ottla.controller.coordination import (
+    ANY_VERSION,
+    BadVersionError,
+    Change,
+    Check,
+    CoordinationError,
+    Create,
+    Delete,
+    EphemeralParentError,
+    Event,
+    Node,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    Operation,
+    SetData,
+    check_path,
+    parent_of,
+)
+
+FILE_NAME: Final = "coordination.sqlite"
+
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS node (
+    path TEXT PRIMARY KEY,
+    parent TEXT NOT NULL,
+    data BLOB NOT NULL,
+    version INTEGER NOT NULL,
+    owner INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS node_parent ON node (parent);
+CREATE INDEX IF NOT EXISTS node_owner ON node (owner) WHERE owner != 0;
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+INSERT OR IGNORE INTO node VALUES ('/', '', x'', 0, 0);
+"""
+
+
+class StoreError(CoordinationError):
+    """The file cannot be opened, read or written; the text names it and says why."""
+
+
+class EmbeddedStore:
+    """The tree. `path` None keeps it in memory, for tests."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._place = ":memory:" if folder is None else str(folder / FILE_NAME)
+        try:
+            self._database = sqlite3.connect(
+                self._place, isolation_level=None, check_same_thread=False, timeout=1
+            )
+            self._database.execute("PRAGMA journal_mode=WAL")
+            self._database.execute("PRAGMA synchronous=FULL")
+            self._database.executescript(_SCHEMA)
+            self._database.execute("DELETE FROM node WHERE owner != 0")
+        except sqlite3.Error as error:
+            raise StoreError(f"{self._place}: {error}") from None
+
+    def close(self) -> None:
+        """Close the file; the write-ahead log is folded into it."""
+        self._database.close()
+
+    def new_session(self) -> int:
+        """A number that no session had before."""
+        with _Transaction(self._database):
+            self._database.execute(
+                "INSERT INTO meta VALUES ('session', 1) "
+                "ON CONFLICT (name) DO UPDATE SET value = value + 1"
+            )
+            row = self._database.execute("SELECT value FROM meta WHERE name = 'session'").fetchone()
+        return int(row[0])
+
+    def get(self, path: str) -> Node | None:
+        """The node of that path."""
+        row = self._database.execute(
+            "SELECT data, version, owner FROM node WHERE path = ?", (check_path(path),)
+        ).fetchone()
+        return None if row is None else Node(*row)
+
+    def children(self, path: str) -> tuple[str, ...]:
+        """Names of the children, sorted; raises NoNodeError."""
+        if self.get(path) is None:
+            raise NoNodeError(path)
+        prefix = len(path) + (path != "/")
+        rows = self._database.execute("SELECT path FROM node WHERE parent = ?", (path,))
+        return tuple(sorted(row[0][prefix:] for row in rows))
+
+    def read_tree(self, path: str) -> dict[str, Node]:
+        """The node and all below it."""
+        below = path if path.endswith("/") else path + "/"
+        rows = self._database.execute(
+            # "0" is the character after "/", so this range is exactly what begins with `below`.
+            "SELECT path, data, version, owner FROM node WHERE path = ? "
+            "OR (path > ? AND path < ?) ORDER BY path",
+            (check_path(path), below, below[:-1] + "0"),
+        )
+        return {row[0]: Node(*row[1:]) for row in rows}
+
+    def multi(self, operations: Sequence[Operation], session: int) -> list[Event]:
+        """Do all or none; returns what watches may wait for, in order."""
+        events: list[Event] = []
+        try:
+            with _Transaction(self._database):
+                for operation in operations:
+                    self._apply(operation, session, events)
+        except sqlite3.Error as error:
+            raise StoreError(f"{self._place}: {error}") from None
+        return events
+
+    def end_session(self, session: int) -> list[Event]:
+        """Delete the session's ephemeral nodes."""
+        with closing(
+            self._database.execute("SELECT path FROM node WHERE owner = ?", (session,))
+        ) as rows:
+            paths = [row[0] for row in rows]
+        return self.multi([Delete(path) for path in paths], session)
+
+    def _apply(self, operation: Operation, session: int, events: list[Event]) -> None:
+        path = check_path(operation.path)
+        if isinstance(operation, Create):
+            self._create(operation, session)
+            events.append(Event(Change.CREATED, path))
+            events.append(Event(Change.CHILDREN, parent_of(path)))
+            return
+        node = self.get(path)
+        if node is None:
+            raise NoNodeError(path)
+        if operation.version not in (ANY_VERSION, node.version):
+            raise BadVersionError(path)
+        if isinstance(operation, SetData):
+            self._database.execute(
+                "UPDATE node SET data = ?, version = version + 1 WHERE path = ?",
+                (operation.data, path),
+            )
+            events.append(Event(Change.DATA, path))
+        elif isinstance(operation, Delete):
+            self._delete(path)
+            events.append(Event(Change.DELETED, path))
+            events.append(Event(Change.CHILDREN, parent_of(path)))
+        else:
+            assert isinstance(operation, Check)
+
+    def _create(self, operation: Create, session: int) -> None:
+        path = operation.path
+        parent = parent_of(path)
+        row = self._database.execute("SELECT owner FROM node WHERE path = ?", (parent,)).fetchone()
+        if row is None:
+            raise NoNodeError(parent)
+        if row[0]:
+            raise EphemeralParentError(parent)
+        owner = session if operation.ephemeral else 0
+        try:
+            self._database.execute(
+                "INSERT INTO node VALUES (?, ?, ?, 0, ?)", (path, parent, operation.data, owner)
+            )
+        except sqlite3.IntegrityError:
+            raise NodeExistsError(path) from None
+
+    def _delete(self, path: str) -> None:
+        assert path != "/"
+        row = self._database.execute(
+            "SELECT 1 FROM node WHERE parent = ? LIMIT 1", (path,)
+        ).fetchone()
+        if row is not None:
+            raise NotEmptyError(path)
+        self._database.execute("DELETE FROM node WHERE path = ?", (path,))
+
+
+class _Transaction:
+    """BEGIN, then COMMIT, or ROLLBACK when anything was raised."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+
+    def __enter__(self) -> None:
+        self._database.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if kind is None:
+            try:
+                self._database.execute("COMMIT")
+            except sqlite3.Error:
+                # A full disk: nothing of it may stay open, or the next BEGIN fails too.
+                self._database.execute("ROLLBACK")
+                raise
+        elif self._database.in_transaction:
+            self._database.execute("ROLLBACK")
