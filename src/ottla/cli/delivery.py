@@ -1,0 +1,175 @@
+"""Sending records and keeping account of each: delivered where, or not delivered and why."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from ottla.cli.client import explain
+from ottla.cli.failures import UsageFailed
+from ottla.cli.jsonlines import Outgoing
+from ottla.cli.screen import note
+
+MOST_LINES_NAMED: Final = 5
+FULL_PAUSE_S: Final = 0.1
+FLUSH_STEP_S: Final = 0.2
+# librdkafka gives up on each record by itself; this is for its last reports to arrive.
+FLUSH_GRACE_S: Final = 5.0
+
+
+@dataclass(slots=True)
+class PartitionCount:
+    """What one partition took."""
+
+    delivered: int = 0
+    first_offset: int = -1
+    last_offset: int = -1
+
+
+@dataclass(slots=True)
+class ErrorCount:
+    """Records that ended with one reason, and the first of their line numbers."""
+
+    records: int = 0
+    lines: list[int] = field(default_factory=list)
+
+
+class Delivery:
+    """A producer for one topic. Every record handed to `send` ends in one of the counts."""
+
+    def __init__(self, topic: str, settings: Mapping[str, Any], timeout_s: float) -> None:
+        """Raises UsageFailed when librdkafka refuses a setting."""
+        self.topic = topic
+        self.timeout_s = timeout_s
+        self.sent = 0
+        self.partitions: dict[int, PartitionCount] = {}
+        self.errors: dict[str, ErrorCount] = {}
+        self.told = False
+        try:
+            self.producer = Producer({**settings, "error_cb": self.trouble})
+        except KafkaException as error:
+            raise UsageFailed(f"cannot produce so: {explain(error.args[0])}") from error
+
+    @property
+    def delivered(self) -> int:
+        return sum(count.delivered for count in self.partitions.values())
+
+    @property
+    def undelivered(self) -> int:
+        return self.sent - self.delivered
+
+    def trouble(self, error: Any) -> None:
+        """Tell once that the broker has gone; librdkafka goes on trying."""
+        if error.code() == KafkaError._ALL_BROKERS_DOWN and not self.told:
+            self.told = True
+            note(f"No broker answers any more; trying for {self.timeout_s:g} s ...")
+
+    def send(self, record: Outgoing, line: int) -> None:
+        """Queue one record; waits while librdkafka's queue is full."""
+        self.sent += 1
+        arguments: dict[str, Any] = {"on_delivery": partial(self.ended, line)}
+        if record.partition is not None:
+            arguments["partition"] = record.partition
+        if record.timestamp_ms is not None:
+            arguments["timestamp"] = record.timestamp_ms
+        if record.headers:
+            arguments["headers"] = record.headers
+        while True:
+            try:
+                self.producer.produce(self.topic, record.value, record.key, **arguments)
+            except BufferError:
+                # Bounded: each queued record is delivered or given up after the timeout.
+                self.producer.poll(FULL_PAUSE_S)
+            except KafkaException as error:
+                self.ended(line, error.args[0], None)
+                return
+            else:
+                return
+
+    def ended(self, line: int, error: Any, message: Any) -> None:
+        """Count one record's end (librdkafka's delivery report)."""
+        if error is None:
+            partition = message.partition()
+            count = self.partitions.get(partition)
+            if count is None:
+                count = self.partitions[partition] = PartitionCount()
+            offset = message.offset()
+            if not count.delivered:
+                count.first_offset = offset
+            count.delivered += 1
+            count.last_offset = offset
+            return
+        reason = explain(error)
+        failed = self.errors.setdefault(reason, ErrorCount())
+        failed.records += 1
+        if len(failed.lines) < MOST_LINES_NAMED:
+            failed.lines.append(line)
+
+    def flush(self) -> None:
+        """Wait until each record has ended, or its time is over."""
+        deadline = time.monotonic() + self.timeout_s + FLUSH_GRACE_S
+        while self.producer.flush(FLUSH_STEP_S) and time.monotonic() < deadline:
+            pass
+
+    def abandon(self) -> None:
+        """After Ctrl-C: give what is queued a moment, then drop it; the counts tell."""
+        if self.producer.flush(FLUSH_GRACE_S):
+            self.producer.purge()
+            self.producer.flush(FLUSH_STEP_S)
+
+    def document(self) -> dict[str, Any]:
+        """The account for programs."""
+        return {
+            "topic": self.topic,
+            "delivered": self.delivered,
+            "undelivered": self.undelivered,
+            "partitions": [
+                {
+                    "partition": number,
+                    "delivered": count.delivered,
+                    "first_offset": count.first_offset if count.first_offset >= 0 else None,
+                    "last_offset": count.last_offset if count.last_offset >= 0 else None,
+                }
+                for number, count in sorted(self.partitions.items())
+            ],
+            "errors": [
+                {"error": reason, "records": count.records, "first_lines": count.lines}
+                for reason, count in self.errors.items()
+            ],
+        }
+
+    def sentence(self) -> str:
+        """The account for a person."""
+        if self.delivered == 1:
+            ((number, count),) = self.partitions.items()
+            where = f", offset {count.last_offset}" if count.last_offset >= 0 else ""
+            return f"Delivered 1 record to {self.topic}, partition {number}{where}."
+        if not self.delivered:
+            return f"Delivered nothing to {self.topic}."
+        split = len(self.partitions)
+        where = f"{split} partitions" if split > 1 else f"partition {next(iter(self.partitions))}"
+        return f"Delivered {self.delivered:,} records to {where} of {self.topic}."
+
+    def losses(self) -> list[str]:
+        """A sentence for each reason for which records were not delivered."""
+        told = [
+            f"{count.records:,} of {self.sent:,} records not delivered: {reason.rstrip('.')} "
+            f"({name_lines(count)})."
+            for reason, count in self.errors.items()
+        ]
+        silent = self.undelivered - sum(count.records for count in self.errors.values())
+        if silent > 0:
+            told.append(f"{silent:,} of {self.sent:,} records: no answer, delivered or not.")
+        return told
+
+
+def name_lines(count: ErrorCount) -> str:
+    """`line 3`, or `lines 3, 4, 9 and more`."""
+    listed = ", ".join(map(str, count.lines))
+    more = " and more" if count.records > len(count.lines) else ""
+    return f"line{'s' if count.records > 1 else ''} {listed}{more}"

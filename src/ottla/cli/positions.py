@@ -1,0 +1,78 @@
+"""Where to begin: `beginning`, `end`, a time, so long ago, or an offset."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from ottla.cli.client import Connection
+from ottla.cli.failures import UsageFailed
+from ottla.cli.offsets import Partition, end_offsets, first_offsets, offsets_at
+
+AGO: Final = re.compile(r"(\d+)(ms|s|m|h|d)", re.ASCII)
+UNIT_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+BEGINNING: Final = frozenset({"beginning", "earliest", "start"})
+END: Final = frozenset({"end", "latest"})
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A place in every partition: the first record, the end, or the first at a time (ms)."""
+
+    kind: str
+    at_ms: int = 0
+
+    @property
+    def reset(self) -> str:
+        """librdkafka's auto.offset.reset nearest to it."""
+        return "latest" if self.kind == "end" else "earliest"
+
+
+def parse_time(option: str, text: str, now_ms: int) -> int:
+    """A time in ms since 1970: `2026-01-31T12:00`, `2026-01-31`, `1700000000000`, or `15m` ago.
+
+    A time that names no zone is local. Raises UsageFailed.
+    """
+    if text.isdecimal():
+        return int(text)
+    ago = AGO.fullmatch(text)
+    if ago:
+        return max(0, now_ms - int(ago[1]) * UNIT_MS[ago[2]])
+    try:
+        at = datetime.fromisoformat(text)
+        return max(0, int(at.timestamp() * 1000))
+    except (ValueError, OverflowError) as error:
+        raise UsageFailed(
+            f"{option}: {text!r} is no time.",
+            "Allowed: 2026-01-31T12:00 (local), 2026-01-31T12:00Z, ms since 1970, or 15m, 2h, 3d "
+            "for so long ago.",
+        ) from error
+
+
+def parse_start(text: str, now_ms: int) -> Start:
+    """The value of `--from`. Raises UsageFailed."""
+    word = text.lower()
+    if word in BEGINNING:
+        return Start("beginning")
+    if word in END:
+        return Start("end")
+    if not word[:1].isdigit():
+        raise UsageFailed(
+            f"--from: {text!r} is not beginning, end or a time.",
+            "For example: --from beginning, --from 15m, --from 2026-01-31T12:00",
+        )
+    return Start("time", parse_time("--from", text, now_ms))
+
+
+def start_offsets(
+    connection: Connection, start: Start, partitions: Iterable[Partition]
+) -> dict[Partition, int]:
+    """The offset in each partition at which that place is."""
+    if start.kind == "beginning":
+        return first_offsets(connection, partitions)
+    if start.kind == "end":
+        return end_offsets(connection, partitions)
+    return offsets_at(connection, partitions, start.at_ms)

@@ -1,0 +1,253 @@
+"""`ottla produce`: lines, or JSON lines, into a topic; each record's end is accounted for."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, Final
+
+import typer
+
+from ottla.cli.client import Connection, connect
+from ottla.cli.delivery import Delivery
+from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, Failed, UsageFailed, unknown
+from ottla.cli.jsonlines import LineError
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, ClientConfig, TopicName
+from ottla.cli.produce_lines import (
+    Decode,
+    iterate_lines,
+    json_decoder,
+    parse_headers,
+    parse_separator,
+    text_decoder,
+)
+from ottla.cli.progress import Watch
+from ottla.cli.screen import note, say, write
+
+POLL_EVERY: Final = 100
+MOST_RECORD_BYTES: Final = 1_000_000_000
+
+
+class Compression(StrEnum):
+    NONE = "none"
+    GZIP = "gzip"
+    SNAPPY = "snappy"
+    LZ4 = "lz4"
+    ZSTD = "zstd"
+
+
+class Acks(StrEnum):
+    ALL = "all"
+    ONE = "1"
+    NONE = "0"
+
+
+class Partitioner(StrEnum):
+    MURMUR2 = "murmur2"
+    CRC32 = "crc32"
+    RANDOM = "random"
+
+
+PARTITIONERS: Final = {
+    Partitioner.MURMUR2: "murmur2_random",
+    Partitioner.CRC32: "consistent_random",
+    Partitioner.RANDOM: "random",
+}
+
+File = Annotated[
+    Path | None, typer.Option("--file", "-f", metavar="PATH", help="Read this, not standard input.")
+]
+JsonIn = Annotated[
+    bool, typer.Option("--json", help="Lines are JSON, as `ottla consume --json` writes them.")
+]
+KeySeparator = Annotated[
+    str | None,
+    typer.Option(
+        "--key-separator", "-k", metavar="TEXT", help="What ends the key in each line; \\t is tab."
+    ),
+]
+Key = Annotated[str | None, typer.Option("--key", metavar="TEXT", help="One key for every record.")]
+Null = Annotated[
+    str | None,
+    typer.Option("--null", metavar="TEXT", help="A key or value of this text is sent as absent."),
+]
+Header = Annotated[
+    list[str] | None,
+    typer.Option("--header", "-H", metavar="NAME=VALUE", help="For every record. Again for more."),
+]
+ToPartition = Annotated[
+    int | None, typer.Option("--partition", min=0, metavar="N", help="Send all to this partition.")
+]
+Repartition = Annotated[
+    bool, typer.Option("--repartition", help="With --json: pass over each line's own partition.")
+]
+CompressionOption = Annotated[Compression, typer.Option("--compression", help="How to compress.")]
+AcksOption = Annotated[
+    Acks, typer.Option("--acks", help="Who must have a record: all in-sync replicas, 1, 0 (none).")
+]
+PartitionerOption = Annotated[
+    Partitioner, typer.Option("--partitioner", help="What chooses by key; Java's is murmur2.")
+]
+Create = Annotated[bool, typer.Option("--create", help="Make the topic if there is none.")]
+Timeout = Annotated[
+    float,
+    typer.Option("--timeout", min=1, metavar="SECONDS", help="How long to try with a record."),
+]
+
+
+def produce(
+    topic: TopicName,
+    file: File = None,
+    as_json: JsonIn = False,
+    key_separator: KeySeparator = None,
+    key: Key = None,
+    null: Null = None,
+    header: Header = None,
+    partition: ToPartition = None,
+    repartition: Repartition = False,
+    compression: CompressionOption = Compression.NONE,
+    acks: AcksOption = Acks.ALL,
+    partitioner: PartitionerOption = Partitioner.MURMUR2,
+    create: Create = False,
+    timeout: Timeout = 30.0,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    client_config: ClientConfig = None,
+) -> None:
+    """Send each line of standard input, or of a file, as a record."""
+    check_together(as_json, key_separator, key, null, repartition)
+    headers, separator = parse_headers(header), parse_separator(key_separator)
+    with open_input(file) as stream:
+        connection = connect(bootstrap, client_config)
+        partitions = count_partitions(connection, topic, create)
+        if partition is not None and partition >= partitions:
+            raise Failed(f"topic {topic!r} has partitions 0 to {partitions - 1}, not {partition}.")
+        decode = (
+            json_decoder(
+                headers=headers,
+                partition=partition,
+                partitions=partitions,
+                repartition=repartition,
+            )
+            if as_json
+            else text_decoder(
+                separator=separator, key=key, null=null, headers=headers, partition=partition
+            )
+        )
+        settings = {
+            "compression.type": compression.value,
+            "acks": acks.value,
+            "enable.idempotence": acks is Acks.ALL,
+            "partitioner": PARTITIONERS[partitioner],
+            "message.timeout.ms": int(timeout * 1000),
+            # The broker's max.message.bytes decides, not the client's.
+            "message.max.bytes": MOST_RECORD_BYTES,
+            **connection.settings,
+        }
+        delivery = Delivery(topic, settings, timeout)
+        raise typer.Exit(send_all(delivery, stream, decode, as_json))
+
+
+def check_together(
+    as_json: bool,
+    key_separator: str | None,
+    key: str | None,
+    null: str | None,
+    repartition: bool,
+) -> None:
+    """Refuse options that contradict each other."""
+    if key is not None and key_separator is not None:
+        raise UsageFailed("--key and --key-separator both give the key; choose one.")
+    given = {"--key-separator": key_separator, "--key": key, "--null": null}
+    if as_json:
+        for name, value in given.items():
+            if value is not None:
+                raise UsageFailed(
+                    f"{name} is for plain lines; with --json each line says it itself."
+                )
+    elif repartition:
+        raise UsageFailed("--repartition is for JSON lines; add --json.")
+
+
+def open_input(path: Path | None) -> BinaryIO:
+    """The file, or standard input. Raises Failed when it cannot be read."""
+    if path is None:
+        return sys.stdin.buffer
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise Failed(f"cannot read {path}: {error.strerror}.") from error
+
+
+def input_bytes(stream: BinaryIO) -> int | None:
+    """How much there is to read, where that is known (a file, not a pipe)."""
+    status = os.fstat(stream.fileno())
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def count_partitions(connection: Connection, topic: str, create: bool) -> int:
+    """How many partitions the topic has; makes it when that was asked for."""
+    topics = connection.topics()
+    if topic not in topics:
+        if not create:
+            raise unknown(
+                "topic",
+                topic,
+                topics,
+                f"To make it: ottla topic create {topic}, or say --create here.",
+            )
+        from confluent_kafka.admin import NewTopic
+
+        futures = connection.admin.create_topics([NewTopic(topic, -1, -1)])
+        connection.wait(futures[topic], f"create topic {topic!r}")
+        connection.settled_topics({topic: 1})
+        topics = connection.topics()
+    return len(topics[topic].partitions)
+
+
+def send_all(delivery: Delivery, stream: BinaryIO, decode: Decode, as_json: bool) -> int:
+    """Send every line and account for them; gives the exit code."""
+    if stream.isatty():
+        note("One record a line; Ctrl-D ends.")
+    code = 0
+    try:
+        stopped = send_lines(delivery, stream, decode)
+        delivery.flush()
+    except KeyboardInterrupt:
+        delivery.abandon()
+        stopped, code = "interrupted.", EXIT_INTERRUPTED
+    if as_json:
+        import json
+
+        write(json.dumps(delivery.document()) + "\n")
+    else:
+        say(delivery.sentence())
+    problems = delivery.losses()
+    if stopped:
+        problems.append(stopped)
+    for problem in problems:
+        note(f"ottla produce: {problem}")
+    return code or (EXIT_FAILED if problems else 0)
+
+
+def send_lines(delivery: Delivery, stream: BinaryIO, decode: Decode) -> str | None:
+    """Send line by line; gives what stopped it before the end, if anything did."""
+    interactive = stream.isatty()
+    done_bytes, number = 0, 0
+    watch: Any
+    with Watch("Producing", input_bytes(stream), wanted=not interactive, in_bytes=True) as watch:
+        try:
+            for line in iterate_lines(stream):
+                number += 1
+                delivery.send(decode(line), number)
+                done_bytes += len(line) + 1
+                if interactive or number % POLL_EVERY == 0:
+                    delivery.producer.poll(0)
+                    watch.at(done_bytes)
+        except LineError as error:
+            return f"line {number} {error}. Nothing from there on was sent."
+        except OSError as error:
+            return f"cannot read on after line {number}: {error.strerror}."
+    return None

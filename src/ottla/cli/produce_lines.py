@@ -1,0 +1,94 @@
+"""From lines of text to records: with a key before a separator, or as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import BinaryIO, Final
+
+from ottla.cli.failures import UsageFailed
+from ottla.cli.jsonlines import Headers, LineError, Outgoing, decode_record
+
+# A line without an end must not fill the memory. Kafka refuses records of this size anyhow.
+MOST_LINE_BYTES: Final = 100 * 1024 * 1024
+
+Decode = Callable[[bytes], Outgoing]
+
+
+def iterate_lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Lines without their newline (of a carriage return before it nothing is taken)."""
+    while line := stream.readline(MOST_LINE_BYTES + 1):
+        if len(line) > MOST_LINE_BYTES:
+            raise LineError(f"is longer than {MOST_LINE_BYTES // 1024 // 1024} MB")
+        yield line[:-1] if line.endswith(b"\n") else line
+
+
+def text_decoder(
+    *,
+    separator: str | None,
+    key: str | None,
+    null: str | None,
+    headers: Headers,
+    partition: int | None,
+) -> Decode:
+    """A decoder of plain lines. A part that equals `null` becomes an absent key or value."""
+    mark = separator.encode() if separator is not None else None
+    nothing = null.encode() if null is not None else None
+    every_key = key.encode() if key is not None else None
+
+    def decode(line: bytes) -> Outgoing:
+        record_key, value = every_key, line
+        if mark is not None:
+            record_key, found, value = line.partition(mark)
+            if not found:
+                raise LineError(f"has no key separator {separator!r}")
+        return Outgoing(
+            None if nothing is not None and record_key == nothing else record_key,
+            None if nothing is not None and value == nothing else value,
+            headers,
+            partition,
+        )
+
+    return decode
+
+
+def json_decoder(
+    *, headers: Headers, partition: int | None, partitions: int, repartition: bool
+) -> Decode:
+    """A decoder of JSON lines; a line's own partition must be one that the topic has."""
+
+    def decode(line: bytes) -> Outgoing:
+        record = decode_record(line)
+        if partition is not None or repartition:
+            record.partition = partition
+        elif record.partition is not None and record.partition >= partitions:
+            raise LineError(
+                f"names partition {record.partition}; the topic has 0 to {partitions - 1} "
+                "(--repartition chooses by key instead)"
+            )
+        record.headers += headers
+        return record
+
+    return decode
+
+
+def parse_headers(given: Sequence[str] | None) -> Headers:
+    """`name=value` words as headers; a name may come again. Raises UsageFailed."""
+    found: Headers = []
+    for word in given or ():
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise UsageFailed(
+                f"--header wants NAME=VALUE, not {word!r}.", "For example: --header source=import"
+            )
+        found.append((name, value.encode()))
+    return found
+
+
+def parse_separator(given: str | None) -> str | None:
+    """The separator with `\\t` as a tab, since a tab is hard to type."""
+    if given is None:
+        return None
+    separator = given.replace("\\t", "\t")
+    if not separator:
+        raise UsageFailed("--key-separator is empty.", "For example: --key-separator :")
+    return separator
