@@ -62,7 +62,7 @@ class Server:
             backlog=self.config.socket_listen_backlog_size,
             start_serving=False,
         )
-        self._sweep = loop.call_later(IDLE_SWEEP_MS / 1000, self._end_idle)
+        self._sweep = loop.call_later(IDLE_SWEEP_MS / 1000, self.end_idle)
         self.port = self._server.sockets[0].getsockname()[1]
         return self.port
 
@@ -102,13 +102,13 @@ class Server:
         if self._connections.pop(connection.connection_id, None) is not None:
             self._limits.release(connection.host)
 
-    def _end_idle(self) -> None:
+    def end_idle(self) -> None:
         before_ms = self.clock.monotonic_ms() - self.config.connections_max_idle_ms
         for connection in list(self._connections.values()):
             if connection.active_ms < before_ms and not connection.is_busy:
                 connection.close()
         loop = asyncio.get_running_loop()
-        self._sweep = loop.call_later(IDLE_SWEEP_MS / 1000, self._end_idle)
+        self._sweep = loop.call_later(IDLE_SWEEP_MS / 1000, self.end_idle)
 
     async def answer(self, frame: memoryview, connection: Connection) -> list[Any]:
         """The parts of the response to the request in `frame`; none where none is due."""

@@ -1,0 +1,232 @@
+"""The listener with a node of straw behind it: what becomes of frames, good and bad."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ottla.broker.call import Call, EndConnectionError, Handler, Handlers
+from ottla.broker.clock import SystemClock
+from ottla.broker.connection_limits import ConnectionLimits
+from ottla.broker.server import Server
+from ottla.config import BrokerConfig
+from ottla.protocol.frames import read_response, write_request
+from ottla.protocol.messages import messages_of
+
+HEARTBEAT, API_VERSIONS, PRODUCE = 12, 18, 0
+
+
+async def heartbeat(request: Any, call: Call) -> Any:
+    if request.group_id == "end":
+        raise EndConnectionError("asked to")
+    if request.group_id == "bug":
+        raise AssertionError("our own bug")
+    if request.group_id == "slow":
+        await asyncio.sleep(0.05)
+    return call.messages.HeartbeatResponse(throttle_time=request.generation_id)
+
+
+async def versions(request: Any, call: Call) -> Any:
+    return call.messages.ApiVersionsResponse(error_code=35 if request is None else 0)
+
+
+async def journey(body: bytes, call: Call) -> bytes:
+    return body[::-1]
+
+
+async def produce(request: Any, call: Call) -> Any:
+    if request.acks == 0:
+        return None
+    (topic,) = request.topic_data
+    size = len(topic.partition_data[0].records)
+    return call.messages.ProduceResponse(throttle_time=size)
+
+
+FOUND = {
+    HEARTBEAT: Handler(HEARTBEAT, 0, 4, heartbeat),
+    API_VERSIONS: Handler(API_VERSIONS, 0, 4, versions),
+    PRODUCE: Handler(PRODUCE, 3, 13, produce),
+    20_000: Handler(20_000, 0, 0, journey, takes_json=True),
+}
+
+
+class Client:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    def send(self, request: Any, correlation_id: int) -> None:
+        self.writer.write(write_request(request, correlation_id, "test"))
+
+    async def frame(self) -> bytes:
+        size = int.from_bytes(await self.reader.readexactly(4), "big")
+        return await self.reader.readexactly(size)
+
+    async def is_closed(self) -> bool:
+        try:
+            return await asyncio.wait_for(self.reader.read(), 10) == b""
+        except ConnectionResetError:
+            return True
+
+
+def beat(generation: int, group: str = "g", version: int = 4) -> Any:
+    build = messages_of(HEARTBEAT, version, "request")
+    return build.HeartbeatRequest(group_id=group, generation_id=generation)
+
+
+def produce_request(size: int, acks: int = 1) -> Any:
+    build = messages_of(PRODUCE, 9, "request")
+    data = build.PartitionProduceData(records=b"x" * size)
+    topics = (build.TopicProduceData(name="t", partition_data=(data,)),)
+    return build.ProduceRequest(acks=acks, topic_data=topics)
+
+
+async def new_server(config: BrokerConfig) -> Server:
+    node: Any = SimpleNamespace(config=config, clock=SystemClock())
+    handlers = Handlers((), FOUND.get)
+    server = Server(node, handlers, config.endpoints[0], ConnectionLimits(config))
+    await server.listen()
+    await server.start()
+    return server
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    given = {"listeners": "PLAINTEXT://127.0.0.1:0", "max.connections": "3"}
+    server = await new_server(BrokerConfig(given))
+    yield server
+    await server.close(grace_ms=0)
+
+
+async def connect(server: Server) -> Client:
+    return Client(*await asyncio.open_connection("127.0.0.1", server.port))
+
+
+async def test_answers_come_in_the_order_of_the_requests(server: Server) -> None:
+    client = await connect(server)
+    client.send(beat(0, "slow"), 0)
+    for number in range(1, 200):
+        client.send(beat(number), number)
+    for number in range(200):
+        correlation_id, response = read_response(HEARTBEAT, 4, await client.frame())
+        assert (correlation_id, response.throttle_time) == (number, number)
+
+
+@pytest.mark.parametrize("step", [1, 3, 5])
+async def test_frames_may_arrive_in_any_pieces(server: Server, step: int) -> None:
+    client = await connect(server)
+    data = write_request(beat(1), 1, "me") + write_request(beat(2), 2, None)
+    for position in range(0, len(data), step):
+        client.writer.write(data[position : position + step])
+        await client.writer.drain()
+        await asyncio.sleep(0)
+    assert [read_response(HEARTBEAT, 4, await client.frame())[0] for _ in range(2)] == [1, 2]
+
+
+@pytest.mark.parametrize("size", [1, 250_000, 300_000, 2 << 20, 5 << 20, 9_000_000])
+async def test_large_frames_and_small_ones_behind_them(server: Server, size: int) -> None:
+    client = await connect(server)
+    client.send(produce_request(size), 1)
+    client.send(beat(5), 2)
+    assert read_response(PRODUCE, 9, await client.frame())[1].throttle_time == size
+    assert read_response(HEARTBEAT, 4, await client.frame())[1].throttle_time == 5
+
+
+async def test_no_answer_where_none_is_due(server: Server) -> None:
+    client = await connect(server)
+    client.send(produce_request(10, acks=0), 1)
+    client.send(beat(5), 2)
+    assert read_response(HEARTBEAT, 4, await client.frame())[0] == 2
+
+
+BAD = {
+    "2 GB": (2**31 - 1).to_bytes(4, "big") + b"begin",
+    "negative size": b"\xff\xff\xff\xff" + b"begin",
+    "http": b"GET / HTTP/1.1\r\n\r\n",
+    "empty frame": bytes(4),
+    "unknown key": b"\0\0\0\x0a" + b"\x7f\xff\0\0\0\0\0\x01\xff\xff",
+    "unknown version": b"\0\0\0\x0a" + b"\0\x0c\0\x63\0\0\0\x01\xff\xff",
+    "cut header": b"\0\0\0\x03abc",
+    "cut body": b"\0\0\0\x0a" + b"\0\x0c\0\x00\0\0\0\x01\xff\xff",
+    "old produce": b"\0\0\0\x0a" + b"\0\x00\0\x02\0\0\0\x01\xff\xff",
+}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
+async def test_bad_bytes_end_their_own_connection_with_one_line_that_names_the_peer(
+    server: Server, bad: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    other, client = await connect(server), await connect(server)
+    client.writer.write(bad)
+    assert await client.is_closed()
+    (line,) = (record.getMessage() for record in caplog.records)
+    assert "127.0.0.1" in line
+    other.send(beat(1), 1)
+    assert read_response(HEARTBEAT, 4, await other.frame())[0] == 1
+
+
+async def test_unknown_version_of_api_versions_is_answered_in_version_0(server: Server) -> None:
+    client = await connect(server)
+    client.writer.write(b"\0\0\0\x0a" + b"\0\x12\0\x63\0\0\0\x01\xff\xff")
+    assert (await client.frame())[:6] == b"\0\0\0\x01" + b"\0\x23"
+
+
+async def test_handler_may_end_the_connection(server: Server) -> None:
+    client = await connect(server)
+    client.send(beat(1, "end"), 1)
+    assert await client.is_closed()
+
+
+async def test_our_own_bug_ends_the_connection_and_no_other(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    client, other = await connect(server), await connect(server)
+    client.send(beat(1, "bug"), 1)
+    assert await client.is_closed()
+    assert "AssertionError: our own bug" in caplog.text
+    other.send(beat(1), 1)
+    assert read_response(HEARTBEAT, 4, await other.frame())[0] == 1
+
+
+async def test_json_request(server: Server) -> None:
+    client = await connect(server)
+    body = b"\x4e\x20\0\0\0\0\0\x07\xff\xff" + b"abc"
+    client.writer.write(len(body).to_bytes(4, "big") + body)
+    assert await client.frame() == b"\0\0\0\x07" + b"cba"
+
+
+async def test_connections_over_the_limit_are_refused_and_others_go_on(server: Server) -> None:
+    clients = [await connect(server) for _ in range(3)]
+    over = await connect(server)
+    assert await over.is_closed()
+    clients[0].writer.close()
+    for client in clients[1:]:
+        client.send(beat(1), 1)
+        assert read_response(HEARTBEAT, 4, await client.frame())[0] == 1
+    clients.append(await connect(server))
+    clients[-1].send(beat(1), 1)
+    assert read_response(HEARTBEAT, 4, await clients[-1].frame())[0] == 1
+
+
+async def test_idle_connections_are_ended_and_busy_ones_not() -> None:
+    given = {"listeners": "PLAINTEXT://127.0.0.1:0", "connections.max.idle.ms": "0"}
+    server = await new_server(BrokerConfig(given))
+    idle, busy = await connect(server), await connect(server)
+    busy.send(beat(1, "slow"), 1)
+    await asyncio.sleep(0.01)
+    server.end_idle()
+    assert await idle.is_closed()
+    assert read_response(HEARTBEAT, 4, await busy.frame())[0] == 1
+    await server.close(grace_ms=0)
+
+
+async def test_requests_under_way_are_finished_at_the_end(server: Server) -> None:
+    client = await connect(server)
+    client.send(beat(1, "slow"), 1)
+    await asyncio.sleep(0.01)
+    await server.close(grace_ms=5_000)
+    assert read_response(HEARTBEAT, 4, await client.frame())[0] == 1
+    assert await client.is_closed()
+    with pytest.raises(OSError):
+        await connect(server)
