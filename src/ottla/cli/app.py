@@ -21,8 +21,8 @@ COMMANDS: Final = {
     "topic": "ottla.cli.topic",
     "produce": "ottla.cli.produce",
     "consume": "ottla.cli.consume",
-    #   "group": "ottla.cli.group",
-    #   "config": "ottla.cli.config",
+    "group": "ottla.cli.group",
+    "config": "ottla.cli.config",
     #   "log": "ottla.cli.log",
     "completion": "ottla.cli.completion",
 }

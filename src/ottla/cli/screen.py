@@ -80,9 +80,24 @@ def console() -> Console:
 
 
 def show_table(
-    columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    title: str | None = None,
+    drop_empty: Sequence[str] = (),
 ) -> None:
-    """A table: columns of numbers stand right. `None` is shown as a dash."""
+    """A table: columns of numbers stand right. `None` is shown as a dash.
+
+    Columns in `drop_empty` are left out when no row has anything there.
+    """
+    rows = list(rows)
+    kept = [
+        index
+        for index, name in enumerate(columns)
+        if name not in drop_empty or any(row[index] for row in rows)
+    ]
+    columns = [columns[index] for index in kept]
+    rows = [[row[index] for index in kept] for row in rows]
     cells = [["-" if cell is None else printable(str(cell)) for cell in row] for row in rows]
     raw = [[isinstance(cell, int) or cell is None for cell in row] for row in rows]
     right = [all(row[index] for row in raw) for index in range(len(columns))]

@@ -1,0 +1,209 @@
+"""`ottla group`: list, describe, reset and delete consumer groups."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import typer
+
+from ottla.cli.client import Connection, connect
+from ottla.cli.complete import complete_topic
+from ottla.cli.failures import EXIT_FAILED, Failed, unknown
+from ottla.cli.group_documents import (
+    committed_offsets,
+    described_groups,
+    group_document,
+    show_group,
+    state_name,
+)
+from ottla.cli.group_reset import Target, apply, choose_partitions, parse_target, plan
+from ottla.cli.options import (
+    DEFAULT_BOOTSTRAP,
+    AsJson,
+    Bootstrap,
+    ClientConfig,
+    DryRun,
+    GroupName,
+    GroupNames,
+    SomeGroupNames,
+    Yes,
+)
+from ottla.cli.screen import ask, note, say, show_json, show_table
+
+commands = typer.Typer(help="List, describe, reset and delete consumer groups.")
+
+LIST_HINT = "To see them all: ottla group list"
+Topics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topic",
+        "-t",
+        metavar="TOPIC[:0,1]",
+        help="Of this topic (and these partitions) only. Again for more.",
+        autocompletion=complete_topic,
+    ),
+]
+ToEarliest = Annotated[bool, typer.Option("--to-earliest", help="To the first record there is.")]
+ToLatest = Annotated[bool, typer.Option("--to-latest", help="To the end: past every record.")]
+ToOffset = Annotated[
+    int | None, typer.Option("--to-offset", min=0, metavar="N", help="To this offset.")
+]
+ToTime = Annotated[
+    str | None,
+    typer.Option(
+        "--to-time",
+        metavar="TIME",
+        help="To the first record at this time or later: 2026-01-31T12:00, ms, or 15m for ago.",
+    ),
+]
+ShiftBy = Annotated[
+    int | None,
+    typer.Option("--shift-by", metavar="N", help="By so many records on, or back when negative."),
+]
+
+
+@commands.command("list")
+def list_groups(
+    as_json: AsJson = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    client_config: ClientConfig = None,
+) -> None:
+    """List groups with their states."""
+    groups = connect(bootstrap, client_config).groups()
+    rows = [
+        {
+            "group": str(group.group_id),
+            "state": state_name(group.state),
+            "type": str(group.type.name).lower(),
+        }
+        for group in groups
+    ]
+    if as_json:
+        show_json(rows)
+    elif rows:
+        show_table(["group", "state", "type"], [list(row.values()) for row in rows])
+    else:
+        note("No groups yet. One comes to be with: ottla consume TOPIC --group NAME")
+
+
+def existing_groups(connection: Connection, names: Iterable[str]) -> dict[str, Any]:
+    """Descriptions by name; raises Failed that names the first group missing."""
+    wanted = list(dict.fromkeys(names))
+    found = described_groups(connection, wanted)
+    for name in wanted:
+        if name not in found:
+            known = [str(group.group_id) for group in connection.groups()]
+            raise unknown("group", name, known, LIST_HINT)
+    return found
+
+
+@commands.command()
+def describe(
+    groups: SomeGroupNames = None,
+    as_json: AsJson = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    client_config: ClientConfig = None,
+) -> None:
+    """Show each partition's committed offset and lag, and who reads it."""
+    connection = connect(bootstrap, client_config)
+    if groups:
+        found = existing_groups(connection, groups)
+    else:
+        names = [str(group.group_id) for group in connection.groups()]
+        found = described_groups(connection, names)
+    documents = [group_document(connection, name, each) for name, each in found.items()]
+    if as_json:
+        show_json(documents)
+    elif not documents:
+        note("No groups yet. One comes to be with: ottla consume TOPIC --group NAME")
+    for number, document in enumerate(() if as_json else documents):
+        if number:
+            say("")
+        show_group(document)
+
+
+@commands.command()
+def reset(
+    group: GroupName,
+    topic: Topics = None,
+    to_earliest: ToEarliest = False,
+    to_latest: ToLatest = False,
+    to_offset: ToOffset = None,
+    to_time: ToTime = None,
+    shift_by: ShiftBy = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    client_config: ClientConfig = None,
+) -> None:
+    """Move a group's committed offsets. Nobody of the group may be reading."""
+    target = parse_target(
+        Target(to_earliest, to_latest, to_offset, to_time, shift_by),
+        group,
+        int(time.time() * 1000),
+    )
+    connection = connect(bootstrap, client_config)
+    found = described_groups(connection, [group])
+    if group not in found and not topic:
+        known = [str(each.group_id) for each in connection.groups()]
+        raise unknown("group", group, known, f"{LIST_HINT}; to make it, name a --topic.")
+    if group in found and found[group].members and not dry_run:
+        count = len(found[group].members)
+        reading = "1 member is" if count == 1 else f"{count} members are"
+        raise Failed(
+            f"{reading} reading as group {group!r} now.",
+            "Stop the consumers first; to see who: ottla group describe " + group,
+        )
+    committed = {key: at.offset for key, at in committed_offsets(connection, group).items()}
+    partitions = choose_partitions(connection, group, topic, committed)
+    moves = plan(connection, target, partitions, committed)
+    if not dry_run:
+        apply(connection, group, moves)
+    if as_json:
+        show_json({"group": group, "applied": not dry_run, "partitions": moves})
+        return
+    show_table(
+        ["topic", "partition", "from", "to"],
+        [[move["topic"], move["partition"], move["before"], move["after"]] for move in moves],
+    )
+    for move in moves:
+        if move["note"]:
+            note(f"{move['topic']}-{move['partition']}: {move['note']}")
+    if dry_run:
+        note("Nothing was changed (--dry-run).")
+
+
+@commands.command()
+def delete(
+    groups: GroupNames,
+    yes: Yes = False,
+    as_json: AsJson = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    client_config: ClientConfig = None,
+) -> None:
+    """Delete groups with their committed offsets. Asks first, unless --yes."""
+    connection = connect(bootstrap, client_config)
+    found = existing_groups(connection, groups)
+    for name, description in found.items():
+        if description.members:
+            raise Failed(
+                f"group {name!r} still has {len(description.members)} reading members.",
+                "Stop the consumers first.",
+            )
+    if not yes:
+        words = " ".join(found)
+        question = f"Delete {', '.join(found)} with all committed offsets?"
+        if not ask(question, what_else=f"Say it outright: ottla group delete {words} --yes"):
+            note("Nothing was deleted.")
+            raise typer.Exit(EXIT_FAILED)
+    futures = connection.admin.delete_consumer_groups(
+        list(found), request_timeout=connection.answer_timeout_s
+    )
+    for name in found:
+        connection.wait(futures[name], f"delete group {name!r}")
+        if not as_json:
+            say(f"Deleted group {name}.")
+    if as_json:
+        show_json([{"group": name, "deleted": True} for name in found])

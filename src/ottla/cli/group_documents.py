@@ -1,0 +1,132 @@
+"""What is known of a consumer group, as the document that `--json` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
+
+from ottla.cli.client import Connection
+from ottla.cli.offsets import Partition, end_offsets
+from ottla.cli.screen import say, show_table
+
+
+def state_name(state: Any) -> str:
+    """`stable`, `empty`, `preparing rebalancing` ..."""
+    return str(state.name).lower().replace("_", " ")
+
+
+def committed_offsets(connection: Connection, group: str) -> dict[Partition, Any]:
+    """What the group has committed: librdkafka's TopicPartition (offset, metadata) of each."""
+    futures = connection.admin.list_consumer_group_offsets(
+        [ConsumerGroupTopicPartitions(group)], request_timeout=connection.answer_timeout_s
+    )
+    answer = connection.wait(futures[group], f"read the offsets of group {group!r}")
+    return {
+        (each.topic, each.partition): each for each in answer.topic_partitions if each.offset >= 0
+    }
+
+
+def described_groups(connection: Connection, names: Sequence[str]) -> dict[str, Any]:
+    """librdkafka's descriptions by name; a group that is not there is left out."""
+    if not names:
+        return {}
+    futures = connection.admin.describe_consumer_groups(
+        list(names), request_timeout=connection.answer_timeout_s
+    )
+    found: dict[str, Any] = {}
+    for name in names:
+        error = futures[name].exception(connection.answer_timeout_s + 1)
+        if (
+            isinstance(error, KafkaException)
+            and error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND
+        ):
+            continue
+        description = connection.wait(futures[name], f"describe group {name!r}")
+        # Before KIP-1043 a broker tells of a group that it does not know as a dead one.
+        if state_name(description.state) != "dead":
+            found[name] = description
+    return found
+
+
+def group_document(connection: Connection, name: str, description: Any) -> dict[str, Any]:
+    """Members, and each partition's committed offset, end and lag."""
+    committed = committed_offsets(connection, name)
+    owners = {
+        (each.topic, each.partition): member
+        for member in description.members
+        for each in (member.assignment.topic_partitions if member.assignment else ())
+    }
+    topics = connection.topics()
+    keys = sorted({*committed, *owners})
+    living = [key for key in keys if key[0] in topics and key[1] in topics[key[0]].partitions]
+    ends = end_offsets(connection, living)
+    partitions: list[dict[str, Any]] = []
+    for key in keys:
+        at, end, owner = committed.get(key), ends.get(key), owners.get(key)
+        partitions.append(
+            {
+                "topic": key[0],
+                "partition": key[1],
+                "committed_offset": at.offset if at else None,
+                "end_offset": end,
+                "lag": max(0, end - at.offset) if at and end is not None else None,
+                "metadata": (at.metadata or "") if at else "",
+                "member_id": owner.member_id if owner else None,
+            }
+        )
+    return {
+        "group": name,
+        "state": state_name(description.state),
+        "type": str(description.type.name).lower(),
+        "assignor": description.partition_assignor or None,
+        "coordinator": description.coordinator.id if description.coordinator else None,
+        "members": [
+            {
+                "member_id": member.member_id,
+                "instance_id": member.group_instance_id,
+                "client_id": member.client_id,
+                "host": member.host,
+                "partitions": sum(1 for owner in owners.values() if owner is member),
+            }
+            for member in description.members
+        ],
+        "partitions": partitions,
+        "lag": sum(each["lag"] or 0 for each in partitions),
+    }
+
+
+def show_group(document: dict[str, Any]) -> None:
+    """One group for a person."""
+    members = {member["member_id"]: member for member in document["members"]}
+    count = len(members)
+    title = (
+        f"{document['group']}: {document['state']}, {count} member{'' if count == 1 else 's'}, "
+        f"lag {document['lag']:,}"
+    )
+    show_table(
+        ["topic", "partition", "committed", "end", "lag", "client", "metadata"],
+        [
+            [
+                each["topic"],
+                each["partition"],
+                each["committed_offset"],
+                each["end_offset"],
+                each["lag"],
+                client_name(members.get(each["member_id"])),
+                each["metadata"],
+            ]
+            for each in document["partitions"]
+        ],
+        title=title,
+        drop_empty=("client", "metadata"),
+    )
+    idle = [member for member in members.values() if not member["partitions"]]
+    for member in idle:
+        say(f"without a partition: {client_name(member)}")
+
+
+def client_name(member: dict[str, Any] | None) -> str:
+    """`client-id@host`, or nothing for a partition that nobody reads."""
+    return f"{member['client_id']}@{member['host'].lstrip('/')}" if member else ""

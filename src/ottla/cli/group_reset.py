@@ -1,0 +1,137 @@
+"""Where a group's offsets are to be moved: the plan that `--dry-run` shows, and its execution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+
+from ottla.cli.client import Connection, explain
+from ottla.cli.failures import Failed, UsageFailed
+from ottla.cli.offsets import Partition, end_offsets, first_offsets, offsets_at
+from ottla.cli.positions import parse_time
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What was asked for; exactly one of the fields is given."""
+
+    earliest: bool = False
+    latest: bool = False
+    offset: int | None = None
+    time: str | None = None
+    shift: int | None = None
+    at_ms: int | None = None
+
+
+def parse_target(target: Target, group: str, now_ms: int) -> Target:
+    """The target with its time as a number. Raises UsageFailed unless exactly one is given."""
+    given = [
+        name
+        for name, value in (
+            ("--to-earliest", target.earliest or None),
+            ("--to-latest", target.latest or None),
+            ("--to-offset", target.offset),
+            ("--to-time", target.time),
+            ("--shift-by", target.shift),
+        )
+        if value is not None
+    ]
+    if len(given) != 1:
+        raise UsageFailed(
+            f"{' and '.join(given)} exclude each other." if given else "where to is not said.",
+            "Give one of --to-earliest, --to-latest, --to-offset, --to-time, --shift-by: "
+            f"ottla group reset {group} --to-earliest --dry-run",
+        )
+    if target.time is not None:
+        return replace(target, at_ms=parse_time("--to-time", target.time, now_ms))
+    return target
+
+
+def choose_partitions(
+    connection: Connection,
+    group: str,
+    given: Sequence[str] | None,
+    committed: Mapping[Partition, int],
+) -> list[Partition]:
+    """The partitions of `--topic TOPIC[:0,1]`, or all for which the group has committed."""
+    topics = connection.topics()
+    if not given:
+        chosen = sorted(key for key in committed if key[0] in topics)
+        if not chosen:
+            raise Failed(
+                f"group {group!r} has committed nothing, so say for which topics.",
+                f"For example: ottla group reset {group} --topic TOPIC --to-earliest",
+            )
+        return chosen
+    found: dict[Partition, None] = {}
+    for word in given:
+        name, colon, listed = word.partition(":")
+        topic = connection.existing_topics([name])[name]
+        for text in listed.split(",") if colon else map(str, sorted(topic.partitions)):
+            if not text.isdecimal():
+                raise UsageFailed(
+                    f"--topic wants TOPIC or TOPIC:0,1, not {word!r}.",
+                    f"For example: --topic {name}:0",
+                )
+            if int(text) not in topic.partitions:
+                last = len(topic.partitions) - 1
+                raise Failed(f"topic {name!r} has partitions 0 to {last}, not {text}.")
+            found[name, int(text)] = None
+    return list(found)
+
+
+def plan(
+    connection: Connection,
+    target: Target,
+    partitions: Sequence[Partition],
+    committed: Mapping[Partition, int],
+) -> list[dict[str, Any]]:
+    """Each partition with its offset before and after, kept within what the log has."""
+    first, end = first_offsets(connection, partitions), end_offsets(connection, partitions)
+    by_time: dict[Partition, int] = {}
+    if target.at_ms is not None:
+        by_time = offsets_at(connection, partitions, target.at_ms)
+    moves: list[dict[str, Any]] = []
+    for key in partitions:
+        before = committed.get(key)
+        note = ""
+        if target.earliest:
+            after = first[key]
+        elif target.latest:
+            after = end[key]
+        elif target.at_ms is not None:
+            after = by_time[key]
+        elif target.offset is not None:
+            after = target.offset
+        else:
+            assert target.shift is not None
+            after = (first[key] if before is None else before) + target.shift
+            if before is None:
+                note = f"nothing was committed; counted from the first offset, {first[key]}."
+        kept = min(max(after, first[key]), end[key])
+        if kept != after:
+            edge = "first offset" if kept > after else "end"
+            note = f"{after} is outside of the log; its {edge}, {kept}, is taken."
+        moves.append(
+            {"topic": key[0], "partition": key[1], "before": before, "after": kept, "note": note}
+        )
+    return moves
+
+
+def apply(connection: Connection, group: str, moves: Sequence[Mapping[str, Any]]) -> None:
+    """Commit the plan. Raises Failed that names the partitions which were not moved."""
+    partitions = [TopicPartition(move["topic"], move["partition"], move["after"]) for move in moves]
+    futures = connection.admin.alter_consumer_group_offsets(
+        [ConsumerGroupTopicPartitions(group, partitions)],
+        request_timeout=connection.answer_timeout_s,
+    )
+    answer = connection.wait(futures[group], f"move the offsets of group {group!r}")
+    failed = [each for each in answer.topic_partitions if each.error is not None]
+    if failed:
+        error = failed[0].error
+        reason = error.args[0] if isinstance(error, KafkaException) else error
+        names = ", ".join(f"{each.topic}-{each.partition}" for each in failed)
+        raise Failed(f"not moved: {names}: {explain(reason)}")
