@@ -1,0 +1,264 @@
+"""Changing settings while running: AlterConfigs and IncrementalAlterConfigs (KIP-226, KIP-339).
+
+A resource is a topic, a broker (its number), or all brokers (EVERY_BROKER). One resource's changes
+are done whole or not at all; another's failure does not touch them.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from ottla.config.broker import BrokerConfig, check_dynamic, is_known, unknown_name
+from ottla.config.error import ConfigError
+from ottla.config.setting import Setting
+from ottla.config.synonym import topic_defaults
+from ottla.config.topic import TopicConfig, check_topic_overrides
+from ottla.config.value import ConfigType
+from ottla.controller import layout
+from ottla.controller.coordination import Create, Operation, SetData
+from ottla.controller.image import (
+    EVERY_BROKER,
+    BrokerConfigChanged,
+    ClusterImage,
+    ConfigImage,
+    TopicConfigChanged,
+)
+from ottla.controller.naming import check_topic_name
+from ottla.controller.plan import DONE, Draft, Outcome, Plan, refused
+from ottla.protocol.errors import ApiError, ErrorCode
+
+VALUE_LENGTH_MAX: Final = 32_767
+
+
+class ResourceType(enum.IntEnum):
+    """What has settings, as numbered in the protocol."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class ChangeKind(enum.IntEnum):
+    """What to do with a setting, as numbered in IncrementalAlterConfigs requests."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """One setting to be changed; `kind` may be a number that nobody knows."""
+
+    name: str
+    value: str | None
+    kind: int = ChangeKind.SET
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceChange:
+    """The changes of one resource."""
+
+    kind: int
+    name: str
+    changes: tuple[ConfigChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceResult:
+    """The outcome for one resource."""
+
+    kind: int
+    name: str
+    outcome: Outcome
+
+
+def alter_configs(
+    wanted: Sequence[ResourceChange],
+    image: ClusterImage,
+    config: BrokerConfig,
+    *,
+    incremental: bool,
+    validate_only: bool = False,
+) -> Plan[tuple[ResourceResult, ...]]:
+    """Change each resource that can be; not `incremental`, what is not named is taken away."""
+    draft = Draft()
+    results: list[ResourceResult] = []
+    counts = Counter((resource.kind, resource.name) for resource in wanted)
+    for resource in wanted:
+        outcome = DONE
+        try:
+            if counts[resource.kind, resource.name] > 1:
+                raise _bad_request("Each resource must appear at most once.")
+            _check_changes(resource.changes)
+            if resource.kind == ResourceType.TOPIC:
+                _alter_topic(draft, resource, image, config, incremental)
+            elif resource.kind == ResourceType.BROKER:
+                _alter_broker(draft, resource, image, config, incremental)
+            else:
+                raise _bad_request(f"Unknown resource type {resource.kind}")
+        except ApiError as error:
+            outcome = refused(error)
+        except ConfigError as error:
+            # Kafka answers a broker's bad setting with INVALID_REQUEST (KAFKA-13609).
+            of_topic = resource.kind == ResourceType.TOPIC
+            code = ErrorCode.invalid_config if of_topic else ErrorCode.invalid_request
+            outcome = Outcome(code, str(error))
+        results.append(ResourceResult(resource.kind, resource.name, outcome))
+    return draft.plan(tuple(results), validate_only=validate_only)
+
+
+def _check_changes(changes: Sequence[ConfigChange]) -> None:
+    if len({change.name for change in changes}) != len(changes):
+        raise _bad_request("Error due to duplicate config keys")
+    empty = [
+        change.name
+        for change in changes
+        if change.value is None and change.kind != ChangeKind.DELETE
+    ]
+    if empty:
+        raise _bad_request(f"Null value not supported for : {', '.join(empty)}")
+    for change in changes:
+        if change.kind not in tuple(ChangeKind):
+            raise _bad_request(f"Unknown operations type {change.kind}")
+        if change.value is not None and len(change.value) > VALUE_LENGTH_MAX:
+            raise ApiError(ErrorCode.invalid_config, _TOO_LONG)
+
+
+_TOO_LONG: Final = (
+    "The configuration value cannot be added because it exceeds the maximum value size of "
+    f"{VALUE_LENGTH_MAX} bytes."
+)
+
+
+def _alter_topic(
+    draft: Draft,
+    resource: ResourceChange,
+    image: ClusterImage,
+    config: BrokerConfig,
+    incremental: bool,
+) -> None:
+    if not resource.name:
+        raise _bad_request("Default topic resources are not allowed.")
+    check_topic_name(resource.name)
+    topic = image.topic(resource.name)
+    if topic is None:
+        raise ApiError(
+            ErrorCode.unknown_topic_or_partition, f"The topic '{resource.name}' does not exist."
+        )
+    present = topic.overrides
+    values = _changed(resource.changes, present, TopicConfig.definitions, incremental)
+    check_topic_overrides(topic_defaults(config), values)
+    if values == present:
+        return
+    path = layout.topic_config_path(topic.name)
+    draft.writes.append(_write(path, values, topic.config_version))
+    version = _next_version(topic.config_version)
+    draft.news.append(TopicConfigChanged(replace(topic, overrides=values, config_version=version)))
+
+
+def _alter_broker(
+    draft: Draft,
+    resource: ResourceChange,
+    image: ClusterImage,
+    config: BrokerConfig,
+    incremental: bool,
+) -> None:
+    if resource.name != EVERY_BROKER:
+        _check_broker_name(resource.name, config)
+    for change in resource.changes:
+        if not is_known(change.name):
+            raise _bad_request(unknown_name(change.name, BrokerConfig.definitions))
+    present = image.config(resource.name)
+    values = _changed(resource.changes, present.values, BrokerConfig.definitions, incremental)
+    check_dynamic(values, per_broker=resource.name != EVERY_BROKER)
+    _check_in_force(resource.name, values, image, config)
+    if values == present.values:
+        return
+    path = layout.broker_config_path(resource.name)
+    draft.writes.append(_write(path, values, present.version))
+    changed = ConfigImage(values, _next_version(present.version))
+    draft.news.append(BrokerConfigChanged(resource.name, changed))
+
+
+def _check_in_force(
+    resource: str, values: Mapping[str, str], image: ClusterImage, config: BrokerConfig
+) -> None:
+    """Raise ConfigError when the settings would contradict each other once they are in force."""
+    own = str(config.id)
+    cluster = values if resource == EVERY_BROKER else image.config(EVERY_BROKER).values
+    broker = values if resource != EVERY_BROKER else image.config(own).values
+    BrokerConfig({**config.given, **cluster, **broker})
+
+
+def _check_broker_name(name: str, config: BrokerConfig) -> None:
+    if not name.lstrip("+-").isdecimal() or len(name) > 11:
+        raise _bad_request(f"Node id must be an integer, but it is: {name}")
+    if int(name) != config.id:
+        raise _bad_request(f"Unexpected broker id, expected {config.id}, but received {name}")
+
+
+def _changed(
+    changes: Sequence[ConfigChange],
+    present: Mapping[str, str],
+    definitions: Mapping[str, Setting[Any]],
+    incremental: bool,
+) -> dict[str, str]:
+    """The settings after the changes."""
+    if not incremental:
+        return {change.name: change.value for change in changes if change.value is not None}
+    values = dict(present)
+    for change in changes:
+        if change.kind == ChangeKind.DELETE:
+            values.pop(change.name, None)
+        elif change.kind == ChangeKind.SET:
+            assert change.value is not None
+            values[change.name] = change.value
+        else:
+            values[change.name] = _edited_list(change, values, definitions)
+    return values
+
+
+def _edited_list(
+    change: ConfigChange, values: Mapping[str, str], definitions: Mapping[str, Setting[Any]]
+) -> str:
+    """A list with words added or taken away (APPEND, SUBTRACT)."""
+    definition = definitions.get(change.name)
+    kind = ChangeKind(change.kind)
+    if definition is None or definition.kind is not ConfigType.LIST:
+        raise ApiError(
+            ErrorCode.invalid_config,
+            f"Can't {kind.name} to key {change.name} because its type is not LIST.",
+        )
+    text = values.get(change.name, definition.default_text)
+    members = [member for member in (text or "").split(",") if member]
+    assert change.value is not None
+    for word in change.value.split(","):
+        if kind is ChangeKind.APPEND and word not in members:
+            members.append(word)
+        elif kind is ChangeKind.SUBTRACT and word in members:
+            members.remove(word)
+    result = ",".join(members)
+    if len(result) > VALUE_LENGTH_MAX:
+        raise ApiError(ErrorCode.invalid_config, _TOO_LONG)
+    return result
+
+
+def _write(path: str, values: Mapping[str, str], version: int | None) -> Operation:
+    data = layout.write_config(values)
+    return Create(path, data) if version is None else SetData(path, data, version)
+
+
+def _next_version(version: int | None) -> int:
+    return 0 if version is None else version + 1
+
+
+def _bad_request(message: str) -> ApiError:
+    return ApiError(ErrorCode.invalid_request, message)

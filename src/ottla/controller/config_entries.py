@@ -1,0 +1,193 @@
+"""Describing settings: value, source, synonyms, type, documentation (KIP-226, KIP-569).
+
+What a topic or broker has in force comes from several places; the synonyms list every place that
+has a value, the one in force first.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ottla.config.broker import DYNAMIC_NAMES, BrokerConfig
+from ottla.config.setting import Setting
+from ottla.config.synonym import BROKER_SYNONYMS, SYNONYMS
+from ottla.config.topic import TopicConfig
+from ottla.config.unneeded import unneeded_reason
+from ottla.config.value import ConfigType, value_text
+
+
+class Source(enum.IntEnum):
+    """Where a value comes from, as numbered in DescribeConfigs responses."""
+
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSynonym:
+    """One place that has a value for a setting."""
+
+    name: str
+    value: str | None
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """One setting as it stands."""
+
+    name: str
+    value: str | None
+    """None where it has no value, and always where it is sensitive."""
+    source: Source
+    read_only: bool
+    sensitive: bool
+    kind: ConfigType
+    documentation: str
+    synonyms: tuple[ConfigSynonym, ...]
+
+
+def topic_entries(
+    overrides: Mapping[str, str], broker: BrokerConfig, keys: Sequence[str] | None = None
+) -> tuple[ConfigEntry, ...]:
+    """Every setting of a topic for which `overrides` were set; `keys` chooses some by name."""
+    entries: list[ConfigEntry] = []
+    for name in _chosen(TopicConfig.definitions, keys):
+        definition = TopicConfig.definitions[name]
+        if definition.internal and name not in overrides:
+            continue
+        synonyms: list[ConfigSynonym] = []
+        if name in overrides:
+            synonyms.append(ConfigSynonym(name, overrides[name], Source.TOPIC))
+        for synonym in SYNONYMS.get(name, ()):
+            synonyms += _places(synonym.name, broker)
+        synonyms.sort(key=lambda each: each.source)
+        entries.append(
+            ConfigEntry(
+                name=name,
+                value=_topic_value(name, overrides, broker, definition),
+                source=synonyms[0].source if synonyms else Source.DEFAULT,
+                read_only=False,
+                sensitive=definition.sensitive,
+                kind=definition.kind,
+                documentation=definition.documentation,
+                synonyms=tuple(synonyms),
+            )
+        )
+    return tuple(entries)
+
+
+def broker_entries(
+    broker: BrokerConfig, keys: Sequence[str] | None = None
+) -> tuple[ConfigEntry, ...]:
+    """Every setting in force on this broker, and those given to it that have no effect."""
+    entries: list[ConfigEntry] = []
+    for name in _chosen(BrokerConfig.definitions, keys):
+        definition = BrokerConfig.definitions[name]
+        if definition.internal and name not in broker.given:
+            continue
+        synonyms: list[ConfigSynonym] = []
+        for other in BROKER_SYNONYMS.get(name, (name,)):
+            synonyms += _places(other, broker)
+        synonyms.sort(key=lambda each: each.source)
+        # What counts before this one by another name is not where this one's value comes from.
+        while synonyms and synonyms[0].name != name:
+            synonyms.pop(0)
+        entries.append(
+            ConfigEntry(
+                name=name,
+                value=None if definition.sensitive else broker.text(name),
+                source=synonyms[0].source if synonyms else Source.DEFAULT,
+                read_only=name not in DYNAMIC_NAMES,
+                sensitive=definition.sensitive,
+                kind=definition.kind,
+                documentation=definition.documentation,
+                synonyms=tuple(synonyms),
+            )
+        )
+    unneeded = [name for name in broker.given if name not in BrokerConfig.definitions]
+    entries += [_unneeded_entry(name, broker) for name in _chosen(unneeded, keys)]
+    return tuple(entries)
+
+
+def cluster_entries(
+    values: Mapping[str, str], keys: Sequence[str] | None = None
+) -> tuple[ConfigEntry, ...]:
+    """The dynamic defaults of all brokers: only what was set."""
+    entries: list[ConfigEntry] = []
+    for name in _chosen(values, keys):
+        definition = BrokerConfig.definitions[name]
+        shown = None if definition.sensitive else values[name]
+        synonym = ConfigSynonym(name, shown, Source.DYNAMIC_DEFAULT_BROKER)
+        entries.append(
+            ConfigEntry(
+                name=name,
+                value=shown,
+                source=Source.DYNAMIC_DEFAULT_BROKER,
+                read_only=False,
+                sensitive=definition.sensitive,
+                kind=definition.kind,
+                documentation=definition.documentation,
+                synonyms=(synonym,),
+            )
+        )
+    return tuple(entries)
+
+
+def _chosen(names: Iterable[str], keys: Sequence[str] | None) -> list[str]:
+    if not keys:
+        return list(names)
+    wanted = set(keys)
+    return [name for name in names if name in wanted]
+
+
+def _places(name: str, broker: BrokerConfig) -> list[ConfigSynonym]:
+    """Everywhere that one broker setting has a value."""
+    definition = BrokerConfig.definitions[name]
+    layers = (
+        (broker.broker_dynamic, Source.DYNAMIC_BROKER),
+        (broker.cluster_dynamic, Source.DYNAMIC_DEFAULT_BROKER),
+        (broker.given, Source.STATIC_BROKER),
+    )
+    found = [
+        ConfigSynonym(name, None if definition.sensitive else layer[name], source)
+        for layer, source in layers
+        if name in layer
+    ]
+    default = definition.default_text
+    if default is not None:
+        found.append(ConfigSynonym(name, None if definition.sensitive else default, Source.DEFAULT))
+    return found
+
+
+def _topic_value(
+    name: str, overrides: Mapping[str, str], broker: BrokerConfig, definition: Setting[Any]
+) -> str | None:
+    text = overrides.get(name)
+    if text is not None:
+        return value_text(definition.parse(text))
+    for synonym in SYNONYMS.get(name, ()):
+        converted = synonym.convert(broker.value(synonym.name))
+        if converted is not None:
+            return converted
+    return definition.default_text
+
+
+def _unneeded_entry(name: str, broker: BrokerConfig) -> ConfigEntry:
+    # Whether a setting that means nothing here is a secret is not known: it may be a password.
+    return ConfigEntry(
+        name=name,
+        value=None,
+        source=Source.STATIC_BROKER,
+        read_only=True,
+        sensitive=True,
+        kind=ConfigType.STRING,
+        documentation=f"No effect: {unneeded_reason(name)}.",
+        synonyms=(),
+    )

@@ -1,0 +1,263 @@
+"""Kafka's own tree: which node holds what, and its JSON (kafka.zk.ZkData).
+
+    /cluster/id                                {"version": "1", "id": ...}
+    /controller (ephemeral)                    {"version": 2, "brokerid": N, "timestamp": "..."}
+    /controller_epoch                          a number as text
+    /brokers/ids/N (ephemeral)                 endpoints, rack (version 5)
+    /brokers/topics/T                          assignment and topic_id (version 3)
+    /brokers/topics/T/partitions/P/state       leader, epochs, isr (version 1)
+    /config/topics/T, /config/brokers/N        {"version": 1, "config": {...}}; N <default> for all
+    /latest_producer_id_block                  {"version": 1, "broker": N, "block_start": "..."}
+
+Topic ids are written as Kafka writes them: URL-safe base64 without padding (KIP-516).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from ottla.config.listener import Endpoint, parse_endpoints
+from ottla.controller.image import EVERY_BROKER, BrokerImage, PartitionState
+
+CLUSTER_ID: Final = "/cluster/id"
+CONTROLLER: Final = "/controller"
+CONTROLLER_EPOCH: Final = "/controller_epoch"
+BROKER_IDS: Final = "/brokers/ids"
+TOPICS: Final = "/brokers/topics"
+TOPIC_CONFIGS: Final = "/config/topics"
+BROKER_CONFIGS: Final = "/config/brokers"
+PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
+
+_DEFAULT_BROKER: Final = "<default>"
+
+LASTING_NODES: Final = (
+    "/cluster",
+    "/brokers",
+    BROKER_IDS,
+    TOPICS,
+    "/config",
+    TOPIC_CONFIGS,
+    BROKER_CONFIGS,
+    "/config/changes",
+    "/config/clients",
+    "/config/users",
+    "/admin",
+    "/admin/delete_topics",
+    "/isr_change_notification",
+    "/log_dir_event_notification",
+)
+"""What Kafka makes at its first start, parents before children."""
+
+
+class LayoutError(ValueError):
+    """A node's content is not what this module writes; the text names the node."""
+
+
+def topic_path(topic: str) -> str:
+    """The node with a topic's assignment and id."""
+    return f"{TOPICS}/{topic}"
+
+
+def partitions_path(topic: str) -> str:
+    """The parent of a topic's partitions."""
+    return f"{TOPICS}/{topic}/partitions"
+
+
+def partition_path(topic: str, partition: int) -> str:
+    """The parent of a partition's state."""
+    return f"{TOPICS}/{topic}/partitions/{partition}"
+
+
+def state_path(topic: str, partition: int) -> str:
+    """The node with a partition's leader and in-sync replicas."""
+    return f"{TOPICS}/{topic}/partitions/{partition}/state"
+
+
+def broker_path(broker_id: int) -> str:
+    """The ephemeral node of a live broker."""
+    return f"{BROKER_IDS}/{broker_id}"
+
+
+def topic_config_path(topic: str) -> str:
+    """The node with a topic's settings."""
+    return f"{TOPIC_CONFIGS}/{topic}"
+
+
+def broker_config_path(resource: str) -> str:
+    """The node with the dynamic settings of a broker's number, or of EVERY_BROKER."""
+    return f"{BROKER_CONFIGS}/{_DEFAULT_BROKER if resource == EVERY_BROKER else resource}"
+
+
+def broker_resource(node_name: str) -> str:
+    """The opposite of `broker_config_path`, from the node's name."""
+    return EVERY_BROKER if node_name == _DEFAULT_BROKER else node_name
+
+
+def uuid_text(value: UUID) -> str:
+    """An id as Kafka writes it."""
+    return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
+
+
+def uuid_from_text(text: str) -> UUID:
+    """The opposite of `uuid_text`; raises ValueError."""
+    return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
+
+
+def _write(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode()
+
+
+def _read(path: str, data: bytes) -> dict[str, Any]:
+    try:
+        content = json.loads(data)
+    except ValueError as error:
+        raise LayoutError(f"{path}: not JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise LayoutError(f"{path}: not a JSON object")
+    return content
+
+
+def write_cluster_id(cluster_id: str) -> bytes:
+    """Content of CLUSTER_ID."""
+    return _write({"version": "1", "id": cluster_id})
+
+
+def read_cluster_id(data: bytes) -> str:
+    """The opposite of `write_cluster_id`."""
+    content = _read(CLUSTER_ID, data)
+    cluster_id = content.get("id")
+    if not isinstance(cluster_id, str):
+        raise LayoutError(f"{CLUSTER_ID}: no id")
+    return cluster_id
+
+
+def write_controller(broker_id: int, now_ms: int) -> bytes:
+    """Content of CONTROLLER."""
+    return _write(
+        {
+            "version": 2,
+            "brokerid": broker_id,
+            "timestamp": str(now_ms),
+            "kraftControllerEpoch": -1,
+        }
+    )
+
+
+def write_broker(broker: BrokerImage, now_ms: int) -> bytes:
+    """Content of a broker's node: version 5 of Kafka's registration."""
+    first = broker.endpoints[0]
+    content: dict[str, Any] = {
+        "version": 5,
+        "host": first.host,
+        "port": first.port,
+        "endpoints": [str(endpoint) for endpoint in broker.endpoints],
+        "jmx_port": -1,
+        "timestamp": str(now_ms),
+        "listener_security_protocol_map": {
+            endpoint.name: endpoint.protocol for endpoint in broker.endpoints
+        },
+        "features": {},
+    }
+    if broker.rack is not None:
+        content["rack"] = broker.rack
+    return _write(content)
+
+
+def read_broker(broker_id: int, data: bytes) -> BrokerImage:
+    """The opposite of `write_broker`."""
+    path = broker_path(broker_id)
+    content = _read(path, data)
+    try:
+        protocols = content["listener_security_protocol_map"]
+        pairs = [f"{name}:{protocol}" for name, protocol in protocols.items()]
+        endpoints: tuple[Endpoint, ...] = parse_endpoints(path, content["endpoints"], pairs)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise LayoutError(f"{path}: {error!r}") from None
+    return BrokerImage(broker_id, endpoints, content.get("rack"))
+
+
+def write_topic(topic_id: UUID, replicas: Sequence[Sequence[int]]) -> bytes:
+    """Content of a topic's node: the replicas of each partition, in order."""
+    return _write(
+        {
+            "version": 3,
+            "topic_id": uuid_text(topic_id),
+            "partitions": {str(index): list(each) for index, each in enumerate(replicas)},
+            "adding_replicas": {},
+            "removing_replicas": {},
+        }
+    )
+
+
+def read_topic(topic: str, data: bytes) -> tuple[UUID, tuple[tuple[int, ...], ...]]:
+    """The opposite of `write_topic`."""
+    content = _read(topic_path(topic), data)
+    try:
+        partitions = content["partitions"]
+        replicas = tuple(
+            tuple(int(each) for each in partitions[str(index)]) for index in range(len(partitions))
+        )
+        return uuid_from_text(content["topic_id"]), replicas
+    except (KeyError, TypeError, ValueError) as error:
+        raise LayoutError(f"{topic_path(topic)}: {error!r}") from None
+
+
+def write_state(state: PartitionState, controller_epoch: int) -> bytes:
+    """Content of a partition's state node."""
+    return _write(
+        {
+            "version": 1,
+            "leader": state.leader,
+            "leader_epoch": state.leader_epoch,
+            "controller_epoch": controller_epoch,
+            "isr": list(state.isr),
+        }
+    )
+
+
+def read_state(path: str, data: bytes, version: int, replicas: tuple[int, ...]) -> PartitionState:
+    """The opposite of `write_state`; `version` is that of the node."""
+    content = _read(path, data)
+    try:
+        return PartitionState(
+            leader=int(content["leader"]),
+            leader_epoch=int(content["leader_epoch"]),
+            replicas=replicas,
+            isr=tuple(int(each) for each in content["isr"]),
+            partition_epoch=version,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise LayoutError(f"{path}: {error!r}") from None
+
+
+def write_config(values: Mapping[str, str]) -> bytes:
+    """Content of a topic's or broker's settings node."""
+    return _write({"version": 1, "config": dict(values)})
+
+
+def read_config(path: str, data: bytes) -> dict[str, str]:
+    """The opposite of `write_config`."""
+    values = _read(path, data).get("config")
+    if not isinstance(values, dict) or not all(isinstance(each, str) for each in values.values()):
+        raise LayoutError(f"{path}: no config of texts")
+    return values
+
+
+def write_producer_ids(broker_id: int, first: int, last: int) -> bytes:
+    """Content of PRODUCER_ID_BLOCK: the block reserved last, both ends included."""
+    return _write(
+        {"version": 1, "broker": broker_id, "block_start": str(first), "block_end": str(last)}
+    )
+
+
+def read_producer_ids(data: bytes) -> int:
+    """The last id of the block reserved last."""
+    content = _read(PRODUCER_ID_BLOCK, data)
+    try:
+        return int(content["block_end"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise LayoutError(f"{PRODUCER_ID_BLOCK}: {error!r}") from None

@@ -1,0 +1,88 @@
+"""The image from the coordination tree: what a controller does first (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ottla.controller import layout
+from ottla.controller.coordination import Create, Node, Operation
+from ottla.controller.image import (
+    BrokerAppeared,
+    BrokerConfigChanged,
+    ClusterImage,
+    ConfigImage,
+    ControllerChanged,
+    ProducerIdsReserved,
+    TopicCreated,
+    TopicImage,
+)
+
+ROOTS: Final = ("/brokers", "/config", "/cluster", "/controller_epoch", layout.PRODUCER_ID_BLOCK)
+"""The parts of the tree that `load_image` wants to see."""
+
+
+def first_writes(tree: Mapping[str, Node], cluster_id: str) -> tuple[Operation, ...]:
+    """What is to be made before anything else: the lasting nodes and the cluster's id."""
+    writes: list[Operation] = [Create(path) for path in layout.LASTING_NODES if path not in tree]
+    if layout.CLUSTER_ID not in tree:
+        writes.append(Create(layout.CLUSTER_ID, layout.write_cluster_id(cluster_id)))
+    if layout.CONTROLLER_EPOCH not in tree:
+        writes.append(Create(layout.CONTROLLER_EPOCH, b"0"))
+    return tuple(writes)
+
+
+def load_image(tree: Mapping[str, Node], controller_id: int) -> ClusterImage:
+    """The image that a tree (the nodes under ROOTS, by path) stands for.
+
+    Raises LayoutError when a node's content is not what it must be.
+    """
+    image = ClusterImage(layout.read_cluster_id(tree[layout.CLUSTER_ID].data))
+    epoch = int(tree[layout.CONTROLLER_EPOCH].data)
+    image.apply(ControllerChanged(controller_id, epoch))
+    for name in _children(tree, layout.BROKER_IDS):
+        broker = layout.read_broker(int(name), tree[layout.broker_path(int(name))].data)
+        image.apply(BrokerAppeared(broker))
+    for name in _children(tree, layout.BROKER_CONFIGS):
+        node = tree[f"{layout.BROKER_CONFIGS}/{name}"]
+        values = layout.read_config(f"{layout.BROKER_CONFIGS}/{name}", node.data)
+        resource = layout.broker_resource(name)
+        image.apply(BrokerConfigChanged(resource, ConfigImage(values, node.version)))
+    for name in _children(tree, layout.TOPICS):
+        image.apply(TopicCreated(_topic(tree, name)))
+    block = tree.get(layout.PRODUCER_ID_BLOCK)
+    if block is not None:
+        last = layout.read_producer_ids(block.data)
+        image.apply(ProducerIdsReserved(last + 1, block.version))
+    return image
+
+
+def _children(tree: Mapping[str, Node], path: str) -> list[str]:
+    prefix = path + "/"
+    cut = len(prefix)
+    return [each[cut:] for each in tree if each.startswith(prefix) and "/" not in each[cut:]]
+
+
+def _topic(tree: Mapping[str, Node], name: str) -> TopicImage:
+    node = tree[layout.topic_path(name)]
+    topic_id, replicas = layout.read_topic(name, node.data)
+    states = []
+    for partition, brokers in enumerate(replicas):
+        path = layout.state_path(name, partition)
+        state = tree.get(path)
+        if state is None:
+            raise layout.LayoutError(f"{path}: missing")
+        states.append(layout.read_state(path, state.data, state.version, brokers))
+    config = tree.get(layout.topic_config_path(name))
+    return TopicImage(
+        name=name,
+        topic_id=topic_id,
+        partitions=tuple(states),
+        overrides=(
+            {}
+            if config is None
+            else layout.read_config(layout.topic_config_path(name), config.data)
+        ),
+        node_version=node.version,
+        config_version=None if config is None else config.version,
+    )

@@ -1,0 +1,102 @@
+"""Which brokers get the replicas of new partitions.
+
+The rules of Kafka's AdminUtils.assignReplicasToBrokers: first replicas go round the brokers from a
+starting point, further ones follow at a distance that grows with each round, so that the partitions
+led by one broker have their copies on many. Brokers of different racks alternate in the round
+(KIP-36), which puts the replicas of one partition into different racks where there are enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ottla.controller.image import BrokerImage, ClusterImage
+from ottla.protocol.errors import ApiError, ErrorCode
+
+
+def place(
+    brokers: Sequence[BrokerImage], partitions: int, factor: int, first: int, start: int
+) -> tuple[tuple[int, ...], ...]:
+    """The replicas of `partitions` new partitions, the first of which has the number `first`.
+
+    `start` is any number; it chooses where the round begins, so that small topics do not all lie
+    on the first broker. Raises INVALID_REPLICATION_FACTOR.
+    """
+    if factor <= 0:
+        raise _unplaceable(
+            factor,
+            f"Invalid replication factor {factor}: the replication factor must be positive.",
+        )
+    if factor > len(brokers):
+        raise _unplaceable(
+            factor,
+            f"The target replication factor of {factor} cannot be reached because only "
+            f"{len(brokers)} broker(s) are registered.",
+        )
+    ring = _rack_alternated(brokers)
+    racks = {broker.broker_id: broker.rack for broker in brokers}
+    return tuple(
+        _replicas(ring, racks, factor, start + partition, start + partition // len(ring))
+        for partition in range(first, first + partitions)
+    )
+
+
+def check_assignment(replicas: Sequence[int], image: ClusterImage, factor: int | None) -> None:
+    """Raise INVALID_REPLICA_ASSIGNMENT unless these brokers can hold one partition.
+
+    `factor` is the number of replicas of the topic's other partitions.
+    """
+    begin = "The manual partition assignment includes"
+    if not replicas:
+        raise _bad_assignment(f"{begin} an empty replica list.")
+    for broker in sorted(replicas):
+        if broker not in image.brokers:
+            raise _bad_assignment(f"{begin} broker {broker}, but no such broker is registered.")
+        if list(replicas).count(broker) > 1:
+            raise _bad_assignment(f"{begin} the broker {broker} more than once.")
+    if factor is not None and len(replicas) != factor:
+        raise _bad_assignment(
+            f"{begin} a partition with {len(replicas)} replica(s), but this is not consistent "
+            f"with previous partitions, which have {factor} replica(s)."
+        )
+
+
+def _bad_assignment(message: str) -> ApiError:
+    return ApiError(ErrorCode.invalid_replica_assignment, message)
+
+
+def _unplaceable(factor: int, reason: str) -> ApiError:
+    return ApiError(
+        ErrorCode.invalid_replication_factor,
+        f"Unable to replicate the partition {factor} time(s): {reason}",
+    )
+
+
+def _rack_alternated(brokers: Sequence[BrokerImage]) -> list[int]:
+    """Broker numbers, one of each rack in turn."""
+    racks: dict[str, list[int]] = {}
+    for broker in sorted(brokers, key=lambda each: each.broker_id):
+        racks.setdefault(broker.rack or "", []).append(broker.broker_id)
+    ring: list[int] = []
+    longest = max(map(len, racks.values()))
+    for turn in range(longest):
+        ring.extend(racks[rack][turn] for rack in sorted(racks) if turn < len(racks[rack]))
+    return ring
+
+
+def _replicas(
+    ring: Sequence[int], racks: dict[int, str | None], factor: int, position: int, shift: int
+) -> tuple[int, ...]:
+    leader = ring[position % len(ring)]
+    chosen = [leader]
+    others = [
+        ring[(position + 1 + (shift + step) % max(len(ring) - 1, 1)) % len(ring)]
+        for step in range(len(ring) - 1)
+    ]
+    # Racks that have no replica yet come first; the order of the round decides the rest.
+    while len(chosen) < factor:
+        used = {racks[broker] for broker in chosen}
+        pick = next((each for each in others if racks[each] not in used), others[0])
+        others.remove(pick)
+        chosen.append(pick)
+    return tuple(chosen)

@@ -1,0 +1,300 @@
+"""Creating topics and giving them more partitions (CreateTopics, CreatePartitions; KIP-4).
+
+Pure: the caller passes the ids of new topics and where placement begins.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+from uuid import UUID
+
+from ottla.config.broker import BrokerConfig
+from ottla.config.error import ConfigError
+from ottla.config.synonym import topic_defaults
+from ottla.config.topic import check_topic_overrides
+from ottla.controller import layout
+from ottla.controller.coordination import Create, SetData
+from ottla.controller.image import (
+    ClusterImage,
+    PartitionsAdded,
+    PartitionState,
+    TopicCreated,
+    TopicImage,
+)
+from ottla.controller.naming import check_new_topic_name
+from ottla.controller.placement import check_assignment, place
+from ottla.controller.plan import DONE, Draft, Outcome, Plan, refused
+from ottla.protocol.errors import ApiError, ErrorCode
+
+PARTITIONS_PER_REQUEST_MAX: Final = 10_000
+"""As Kafka limits one request (QuorumController.MAX_RECORDS_PER_USER_OP)."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """One topic to be made. -1 for `partitions` and `factor` means the broker's default."""
+
+    name: str
+    partitions: int = -1
+    factor: int = -1
+    assignments: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    """Partition number and its brokers, where the client wants to place them itself."""
+    configs: tuple[tuple[str, str | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MorePartitions:
+    """A topic that is to have `count` partitions in all."""
+
+    name: str
+    count: int
+    assignments: tuple[tuple[int, ...], ...] | None = None
+    """The brokers of each added partition, or None to have them placed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicResult:
+    """The outcome for one topic; `topic` only where it was made (or would have been)."""
+
+    name: str
+    outcome: Outcome
+    topic: TopicImage | None = None
+
+
+def create_topics(
+    wanted: Sequence[NewTopic],
+    image: ClusterImage,
+    config: BrokerConfig,
+    *,
+    new_id: Callable[[], UUID],
+    start: int,
+    validate_only: bool = False,
+) -> Plan[tuple[TopicResult, ...]]:
+    """Make each topic that can be made; the others' outcomes say why not."""
+    draft = Draft()
+    counts = Counter(topic.name for topic in wanted)
+    results = _duplicates(counts)
+    made: dict[str, str] = {}
+    defaults = topic_defaults(config)
+    room = PARTITIONS_PER_REQUEST_MAX
+    for wish in wanted:
+        if counts[wish.name] > 1:
+            continue
+        try:
+            check_new_topic_name(wish.name, image)
+            _check_twins(wish.name, made)
+            overrides = _overrides(wish.configs, defaults)
+            replicas = _replicas(wish, image, config, start + len(made), room)
+        except ApiError as error:
+            results.append(TopicResult(wish.name, refused(error)))
+            continue
+        room -= len(replicas)
+        made[wish.name.replace(".", "_")] = wish.name
+        topic = _new_topic(wish.name, new_id(), replicas, overrides)
+        _write_topic(draft, topic, image)
+        results.append(TopicResult(wish.name, DONE, topic))
+    return draft.plan(tuple(results), validate_only=validate_only)
+
+
+def add_partitions(
+    wanted: Sequence[MorePartitions],
+    image: ClusterImage,
+    *,
+    start: int,
+    validate_only: bool = False,
+) -> Plan[tuple[TopicResult, ...]]:
+    """Give each topic its further partitions; the others' outcomes say why not."""
+    draft = Draft()
+    counts = Counter(topic.name for topic in wanted)
+    results = _duplicates(counts)
+    for wish in wanted:
+        if counts[wish.name] > 1:
+            continue
+        try:
+            topic, replicas = _further_replicas(wish, image, start)
+        except ApiError as error:
+            results.append(TopicResult(wish.name, refused(error)))
+            continue
+        first = len(topic.partitions)
+        states = tuple(map(_first_state, replicas))
+        grown = replace(
+            topic, partitions=topic.partitions + states, node_version=topic.node_version + 1
+        )
+        assignment = [state.replicas for state in grown.partitions]
+        draft.writes.append(
+            SetData(
+                layout.topic_path(topic.name),
+                layout.write_topic(topic.topic_id, assignment),
+                topic.node_version,
+            )
+        )
+        _write_states(draft, grown, first, image.controller_epoch)
+        draft.news.append(PartitionsAdded(grown, first))
+        results.append(TopicResult(wish.name, DONE, grown))
+    return draft.plan(tuple(results), validate_only=validate_only)
+
+
+def _duplicates(counts: Counter[str]) -> list[TopicResult]:
+    """Names given more than once: refused once each, as Kafka does it."""
+    outcome = Outcome(ErrorCode.invalid_request, "Duplicate topic name.")
+    return [TopicResult(name, outcome) for name, count in counts.items() if count > 1]
+
+
+def _check_twins(name: str, made: Mapping[str, str]) -> None:
+    """Two topics of one request may not collide either."""
+    other = made.get(name.replace(".", "_"))
+    if other is not None:
+        raise ApiError(
+            ErrorCode.invalid_topic_exception,
+            f"Topic '{name}' collides with existing topic: {other}",
+        )
+
+
+def _overrides(
+    given: Sequence[tuple[str, str | None]], defaults: Mapping[str, str]
+) -> dict[str, str]:
+    """The settings of a new topic; raises INVALID_CONFIG."""
+    empty = [name for name, value in given if value is None]
+    if empty:
+        raise ApiError(
+            ErrorCode.invalid_config,
+            f"Null value not supported for topic configs: {','.join(empty)}",
+        )
+    overrides = {name: value for name, value in given if value is not None}
+    try:
+        check_topic_overrides(defaults, overrides)
+    except ConfigError as error:
+        raise ApiError(ErrorCode.invalid_config, str(error)) from None
+    return overrides
+
+
+def _replicas(
+    wish: NewTopic, image: ClusterImage, config: BrokerConfig, start: int, room: int
+) -> tuple[tuple[int, ...], ...]:
+    if wish.assignments:
+        return _assigned(wish, image)
+    if wish.factor < -1 or wish.factor == 0:
+        raise ApiError(
+            ErrorCode.invalid_replication_factor,
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        )
+    if wish.partitions < -1 or wish.partitions == 0:
+        raise ApiError(
+            ErrorCode.invalid_partitions,
+            "Number of partitions was set to an invalid non-positive value.",
+        )
+    partitions = config.num_partitions if wish.partitions == -1 else wish.partitions
+    _check_room(partitions, room)
+    factor = config.default_replication_factor if wish.factor == -1 else wish.factor
+    return place(list(image.brokers.values()), partitions, factor, 0, start)
+
+
+def _check_room(partitions: int, room: int) -> None:
+    if partitions > room:
+        raise ApiError(
+            ErrorCode.policy_violation,
+            f"Excessively large number of partitions per request: at most "
+            f"{PARTITIONS_PER_REQUEST_MAX}.",
+        )
+
+
+def _assigned(wish: NewTopic, image: ClusterImage) -> tuple[tuple[int, ...], ...]:
+    manual = "A manual partition assignment was specified, but "
+    if wish.factor != -1:
+        message = f"{manual}replication factor was not set to -1."
+        raise ApiError(ErrorCode.invalid_request, message)
+    if wish.partitions != -1:
+        message = f"{manual}numPartitions was not set to -1."
+        raise ApiError(ErrorCode.invalid_request, message)
+    found: dict[int, tuple[int, ...]] = {}
+    factor: int | None = None
+    for partition, replicas in wish.assignments:
+        if partition in found:
+            raise ApiError(
+                ErrorCode.invalid_replica_assignment,
+                f"Found multiple manual partition assignments for partition {partition}",
+            )
+        check_assignment(replicas, image, factor)
+        factor = len(replicas)
+        found[partition] = replicas
+    if sorted(found) != list(range(len(found))):
+        raise ApiError(
+            ErrorCode.invalid_replica_assignment,
+            "partitions should be a consecutive 0-based integer sequence",
+        )
+    return tuple(found[partition] for partition in range(len(found)))
+
+
+def _further_replicas(
+    wish: MorePartitions, image: ClusterImage, start: int
+) -> tuple[TopicImage, tuple[tuple[int, ...], ...]]:
+    topic = image.topic(wish.name)
+    if topic is None:
+        raise ApiError(
+            ErrorCode.unknown_topic_or_partition,
+            "This server does not host this topic-partition.",
+        )
+    present = len(topic.partitions)
+    if wish.count == present:
+        raise ApiError(ErrorCode.invalid_partitions, f"Topic already has {present} partition(s).")
+    if wish.count < present:
+        raise ApiError(
+            ErrorCode.invalid_partitions,
+            f"The topic {wish.name} currently has {present} partition(s); {wish.count} would "
+            "not be an increase.",
+        )
+    added = wish.count - present
+    _check_room(added, PARTITIONS_PER_REQUEST_MAX)
+    factor = len(topic.partitions[0].replicas)
+    if wish.assignments is None:
+        brokers = list(image.brokers.values())
+        return topic, place(brokers, added, factor, present, start)
+    if len(wish.assignments) != added:
+        raise ApiError(
+            ErrorCode.invalid_replica_assignment,
+            f"Attempted to add {added} additional partition(s), but only "
+            f"{len(wish.assignments)} assignment(s) were specified.",
+        )
+    for replicas in wish.assignments:
+        check_assignment(replicas, image, factor)
+    return topic, wish.assignments
+
+
+def _new_topic(
+    name: str, topic_id: UUID, replicas: tuple[tuple[int, ...], ...], overrides: dict[str, str]
+) -> TopicImage:
+    return TopicImage(
+        name=name,
+        topic_id=topic_id,
+        partitions=tuple(map(_first_state, replicas)),
+        overrides=overrides,
+        config_version=0,
+    )
+
+
+def _first_state(replicas: tuple[int, ...]) -> PartitionState:
+    return PartitionState(
+        leader=replicas[0], leader_epoch=0, replicas=replicas, isr=replicas, partition_epoch=0
+    )
+
+
+def _write_topic(draft: Draft, topic: TopicImage, image: ClusterImage) -> None:
+    config_path = layout.topic_config_path(topic.name)
+    assignment = [state.replicas for state in topic.partitions]
+    draft.writes += (
+        Create(config_path, layout.write_config(topic.overrides)),
+        Create(layout.topic_path(topic.name), layout.write_topic(topic.topic_id, assignment)),
+        Create(layout.partitions_path(topic.name)),
+    )
+    _write_states(draft, topic, 0, image.controller_epoch)
+    draft.news.append(TopicCreated(topic))
+
+
+def _write_states(draft: Draft, topic: TopicImage, first: int, controller_epoch: int) -> None:
+    for partition in range(first, len(topic.partitions)):
+        state = layout.write_state(topic.partitions[partition], controller_epoch)
+        draft.writes.append(Create(layout.partition_path(topic.name, partition)))
+        draft.writes.append(Create(layout.state_path(topic.name, partition), state))
