@@ -25,6 +25,9 @@ JVM_FLAGS = (
     " -XX:MaxInlineLevel=15 -Djava.awt.headless=true"
 )
 
+# Tools live for a second or two: what starts soonest is best.
+TOOL_JVM_FLAGS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
 
 class KafkaError(Exception):
     """A tool of Apache Kafka failed; the text has what it said."""
@@ -71,7 +74,7 @@ class KafkaJars:
 
         Raises KafkaError when it exits with another code than 0, or not in time.
         """
-        command = self.command(main, *arguments)
+        command = self.command(main, *arguments, jvm=TOOL_JVM_FLAGS)
         try:
             done = subprocess.run(
                 command,

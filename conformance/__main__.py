@@ -1,0 +1,141 @@
+"""`python -m conformance`: run the suites, one line a test, and a closing line for all."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from bench.apache_kafka import KafkaJars
+from bench.child import ChildDiedError
+
+from bench import cache, ivy, java
+from conformance import apache_tools, kafka_python, librdkafka
+from conformance.outcome import Outcome, summary
+from conformance.packages import PackageError
+from conformance.target import Target
+from conformance.warm_up import NotReadyError, warm_up
+
+SUITES = "ABC"
+
+
+def chosen(only: str) -> dict[str, list[str]]:
+    """`A:0001,B` as {"A": ["0001"], "B": []}; all suites when empty.
+
+    Raises ValueError, with what is allowed, on another form.
+    """
+    if not only:
+        return {suite: [] for suite in SUITES}
+    wanted: dict[str, list[str]] = {}
+    for item in only.split(","):
+        suite, _, name = item.partition(":")
+        if suite not in SUITES or not suite:
+            raise ValueError(f"--only has {item!r}; wanted A, B or C, or one test as in A:0001")
+        names = wanted.setdefault(suite, [])
+        known = {"A": librdkafka.NUMBERS, "C": apache_tools.names()}.get(suite)
+        if name and known is not None and name not in known:
+            raise ValueError(f"suite {suite} has no {name!r}; it has: {' '.join(known)}")
+        if name:
+            names.append(name)
+    return wanted
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m conformance", description=__doc__)
+    parser.add_argument(
+        "--bootstrap", metavar="HOST:PORT", help="a broker that runs already; else Ottla is started"
+    )
+    parser.add_argument(
+        "--data", type=Path, help="the data folder of the stopped broker, for the log dump tool"
+    )
+    parser.add_argument("--only", default="", help="suites or tests: A:0001,B,C:offsets")
+    parser.add_argument("--jobs", type=int, default=1, help="librdkafka's tests at a time (1)")
+    parser.add_argument(
+        "--transactions", action="store_true", help="run the tests that need transactions too"
+    )
+    parser.add_argument("--ivy-settings", type=Path, help="an Ivy settings file, to name a mirror")
+    return parser.parse_args()
+
+
+def suite_a(target: Target, names: Sequence[str], options: argparse.Namespace) -> Iterator[Outcome]:
+    suite = librdkafka.prepare(logs())
+    with ThreadPoolExecutor(options.jobs) as pool:
+        waiting = []
+        for test in librdkafka.tests(names, options.transactions):
+            if isinstance(test, Outcome):
+                yield test
+            else:
+                waiting.append(pool.submit(librdkafka.run_one, suite, *test, target.bootstrap))
+        try:
+            for job in waiting:
+                yield job.result()
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def suite_b(target: Target, names: Sequence[str], options: argparse.Namespace) -> Iterator[Outcome]:
+    suite = kafka_python.prepare(logs())
+    print("Running kafka-python's tests, half a minute ...", flush=True)
+    yield from kafka_python.run(suite, target.host, target.port, names, options.transactions)
+
+
+def logs() -> Path:
+    """Where the suites' own output is kept, for reading after a failure."""
+    place = cache.folder("conformance-logs")
+    place.mkdir(parents=True, exist_ok=True)
+    return place
+
+
+def all_outcomes(options: argparse.Namespace, wanted: dict[str, list[str]]) -> Iterator[Outcome]:
+    jars = KafkaJars.fetched(options.ivy_settings) if "C" in wanted else None
+    with Target(options.bootstrap, options.data) as target:
+        print(f"Broker under test: {target.bootstrap}", flush=True)
+        try:
+            warm_up(target.bootstrap)
+            if "A" in wanted:
+                yield from suite_a(target, wanted["A"], options)
+            if "B" in wanted:
+                yield from suite_b(target, wanted["B"], options)
+            if jars is not None:
+                yield from apache_tools.run(jars, target.bootstrap, wanted["C"])
+                if target.died() is None:
+                    yield from apache_tools.dump(jars, target, wanted["C"])
+            if last_words := target.died():
+                yield Outcome("-", "the broker ran to the end", "failed", reason=last_words)
+        finally:
+            (logs() / "broker.log").write_text(target.log())
+
+
+def main() -> int:
+    options = arguments()
+    outcomes: list[Outcome] = []
+    try:
+        wanted = chosen(options.only)
+        for outcome in all_outcomes(options, wanted):
+            outcomes.append(outcome)
+            print(outcome.line(), flush=True)
+    except (
+        PackageError,
+        ivy.FetchError,
+        java.NoJavaError,
+        ChildDiedError,
+        NotReadyError,
+        ValueError,
+    ) as fault:
+        print(f"conformance: {fault}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nStopped.", file=sys.stderr)
+        return 130
+    failed = [outcome for outcome in outcomes if outcome.state == "failed"]
+    if failed:
+        print(f"\nWhat failed (the suites' own output is in {logs()}):")
+        for outcome in failed:
+            print(outcome.line())
+    print(summary(outcomes))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,149 @@
+"""Suite B: kafka-python's integration tests, from its source distribution, in their own venv."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+from bench import cache
+from conformance import packages
+from conformance.outcome import Outcome, State
+
+SUITE = "B"
+PACKAGE = "kafka-python==3.0.12"
+NEEDS = (
+    *("pytest", "pytest-timeout", "pytest-mock", "pytest-asyncio", "py"),
+    *("lz4", "zstandard", "python-snappy", "crc32c", "xxhash"),
+)
+# kafka-python starts brokers itself through this module, which its source distribution leaves out.
+SERVICE = '''"""Stands for the module that starts brokers: here one runs already."""
+
+
+class ExternalService:
+    def __init__(self, host, port):
+        self.host, self.port = host, port
+
+    def open(self):
+        pass
+
+    def close(self):
+        pass
+
+    def wait_for(self, *arguments, **options):
+        pass
+
+    def dump_logs(self):
+        pass
+
+
+class SpawnedService:
+    def __init__(self, *arguments, **options):
+        raise RuntimeError("these tests start no broker of their own")
+'''
+NOT_ON_KAFKA = {
+    "test_create_describe_delete_acls": "fails on Apache Kafka too: no authorizer",
+    "test_create_partitions": "fails on Apache Kafka too: wants more brokers",
+    "test_kafka_version_infer": "fails on Apache Kafka 4.3 too: knows no such version",
+    "test_group": "fails on Apache Kafka 4.3 too",
+}
+TRANSACTIONS = {
+    "test_transactional_producer_messages": "needs transactions",
+    "test_transactional_producer_offsets": "needs transactions",
+}
+SECONDS = 600
+
+
+@dataclass(frozen=True)
+class Suite:
+    """The unpacked tests, and the Python that has what they need."""
+
+    folder: Path
+    python: Path
+    logs: Path
+
+
+def prepare(logs: Path) -> Suite:
+    """Fetch what is not in the cache yet. Raises PackageError."""
+    place = cache.folder("kafka-python-tests")
+    if not cache.is_ready(place):
+        print(f"Fetching the tests of {PACKAGE} ...", flush=True)
+        with cache.making(place) as into:
+            source = packages.source_distribution(PACKAGE, into)
+            (source / "test" / "__init__.py").touch()
+            (source / "test" / "service.py").write_text(SERVICE)
+            packages.run([sys.executable, "-m", "venv", "venv"], into)
+            packages.run(["venv/bin/pip", "install", "--quiet", *NEEDS], into)
+    source = next(place.glob("kafka_python-*[0-9]"))
+    return Suite(source, place / "venv" / "bin" / "python", logs)
+
+
+def left_out(transactions: bool) -> dict[str, str]:
+    """Names of tests that are not run, and why."""
+    return NOT_ON_KAFKA if transactions else {**NOT_ON_KAFKA, **TRANSACTIONS}
+
+
+def outcomes_of(report: Path) -> list[Outcome]:
+    """Each test in pytest's XML report."""
+    outcomes = []
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
+        state: State = "passed"
+        reason = ""
+        for child in case:
+            if child.tag in ("failure", "error"):
+                state = "failed"
+            elif child.tag == "skipped":
+                state = "skipped"
+            else:
+                continue
+            reason = (child.get("message") or "").splitlines()[0][:200]
+        name = case.get("name", "?")
+        outcomes.append(Outcome(SUITE, name, state, float(case.get("time", 0)), reason))
+    return outcomes
+
+
+def run(
+    suite: Suite, host: str, port: int, wanted: Sequence[str], transactions: bool
+) -> Iterator[Outcome]:
+    """Run the tests (those in `wanted` where it has any) and tell each one's outcome."""
+    skipped = left_out(transactions)
+    report = suite.logs / "B-report.xml"
+    report.unlink(missing_ok=True)
+    chosen = [f"not {name}" for name in skipped if name != "test_group"]
+    # `-k` matches parts of names, and "test_group" is only that one test's whole name.
+    command = [
+        str(suite.python),
+        "-m",
+        "pytest",
+        "-v",
+        "test/integration",
+        "-p",
+        "no:cacheprovider",
+    ]
+    command += ["--timeout=60", "--timeout-method=signal", f"--junitxml={report}"]
+    command += ["--deselect", "test/integration/test_ssl_integration.py"]
+    command += ["--deselect", "test/integration/test_sasl_integration.py"]
+    command += ["--deselect", "test/integration/test_consumer_integration.py::test_group"]
+    if wanted:
+        chosen.append("(" + " or ".join(wanted) + ")")
+    command += ["-k", " and ".join(chosen)]
+    environment = {**os.environ, "PYTHONPATH": ".", "KAFKA_ROOT": str(suite.folder)}
+    environment |= {"KAFKA_VERSION": "4.1.0", "KAFKA_URI": f"kafka://{host}:{port}"}
+    with (suite.logs / "B.log").open("wb") as output:
+        subprocess.run(
+            command,
+            cwd=suite.folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            timeout=SECONDS,
+        )
+    if not wanted:
+        yield from (Outcome(SUITE, name, "skipped", reason=why) for name, why in skipped.items())
+    if report.is_file():
+        yield from outcomes_of(report)
+    else:
+        yield Outcome(SUITE, "pytest", "failed", reason=f"no report; see {suite.logs / 'B.log'}")

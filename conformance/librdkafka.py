@@ -1,0 +1,125 @@
+"""Suite A: librdkafka's own tests, from the npm package that ships them with its source.
+
+One process a test number: a time-out inside a test kills its whole process. Never `-Q` alone: it
+skips every sub-test and still says that the test passed.
+"""
+
+import os
+import re
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import cache
+from conformance import packages
+from conformance.outcome import Outcome
+
+SUITE = "A"
+PACKAGE = "@confluentinc/kafka-javascript@1.10.1"
+DEBIAN = (
+    *("rapidjson-dev", "libcurl4-openssl-dev", "libsasl2-dev", "libssl-dev", "zlib1g-dev"),
+    *("libzstd-dev", "gcc", "g++", "make"),
+)
+# Each of these passes on Apache Kafka 4.3.1 with one broker.
+NUMBERS = tuple(
+    f"{number:04}"
+    for number in (
+        1, 2, 3, 5, 7, 8, 11, 12, 13, 14, 15, 17, 18, 19, 20, 21, 22, 26, 29, 30, 31, 33, 34, 36,
+        38, 40, 41, 42, 44, 45, 48, 50, 51, 53, 54, 56, 57, 59, 60, 61, 64, 67, 69, 70, 73, 82, 83,
+        84, 85, 86, 89, 90, 91, 93, 99, 102, 110, 112, 114, 118, 122, 123, 125, 127, 129, 130, 132,
+        137, 140,
+    )
+)  # fmt: skip
+# Tests with transactions, which Ottla does not have yet: the parts (sub-test names) that need none.
+PARTS_WITHOUT_TRANSACTIONS: dict[str, tuple[str, ...]] = {
+    "0061": ("without transactions",),
+    "0129": (),
+    "0137": ("consume_batch_with", "consume_batch_store_offset", "consume_batch_eof_position"),
+}
+SECONDS = 240
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass(frozen=True)
+class Suite:
+    """The built suite: `folder` has its test-runner."""
+
+    folder: Path
+    logs: Path
+
+
+def prepare(logs: Path) -> Suite:
+    """Fetch and build what is not in the cache yet (about three minutes). Raises PackageError."""
+    place = cache.folder("librdkafka-tests")
+    if not cache.is_ready(place):
+        packages.need_debian_packages(DEBIAN)
+        print(f"Building {PACKAGE}'s tests, about three minutes ...", flush=True)
+        with cache.making(place) as into:
+            source = packages.npm_package(PACKAGE, into) / "deps" / "librdkafka"
+            packages.run(["./configure"], source)
+            jobs = f"-j{os.cpu_count() or 1}"
+            packages.run(["nice", "make", jobs, "libs"], source)
+            packages.run(["nice", "make", jobs, "-C", "tests", "build"], source)
+    return Suite(place / "package" / "deps" / "librdkafka" / "tests", logs)
+
+
+def verdict(output: str, exit_code: int, part: str) -> tuple[bool, str]:
+    """Whether the runner's output says that the test ran and passed, and if not, why."""
+    text = COLOURS.sub("", output)
+    failures = re.findall(r'### Test "[^"]*" failed at ([^#]*?): ###\n(.*)', text)
+    if failures:
+        place, why = failures[0]
+        return False, f"{why.strip()} [{place.strip()}]"
+    if exit_code == 124:
+        return False, f"not ended after {SECONDS} s"
+    if exit_code != 0:
+        return False, f"the runner ended with {exit_code}"
+    if not re.search(r"=== Test \S+ PASSED ===", text):
+        return False, "the runner did not say that it ran this test"
+    if part and not re.search(rf"\[ [^\n]*{re.escape(part)}[^\n]*: PASS", text):
+        return False, f"no sub-test matched {part!r}"
+    return True, ""
+
+
+def run_one(suite: Suite, number: str, part: str, bootstrap: str) -> Outcome:
+    """One test number (or one part of it) in a process of its own."""
+    name = number + (f" ({part})" if part else "")
+    log = suite.logs / f"A-{name.replace(' ', '-').strip('()')}.log"
+    settings = suite.logs / f"A-{number}.conf"
+    settings.write_text(f"bootstrap.servers={bootstrap}\ntest.topic.random=true\n")
+    environment = {**os.environ, "TEST_KAFKA_VERSION": "4.1.0", "TESTS": number}
+    environment |= {"LD_LIBRARY_PATH": "../src:../src-cpp", "RDKAFKA_TEST_CONF": str(settings)}
+    if part:
+        environment["SUBTESTS"] = part
+    command = ["timeout", "-k5", str(SECONDS), "./test-runner", "-E", "-L", "-p1"]
+    began = time.monotonic()
+    with log.open("wb") as output:
+        code = subprocess.run(
+            command,
+            cwd=suite.folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        ).returncode
+    passed, why = verdict(log.read_text(errors="replace"), code, part)
+    for statistics in suite.folder.glob(f"stats_{number}_*.json"):
+        statistics.unlink(missing_ok=True)
+    took = time.monotonic() - began
+    return Outcome(SUITE, name, "passed" if passed else "failed", took, why)
+
+
+def tests(wanted: Sequence[str], transactions: bool) -> Iterator[tuple[str, str] | Outcome]:
+    """What to run, as (number, part), and the outcome of what is left out."""
+    for number in NUMBERS:
+        if wanted and number not in wanted:
+            continue
+        if transactions or number not in PARTS_WITHOUT_TRANSACTIONS:
+            yield number, ""
+            continue
+        parts = PARTS_WITHOUT_TRANSACTIONS[number]
+        left_out = "the part with transactions" if parts else "needs transactions"
+        yield Outcome(SUITE, number, "skipped", reason=left_out)
+        yield from ((number, part) for part in parts)

@@ -1,0 +1,75 @@
+"""Apache Kafka's log dump tool over a data folder: what it finds wrong.
+
+Its traps: it prints mismatches on stderr and still exits with 0, so its output is read; deep
+iteration says "-1 is followed by N" for the first batch of a later segment, and
+that is none; and it takes the preallocated time index of a running broker's active segment for
+corrupt, so the broker must have stopped.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bench.apache_kafka import KafkaError, KafkaJars
+
+TOOL = "org.apache.kafka.tools.DumpLogSegments"
+FILES_AT_ONCE = 200
+SIGNS_OF_FAULT = (
+    "isvalid: false",
+    "invalid bytes at the end",
+    "Index offset:",
+    "Index timestamp:",
+    "Indexed offset:",
+    "Non-consecutive offsets",
+    "is followed by",
+    "out of order",
+    "Mismatches in",
+    "Found timestamp mismatch",
+    "Exception",
+    "Ignoring unknown file",
+)
+
+
+def faults_in(output: str) -> list[str]:
+    """The lines that tell of a fault, each with the heading that names its file."""
+    found: list[str] = []
+    heading = ""
+    for line in output.splitlines():
+        if line.startswith(("Dumping ", "Mismatches in", "Non-consecutive offsets", "Found ")):
+            heading = line
+            if not line.startswith("Found ") or "invalid bytes" not in line:
+                continue
+        if line.strip().startswith("-1 is followed by"):
+            continue
+        if any(sign in line for sign in SIGNS_OF_FAULT):
+            found.append(f"{heading} | {line.strip()}")
+    return found
+
+
+def _ask(jars: KafkaJars, files: Sequence[Path], *options: str) -> Iterator[str]:
+    for start in range(0, len(files), FILES_AT_ONCE):
+        names = ",".join(str(file) for file in files[start : start + FILES_AT_ONCE])
+        try:
+            output = jars.run(TOOL, "--files", names, *options, seconds=600)
+        except KafkaError as fault:
+            yield str(fault)
+        else:
+            yield from faults_in(output)
+
+
+def faults(jars: KafkaJars, data: Path) -> list[str]:
+    """All that the tool finds wrong below a data folder whose broker has stopped; [] where nothing.
+
+    Every segment is read record by record, every index checked as at a start and entry by entry,
+    every producer snapshot and transaction index read, and group offsets decoded.
+    """
+    logs = sorted(path for path in data.glob("*/*.log") if path.stat().st_size)
+    assert logs, f"there is no segment to check below {data}"
+    indexes = sorted([*data.glob("*/*.index"), *data.glob("*/*.timeindex")])
+    others = sorted([*data.glob("*/*.snapshot"), *data.glob("*/*.txnindex")])
+    offsets = [path for path in logs if path.parent.name.startswith("__consumer_offsets")]
+    found = list(_ask(jars, logs, "--deep-iteration"))
+    found += _ask(jars, indexes, "--index-sanity-check")
+    found += _ask(jars, indexes, "--verify-index-only")
+    found += _ask(jars, others)
+    found += _ask(jars, offsets, "--offsets-decoder")
+    return found

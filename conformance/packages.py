@@ -1,0 +1,91 @@
+"""Fetches the suites into the cache, each through its registry's own client."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+BUILD_SECONDS = 1800
+
+
+class PackageError(Exception):
+    """A package could not be fetched or built; the text says what to do or what the tool said."""
+
+
+def run(
+    command: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+    seconds: float = BUILD_SECONDS,
+) -> str:
+    """Run a step of a fetch or a build. Raises PackageError, with its last words, when it fails."""
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env={**os.environ, **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=seconds,
+        )
+    except FileNotFoundError as fault:
+        raise PackageError(f"{command[0]} is not installed, and this suite needs it") from fault
+    if done.returncode != 0:
+        last = "\n".join(done.stdout.splitlines()[-15:])
+        raise PackageError(f"{' '.join(command)} ended with {done.returncode}:\n{last}")
+    return done.stdout
+
+
+def unpack(archive: Path, into: Path) -> None:
+    with tarfile.open(archive) as files:
+        files.extractall(into, filter="data")
+
+
+def npm_package(name: str, into: Path) -> Path:
+    """Fetch `name@version` from npm; the folder with its files."""
+    if shutil.which("npm") is None:
+        raise PackageError("npm is not installed. On Debian: apt-get install npm")
+    file = run(["npm", "pack", "--silent", name], into).strip().splitlines()[-1]
+    unpack(into / file, into)
+    return into / "package"
+
+
+def source_distribution(requirement: str, into: Path) -> Path:
+    """Fetch the source distribution of `name==version` from PyPI; the folder with its files."""
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+    run([*pip, "--no-deps", "--no-build-isolation", "--no-binary", ":all:", requirement], into)
+    archive = next(into.glob("*.tar.gz"))
+    unpack(archive, into)
+    return into / archive.name.removesuffix(".tar.gz")
+
+
+def missing_debian_packages(names: Sequence[str]) -> list[str]:
+    """Those that are not installed; none where this is no Debian (its build will tell)."""
+    if shutil.which("dpkg-query") is None:
+        return []
+    missing = []
+    for name in names:
+        query = ["dpkg-query", "-W", "-f", "${db:Status-Status}", name]
+        if subprocess.run(query, capture_output=True, text=True).stdout != "installed":
+            missing.append(name)
+    return missing
+
+
+def need_debian_packages(names: Sequence[str]) -> None:
+    """Install what is missing where that is possible, and say so; else raise PackageError."""
+    missing = missing_debian_packages(names)
+    if not missing:
+        return
+    line = f"apt-get install -y {' '.join(missing)}"
+    if os.geteuid() != 0:
+        raise PackageError(f"the build needs Debian packages that are missing. Try: sudo {line}")
+    print(f"Installing Debian packages for the build: {line}", flush=True)
+    quiet = {"DEBIAN_FRONTEND": "noninteractive"}
+    run(["apt-get", "update", "-qq"], Path("/"), quiet)
+    run(line.split(), Path("/"), quiet)

@@ -1,0 +1,75 @@
+"""What the tests of suite C share: how a tool is run against the broker."""
+
+import json
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.apache_kafka import KafkaError, KafkaJars
+
+TOOLS = "org.apache.kafka.tools"
+
+
+@dataclass(frozen=True)
+class Tools:
+    """Apache Kafka's tools, pointed at one broker. `scratch` is for the files they want."""
+
+    jars: KafkaJars
+    bootstrap: str
+    scratch: Path
+
+    def run(self, main: str, *arguments: str, seconds: float = 120) -> str:
+        """Run a tool, its class below org.apache.kafka.tools, and return what it printed."""
+        name = main if main.startswith("kafka.") else f"{TOOLS}.{main}"
+        return self.jars.run(
+            name, *arguments, "--bootstrap-server", self.bootstrap, seconds=seconds
+        )
+
+    def refused(self, main: str, *arguments: str) -> str:
+        """Run a tool that must fail, and return what it said."""
+        try:
+            said = self.run(main, *arguments)
+        except KafkaError as fault:
+            return str(fault)
+        raise AssertionError(f"{main} {' '.join(arguments)} should have failed, and said: {said}")
+
+    def topic(self, *, partitions: int = 1, settings: tuple[str, ...] = ()) -> str:
+        """Make a topic with a name of its own."""
+        name = f"tools-{uuid.uuid4().hex[:12]}"
+        arguments = ["--create", "--topic", name, "--partitions", str(partitions)]
+        for setting in settings:
+            arguments += ["--config", setting]
+        said = self.run("TopicCommand", *arguments)
+        contains(said, f"Created topic {name}")
+        return name
+
+    def fill(self, topic: str, count: int, *properties: str, size: int = 100) -> str:
+        """Write `count` records with ProducerPerformance; what it printed."""
+        arguments = ["--topic", topic, "--num-records", str(count), "--throughput", "-1"]
+        arguments += ["--record-size", str(size), "--command-property", "acks=all", *properties]
+        said = self.run("ProducerPerformance", *arguments)
+        contains(said, f"{count} records sent")
+        return said
+
+    def end_offsets(self, topic: str, time: str = "-1") -> dict[int, int]:
+        """Offset of each partition, by GetOffsetShell; -1 for the end, -2 for the start."""
+        said = self.run("GetOffsetShell", "--topic", topic, "--time", time)
+        rows = [line.split(":") for line in said.splitlines() if line.startswith(topic + ":")]
+        return {int(row[1]): int(row[2]) for row in rows if row[2]}
+
+    def write(self, name: str, content: Any) -> str:
+        """A JSON file for a tool that reads one; its path."""
+        path = self.scratch / name
+        path.write_text(json.dumps(content))
+        return str(path)
+
+
+def contains(said: str, *wanted: str) -> None:
+    """Assert that a tool's output has each of the texts."""
+    for text in wanted:
+        assert text in said, f"{text!r} is not in: {said[-600:]}"
+
+
+def equal(found: object, wanted: object) -> None:
+    assert found == wanted, f"{found!r}, wanted {wanted!r}"

@@ -1,0 +1,37 @@
+"""Brings a new broker to the state in which the suites' lists were made: its offsets topic exists.
+
+A client that asks for a group's offsets while that topic is being made may be told `Not
+coordinator`, on Apache Kafka too, and some of librdkafka's tests take that for a failure.
+"""
+
+import time
+import uuid
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+WAIT_SECONDS = 30.0
+
+
+class NotReadyError(Exception):
+    """The broker did not take a record or a group's offset in time."""
+
+
+def warm_up(bootstrap: str) -> None:
+    """Write one record and commit one offset. Raises NotReadyError."""
+    topic = f"warm-up-{uuid.uuid4().hex[:8]}"
+    producer = Producer({"bootstrap.servers": bootstrap})
+    producer.produce(topic, b"warm up")
+    if producer.flush(WAIT_SECONDS):
+        raise NotReadyError(f"{bootstrap} did not take a record in {WAIT_SECONDS:.0f} s")
+    settings = {"bootstrap.servers": bootstrap, "group.id": topic, "auto.offset.reset": "earliest"}
+    consumer = Consumer(settings)
+    try:
+        consumer.subscribe([topic])
+        limit = time.monotonic() + WAIT_SECONDS
+        while (message := consumer.poll(0.2)) is None or message.error():
+            if time.monotonic() > limit:
+                raise NotReadyError(f"a group on {bootstrap} read nothing in {WAIT_SECONDS:.0f} s")
+        place = TopicPartition(topic, message.partition() or 0, 1)
+        consumer.commit(offsets=[place], asynchronous=False)
+    finally:
+        consumer.close()
