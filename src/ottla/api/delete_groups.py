@@ -1,0 +1,18 @@
+"""DeleteGroups (key 42, KIP-229): groups without members, with their offsets. v2: flexible."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.broker.call import Call
+
+KEY: Final = 42
+
+
+async def handle(request: Any, call: Call) -> Any:
+    build = call.messages
+    results = []
+    for group in dict.fromkeys(request.groups_names):
+        error = await call.node.groups.delete_group(group)
+        results.append(build.DeletableGroupResult(group_id=group, error_code=error))
+    return build.DeleteGroupsResponse(results=tuple(results))

@@ -1,0 +1,64 @@
+"""DescribeGroups (key 15): state and members of groups, with the clients' own bytes as given.
+
+v3 (KIP-430): authorized operations. v4 (KIP-345): instance ids. v5: flexible. v6 (KIP-1043):
+GROUP_ID_NOT_FOUND; before, an unknown group is simply Dead.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.broker.call import Call
+from ottla.groups.classic.requests import DescribedGroup
+from ottla.protocol.errors import ApiError, ErrorCode
+
+KEY: Final = 15
+
+_GROUP_ID_NOT_FOUND: Final = 6
+_NOT_ASKED: Final = -(2**31)
+_OPERATIONS_OF_GROUPS: Final = (3, 6, 8, 10, 11)
+"""Read, delete, describe, describe and alter configs: all that one may be allowed to (KIP-1142)."""
+_ALL_OPERATIONS: Final = sum(1 << operation for operation in _OPERATIONS_OF_GROUPS)
+
+
+async def handle(request: Any, call: Call) -> Any:
+    groups = [await _described(group, request, call) for group in request.groups]
+    return call.messages.DescribeGroupsResponse(groups=tuple(groups))
+
+
+async def _described(group_id: str, request: Any, call: Call) -> Any:
+    build = call.messages
+    try:
+        group = await call.node.groups.describe(group_id)
+    except ApiError as error:
+        return build.DescribedGroup(
+            error_code=error.code, group_id=group_id, authorized_operations=_NOT_ASKED
+        )
+    code, message = _error(group, call.version)
+    asked = getattr(request, "include_authorized_operations", False)
+    return build.DescribedGroup(
+        error_code=code,
+        error_message=message,
+        group_id=group.group,
+        group_state=group.state,
+        protocol_type=group.protocol_type,
+        protocol_data=group.protocol,
+        members=tuple(
+            build.DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata,
+                member_assignment=member.assignment,
+            )
+            for member in group.members
+        ),
+        authorized_operations=(_ALL_OPERATIONS if asked and code is ErrorCode.none else _NOT_ASKED),
+    )
+
+
+def _error(group: DescribedGroup, version: int) -> tuple[ErrorCode, str | None]:
+    if group.found or version < _GROUP_ID_NOT_FOUND:
+        return ErrorCode.none, None
+    return ErrorCode.group_id_not_found, f"Group {group.group} not found."

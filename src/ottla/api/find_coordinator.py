@@ -1,0 +1,90 @@
+"""FindCoordinator (key 10): which broker coordinates a group.
+
+v1: key type. v3: flexible. v4 (KIP-699): many keys of one type. v5 (KIP-890): the error
+TRANSACTION_ABORTABLE. v6 (KIP-932): share groups. The first question for a group creates
+`__consumer_offsets`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.broker.call import Call
+from ottla.groups.partitioning import OFFSETS_TOPIC
+from ottla.protocol.errors import ApiError, ErrorCode
+
+KEY: Final = 10
+
+GROUP: Final = 0
+TRANSACTION: Final = 1
+SHARE: Final = 2
+_MANY_KEYS: Final = 4
+_NOWHERE: Final = (-1, "", -1)
+
+
+async def handle(request: Any, call: Call) -> Any:
+    build = call.messages
+    key_type = getattr(request, "key_type", GROUP)
+    if call.version < _MANY_KEYS:
+        error, message, (node_id, host, port) = await _find(key_type, request.key, call)
+        return build.FindCoordinatorResponse(
+            error_code=error, error_message=message, node_id=node_id, host=host, port=port
+        )
+    coordinators = []
+    for key in request.coordinator_keys:
+        error, message, (node_id, host, port) = await _find(key_type, key, call)
+        coordinators.append(
+            build.Coordinator(
+                key=key,
+                node_id=node_id,
+                host=host,
+                port=port,
+                error_code=error,
+                error_message=message,
+            )
+        )
+    return build.FindCoordinatorResponse(coordinators=tuple(coordinators))
+
+
+async def _find(
+    key_type: int, key: str, call: Call
+) -> tuple[ErrorCode, str | None, tuple[int, str, int]]:
+    try:
+        return ErrorCode.none, None, await _coordinator(key_type, key, call)
+    except ApiError as error:
+        return error.code, str(error), _NOWHERE
+
+
+async def _coordinator(key_type: int, key: str, call: Call) -> tuple[int, str, int]:
+    if key_type == TRANSACTION:
+        raise ApiError(
+            ErrorCode.coordinator_not_available, "This broker has no transaction coordinator."
+        )
+    if key_type != GROUP:
+        raise ApiError(ErrorCode.invalid_request, f"There is no coordinator of type {key_type}.")
+    image = call.node.image
+    if image.topic(OFFSETS_TOPIC) is None:
+        try:
+            await call.node.controller.ensure_offsets_topic()
+        except ApiError as error:
+            raise ApiError(ErrorCode.coordinator_not_available, str(error)) from error
+    state = image.partition(OFFSETS_TOPIC, call.node.groups.partition_for(key))
+    address = None if state is None else _address(state.leader, call)
+    if address is None:
+        raise ApiError(ErrorCode.coordinator_not_available, "The coordinator is not available.")
+    return address
+
+
+def _address(broker_id: int, call: Call) -> tuple[int, str, int] | None:
+    """Where clients of this listener reach that broker."""
+    node_id = call.node.config.node_id
+    here = (call.listener_host, call.listener_port)
+    if broker_id == node_id:
+        return broker_id, *here
+    brokers = call.node.image.brokers
+    own, broker = brokers.get(node_id), brokers.get(broker_id)
+    if own is None or broker is None:
+        return None
+    name = next((each.name for each in own.endpoints if (each.host, each.port) == here), None)
+    endpoint = None if name is None else broker.endpoint(name)
+    return None if endpoint is None else (broker_id, endpoint.host, endpoint.port)

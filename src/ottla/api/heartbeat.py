@@ -1,0 +1,25 @@
+"""Heartbeat (key 12): a member is alive, and learns whether it has to join again.
+
+v3 (KIP-345): static members. v4: flexible.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.broker.call import Call
+from ottla.groups.classic.requests import HeartbeatRequest
+
+KEY: Final = 12
+
+
+async def handle(request: Any, call: Call) -> Any:
+    error = await call.node.groups.heartbeat(
+        HeartbeatRequest(
+            request.group_id,
+            request.generation_id,
+            request.member_id,
+            getattr(request, "group_instance_id", None),
+        )
+    )
+    return call.messages.HeartbeatResponse(error_code=error)

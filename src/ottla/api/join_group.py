@@ -1,0 +1,58 @@
+"""JoinGroup (key 11): a member asks to be in the next generation of its group.
+
+v1: a rebalance timeout beside the session's. v4 (KIP-394): MEMBER_ID_REQUIRED. v5 (KIP-345): static
+members. v6: flexible. v7 (KIP-559): protocol type and a nullable protocol in the response.
+v8 (KIP-800): a reason. v9 (KIP-814): skip_assignment.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.broker.call import Call
+from ottla.groups.classic.requests import JoinRequest
+
+KEY: Final = 11
+
+_REQUIRES_MEMBER_ID: Final = 4
+_NULLABLE_PROTOCOL: Final = 7
+_SKIPS_ASSIGNMENT: Final = 9
+
+
+async def handle(request: Any, call: Call) -> Any:
+    result = await call.node.groups.join(
+        JoinRequest(
+            token=None,
+            group=request.group_id,
+            member_id=request.member_id,
+            group_instance_id=getattr(request, "group_instance_id", None),
+            new_member_id="",
+            client_id=call.client_id,
+            client_host=call.peer,
+            session_timeout_ms=request.session_timeout,
+            rebalance_timeout_ms=getattr(request, "rebalance_timeout", request.session_timeout),
+            protocol_type=request.protocol_type,
+            protocols=tuple((each.name, bytes(each.metadata)) for each in request.protocols),
+            requires_known_member_id=call.version >= _REQUIRES_MEMBER_ID,
+            supports_skip_assignment=call.version >= _SKIPS_ASSIGNMENT,
+        )
+    )
+    build = call.messages
+    nullable = call.version >= _NULLABLE_PROTOCOL
+    return build.JoinGroupResponse(
+        error_code=result.error,
+        generation_id=result.generation,
+        protocol_type=result.protocol_type,
+        protocol_name=result.protocol_name if nullable else result.protocol_name or "",
+        leader=result.leader,
+        skip_assignment=result.skip_assignment,
+        member_id=result.member_id,
+        members=tuple(
+            build.JoinGroupResponseMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                metadata=member.metadata,
+            )
+            for member in result.members
+        ),
+    )

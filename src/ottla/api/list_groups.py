@@ -1,0 +1,40 @@
+"""ListGroups (key 16): the groups that this broker coordinates.
+
+v3: flexible. v4 (KIP-518): filter by state, and the state in the response. v5 (KIP-848): filter by
+type, and the type in the response.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.broker.call import Call
+from ottla.protocol.errors import ApiError
+
+KEY: Final = 16
+
+
+async def handle(request: Any, call: Call) -> Any:
+    build = call.messages
+    try:
+        found = await call.node.groups.list_groups(
+            _lower(getattr(request, "states_filter", ())),
+            _lower(getattr(request, "types_filter", ())),
+        )
+    except ApiError as error:
+        return build.ListGroupsResponse(error_code=error.code)
+    return build.ListGroupsResponse(
+        groups=tuple(
+            build.ListedGroup(
+                group_id=group.group,
+                protocol_type=group.protocol_type,
+                group_state=group.state,
+                group_type=group.type,
+            )
+            for group in found
+        )
+    )
+
+
+def _lower(names: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(name.strip().lower() for name in names)

@@ -1,0 +1,47 @@
+"""OffsetDelete (key 47, KIP-496): a group's offsets in topics that it does not read any more."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.broker.call import Call
+from ottla.protocol.errors import ApiError, ErrorCode
+
+KEY: Final = 47
+
+
+async def handle(request: Any, call: Call) -> Any:
+    build = call.messages
+    known = tuple((topic.name, _known_partitions(topic, call)) for topic in request.topics)
+    try:
+        results = await call.node.groups.delete_offsets(request.group_id, known)
+    except ApiError as error:
+        return build.OffsetDeleteResponse(error_code=error.code)
+    topics = []
+    for topic, (_, partitions), errors in zip(request.topics, known, results, strict=True):
+        error_of = dict(zip(partitions, errors, strict=True))
+        topics.append(
+            build.OffsetDeleteResponseTopic(
+                name=topic.name,
+                partitions=tuple(
+                    build.OffsetDeleteResponsePartition(
+                        partition_index=each.partition_index,
+                        error_code=error_of.get(
+                            each.partition_index, ErrorCode.unknown_topic_or_partition
+                        ),
+                    )
+                    for each in topic.partitions
+                ),
+            )
+        )
+    return build.OffsetDeleteResponse(topics=tuple(topics))
+
+
+def _known_partitions(topic: Any, call: Call) -> tuple[int, ...]:
+    known = call.node.image.topic(topic.name)
+    count = 0 if known is None else len(known.partitions)
+    return tuple(
+        dict.fromkeys(
+            each.partition_index for each in topic.partitions if 0 <= each.partition_index < count
+        )
+    )

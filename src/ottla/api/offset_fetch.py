@@ -1,0 +1,136 @@
+"""OffsetFetch (key 9): what a group has committed. An unknown group is no error: offset -1.
+
+v2 (KIP-88): all topics (null), and an error for the whole. v5 (KIP-320): leader epochs.
+v6: flexible. v7 (KIP-447): require_stable; offsets that are not committed yet are waited for in any
+case. v8 (KIP-709): many groups. v9 (KIP-848): member id and epoch, which classic groups do not look
+at. v10: topic ids.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from ottla.broker.call import Call
+from ottla.groups.offsets.fetch import FetchedOffset
+from ottla.protocol.errors import ApiError, ErrorCode
+
+KEY: Final = 9
+
+_ERROR_FOR_ALL: Final = 2
+_MANY_GROUPS: Final = 8
+_TOPIC_IDS: Final = 10
+
+
+class _Topic(NamedTuple):
+    name: str
+    topic_id: UUID | None
+    offsets: tuple[FetchedOffset, ...]
+    error: ErrorCode = ErrorCode.none
+
+
+class _Group(NamedTuple):
+    topics: list[_Topic]
+    error: ErrorCode = ErrorCode.none
+
+
+async def handle(request: Any, call: Call) -> Any:
+    build = call.messages
+    if call.version < _MANY_GROUPS:
+        found = await _fetch(request.group_id, request.topics, call)
+        topics = tuple(_old_topic(topic, call) for topic in found.topics)
+        return build.OffsetFetchResponse(topics=topics, error_code=found.error)
+    groups = []
+    for group in request.groups:
+        found = await _fetch(group.group_id, group.topics, call)
+        groups.append(
+            build.OffsetFetchResponseGroup(
+                group_id=group.group_id,
+                topics=tuple(_topic(topic, call) for topic in found.topics),
+                error_code=found.error,
+            )
+        )
+    return build.OffsetFetchResponse(groups=tuple(groups))
+
+
+async def _fetch(group: str, topics: Any, call: Call) -> _Group:
+    try:
+        if topics is None:
+            return _Group(await _fetch_all(group, call))
+        return _Group(await _fetch_some(group, topics, call))
+    except ApiError as error:
+        code = error.code
+    if code is ErrorCode.coordinator_not_available:
+        # Consumers before 3.9 do not know that error here; with this one they look again.
+        code = ErrorCode.not_coordinator
+    if call.version >= _ERROR_FOR_ALL:
+        return _Group([], code)
+    return _Group(
+        [
+            _Topic(topic.name, None, tuple(map(FetchedOffset, topic.partition_indexes)), code)
+            for topic in topics
+        ],
+        code,
+    )
+
+
+async def _fetch_all(group: str, call: Call) -> list[_Topic]:
+    topics = []
+    for name, offsets in (await call.node.groups.fetch_all(group)).items():
+        known = call.node.image.topic(name)
+        if known is not None or call.version < _TOPIC_IDS:
+            topics.append(_Topic(name, None if known is None else known.topic_id, offsets))
+    return topics
+
+
+async def _fetch_some(group: str, topics: Any, call: Call) -> list[_Topic]:
+    asked: list[tuple[str, UUID | None, tuple[int, ...]]] = []
+    unknown = []
+    for topic in topics:
+        partitions = tuple(topic.partition_indexes)
+        if call.version < _TOPIC_IDS:
+            asked.append((topic.name, None, partitions))
+            continue
+        known = None if topic.topic_id is None else call.node.image.topic_by_id(topic.topic_id)
+        if known is None:
+            offsets = tuple(map(FetchedOffset, partitions))
+            unknown.append(_Topic("", topic.topic_id, offsets, ErrorCode.unknown_topic_id))
+        else:
+            asked.append((known.name, known.topic_id, partitions))
+    fetched = await call.node.groups.fetch(group, tuple(asked))
+    found = [
+        _Topic(name, topic_id, offsets)
+        for (name, topic_id, _), offsets in zip(asked, fetched, strict=True)
+    ]
+    return found + unknown
+
+
+def _topic(topic: _Topic, call: Call) -> Any:
+    build = call.messages
+    partitions = tuple(
+        build.OffsetFetchResponsePartitions(**_fields(offset, topic.error))
+        for offset in topic.offsets
+    )
+    return build.OffsetFetchResponseTopics(
+        name=topic.name, topic_id=topic.topic_id, partitions=partitions
+    )
+
+
+def _old_topic(topic: _Topic, call: Call) -> Any:
+    """The same before version 8, where the structs had other names."""
+    build = call.messages
+    partitions = tuple(
+        build.OffsetFetchResponsePartition(**_fields(offset, topic.error))
+        for offset in topic.offsets
+    )
+    return build.OffsetFetchResponseTopic(name=topic.name, partitions=partitions)
+
+
+def _fields(offset: FetchedOffset, error: ErrorCode) -> dict[str, Any]:
+    return {
+        "partition_index": offset.partition,
+        "committed_offset": offset.offset,
+        "committed_leader_epoch": offset.leader_epoch,
+        "metadata": offset.metadata,
+        "error_code": error,
+    }

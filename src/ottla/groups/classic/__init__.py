@@ -1,0 +1,1 @@
+"""Classic consumer groups: the members agree on a leader, and the leader assigns."""

@@ -1,0 +1,333 @@
+"""A classic group: its state, its members, and what of it is kept.
+
+`settle` applies a record: it is the one way from CompletingRebalance to Stable and from
+PreparingRebalance to Empty. Everything between two records (who has joined again, which requests
+wait) lives in memory only, as in Kafka: after a restart the last settled generation goes on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.groups.classic.member import EMPTY_ASSIGNMENT, Member
+from ottla.groups.classic.requests import JoinedMember, JoinRequest, JoinResult, SyncResult
+from ottla.groups.classic.state import (
+    COMPLETING_REBALANCE,
+    DEAD,
+    EMPTY,
+    PREPARING_REBALANCE,
+    PREVIOUS_STATES,
+    STABLE,
+    GroupState,
+)
+from ottla.groups.step import Step
+from ottla.groups.stored import GroupMetadataValue
+from ottla.groups.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from ottla.protocol.errors import ErrorCode
+
+
+class ClassicGroup:
+    """One group; see the methods for what may be asked of it."""
+
+    __slots__ = (
+        "awaiting_join", "generation", "group_id", "leader_id", "members", "new_member_added",
+        "pending_members", "pending_sync", "previous_state", "protocol_name", "protocol_type",
+        "state", "state_timestamp_ms", "static_members", "stored", "subscribed", "supported",
+    )  # fmt: skip
+
+    def __init__(self, group_id: str, now_ms: int) -> None:
+        self.group_id = group_id
+        self.state = EMPTY
+        self.previous_state = DEAD
+        self.state_timestamp_ms: int | None = now_ms
+        self.protocol_type: str | None = None
+        self.protocol_name: str | None = None
+        self.generation = 0
+        self.leader_id: str | None = None
+        self.members: dict[str, Member] = {}
+        self.static_members: dict[str, str] = {}
+        """Instance id to member id."""
+        self.pending_members: set[str] = set()
+        """Ids that were given and not yet used (KIP-394)."""
+        self.pending_sync: set[str] = set()
+        """Members of this generation that have not asked for their assignment."""
+        self.awaiting_join = 0
+        """How many members' JoinGroup requests wait."""
+        self.supported: dict[str, int] = {}
+        """Protocol to how many members know it."""
+        self.subscribed: frozenset[str] | None = None
+        """Topics of all members; None where they are not known."""
+        self.new_member_added = False
+        self.stored: GroupMetadataValue | None = None
+        """The record that was applied last."""
+
+    @classmethod
+    def from_stored(cls, group_id: str, value: GroupMetadataValue) -> ClassicGroup:
+        """The group as its last record has it."""
+        timestamp_ms = value.current_state_timestamp_ms
+        group = cls(group_id, timestamp_ms)
+        group.state_timestamp_ms = None if timestamp_ms == -1 else timestamp_ms
+        group.generation = value.generation
+        group.protocol_type = value.protocol_type or None
+        group.protocol_name = value.protocol
+        group.leader_id = value.leader
+        group.state = STABLE if value.members else EMPTY
+        for kept in value.members:
+            group._put(Member.stored(kept, value.protocol_type, value.protocol))
+        group.subscribed = group.compute_subscribed()
+        group.stored = value
+        return group
+
+    # What the group is.
+
+    @property
+    def uses_consumer_protocol(self) -> bool:
+        return self.protocol_type == CONSUMER_PROTOCOL_TYPE
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """The slowest member's."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    @property
+    def can_rebalance(self) -> bool:
+        return self.state in PREVIOUS_STATES[PREPARING_REBALANCE]
+
+    @property
+    def all_joined(self) -> bool:
+        return len(self.members) == self.awaiting_join and not self.pending_members
+
+    def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
+        """Whether this id speaks for a member; a replaced static member is fenced (KIP-345)."""
+        if instance_id is not None:
+            present = self.static_members.get(instance_id)
+            if present is None:
+                return ErrorCode.unknown_member_id
+            if present != member_id:
+                return ErrorCode.fenced_instance_id
+        return ErrorCode.none if member_id in self.members else ErrorCode.unknown_member_id
+
+    def supports(self, protocol_type: str, protocols: tuple[tuple[str, bytes], ...]) -> bool:
+        """Whether a member with these protocols can be in one group with the others."""
+        if self.state is EMPTY:
+            return bool(protocol_type and protocols)
+        return self.protocol_type == protocol_type and any(
+            self.supported.get(name) == len(self.members) for name, _ in protocols
+        )
+
+    def select_protocol(self) -> str:
+        """The protocol with the most votes among those that every member knows."""
+        candidates = {name for name, count in self.supported.items() if count == len(self.members)}
+        votes: dict[str, int] = {}
+        for member in self.members.values():
+            choice = member.vote(candidates)
+            votes[choice] = votes.get(choice, 0) + 1
+        return max(votes, key=votes.__getitem__)
+
+    def is_subscribed(self, topic: str) -> bool:
+        """Whether consumers read this topic; where they cannot be asked, they might."""
+        if self.subscribed is None:
+            return self.uses_consumer_protocol
+        return topic in self.subscribed
+
+    def compute_subscribed(self) -> frozenset[str] | None:
+        if not self.uses_consumer_protocol:
+            return None
+        if not self.members:
+            return frozenset()
+        if self.protocol_name is None:
+            return None
+        topics: frozenset[str] = frozenset()
+        for member in self.members.values():
+            try:
+                topics |= subscribed_topics(member.protocols[self.protocol_name])
+            except ValueError:
+                return None
+        return topics
+
+    # Members come and go.
+
+    def add(self, member: Member) -> None:
+        """Takes in a member, who is the leader if there is none."""
+        assert member.group_instance_id not in self.static_members
+        if not self.members:
+            self.protocol_type = member.protocol_type
+        assert self.supports(member.protocol_type, tuple(member.protocols.items()))
+        if self.leader_id is None:
+            self.leader_id = member.member_id
+        self._put(member)
+        self.pending_members.discard(member.member_id)
+
+    def _put(self, member: Member) -> None:
+        self.members[member.member_id] = member
+        if member.group_instance_id is not None:
+            self.static_members[member.group_instance_id] = member.member_id
+        self._count(member, 1)
+
+    def _count(self, member: Member, by: int) -> None:
+        for name in member.protocols:
+            count = self.supported.get(name, 0) + by
+            if count:
+                self.supported[name] = count
+            else:
+                del self.supported[name]
+
+    def remove(self, member_id: str) -> None:
+        """Forgets a member or a pending one; another member becomes leader if it was."""
+        member = self.members.pop(member_id, None)
+        if member is not None:
+            self._count(member, -1)
+            if member.join_token is not None:
+                self.awaiting_join -= 1
+            if member.group_instance_id is not None:
+                self.static_members.pop(member.group_instance_id, None)
+        if self.leader_id == member_id:
+            self.leader_id = next(iter(self.members), None)
+        self.pending_members.discard(member_id)
+        self.pending_sync.discard(member_id)
+
+    def update(self, member: Member, request: JoinRequest) -> None:
+        """Takes over what a member says of itself as it joins again."""
+        self.restore(
+            member,
+            dict(request.protocols),
+            request.rebalance_timeout_ms,
+            request.session_timeout_ms,
+        )
+
+    def restore(
+        self,
+        member: Member,
+        protocols: dict[str, bytes],
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+    ) -> None:
+        self._count(member, -1)
+        member.protocols = protocols
+        self._count(member, 1)
+        member.rebalance_timeout_ms = rebalance_timeout_ms
+        member.session_timeout_ms = session_timeout_ms
+
+    def rename_static(self, instance_id: str, member_id: str) -> Member:
+        """A static member came back: the same member under another id."""
+        old_id = self.static_members[instance_id]
+        member = self.members.pop(old_id)
+        member.member_id = member_id
+        self.members[member_id] = member
+        self.static_members[instance_id] = member_id
+        if self.leader_id == old_id:
+            self.leader_id = member_id
+        return member
+
+    def elect_joined_leader(self) -> bool:
+        """Sees to it that the leader is one who has joined again; False where none has."""
+        if self.leader_id is None:
+            return False
+        if self.members[self.leader_id].join_token is None:
+            for member in self.members.values():
+                if member.join_token is not None:
+                    self.leader_id = member.member_id
+                    return True
+            return False
+        return True
+
+    # Requests wait and are answered.
+
+    def park_join(self, member: Member, token: Any, step: Step) -> None:
+        """Lets a JoinGroup wait; a member has one, so an older one is answered."""
+        if member.join_token is None:
+            self.awaiting_join += 1
+        else:
+            error = ErrorCode.rebalance_in_progress
+            step.reply(member.join_token, JoinResult(error, member.member_id))
+        member.join_token = token
+
+    def answer_join(self, member: Member, result: JoinResult, step: Step) -> None:
+        if member.join_token is not None:
+            step.reply(member.join_token, result)
+            member.join_token = None
+            self.awaiting_join -= 1
+
+    def park_sync(self, member: Member, token: Any, step: Step) -> None:
+        if member.sync_token is not None:
+            step.reply(member.sync_token, SyncResult(ErrorCode.rebalance_in_progress))
+        member.sync_token = token
+
+    def answer_sync(self, member: Member, result: SyncResult, step: Step) -> bool:
+        if member.sync_token is None:
+            return False
+        step.reply(member.sync_token, result)
+        member.sync_token = None
+        return True
+
+    def joined(self, member_id: str) -> JoinResult:
+        """The answer of this generation to a member that joined; the leader learns of all."""
+        members: tuple[JoinedMember, ...] = ()
+        if member_id == self.leader_id:
+            assert self.protocol_name is not None
+            members = tuple(
+                JoinedMember(
+                    member.member_id,
+                    member.group_instance_id,
+                    member.protocols[self.protocol_name],
+                )
+                for member in self.members.values()
+            )
+        return JoinResult(
+            ErrorCode.none,
+            member_id,
+            self.generation,
+            self.protocol_type,
+            self.protocol_name,
+            self.leader_id or "",
+            members=members,
+        )
+
+    # The state moves on.
+
+    def move_to(self, state: GroupState, now_ms: int | None) -> None:
+        assert self.state in PREVIOUS_STATES[state], f"{self.state} to {state}"
+        self.previous_state = self.state
+        self.state = state
+        self.state_timestamp_ms = now_ms
+
+    def to_store(self, assignments: dict[str, bytes], now_ms: int) -> GroupMetadataValue:
+        """The record of this generation with these assignments."""
+        assert self.protocol_name is not None
+        return GroupMetadataValue(
+            self.protocol_type or "",
+            self.generation,
+            self.protocol_name,
+            self.leader_id,
+            now_ms,
+            tuple(
+                member.to_store(
+                    self.protocol_name, assignments.get(member.member_id, EMPTY_ASSIGNMENT)
+                )
+                for member in self.members.values()
+            ),
+        )
+
+    def settle(self, value: GroupMetadataValue) -> None:
+        """Applies a record of this group that was just appended."""
+        self.stored = value
+        if not value.members:
+            if value.generation > self.generation:
+                self.become_empty(value.generation, value.current_state_timestamp_ms)
+            return
+        assert value.generation == self.generation
+        if self.state is COMPLETING_REBALANCE:
+            for kept in value.members:
+                self.members[kept.member_id].assignment = kept.assignment
+            self.move_to(STABLE, value.current_state_timestamp_ms)
+        self.subscribed = self.compute_subscribed()
+
+    def become_empty(self, generation: int, now_ms: int) -> None:
+        """The last member has gone, which is a generation of its own."""
+        assert not self.members
+        self.generation = generation
+        self.protocol_name = None
+        self.leader_id = None
+        self.subscribed = self.compute_subscribed()
+        self.pending_sync.clear()
+        self.move_to(EMPTY, now_ms)

@@ -1,0 +1,131 @@
+"""JoinGroup: a member wants to be in the next generation.
+
+A new dynamic member is first given an id and asked to come back with it (KIP-394), so that a client
+that retries does not leave dead members behind. A request that is accepted waits until the
+generation begins; `rebalance.complete_join` answers it.
+"""
+
+from __future__ import annotations
+
+from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.classic.member import Member
+from ottla.groups.classic.rebalance import rebalance_or_complete_join
+from ottla.groups.classic.requests import UNKNOWN_MEMBER_ID, JoinRequest, JoinResult
+from ottla.groups.classic.state import (
+    COMPLETING_REBALANCE,
+    DEAD,
+    EMPTY,
+    PREPARING_REBALANCE,
+    STABLE,
+)
+from ottla.groups.classic.static_member import replace_static
+from ottla.groups.classic.timers import await_heartbeat, await_pending
+from ottla.groups.settings import GroupSettings
+from ottla.groups.step import Step
+from ottla.protocol.errors import ErrorCode
+
+
+def session_timeout_error(request: JoinRequest, settings: GroupSettings) -> ErrorCode:
+    """INVALID_SESSION_TIMEOUT unless the member's lies within what the broker allows."""
+    allowed = range(settings.min_session_timeout_ms, settings.max_session_timeout_ms + 1)
+    if request.session_timeout_ms in allowed:
+        return ErrorCode.none
+    return ErrorCode.invalid_session_timeout
+
+
+def join(group: ClassicGroup, request: JoinRequest, step: Step) -> None:
+    """Answers now, or lets the request wait for the next generation."""
+    is_unknown = request.member_id == UNKNOWN_MEMBER_ID
+    if not _has_room(group, request.member_id, step.settings):
+        group.remove(request.member_id)
+        error = ErrorCode.group_max_size_reached
+        step.reply(request.token, JoinResult(error, UNKNOWN_MEMBER_ID))
+        return
+    error = _refusal(group, request, step.settings)
+    if error is not ErrorCode.none:
+        step.reply(request.token, JoinResult(error, request.member_id))
+    elif is_unknown:
+        _join_new(group, request, step)
+    elif request.member_id in group.pending_members:
+        _add(group, request, request.member_id, step)
+    else:
+        _join_again(group, request, step)
+
+
+def _has_room(group: ClassicGroup, member_id: str, settings: GroupSettings) -> bool:
+    """group.max.size (KIP-389): who is in stays in, unless the last ones to join again."""
+    member = group.members.get(member_id)
+    if group.state in (EMPTY, DEAD):
+        return True
+    if group.state is PREPARING_REBALANCE:
+        # Not the number of members: the limit may have become smaller since they came.
+        already_waits = member is not None and member.join_token is not None
+        return already_waits or group.awaiting_join < settings.max_size
+    return member is not None or len(group.members) < settings.max_size
+
+
+def _refusal(group: ClassicGroup, request: JoinRequest, settings: GroupSettings) -> ErrorCode:
+    if group.state is DEAD:
+        # The group has moved to another broker: the member has to look for it.
+        return ErrorCode.coordinator_not_available
+    if not group.supports(request.protocol_type, request.protocols):
+        return ErrorCode.inconsistent_group_protocol
+    size_bytes = sum(len(metadata) for _, metadata in request.protocols)
+    if size_bytes > settings.member_metadata_max_bytes:
+        # What Kafka answers when the group's record turns out too large to be stored.
+        return ErrorCode.unknown_server_error
+    return ErrorCode.none
+
+
+def _join_new(group: ClassicGroup, request: JoinRequest, step: Step) -> None:
+    """A member without an id: static members skip the detour over MEMBER_ID_REQUIRED."""
+    if request.group_instance_id is not None:
+        if request.group_instance_id in group.static_members:
+            replace_static(group, request, step)
+        else:
+            _add(group, request, request.new_member_id, step)
+    elif request.requires_known_member_id:
+        if len(group.pending_members) >= step.settings.pending_members_max:
+            error = ErrorCode.group_max_size_reached
+            step.reply(request.token, JoinResult(error, UNKNOWN_MEMBER_ID))
+            return
+        group.pending_members.add(request.new_member_id)
+        await_pending(group, request.new_member_id, step, request.session_timeout_ms)
+        error = ErrorCode.member_id_required
+        step.reply(request.token, JoinResult(error, request.new_member_id))
+    else:
+        _add(group, request, request.new_member_id, step)
+
+
+def _add(group: ClassicGroup, request: JoinRequest, member_id: str, step: Step) -> None:
+    member = Member.joining(request, member_id)
+    if group.state is PREPARING_REBALANCE and group.previous_state is EMPTY:
+        group.new_member_added = True
+    group.add(member)
+    group.park_join(member, request.token, step)
+    # It cannot send heartbeats before it has its id and generation, and while its request waits
+    # we do not see its client go. So it has a time limit of its own.
+    await_heartbeat(group, member, step, step.settings.new_member_join_timeout_ms)
+    rebalance_or_complete_join(group, step)
+
+
+def _join_again(group: ClassicGroup, request: JoinRequest, step: Step) -> None:
+    """A member joins again: a new generation only where something changed."""
+    member_id = request.member_id
+    error = group.check_member(member_id, request.group_instance_id)
+    if error is not ErrorCode.none:
+        step.reply(request.token, JoinResult(error, member_id))
+        return
+    member = group.members[member_id]
+    same = member.likes_same(request.protocols)
+    if group.state is COMPLETING_REBALANCE and same:
+        # It did not get the answer to its JoinGroup: the same answer again.
+        step.reply(request.token, group.joined(member_id))
+    elif group.state is STABLE and same and member_id != group.leader_id:
+        # A leader that joins wants a rebalance: it saw new partitions, say. A follower does not.
+        step.reply(request.token, group.joined(member_id))
+    else:
+        assert group.state is not EMPTY, "an empty group has no members"
+        group.update(member, request)
+        group.park_join(member, request.token, step)
+        rebalance_or_complete_join(group, step)

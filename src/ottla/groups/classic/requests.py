@@ -1,0 +1,133 @@
+"""What the group deciders are asked and what they answer, free of protocol versions."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ottla.protocol.errors import ErrorCode
+
+UNKNOWN_MEMBER_ID = ""
+"""A member that has no id yet."""
+NO_GENERATION = -1
+
+
+class JoinRequest(NamedTuple):
+    """A member wants to be in the next generation; answered when that begins."""
+
+    token: Any
+    group: str
+    member_id: str
+    group_instance_id: str | None
+    new_member_id: str
+    """The id it gets if it has none; made by the driver, since deciders know no chance."""
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: tuple[tuple[str, bytes], ...]
+    """Name and metadata, the best liked first."""
+    requires_known_member_id: bool = True
+    """JoinGroup 4 and later (KIP-394)."""
+    supports_skip_assignment: bool = True
+    """JoinGroup 9 and later (KIP-814)."""
+
+
+class JoinedMember(NamedTuple):
+    """A member as the leader is told of it."""
+
+    member_id: str
+    group_instance_id: str | None
+    metadata: bytes
+
+
+class JoinResult(NamedTuple):
+    """The answer to a JoinRequest."""
+
+    error: ErrorCode
+    member_id: str
+    generation: int = NO_GENERATION
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    leader: str = ""
+    skip_assignment: bool = False
+    members: tuple[JoinedMember, ...] = ()
+    """Only for the leader."""
+
+
+class SyncRequest(NamedTuple):
+    """A member asks for its assignment; the leader brings those of all."""
+
+    token: Any
+    group: str
+    generation: int
+    member_id: str
+    group_instance_id: str | None
+    protocol_type: str | None
+    protocol_name: str | None
+    assignments: dict[str, bytes]
+
+
+class SyncResult(NamedTuple):
+    """The answer to a SyncRequest."""
+
+    error: ErrorCode
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignment: bytes = b""
+
+
+class HeartbeatRequest(NamedTuple):
+    """A member says that it is alive."""
+
+    group: str
+    generation: int
+    member_id: str
+    group_instance_id: str | None
+
+
+class LeavingMember(NamedTuple):
+    """A member that leaves, or is removed by its instance id (KIP-345)."""
+
+    member_id: str
+    group_instance_id: str | None
+    reason: str | None = None
+
+
+class LeftMember(NamedTuple):
+    """What became of a LeavingMember."""
+
+    member_id: str
+    group_instance_id: str | None
+    error: ErrorCode
+
+
+class DescribedMember(NamedTuple):
+    """A member as administrators see it; the bytes are the clients' own."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    metadata: bytes
+    assignment: bytes
+
+
+class DescribedGroup(NamedTuple):
+    """A group as administrators see it; `state` "Dead" where there is none."""
+
+    group: str
+    state: str
+    protocol_type: str = ""
+    protocol: str = ""
+    members: tuple[DescribedMember, ...] = ()
+    found: bool = True
+
+
+class ListedGroup(NamedTuple):
+    """One line of a list of groups."""
+
+    group: str
+    protocol_type: str
+    state: str
+    type: str

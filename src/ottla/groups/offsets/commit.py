@@ -1,0 +1,110 @@
+"""OffsetCommit: which group may commit, and the records of what it commits."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from uuid import UUID
+
+from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.classic.heartbeat import commit_error, heard_of_by_commit
+from ottla.groups.encoding import STRING_BYTES_MAX
+from ottla.groups.offsets.store import OffsetStore
+from ottla.groups.settings import GroupSettings
+from ottla.groups.step import Step
+from ottla.groups.stored import (
+    NO_TIMESTAMP,
+    CoordinatorRecord,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from ottla.protocol.errors import ApiError, ErrorCode
+
+DEFAULT_RETENTION = -1
+"""The client leaves the retention to the broker."""
+
+
+class OffsetToCommit(NamedTuple):
+    """One partition's offset, as the client gave it."""
+
+    topic: str
+    topic_id: UUID | None
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str | None
+
+
+class CommitRequest(NamedTuple):
+    """Offsets of one group."""
+
+    group: str
+    generation: int
+    member_id: str
+    group_instance_id: str | None
+    retention_ms: int
+    offsets: tuple[OffsetToCommit, ...]
+    knows_group_id_not_found: bool
+    """OffsetCommit 9 and later."""
+
+
+def commit(
+    group: ClassicGroup | None, request: CommitRequest, offsets: OffsetStore, step: Step
+) -> list[ErrorCode]:
+    """The error of each offset in turn, and a record for each that is accepted.
+
+    Raises ApiError where the request as a whole is refused: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID,
+    FENCED_INSTANCE_ID or REBALANCE_IN_PROGRESS for one who does not own the partitions (any more),
+    and INVALID_COMMIT_OFFSET_SIZE where a group would have too many offsets.
+    """
+    _check(group, request)
+    if offsets.count(request.group) + len(request.offsets) > step.settings.group_offsets_max:
+        raise ApiError(ErrorCode.invalid_commit_offset_size)
+    if group is not None and request.member_id in group.members:
+        heard_of_by_commit(group, request.member_id, step)
+    expire_timestamp_ms = (
+        NO_TIMESTAMP
+        if request.retention_ms == DEFAULT_RETENTION
+        else step.now_ms + request.retention_ms
+    )
+    errors = []
+    for offset in request.offsets:
+        metadata = offset.metadata or ""
+        if _is_too_long(metadata, step.settings):
+            errors.append(ErrorCode.offset_metadata_too_large)
+            continue
+        errors.append(ErrorCode.none)
+        value = OffsetCommitValue(
+            offset.offset,
+            offset.leader_epoch,
+            metadata,
+            step.now_ms,
+            expire_timestamp_ms,
+            offset.topic_id,
+        )
+        key = OffsetCommitKey(request.group, offset.topic, offset.partition)
+        step.records.append(CoordinatorRecord(key, value))
+    return errors
+
+
+def _check(group: ClassicGroup | None, request: CommitRequest) -> None:
+    if group is None:
+        # Without a generation it is a consumer that manages its own partitions: a so-called simple
+        # group comes into being as its offset is applied.
+        if request.generation < 0:
+            return
+        if request.knows_group_id_not_found:
+            raise ApiError(ErrorCode.group_id_not_found)
+        raise ApiError(ErrorCode.illegal_generation)
+    error = commit_error(group, request.member_id, request.group_instance_id, request.generation)
+    if error is not ErrorCode.none:
+        raise ApiError(error)
+
+
+def _is_too_long(metadata: str, settings: GroupSettings) -> bool:
+    """Kafka counts in Java's characters, whatever the setting's name says."""
+    if metadata.isascii():
+        return len(metadata) > min(settings.offset_metadata_max_bytes, STRING_BYTES_MAX)
+    characters = len(metadata.encode("utf-16-le")) // 2
+    return (
+        characters > settings.offset_metadata_max_bytes or len(metadata.encode()) > STRING_BYTES_MAX
+    )

@@ -1,0 +1,51 @@
+"""OffsetFetch: what a group has committed; a group or partition without offsets is no error."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from uuid import UUID
+
+from ottla.groups.offsets.store import OffsetStore
+from ottla.groups.stored import NO_LEADER_EPOCH, OffsetCommitValue
+
+NO_OFFSET = -1
+
+
+class FetchedOffset(NamedTuple):
+    """The offset of one partition; offset -1 where nothing was committed."""
+
+    partition: int
+    offset: int = NO_OFFSET
+    leader_epoch: int = NO_LEADER_EPOCH
+    metadata: str = ""
+
+
+def fetch(
+    offsets: OffsetStore, group: str, topic: str, topic_id: UUID | None, partitions: tuple[int, ...]
+) -> tuple[FetchedOffset, ...]:
+    """The offsets of these partitions; those of a topic that was deleted since do not count.
+
+    `topic_id` None: any topic of this name.
+    """
+    committed = offsets.of_group(group).get(topic, {})
+    return tuple(
+        _fetched(partition, committed.get(partition), topic_id) for partition in partitions
+    )
+
+
+def fetch_all(offsets: OffsetStore, group: str) -> dict[str, tuple[FetchedOffset, ...]]:
+    """Topic to everything that the group has committed in it."""
+    return {
+        topic: tuple(_fetched(partition, value, None) for partition, value in committed.items())
+        for topic, committed in offsets.of_group(group).items()
+    }
+
+
+def _fetched(
+    partition: int, value: OffsetCommitValue | None, topic_id: UUID | None
+) -> FetchedOffset:
+    if value is None:
+        return FetchedOffset(partition)
+    if None not in (value.topic_id, topic_id) and value.topic_id != topic_id:
+        return FetchedOffset(partition)
+    return FetchedOffset(partition, value.offset, value.leader_epoch, value.metadata)

@@ -1,0 +1,98 @@
+"""Offsets go: a client deletes them, their group or topic is deleted, or nobody needs them."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.classic.state import DEAD, EMPTY, STABLE
+from ottla.groups.offsets.store import OffsetStore
+from ottla.groups.step import Step
+from ottla.groups.stored import (
+    NO_TIMESTAMP,
+    CoordinatorRecord,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from ottla.protocol.errors import ApiError, ErrorCode
+
+
+def delete_offsets(
+    group: ClassicGroup | None,
+    topics: tuple[tuple[str, tuple[int, ...]], ...],
+    offsets: OffsetStore,
+    step: Step,
+) -> list[list[ErrorCode]]:
+    """OffsetDelete (KIP-496): each partition's error, by topic.
+
+    Raises ApiError: GROUP_ID_NOT_FOUND, or NON_EMPTY_GROUP where the members are no consumers, so
+    that nobody can tell what they read.
+    """
+    if group is None or group.state is DEAD:
+        raise ApiError(ErrorCode.group_id_not_found)
+    if group.state is not EMPTY and not group.uses_consumer_protocol:
+        raise ApiError(ErrorCode.non_empty_group)
+    errors = []
+    for topic, partitions in topics:
+        subscribed = group.is_subscribed(topic)
+        error = ErrorCode.group_subscribed_to_topic if subscribed else ErrorCode.none
+        errors.append([error] * len(partitions))
+        for partition in () if subscribed else partitions:
+            if offsets.get(group.group_id, topic, partition) is not None:
+                _tombstone(OffsetCommitKey(group.group_id, topic, partition), step)
+    return errors
+
+
+def delete_all_offsets(group_id: str, offsets: OffsetStore, step: Step) -> None:
+    """Everything that a group has committed."""
+    for topic, partitions in offsets.of_group(group_id).items():
+        for partition in partitions:
+            _tombstone(OffsetCommitKey(group_id, topic, partition), step)
+
+
+def topic_deleted(topic: str, topic_id: UUID | None, offsets: OffsetStore, step: Step) -> None:
+    """The offsets of all groups in a topic that is no more, but not those in its successor."""
+    for key, value in offsets.of_topic(topic):
+        if topic_id is None or value.topic_id in (None, topic_id):
+            _tombstone(key, step)
+
+
+def expire_offsets(group: ClassicGroup, offsets: OffsetStore, step: Step) -> bool:
+    """Removes what nobody needs any more (KIP-211); True where no offset is left.
+
+    Offsets live for offsets.retention.minutes: in a group without members from the moment that the
+    last one left; in a topic that a living group does not read (any more), and for consumers that
+    manage their own partitions, from the commit on. A group whose subscription cannot be read, or
+    that is in a rebalance, keeps its offsets.
+    """
+    topics = offsets.of_group(group.group_id)
+    if not topics:
+        return True
+    if group.protocol_type is None:
+        since_ms = None
+    elif group.state is EMPTY:
+        since_ms = group.state_timestamp_ms
+    elif group.uses_consumer_protocol and group.subscribed is not None and group.state is STABLE:
+        since_ms = None
+    else:
+        return False
+    all_gone = True
+    for topic, partitions in topics.items():
+        kept = group.is_subscribed(topic)
+        for partition, value in partitions.items():
+            if not kept and _is_expired(value, since_ms, step):
+                _tombstone(OffsetCommitKey(group.group_id, topic, partition), step)
+            else:
+                all_gone = False
+    return all_gone
+
+
+def _is_expired(value: OffsetCommitValue, since_ms: int | None, step: Step) -> bool:
+    if value.expire_timestamp_ms != NO_TIMESTAMP:
+        return step.now_ms >= value.expire_timestamp_ms
+    start_ms = value.commit_timestamp_ms if since_ms is None else since_ms
+    return step.now_ms - start_ms >= step.settings.offsets_retention_ms
+
+
+def _tombstone(key: OffsetCommitKey, step: Step) -> None:
+    step.records.append(CoordinatorRecord(key, None))

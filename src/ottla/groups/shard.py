@@ -1,0 +1,247 @@
+"""The groups and offsets of one partition of `__consumer_offsets`.
+
+Every method that takes a Step decides only: what is kept changes when the driver has appended the
+step's records and gives them to `apply`, which is also how a restarted broker comes to the same
+state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from ottla.groups.classic import departure, describe, rebalance
+from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.classic.heartbeat import heartbeat
+from ottla.groups.classic.join import join, session_timeout_error
+from ottla.groups.classic.requests import (
+    UNKNOWN_MEMBER_ID,
+    DescribedGroup,
+    HeartbeatRequest,
+    JoinRequest,
+    JoinResult,
+    LeavingMember,
+    LeftMember,
+    ListedGroup,
+    SyncRequest,
+    SyncResult,
+)
+from ottla.groups.classic.state import DEAD, EMPTY, PREPARING_REBALANCE
+from ottla.groups.classic.sync import sync
+from ottla.groups.classic.timers import await_heartbeat, forget_heartbeat
+from ottla.groups.offsets import removal
+from ottla.groups.offsets.commit import CommitRequest, commit
+from ottla.groups.offsets.fetch import FetchedOffset, fetch, fetch_all
+from ottla.groups.offsets.store import OffsetStore
+from ottla.groups.step import (
+    HeartbeatExpired,
+    InitialDelayExpired,
+    JoinExpired,
+    Step,
+    SyncExpired,
+    TimerEvent,
+)
+from ottla.groups.stored import (
+    CoordinatorRecord,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    Key,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    Value,
+)
+from ottla.protocol.errors import ApiError, ErrorCode
+
+
+class GroupShard:
+    """Which groups there are, and the deciders over them."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str, ClassicGroup] = {}
+        self.offsets = OffsetStore()
+        self._loaded = False
+
+    # What is kept.
+
+    def apply(self, key: Key, value: Value | None, now_ms: int) -> None:
+        """Takes over one record that is in the log, while loading and ever after."""
+        if isinstance(key, OffsetCommitKey):
+            assert value is None or isinstance(value, OffsetCommitValue)
+            if value is not None and key.group not in self.groups:
+                # A group that only commits: "simple" in Kafka's words.
+                self.groups[key.group] = ClassicGroup(key.group, now_ms)
+            self.offsets.apply(key, value)
+            return
+        assert value is None or isinstance(value, GroupMetadataValue)
+        group = self.groups.get(key.group)
+        if value is None:
+            self.groups.pop(key.group, None)
+        elif group is None or not self._loaded:
+            self.groups[key.group] = ClassicGroup.from_stored(key.group, value)
+        else:
+            group.settle(value)
+
+    def loaded(self, step: Step) -> None:
+        """All records are applied: members have their session timeout to be heard of."""
+        self._loaded = True
+        for group in self.groups.values():
+            for member in group.members.values():
+                await_heartbeat(group, member, step)
+            if len(group.members) > step.settings.max_size:
+                # The limit has become smaller; consumers get a chance to commit.
+                rebalance.prepare_rebalance(group, step)
+
+    def unloaded(self, step: Step) -> None:
+        """The partition is another broker's now: requests that wait have to go there."""
+        error = ErrorCode.not_coordinator
+        for group in self.groups.values():
+            group.move_to(DEAD, step.now_ms)
+            for member in group.members.values():
+                group.answer_join(member, JoinResult(error, member.member_id), step)
+                group.answer_sync(member, SyncResult(error), step)
+
+    # Members.
+
+    def join(self, request: JoinRequest, step: Step) -> None:
+        """JoinGroup; answered through the request's token."""
+        error = session_timeout_error(request, step.settings)
+        group = self.groups.get(request.group)
+        if error is ErrorCode.none and group is None:
+            if request.member_id != UNKNOWN_MEMBER_ID:
+                error = ErrorCode.unknown_member_id
+            elif len(self.groups) >= step.settings.groups_max:
+                error = ErrorCode.group_max_size_reached
+        if error is not ErrorCode.none:
+            step.reply(request.token, JoinResult(error, request.member_id))
+        elif group is None:
+            self._join_new_group(request, step)
+        else:
+            join(group, request, step)
+
+    def _join_new_group(self, request: JoinRequest, step: Step) -> None:
+        group = ClassicGroup(request.group, step.now_ms)
+        join(group, request, step)
+        if not group.members and not group.pending_members:
+            return
+        self.groups[request.group] = group
+        value = GroupMetadataValue("", 0, None, None, step.now_ms, ())
+        step.records.append(CoordinatorRecord(GroupMetadataKey(request.group), value))
+
+        def refused(later: Step, error: ErrorCode) -> None:
+            del self.groups[request.group]
+            later.reply(request.token, JoinResult(error, request.member_id))
+
+        step.when_refused = refused
+
+    def sync(self, request: SyncRequest, step: Step) -> None:
+        """SyncGroup; answered through the request's token."""
+        group = self.groups.get(request.group)
+        if group is None or group.state is EMPTY:
+            step.reply(request.token, SyncResult(ErrorCode.unknown_member_id))
+        else:
+            sync(group, request, step)
+
+    def heartbeat(self, request: HeartbeatRequest, step: Step) -> ErrorCode:
+        group = self.groups.get(request.group)
+        return ErrorCode.unknown_member_id if group is None else heartbeat(group, request, step)
+
+    def leave(
+        self, group_id: str, leaving: Sequence[LeavingMember], step: Step
+    ) -> tuple[LeftMember, ...]:
+        """LeaveGroup; raises ApiError where the group moves."""
+        group = self.groups.get(group_id)
+        if group is None:
+            error = ErrorCode.unknown_member_id
+            return tuple(
+                LeftMember(member.member_id, member.group_instance_id, error) for member in leaving
+            )
+        if group.state is DEAD:
+            raise ApiError(ErrorCode.coordinator_not_available)
+        return departure.leave(group, leaving, step)
+
+    def expired(self, event: TimerEvent, step: Step) -> None:
+        """A timer has run out; the group may be gone meanwhile."""
+        group = self.groups.get(event.group)
+        if group is None or group.state is DEAD:
+            return
+        match event:
+            case HeartbeatExpired():
+                departure.heartbeat_expired(group, event.member, step)
+            case InitialDelayExpired():
+                rebalance.initial_delay_over(group, event, step)
+            case JoinExpired():
+                if group.state is PREPARING_REBALANCE:
+                    rebalance.complete_join(group, step)
+            case SyncExpired():
+                departure.sync_expired(group, event, step)
+
+    # Offsets.
+
+    def commit(self, request: CommitRequest, step: Step) -> list[ErrorCode]:
+        """OffsetCommit: the error of each offset; raises ApiError for all of them."""
+        group = self.groups.get(request.group)
+        if group is None and len(self.groups) >= step.settings.groups_max:
+            raise ApiError(ErrorCode.invalid_commit_offset_size)
+        return commit(group, request, self.offsets, step)
+
+    def fetch(
+        self, group_id: str, topic: str, topic_id: UUID | None, partitions: tuple[int, ...]
+    ) -> tuple[FetchedOffset, ...]:
+        return fetch(self.offsets, group_id, topic, topic_id, partitions)
+
+    def fetch_all(self, group_id: str) -> dict[str, tuple[FetchedOffset, ...]]:
+        return fetch_all(self.offsets, group_id)
+
+    def delete_offsets(
+        self, group_id: str, topics: tuple[tuple[str, tuple[int, ...]], ...], step: Step
+    ) -> list[list[ErrorCode]]:
+        """OffsetDelete: the error of each partition; raises ApiError for all of them."""
+        return removal.delete_offsets(self.groups.get(group_id), topics, self.offsets, step)
+
+    def topic_deleted(self, topic: str, topic_id: UUID | None, step: Step) -> None:
+        removal.topic_deleted(topic, topic_id, self.offsets, step)
+
+    # Groups.
+
+    def delete_groups(self, group_ids: Iterable[str], step: Step) -> dict[str, ErrorCode]:
+        """DeleteGroups: a group with its offsets, as long as nobody is in it."""
+        errors = {}
+        for group_id in group_ids:
+            group = self.groups.get(group_id)
+            if group is None or group.state is DEAD:
+                errors[group_id] = ErrorCode.group_id_not_found
+            elif group.state is not EMPTY:
+                errors[group_id] = ErrorCode.non_empty_group
+            else:
+                errors[group_id] = ErrorCode.none
+                removal.delete_all_offsets(group_id, self.offsets, step)
+                self._remove_group(group, step)
+        return errors
+
+    def remove_expired(self, step: Step) -> None:
+        """Offsets that nobody needs any more, and groups that are left without any."""
+        for group in self.groups.values():
+            no_offsets = removal.expire_offsets(group, self.offsets, step)
+            if no_offsets and group.state is EMPTY:
+                self._remove_group(group, step)
+
+    def _remove_group(self, group: ClassicGroup, step: Step) -> None:
+        for member_id in group.pending_members:
+            forget_heartbeat(group, member_id, step)
+        step.records.append(CoordinatorRecord(GroupMetadataKey(group.group_id), None))
+
+    def list_groups(self, states: frozenset[str], types: frozenset[str]) -> list[ListedGroup]:
+        """Those in one of these states and of one of these types (lower case); empty: any."""
+        found = [describe.listed(group) for group in self.groups.values()]
+        return [
+            group
+            for group in found
+            if (not states or group.state.lower() in states)
+            and (not types or group.type.lower() in types)
+        ]
+
+    def describe_group(self, group_id: str) -> DescribedGroup:
+        group = self.groups.get(group_id)
+        if group is None:
+            return DescribedGroup(group_id, DEAD.value, found=False)
+        return describe.describe(group)
