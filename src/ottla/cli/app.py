@@ -23,7 +23,7 @@ COMMANDS: Final = {
     "consume": "ottla.cli.consume",
     "group": "ottla.cli.group",
     "config": "ottla.cli.config",
-    #   "log": "ottla.cli.log",
+    "log": "ottla.cli.log",
     "completion": "ottla.cli.completion",
 }
 GROUPS: Final = frozenset({"topic", "group", "config", "log"})

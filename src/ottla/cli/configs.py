@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -16,6 +17,8 @@ from confluent_kafka.admin import (
 from ottla.cli.client import Connection
 
 KINDS: Final = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER}
+HEARD_TIMEOUT_S: Final = 2.0
+HEARD_PAUSE_S: Final = 0.05
 SOURCES: Final = {
     ConfigSource.DYNAMIC_TOPIC_CONFIG.value: "topic",
     ConfigSource.DYNAMIC_BROKER_CONFIG.value: "broker",
@@ -72,3 +75,21 @@ def alter_configs(
     )
     for future in futures.values():
         connection.wait(future, f"change the settings of {kind} {name!r}")
+    await_configs(connection, kind, name, settings, unset)
+
+
+def await_configs(
+    connection: Connection,
+    kind: str,
+    name: str,
+    settings: Mapping[str, str],
+    unset: Sequence[str],
+) -> None:
+    """Wait until the broker itself has heard of the change: the controller answered, not it."""
+    deadline = time.monotonic() + HEARD_TIMEOUT_S
+    while time.monotonic() < deadline:
+        entries = describe_configs(connection, kind, [name])[name]
+        own = {entry["name"] for entry in entries if entry["source"] == kind}
+        if own.issuperset(settings) and own.isdisjoint(unset):
+            return
+        time.sleep(HEARD_PAUSE_S)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -115,7 +116,7 @@ def show_group(document: dict[str, Any]) -> None:
                 each["end_offset"],
                 each["lag"],
                 client_name(members.get(each["member_id"])),
-                each["metadata"],
+                shown_metadata(each["metadata"]),
             ]
             for each in document["partitions"]
         ],
@@ -125,6 +126,19 @@ def show_group(document: dict[str, Any]) -> None:
     idle = [member for member in members.values() if not member["partitions"]]
     for member in idle:
         say(f"without a partition: {client_name(member)}")
+
+
+def shown_metadata(metadata: str) -> str:
+    """What was committed beside the offset; a pipeline's in words (`ottla.pipelines` writes it)."""
+    if '"ottla.pipeline"' not in metadata:
+        return metadata
+    try:
+        document = json.loads(metadata)
+        delta = document.get("delta") or {}
+        version = f", delta version {delta['version']}" if "version" in delta else ""
+        return f"pipeline batch {document['batch']}{version}"
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return metadata
 
 
 def client_name(member: dict[str, Any] | None) -> str:
