@@ -6,9 +6,11 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Annotated, Final
+from shutil import get_terminal_size
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from ottla.cli.failures import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, EXIT_USAGE, Failed
 from ottla.cli.main import COMPLETION_VARIABLE
@@ -24,31 +26,51 @@ COMMANDS: Final = {
     "group": "ottla.cli.group",
     "config": "ottla.cli.config",
     "log": "ottla.cli.log",
-    "completion": "ottla.cli.completion",
 }
 GROUPS: Final = frozenset({"topic", "group", "config", "log"})
 
 
+NARROWEST_PANELS: Final = 78
+
+
+class InOrder(TyperGroup):
+    """Lists commands as COMMANDS does; typer would put groups last."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [name for name in COMMANDS if name in self.commands]
+
+
 def build(words: Sequence[str]) -> typer.Typer:
     """The app with the command that was typed, or with all when help or completion is wanted."""
+    # Typer's panels cut words where the terminal is narrow; its plain help folds them.
+    wide = get_terminal_size().columns >= NARROWEST_PANELS
     app = typer.Typer(
         name="ottla",
+        cls=InOrder,
+        rich_markup_mode="rich" if wide else None,
         help="Kafka in Python: a broker, and everything to talk to one.",
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["--help", "-h"]},
     )
     app.callback()(root)
-    typed = words[0] if words else ""
-    alone = typed in COMMANDS and COMPLETION_VARIABLE not in os.environ
-    for name in [typed] if alone else COMMANDS:
+    typed = typed_command(words)
+    for name in [typed] if typed else COMMANDS:
         module = import_module(COMMANDS[name])
         if name in GROUPS:
             app.add_typer(module.commands, name=name, no_args_is_help=True)
         else:
             app.command(name)(getattr(module, name))
     return app
+
+
+def typed_command(words: Sequence[str]) -> str | None:
+    """The command whose module is enough, or None when all must be known."""
+    if COMPLETION_VARIABLE in os.environ:
+        # The shells hand over the line being typed in one of these.
+        line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
+        words = line.split()[1:]
+    return words[0] if words and words[0] in COMMANDS else None
 
 
 def print_version(wanted: bool) -> None:

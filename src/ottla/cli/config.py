@@ -37,11 +37,11 @@ Name = Annotated[
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[SETTING=VALUE]...", help="Settings to change."),
+    typer.Argument(metavar="SETTING=VALUE", help="Settings to change."),
 ]
 All = Annotated[bool, typer.Option("--all", "-a", help="Defaults too.")]
 Setting = Annotated[
-    list[str] | None, typer.Argument(metavar="[SETTING]...", help="Only these settings.")
+    list[str] | None, typer.Argument(metavar="SETTING", help="Only these settings.")
 ]
 
 

@@ -89,7 +89,7 @@ def await_configs(
     deadline = time.monotonic() + HEARD_TIMEOUT_S
     while time.monotonic() < deadline:
         entries = describe_configs(connection, kind, [name])[name]
-        own = {entry["name"] for entry in entries if entry["source"] == kind}
-        if own.issuperset(settings) and own.isdisjoint(unset):
+        own = {entry["name"]: entry["value"] for entry in entries if entry["source"] == kind}
+        if settings.items() <= own.items() and own.keys().isdisjoint(unset):
             return
         time.sleep(HEARD_PAUSE_S)

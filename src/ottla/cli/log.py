@@ -37,7 +37,7 @@ Partition = Annotated[
 ]
 Folders = Annotated[
     list[Path],
-    typer.Argument(metavar="FOLDER...", help="Folders of partitions, or a whole data folder."),
+    typer.Argument(metavar="FOLDER", help="Folders of partitions, or a whole data folder."),
 ]
 FromOffset = Annotated[
     int,

@@ -12,6 +12,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+from ottla.cli.failures import EXIT_INTERRUPTED
+
 COMPLETION_VARIABLE = "_OTTLA_COMPLETE"
 
 
@@ -24,9 +26,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = parse(words[1:])
         if options is not None:
             return run(options)
-    from ottla.cli.app import run_command
+    try:
+        from ottla.cli.app import run_command
 
-    return run_command(words)
+        return run_command(words)
+    except KeyboardInterrupt:
+        # Ctrl-C so early that the command had not begun.
+        return EXIT_INTERRUPTED
 
 
 if __name__ == "__main__":

@@ -37,12 +37,12 @@ TopicName = Annotated[
 ]
 TopicNames = Annotated[
     list[str],
-    typer.Argument(metavar="TOPIC...", help="Topic names.", autocompletion=complete_topic),
+    typer.Argument(metavar="TOPIC", help="Topic names.", autocompletion=complete_topic),
 ]
 SomeTopicNames = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[TOPIC]...", help="Topic names; all when none.", autocompletion=complete_topic
+        metavar="TOPIC", help="Topic names; all when none.", autocompletion=complete_topic
     ),
 ]
 Partitions = Annotated[
@@ -73,11 +73,11 @@ GroupName = Annotated[
 ]
 GroupNames = Annotated[
     list[str],
-    typer.Argument(metavar="GROUP...", help="Group names.", autocompletion=complete_group),
+    typer.Argument(metavar="GROUP", help="Group names.", autocompletion=complete_group),
 ]
 SomeGroupNames = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[GROUP]...", help="Group names; all when none.", autocompletion=complete_group
+        metavar="GROUP", help="Group names; all when none.", autocompletion=complete_group
     ),
 ]

@@ -142,16 +142,18 @@ def print_rows(
 
 
 def print_blocks(screen: Console, columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    from rich.table import Table
     from rich.text import Text
 
-    name_width = max(map(len, columns))
     for number, row in enumerate(cells):
         if number:
             screen.print()
+        block = Table.grid(padding=(0, GAP, 0, 0))
+        block.add_column(style="cyan", no_wrap=True, min_width=max(map(len, columns)))
+        block.add_column(overflow="fold")
         for name, cell in zip(columns, row, strict=True):
-            line = Text(f"{name:<{name_width}}  ", style="cyan")
-            line.append(cell, style="default")
-            screen.print(line, overflow="fold")
+            block.add_row(name, Text(cell))
+        screen.print(block)
 
 
 def ask(question: str, *, what_else: str) -> bool:

@@ -118,7 +118,7 @@ def list_topics(
         show_json(rows)
     elif rows:
         show_table(
-            ["topic", "partitions", "replication factor"],
+            ["topic", "partitions", "replicas"],
             [list(row.values())[:3] for row in rows],
         )
     else:
