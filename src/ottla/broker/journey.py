@@ -83,11 +83,13 @@ class Journey:
         end_offset: int,
         high_watermark: int,
         segment_bases: Callable[[], Sequence[int]],
+        after_crash: bool = False,
     ) -> Timeline:
         """The timeline of a partition in folder `path`, as the log was found.
 
         `segment_bases` gives the base offsets of the log's present segments, ascending; it is
         called at each flush that has steps, so rolls, removals and compaction need no call.
+        `after_crash`: the last stop was unclean, and the log may end before what was told of it.
         """
         if not self.enabled:
             return NOTHING
@@ -98,7 +100,9 @@ class Journey:
             now_ms=self._clock.now_ms(),
             dirty=self._dirty,
         )
-        self._places[timeline] = _Place(path, segment_bases)
+        place = self._places[timeline] = _Place(path, segment_bases)
+        if after_crash:
+            self._guarded(place.opened().tell_cut, timeline.opened_ms, end_offset, segment_bases())
         return timeline
 
     def forget(self, timeline: Timeline) -> None:
@@ -166,18 +170,17 @@ class Journey:
 
     def _write(self, work: Sequence[_Work]) -> None:
         for folder, steps, bases in work:
-            try:
-                folder.write(steps, bases)
-                self._failing = False
-            except OSError as error:
-                if not self._failing:
-                    self._failing = True
-                    logger.error(
-                        "%s: cannot write its timelines (%s); what happens meanwhile is not kept",
-                        folder.path,
-                        error.strerror or error,
-                    )
+            self._guarded(folder.write, steps, bases)
 
     def _write_and_read(self, work: _Work, offset: int) -> list[Step]:
         self._write([work])
         return work[0].read(offset)
+
+    def _guarded(self, write: Callable[_P, None], *args: _P.args, **kwargs: _P.kwargs) -> None:
+        try:
+            write(*args, **kwargs)
+            self._failing = False
+        except OSError as error:
+            if not self._failing:
+                self._failing = True
+                logger.error("cannot write timelines (%s): what happens now is not kept", error)

@@ -78,6 +78,19 @@ class TimelineFolder:
             steps += decode(self._data(base))
         return steps
 
+    def tell_cut(self, now_ms: int, end_offset: int, bases: Sequence[int]) -> None:
+        """After a crash: where the log ends before what the timelines tell, write that down first.
+
+        Else the steps of records that are lost would explain those appended in their place. Raises
+        OSError as `write`.
+        """
+        ends = (Kind.END, Kind.END_AND_HIGH)
+        if any(step.last > end_offset for step in self.read(end_offset) if step.kind in ends):
+            opened = Step(Kind.OPENED, None, now_ms, now_ms, end_offset, end_offset, end_offset)
+            self.write([opened], bases)
+            with open(self._file(bases[-1]), "rb") as file:
+                os.fsync(file.fileno())
+
     def size_bytes(self) -> int:
         """What all timelines of this partition take on disk."""
         return sum(self._file(base).stat().st_size for base in self._files())

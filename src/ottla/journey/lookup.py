@@ -5,7 +5,7 @@ The steps come as `TimelineFolder.read` gives them: files in the order of their 
 the order written.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, cast
 
 from ottla.journey.step import OTHERS, Clients, Kind, Pipeline, Step
@@ -124,13 +124,18 @@ def high_watermark_passed(
     return When(low, high)
 
 
-def reads(steps: Iterable[Step], offset: int) -> list[Read]:
-    """The groups that committed beyond the offset, in the order of doing so first."""
+def reads(steps: Iterable[Step], offset: int, positions: Mapping[str, int]) -> list[Read]:
+    """The groups that committed beyond the offset, in the order of doing so first.
+
+    `positions` are the groups' committed offsets now, as far as they are known.
+    """
     by_group: dict[str, list[Step]] = {}
     for step in steps:
         if step.kind in (Kind.GROUP, Kind.SET_BACK):
             by_group.setdefault(cast(str, step.name), []).append(step)
-    found = (_read(group, some, offset) for group, some in by_group.items())
+    found = (
+        _read(group, some, offset, positions.get(group, 0)) for group, some in by_group.items()
+    )
     return sorted((read for read in found if read), key=lambda read: read.when.until_ms or 0)
 
 
@@ -175,34 +180,35 @@ def _within(step: Step, offset: int) -> When:
     return When(step.since_ms, step.until_ms)
 
 
-def _read(group: str, steps: Sequence[Step], offset: int) -> Read | None:
+def _read(group: str, steps: Sequence[Step], offset: int, position: int) -> Read | None:
     found: Read | None = None
     earlier: Step | None = None
-    position: int | None = None
     for step in sorted(steps, key=lambda step: step.since_ms):
         if step.kind is Kind.SET_BACK:
-            if found and step.first <= offset < step.last:
+            if step.first <= offset < step.last:
+                # A way back shows that the group had come so far, even where the step is lost.
+                lost = When(earlier.until_ms if earlier else None, step.since_ms)
+                found = found or Read(group, lost, is_first_seen=False)
                 found = found._replace(set_back_ms=step.since_ms, set_back_to=step.first)
         elif step.last > offset:
-            again = position is not None and position <= offset
             if found is None:
                 first_seen = step.unknown_before and earlier is None
                 found = Read(group, _crossed(step, earlier, offset), first_seen)
-            elif again:
+            else:
                 found = found._replace(set_back_ms=None, set_back_to=None)
-        position = step.first if step.kind is Kind.SET_BACK else step.last
         earlier = step
+    if found and position > offset:
+        return found._replace(set_back_ms=None, set_back_to=None)
     return found
 
 
 def _delivered(pipeline: Pipeline, steps: Sequence[Step], offset: int) -> Delivered | None:
     earlier: Step | None = None
     for step in sorted(steps, key=lambda step: step.since_ms):
-        versions = step.versions
-        if step.last > offset:
-            assert versions is not None
-            first_batch, last_batch, first_version, last_version = versions
-            if step.before <= offset < step.first or step.first == step.last:
+        if step.last > offset and not _skips(step, earlier, offset):
+            assert step.versions is not None
+            first_batch, last_batch, first_version, last_version = step.versions
+            if offset < step.first:
                 last_batch, last_version = first_batch, first_version
             if offset < step.before and earlier is not None and earlier.versions is not None:
                 first_batch = min(first_batch, earlier.versions.last_batch + 1)
@@ -215,13 +221,30 @@ def _delivered(pipeline: Pipeline, steps: Sequence[Step], offset: int) -> Delive
     return None
 
 
+def _skips(step: Step, earlier: Step | None, offset: int) -> bool:
+    """Whether a delivery begins beyond the offset though it follows right upon the one before."""
+    if earlier is None or earlier.versions is None or step.versions is None:
+        return offset < step.before and not step.unknown_before
+    follows = step.versions.first_batch <= earlier.versions.last_batch + 1
+    return offset < step.before and not step.unknown_before and follows
+
+
 def _crossed(step: Step, earlier: Step | None, offset: int) -> When:
-    """When the first step that ends beyond the offset passed it, `earlier` being the one before
-    it.
+    """When the first step that ends beyond the offset passed it, `earlier` being the one before it.
+
+    Where a step does not begin at the earlier one's value, steps between them are lost.
     """
-    if step.before <= offset:
+    position = _position(earlier)
+    if step.before <= offset and position in (step.before, None):
         return _within(step, offset)
-    if earlier is None:
-        # Either the first commit ever (then it is exact) or the steps before it are lost.
-        return When(step.since_ms if step.unknown_before else None, step.since_ms)
-    return When(earlier.until_ms, step.since_ms)
+    until_ms = _within(step, offset).until_ms
+    if earlier is not None:
+        return When(earlier.until_ms, until_ms)
+    # Either the first commit ever (then it is exact) or the steps before it are lost.
+    return When(step.since_ms if step.unknown_before else None, until_ms)
+
+
+def _position(step: Step | None) -> int | None:
+    if step is None:
+        return None
+    return step.first if step.kind is Kind.SET_BACK else step.last
