@@ -1,0 +1,57 @@
+"""AlterConfigs (key 33): replaces all settings of a topic or broker.
+
+Old, and kept for old clients: what a request does not name goes back to its default. v2:
+flexible.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.broker.call import Call
+from ottla.controller.config_changes import ConfigChange, ResourceChange, ResourceResult
+from ottla.controller.plan import refused
+from ottla.protocol.errors import ApiError
+
+KEY: Final = 33
+
+
+async def handle(request: Any, call: Call) -> Any:
+    wanted = [
+        ResourceChange(
+            kind=resource.resource_type,
+            name=resource.resource_name,
+            changes=tuple(ConfigChange(each.name, each.value) for each in resource.configs),
+        )
+        for resource in request.resources
+    ]
+    results = await altered(wanted, request, call, incremental=False)
+    return call.messages.AlterConfigsResponse(responses=answers(results, call))
+
+
+async def altered(
+    wanted: list[ResourceChange], request: Any, call: Call, *, incremental: bool
+) -> tuple[ResourceResult, ...]:
+    """The outcome for each resource."""
+    results: tuple[ResourceResult, ...]
+    try:
+        results = await call.node.controller.alter_configs(
+            wanted, incremental=incremental, validate_only=request.validate_only
+        )
+    except ApiError as error:
+        outcome = refused(error)
+        results = tuple(ResourceResult(each.kind, each.name, outcome) for each in wanted)
+    return results
+
+
+def answers(results: tuple[ResourceResult, ...], call: Call) -> tuple[Any, ...]:
+    """The outcomes as both of the requests that alter settings answer them."""
+    return tuple(
+        call.messages.AlterConfigsResourceResponse(
+            error_code=result.outcome.code,
+            error_message=result.outcome.message,
+            resource_type=result.kind,
+            resource_name=result.name,
+        )
+        for result in results
+    )

@@ -1,0 +1,46 @@
+"""CreatePartitions (key 37): gives topics more partitions (KIP-195). v2: flexible."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.broker.call import Call
+from ottla.controller.plan import refused
+from ottla.controller.topics import MorePartitions, TopicResult
+from ottla.protocol.errors import ApiError
+
+KEY: Final = 37
+
+
+async def handle(request: Any, call: Call) -> Any:
+    wanted = [
+        MorePartitions(
+            name=topic.name,
+            count=topic.count,
+            assignments=(
+                None
+                if topic.assignments is None
+                else tuple(tuple(each.broker_ids) for each in topic.assignments)
+            ),
+        )
+        for topic in request.topics
+    ]
+    results: tuple[TopicResult, ...]
+    try:
+        results = await call.node.controller.add_partitions(
+            wanted, validate_only=request.validate_only
+        )
+    except ApiError as error:
+        names = dict.fromkeys(topic.name for topic in wanted)
+        results = tuple(TopicResult(name, refused(error)) for name in names)
+    build = call.messages
+    return build.CreatePartitionsResponse(
+        results=tuple(
+            build.CreatePartitionsTopicResult(
+                name=result.name,
+                error_code=result.outcome.code,
+                error_message=result.outcome.message,
+            )
+            for result in results
+        )
+    )

@@ -1,0 +1,74 @@
+"""CreateTopics (key 19): makes topics, or says whether it could (validate only).
+
+v2: as it was first; v4: -1 for the broker's default partitions and replicas (KIP-464). v5:
+flexible, with the new topic's settings in the answer (KIP-525). v7: with its id (KIP-516).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.broker.call import Call
+from ottla.controller.config_entries import topic_entries
+from ottla.controller.plan import refused
+from ottla.controller.topics import NewTopic, TopicResult
+from ottla.protocol.errors import ApiError
+
+KEY: Final = 19
+
+
+async def handle(request: Any, call: Call) -> Any:
+    wanted = [
+        NewTopic(
+            name=topic.name,
+            partitions=topic.num_partitions,
+            factor=topic.replication_factor,
+            assignments=tuple(
+                (each.partition_index, tuple(each.broker_ids)) for each in topic.assignments
+            ),
+            configs=tuple((config.name, config.value) for config in topic.configs),
+        )
+        for topic in request.topics
+    ]
+    results: tuple[TopicResult, ...]
+    try:
+        results = await call.node.controller.create_topics(
+            wanted, validate_only=request.validate_only
+        )
+    except ApiError as error:
+        names = dict.fromkeys(topic.name for topic in wanted)
+        results = tuple(TopicResult(name, refused(error)) for name in names)
+    return call.messages.CreateTopicsResponse(
+        topics=tuple(_answer(result, request.validate_only, call) for result in results)
+    )
+
+
+def _answer(result: TopicResult, validate_only: bool, call: Call) -> Any:
+    build, topic = call.messages, result.topic
+    if topic is None:
+        return build.CreatableTopicResult(
+            name=result.name,
+            error_code=result.outcome.code,
+            error_message=result.outcome.message,
+            num_partitions=-1,
+            replication_factor=-1,
+            configs=(),
+        )
+    entries = topic_entries(topic.overrides, call.node.config) if call.version >= 5 else ()
+    return build.CreatableTopicResult(
+        name=result.name,
+        topic_id=None if validate_only else topic.topic_id,
+        error_message=None,
+        num_partitions=len(topic.partitions),
+        replication_factor=len(topic.partitions[0].replicas),
+        configs=tuple(
+            build.CreatableTopicConfigs(
+                name=entry.name,
+                value=entry.value,
+                read_only=entry.read_only,
+                config_source=entry.source,
+                is_sensitive=entry.sensitive,
+            )
+            for entry in sorted(entries, key=lambda each: each.name)
+        ),
+    )

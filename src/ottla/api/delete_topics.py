@@ -1,0 +1,52 @@
+"""DeleteTopics (key 20): deletes topics by name, from v6 by id too (KIP-516).
+
+v3: TOPIC_DELETION_DISABLED is known. v4: flexible. v5: error messages (KIP-599).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.broker.call import Call
+from ottla.controller.deletion import NO_ID, DeletionResult, UnwantedTopic
+from ottla.controller.plan import Outcome, refused
+from ottla.protocol.errors import ApiError, ErrorCode
+
+KEY: Final = 20
+
+
+async def handle(request: Any, call: Call) -> Any:
+    unwanted = _unwanted(request, call.version)
+    results: tuple[DeletionResult, ...]
+    try:
+        results = await call.node.controller.delete_topics(unwanted)
+    except ApiError as error:
+        outcome = refused(error)
+        if error.code is ErrorCode.topic_deletion_disabled and call.version < 3:
+            message = "This version does not support topic deletion."
+            outcome = Outcome(ErrorCode.invalid_request, message)
+        results = tuple(
+            DeletionResult(each.name, each.topic_id, outcome) for each in dict.fromkeys(unwanted)
+        )
+    build = call.messages
+    return build.DeleteTopicsResponse(
+        responses=tuple(
+            build.DeletableTopicResult(
+                # Only v6 can leave the name out.
+                name=result.name if result.name is not None or call.version >= 6 else "",
+                topic_id=result.topic_id,
+                error_code=result.outcome.code,
+                error_message=result.outcome.message,
+            )
+            for result in results
+        )
+    )
+
+
+def _unwanted(request: Any, version: int) -> list[UnwantedTopic]:
+    if version < 6:
+        return [UnwantedTopic(name=name) for name in request.topic_names]
+    return [
+        UnwantedTopic(name=topic.name, topic_id=None if topic.topic_id == NO_ID else topic.topic_id)
+        for topic in request.topics
+    ]

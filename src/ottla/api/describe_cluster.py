@@ -1,0 +1,45 @@
+"""DescribeCluster (key 60): the live brokers and the controller (KIP-700).
+
+v1: the client says whether it means brokers or controllers (KIP-919). v2: fenced brokers
+(KIP-1073); there are none here: a broker without a session is no broker.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.api.metadata import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, broker_addresses
+from ottla.broker.call import Call
+from ottla.protocol.errors import ErrorCode
+
+KEY: Final = 60
+
+_BROKERS: Final = 1
+_CONTROLLERS: Final = 2
+
+
+async def handle(request: Any, call: Call) -> Any:
+    build, image = call.messages, call.node.image
+    endpoint_type = getattr(request, "endpoint_type", _BROKERS)
+    if endpoint_type != _BROKERS:
+        code, message = ErrorCode.unsupported_endpoint_type, f"No endpoint type {endpoint_type}."
+        if endpoint_type == _CONTROLLERS:
+            code = ErrorCode.mismatched_endpoint_type
+            message = (
+                "The request was sent to an endpoint of type BROKER, but we wanted an endpoint "
+                "of type CONTROLLER"
+            )
+        return build.DescribeClusterResponse(
+            error_code=code, error_message=message, endpoint_type=_BROKERS
+        )
+    asked = request.include_cluster_authorized_operations
+    return build.DescribeClusterResponse(
+        endpoint_type=_BROKERS,
+        cluster_id=image.cluster_id,
+        controller_id=image.controller_id,
+        brokers=tuple(
+            build.DescribeClusterBroker(broker_id=broker_id, host=host, port=port, rack=rack)
+            for broker_id, host, port, rack in broker_addresses(call)
+        ),
+        cluster_authorized_operations=CLUSTER_OPERATIONS if asked else OPERATIONS_NOT_ASKED,
+    )

@@ -1,0 +1,99 @@
+"""DescribeConfigs (key 32): settings of topics and brokers, with where each value comes from.
+
+v1: sources and synonyms (KIP-226). v3: type and documentation (KIP-569). v4: flexible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ottla.broker.call import Call
+from ottla.controller.config_changes import ResourceType
+from ottla.controller.config_entries import (
+    ConfigEntry,
+    broker_entries,
+    cluster_entries,
+    topic_entries,
+)
+from ottla.controller.image import EVERY_BROKER
+from ottla.controller.naming import check_topic_name
+from ottla.protocol.errors import ApiError, ErrorCode
+
+KEY: Final = 32
+
+
+async def handle(request: Any, call: Call) -> Any:
+    build = call.messages
+    results: list[Any] = []
+    for resource in request.resources:
+        entries: tuple[ConfigEntry, ...] = ()
+        code, message = ErrorCode.none, None
+        try:
+            entries = _entries(
+                resource.resource_type, resource.resource_name, resource.configuration_keys, call
+            )
+        except ApiError as error:
+            code, message = error.code, error.message
+        results.append(
+            build.DescribeConfigsResult(
+                error_code=code,
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+                configs=tuple(_answer(entry, request, call) for entry in entries),
+            )
+        )
+    return build.DescribeConfigsResponse(results=tuple(results))
+
+
+def _entries(
+    kind: int, name: str, keys: Sequence[str] | None, call: Call
+) -> tuple[ConfigEntry, ...]:
+    image, config = call.node.image, call.node.config
+    if kind == ResourceType.TOPIC:
+        check_topic_name(name)
+        topic = image.topic(name)
+        if topic is None:
+            raise ApiError(
+                ErrorCode.unknown_topic_or_partition,
+                "This server does not host this topic-partition.",
+            )
+        return topic_entries(topic.overrides, config, keys)
+    if kind == ResourceType.BROKER:
+        if name == EVERY_BROKER:
+            return cluster_entries(image.config(EVERY_BROKER).values, keys)
+        if not name.isdecimal():
+            message = f"Broker id must be an integer, but it is: {name}"
+            raise ApiError(ErrorCode.invalid_request, message)
+        if int(name) != config.id:
+            raise ApiError(
+                ErrorCode.invalid_request,
+                f"Unexpected broker id, expected {config.id} or empty string, but received {name}",
+            )
+        return broker_entries(config, keys)
+    raise ApiError(ErrorCode.invalid_request, f"Unsupported resource type: {kind}")
+
+
+def _answer(entry: ConfigEntry, request: Any, call: Call) -> Any:
+    build = call.messages
+    documented = getattr(request, "include_documentation", False)
+    return build.DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.sensitive,
+        synonyms=(
+            tuple(
+                build.DescribeConfigsSynonym(
+                    name=synonym.name, value=synonym.value, source=synonym.source
+                )
+                for synonym in entry.synonyms
+            )
+            if request.include_synonyms
+            else ()
+        ),
+        config_type=entry.kind,
+        documentation=entry.documentation if documented else None,
+    )

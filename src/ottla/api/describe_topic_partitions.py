@@ -1,0 +1,95 @@
+"""DescribeTopicPartitions (key 75): topics and partitions, page by page (KIP-966).
+
+Topics come in the order of their names. A full page ends with a cursor: where the next one begins.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.api.metadata import TOPIC_OPERATIONS, offline
+from ottla.broker.call import Call
+from ottla.controller.image import INTERNAL_TOPICS, NO_LEADER, TopicImage
+from ottla.controller.naming import check_topic_name
+from ottla.protocol.errors import ApiError, ErrorCode
+
+KEY: Final = 75
+
+
+async def handle(request: Any, call: Call) -> Any:
+    build, cursor = call.messages, request.cursor
+    asked = {topic.name for topic in request.topics}
+    begin = "" if cursor is None else cursor.topic_name
+    names = sorted(name for name in asked or call.node.image.topics if name >= begin)
+    if cursor is not None and (
+        cursor.partition_index < 0 or (asked and cursor.topic_name not in asked)
+    ):
+        return build.DescribeTopicPartitionsResponse(
+            topics=tuple(_refusal(name, ErrorCode.invalid_request, call) for name in sorted(asked))
+        )
+    limit = call.node.config.max_request_partition_size_limit
+    room = max(min(limit, request.response_partition_limit), 1)
+    answers: list[Any] = []
+    next_cursor = None
+    for name in names:
+        if room == 0:
+            next_cursor = build.Cursor(topic_name=name, partition_index=0)
+            break
+        topic = call.node.image.topic(name)
+        if topic is None:
+            answers.append(_refusal(name, _missing_code(name), call))
+            continue
+        first = cursor.partition_index if cursor is not None and name == begin else 0
+        end = min(len(topic.partitions), first + room)
+        answers.append(_topic(topic, first, end, call))
+        room -= max(end - first, 0)
+        if end < len(topic.partitions):
+            next_cursor = build.Cursor(topic_name=name, partition_index=end)
+            break
+    return build.DescribeTopicPartitionsResponse(topics=tuple(answers), next_cursor=next_cursor)
+
+
+def _missing_code(name: str) -> ErrorCode:
+    try:
+        check_topic_name(name)
+    except ApiError as error:
+        return error.code
+    return ErrorCode.unknown_topic_or_partition
+
+
+def _refusal(name: str, code: ErrorCode, call: Call) -> Any:
+    return call.messages.DescribeTopicPartitionsResponseTopic(
+        error_code=code,
+        name=name,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
+
+
+def _topic(topic: TopicImage, first: int, end: int, call: Call) -> Any:
+    build = call.messages
+    alive = frozenset(call.node.image.brokers)
+    partitions: list[Any] = []
+    for index in range(first, end):
+        state = topic.partitions[index]
+        led = state.leader in alive
+        partitions.append(
+            build.DescribeTopicPartitionsResponsePartition(
+                error_code=ErrorCode.none if led else ErrorCode.leader_not_available,
+                partition_index=index,
+                leader_id=state.leader if led else NO_LEADER,
+                leader_epoch=state.leader_epoch,
+                replica_nodes=state.replicas,
+                isr_nodes=state.isr,
+                eligible_leader_replicas=(),
+                last_known_elr=(),
+                offline_replicas=offline(state.replicas, alive),
+            )
+        )
+    return build.DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=tuple(partitions),
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )

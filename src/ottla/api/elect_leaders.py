@@ -1,0 +1,50 @@
+"""ElectLeaders (key 43): gives partitions the leader that they should have (KIP-183).
+
+v1: unclean elections too, and an error for the whole answer (KIP-460). v2: flexible. On one broker
+every partition has its only leader, so the right answer is ELECTION_NOT_NEEDED.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ottla.broker.call import Call
+from ottla.controller.elections import ElectionType
+from ottla.controller.plan import Outcome
+from ottla.protocol.errors import ApiError, ErrorCode
+
+KEY: Final = 43
+
+
+async def handle(request: Any, call: Call) -> Any:
+    build = call.messages
+    number = getattr(request, "election_type", ElectionType.PREFERRED)
+    if number not in tuple(ElectionType):
+        return build.ElectLeadersResponse(error_code=ErrorCode.invalid_request)
+    wanted: dict[str, Sequence[int]] | None = None
+    if request.topic_partitions is not None:
+        wanted = {}
+        for topic in request.topic_partitions:
+            wanted[topic.topic] = (*wanted.get(topic.topic, ()), *topic.partitions)
+    try:
+        reply = await call.node.controller.elect_leaders(ElectionType(number), wanted)
+    except ApiError as error:
+        return build.ElectLeadersResponse(error_code=error.code)
+    return build.ElectLeadersResponse(
+        replica_election_results=tuple(
+            build.ReplicaElectionResult(
+                topic=name,
+                partition_result=tuple(
+                    _answer(partition, outcome, call) for partition, outcome in outcomes.items()
+                ),
+            )
+            for name, outcomes in reply.items()
+        )
+    )
+
+
+def _answer(partition: int, outcome: Outcome, call: Call) -> Any:
+    return call.messages.PartitionResult(
+        partition_id=partition, error_code=outcome.code, error_message=outcome.message
+    )

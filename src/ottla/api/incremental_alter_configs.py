@@ -1,0 +1,28 @@
+"""IncrementalAlterConfigs (key 44): sets, deletes, appends to and subtracts from single settings
+of topics and brokers (KIP-339). v1: flexible."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.api.alter_configs import altered, answers
+from ottla.broker.call import Call
+from ottla.controller.config_changes import ConfigChange, ResourceChange
+
+KEY: Final = 44
+
+
+async def handle(request: Any, call: Call) -> Any:
+    wanted = [
+        ResourceChange(
+            kind=resource.resource_type,
+            name=resource.resource_name,
+            changes=tuple(
+                ConfigChange(each.name, each.value, each.config_operation)
+                for each in resource.configs
+            ),
+        )
+        for resource in request.resources
+    ]
+    results = await altered(wanted, request, call, incremental=True)
+    return call.messages.IncrementalAlterConfigsResponse(responses=answers(results, call))

@@ -1,0 +1,30 @@
+"""ListConfigResources (key 74): what has settings (KIP-714 as v0, for client metrics; KIP-1142)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.broker.call import Call
+from ottla.controller.config_changes import ResourceType
+from ottla.protocol.errors import ErrorCode
+
+KEY: Final = 74
+
+
+async def handle(request: Any, call: Call) -> Any:
+    build, image = call.messages, call.node.image
+    supported = (ResourceType.CLIENT_METRICS,) if call.version == 0 else tuple(ResourceType)
+    wanted = getattr(request, "resource_types", ()) or supported
+    if any(kind not in supported for kind in wanted):
+        return build.ListConfigResourcesResponse(error_code=ErrorCode.unsupported_version)
+    # Client metrics, loggers and groups have no settings here, so there are none to list.
+    found: list[Any] = []
+    if ResourceType.BROKER in wanted:
+        found += [_answer(str(broker), ResourceType.BROKER, call) for broker in image.brokers]
+    if ResourceType.TOPIC in wanted:
+        found += [_answer(topic, ResourceType.TOPIC, call) for topic in image.topics]
+    return build.ListConfigResourcesResponse(config_resources=tuple(found))
+
+
+def _answer(name: str, kind: ResourceType, call: Call) -> Any:
+    return call.messages.ConfigResource(resource_name=name, resource_type=kind)

@@ -1,0 +1,216 @@
+"""Metadata (key 3): which brokers, topics and partitions there are, and who leads them.
+
+v0: an empty list of topics means all; from v1 null does, and an empty list means none. v4: the
+client may forbid auto-creation. v5: offline replicas (KIP-112). v7: leader epochs (KIP-320). v8:
+authorized operations (KIP-430). v9: flexible. v10: topic ids in the answer; v12: in the request too
+(KIP-516). v11: no cluster operations any more (KIP-700). v13: an error for the whole answer.
+
+Clients ask for all topics again and again, and with ten thousand partitions the answer is large:
+each topic's part is kept until the topic or the set of live brokers changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+from ottla.broker.call import Call
+from ottla.controller.image import (
+    INTERNAL_TOPICS,
+    NO_LEADER,
+    ClusterImage,
+    PartitionState,
+    TopicImage,
+)
+from ottla.controller.naming import check_topic_name
+from ottla.controller.plan import Outcome, refused
+from ottla.protocol.errors import ApiError, ErrorCode
+
+KEY: Final = 3
+
+OPERATIONS_NOT_ASKED: Final = -(2**31)
+TOPIC_OPERATIONS: Final = 3576
+"""Bits of all operations on a topic: read, write, create, delete, alter, describe and both for
+its settings. Without an authorizer everybody may do all of them."""
+CLUSTER_OPERATIONS: Final = 8096
+
+_NO_ID: Final = UUID(int=0)
+
+
+async def handle(request: Any, call: Call) -> Any:
+    image, build = call.node.image, call.messages
+    everything = request.topics is None or (call.version == 0 and not request.topics)
+    if everything:
+        topics = known_topics(image.topics.values(), call)
+    else:
+        topics = await _asked_topics(request, call)
+    if getattr(request, "include_topic_authorized_operations", False):
+        topics = [_with_operations(topic, call) for topic in topics]
+    cluster_operations = getattr(request, "include_cluster_authorized_operations", False)
+    return build.MetadataResponse(
+        brokers=tuple(
+            build.MetadataResponseBroker(node_id=broker_id, host=host, port=port, rack=rack)
+            for broker_id, host, port, rack in broker_addresses(call)
+        ),
+        cluster_id=image.cluster_id,
+        controller_id=image.controller_id,
+        topics=tuple(topics),
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if cluster_operations else OPERATIONS_NOT_ASKED
+        ),
+    )
+
+
+def broker_addresses(call: Call) -> list[tuple[int, str, int, str | None]]:
+    """Number, host, port and rack of each live broker, as the listener of this call tells them."""
+    addresses: list[tuple[int, str, int, str | None]] = []
+    for broker in call.node.image.brokers.values():
+        if broker.broker_id == call.node.config.id:
+            host, port = call.listener_host, call.listener_port
+        else:
+            host, port = broker.endpoints[0].host, broker.endpoints[0].port
+        addresses.append((broker.broker_id, host, port, broker.rack))
+    return addresses
+
+
+async def _asked_topics(request: Any, call: Call) -> list[Any]:
+    """The answers for the topics that the request names, each once, in its order."""
+    image = call.node.image
+    wanted: dict[tuple[str | None, UUID | None], None] = dict.fromkeys(
+        (topic.name, getattr(topic, "topic_id", None)) for topic in request.topics
+    )
+    by_id = any(topic_id is not None and topic_id != _NO_ID for _, topic_id in wanted)
+    created = {} if by_id else await _create_missing(request, wanted, call)
+    answers: list[Any] = []
+    for name, topic_id in wanted:
+        topic: TopicImage | None = None
+        if topic_id is not None and topic_id != _NO_ID:
+            if call.version < 12:
+                answers.append(_refusal(name, None, ErrorCode.invalid_request, call))
+                continue
+            topic = image.topic_by_id(topic_id)
+            if topic is None:
+                answers.append(_refusal(None, topic_id, ErrorCode.unknown_topic_id, call))
+                continue
+        elif name is None:
+            answers.append(_refusal("", None, ErrorCode.invalid_request, call))
+            continue
+        else:
+            topic = image.topic(name)
+        if topic is not None:
+            answers += known_topics((topic,), call)
+            continue
+        assert name is not None
+        answers.append(_refusal(name, None, _missing_code(name, created), call))
+    return answers
+
+
+async def _create_missing(
+    request: Any, wanted: Iterable[tuple[str | None, UUID | None]], call: Call
+) -> dict[str, Outcome]:
+    """Make the unknown topics where client and broker allow it; the outcome of each."""
+    node = call.node
+    allowed = getattr(request, "allow_auto_topic_creation", True)
+    if not (allowed and node.config.auto_create_topics_enable):
+        return {}
+    missing = [name for name, _ in wanted if name is not None and name not in node.image.topics]
+    created: dict[str, Outcome]
+    try:
+        created = await node.controller.auto_create(missing)
+    except ApiError as error:
+        created = dict.fromkeys(missing, refused(error))
+    return created
+
+
+def _missing_code(name: str, created: dict[str, Outcome]) -> ErrorCode:
+    try:
+        check_topic_name(name)
+    except ApiError as error:
+        return error.code
+    outcome = created.get(name)
+    if outcome is None:
+        return ErrorCode.unknown_topic_or_partition
+    # Made, and deleted again by someone else: the client finds out at its next look.
+    return outcome.code if outcome.failed else ErrorCode.leader_not_available
+
+
+def _refusal(name: str | None, topic_id: UUID | None, code: ErrorCode, call: Call) -> Any:
+    return call.messages.MetadataResponseTopic(
+        error_code=code,
+        name=name,
+        topic_id=topic_id,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=OPERATIONS_NOT_ASKED,
+    )
+
+
+class _Answers:
+    """The answers of one version, for one set of live brokers, by topic."""
+
+    def __init__(self, alive: frozenset[int]) -> None:
+        self.alive = alive
+        self.topics: dict[str, tuple[TopicImage, Any]] = {}
+
+
+_kept: WeakKeyDictionary[ClusterImage, dict[int, _Answers]] = WeakKeyDictionary()
+
+
+def known_topics(topics: Iterable[TopicImage], call: Call) -> list[Any]:
+    """The answers for topics that are there."""
+    image = call.node.image
+    alive = frozenset(image.brokers)
+    versions = _kept.setdefault(image, {})
+    answers = versions.get(call.version)
+    if answers is None or answers.alive != alive or len(answers.topics) > 2 * len(image.topics):
+        answers = versions[call.version] = _Answers(alive)
+    result: list[Any] = []
+    for topic in topics:
+        kept = answers.topics.get(topic.name)
+        if kept is None or kept[0] is not topic:
+            kept = answers.topics[topic.name] = (topic, _topic(topic, alive, call))
+        result.append(kept[1])
+    return result
+
+
+def _topic(topic: TopicImage, alive: frozenset[int], call: Call) -> Any:
+    return call.messages.MetadataResponseTopic(
+        error_code=ErrorCode.none,
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=tuple(
+            _partition(index, state, alive, call) for index, state in enumerate(topic.partitions)
+        ),
+        topic_authorized_operations=OPERATIONS_NOT_ASKED,
+    )
+
+
+def _partition(index: int, state: PartitionState, alive: frozenset[int], call: Call) -> Any:
+    led = state.leader in alive
+    return call.messages.MetadataResponsePartition(
+        error_code=ErrorCode.none if led else ErrorCode.leader_not_available,
+        partition_index=index,
+        leader_id=state.leader if led else NO_LEADER,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=state.replicas,
+        isr_nodes=state.isr,
+        offline_replicas=offline(state.replicas, alive),
+    )
+
+
+def offline(replicas: Sequence[int], alive: frozenset[int]) -> tuple[int, ...]:
+    """The replicas whose broker is not alive."""
+    return tuple(broker for broker in replicas if broker not in alive)
+
+
+def _with_operations(topic: Any, call: Call) -> Any:
+    """The same answer with the operations that the client may do."""
+    fields = {name: getattr(topic, name) for name in _TOPIC_FIELDS if hasattr(topic, name)}
+    return call.messages.MetadataResponseTopic(
+        **fields, topic_authorized_operations=TOPIC_OPERATIONS
+    )
+
+
+_TOPIC_FIELDS: Final = ("error_code", "name", "topic_id", "is_internal", "partitions")
