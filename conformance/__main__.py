@@ -8,11 +8,11 @@ from pathlib import Path
 
 from bench.apache_kafka import KafkaJars
 from bench.child import ChildDiedError
+from bench.packages import PackageError
 
 from bench import cache, ivy, java
 from conformance import apache_tools, kafka_python, librdkafka
 from conformance.outcome import Outcome, summary
-from conformance.packages import PackageError
 from conformance.target import Target
 from conformance.warm_up import NotReadyError, warm_up
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from bench import cache
-from conformance import packages
+from bench import cache, packages
 from conformance.outcome import Outcome, State
 
 SUITE = "B"

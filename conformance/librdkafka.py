@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import cache
-from conformance import packages
+from bench import cache, packages
 from conformance.outcome import Outcome
 
 SUITE = "A"

@@ -1,8 +1,8 @@
 """Apache Kafka's log dump tool over a data folder: what it finds wrong.
 
 Its traps: it prints mismatches on stderr and still exits with 0, so its output is read; deep
-iteration says "-1 is followed by N" for the first batch of a later segment, and
-that is none; and it takes the preallocated time index of a running broker's active segment for
+iteration says "-1 is followed by N" for the first batch of a later segment, which is no fault;
+and it takes the preallocated time index of a running broker's active segment for
 corrupt, so the broker must have stopped.
 """
 

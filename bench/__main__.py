@@ -1,0 +1,151 @@
+"""`python -m bench`: measure Ottla and Apache Kafka in turn, and write bench/RESULTS.md."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from bench import ivy, java, machine, profiling, rdkafka, report, results
+from bench.apache_kafka import KafkaError, KafkaJars
+from bench.child import ChildDiedError
+from bench.figures.delta import Delta
+from bench.figures.java_clients import JavaClients
+from bench.figures.latency import Latency
+from bench.figures.memory import Memory
+from bench.figures.partitions import Partitions
+from bench.figures.start import Start
+from bench.figures.throughput import Throughput
+from bench.measure import KAFKA, OTTLA, Bench, ClientError, Figure
+from bench.packages import PackageError
+
+FIGURES: tuple[Figure, ...] = (
+    Start(),
+    Memory(),
+    Throughput("1 KB", 1000, 2_000_000),
+    Throughput("100 B", 100, 8_000_000),
+    JavaClients(),
+    Latency(),
+    Partitions(),
+    Delta(),
+)
+FOLDER = Path(__file__).parent
+FAULTS = (
+    *(ClientError, ChildDiedError, KafkaError, PackageError),
+    *(ivy.FetchError, java.NoJavaError),
+)
+
+
+def arguments() -> argparse.Namespace:
+    names = [figure.name for figure in FIGURES]
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--runs", type=int, default=5, help="runs of each broker (5)")
+    parser.add_argument(
+        "--only", action="append", choices=names, help="this figure; again for more"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="a tenth of the load; RESULTS.md is left as it is"
+    )
+    parser.add_argument(
+        "--ottla-alone", action="store_true", help="without Apache Kafka; nothing is kept"
+    )
+    parser.add_argument(
+        "--profile", action="store_true", help="one run of Ottla under a profiler, instead"
+    )
+    parser.add_argument("--json", action="store_true", help="print the values as JSON")
+    parser.add_argument(
+        "--report", action="store_true", help="write RESULTS.md anew from what was kept, no runs"
+    )
+    parser.add_argument("--ivy-settings", type=Path, help="an Ivy settings file, to name a mirror")
+    return parser.parse_args()
+
+
+def order(run: int, contestants: Sequence[str]) -> list[str]:
+    """Who goes first changes from run to run."""
+    return list(contestants) if run % 2 == 0 else list(reversed(contestants))
+
+
+def measure(
+    figure: Figure, bench: Bench, runs: int, contestants: Sequence[str], console: Console
+) -> dict[str, Any]:
+    """All runs of one figure, alternating: the entry that is kept."""
+    runs = min(runs, figure.runs or runs)
+    values: dict[str, dict[str, list[float]]] = {name: {} for name in contestants}
+    load = machine.load()
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task(figure.name, total=runs * len(contestants))
+        for run in range(runs):
+            for name in order(run, contestants):
+                progress.update(task, description=f"{figure.name}: {name}, run {run + 1}")
+                for measured, value in figure.measure(name, bench).items():
+                    values[name].setdefault(measured, []).append(value)
+                progress.advance(task)
+        progress.update(task, description=figure.name)
+    return {
+        "values": values,
+        "runs": runs,
+        "load": f"{load:.1f} to {machine.load():.1f}",
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "machine": machine.describe(),
+    }
+
+
+def run_all(options: argparse.Namespace, console: Console) -> dict[str, Any]:
+    """Measure what was asked for; the entries by figure."""
+    chosen = [figure for figure in FIGURES if not options.only or figure.name in options.only]
+    jars = KafkaJars.fetched(options.ivy_settings)
+    bench = Bench(jars, rdkafka.built(), options.quick)
+    if options.profile:
+        for figure in chosen:
+            kept = profiling.profile(figure, bench, FOLDER / "profiles")
+            console.print(f"{kept}\n{kept.read_text()}", markup=False, highlight=False)
+        return {}
+    contestants = [OTTLA] if options.ottla_alone else [OTTLA, KAFKA]
+    entries: dict[str, Any] = {}
+    for figure in chosen:
+        entries[figure.name] = measure(figure, bench, options.runs, contestants, console)
+        if not options.quick and not options.ottla_alone:
+            results.keep(FOLDER / "results.json", figure.name, entries[figure.name])
+            write_report()
+    return entries
+
+
+def write_report() -> None:
+    kept = results.load(FOLDER / "results.json")
+    (FOLDER / "RESULTS.md").write_text(report.markdown(FIGURES, kept, FOLDER / "profiles"))
+
+
+def main() -> int:
+    options = arguments()
+    console = Console(stderr=True)
+    if options.report:
+        write_report()
+        return 0
+    try:
+        entries = run_all(options, console)
+    except FAULTS as fault:
+        print(f"bench: {fault}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nStopped.", file=sys.stderr)
+        return 130
+    if options.json:
+        print(json.dumps(entries, indent=1))
+    elif entries:
+        report.show(Console(), FIGURES, entries)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""End to end: from a record's way into the producer until the consumer has it."""
+
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench import rdkafka
+from bench.brokers import Running
+from bench.figures.start import first_produce
+from bench.measure import Bench, ClientError, Measure
+
+RATE = 1000
+SECONDS = 20
+WARM_UP = 3
+CLIENT_WAIT_SECONDS = 120
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The smallest value that at least `share` of all are not above."""
+    ordered = sorted(values)
+    return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
+
+
+class Latency:
+    """A steady stream of records at a modest rate, so that no queue forms."""
+
+    name = "latency"
+    runs = None
+    settings = (
+        f"rdkafka_performance -l, {RATE} records/s of 1000 B for {SECONDS} s (the first {WARM_UP} s"
+        " left out), acks=all, linger.ms=0, 1 partition, consumer with its defaults"
+    )
+    measures = (
+        Measure("latency p50", "ms", more_is_better=False, ratio=1.0),
+        Measure("latency p99", "ms", more_is_better=False, ratio=1.0),
+    )
+
+    def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
+        count = RATE * (SECONDS // 2 if bench.quick else SECONDS)
+        tool = str(bench.rdkafka_performance)
+        with (
+            Running(contestant, bench.jars, prefix=bench.prefix) as broker,
+            tempfile.TemporaryDirectory() as scratch,
+        ):
+            first_produce(broker.address, "stream", 0)
+            both = ["-l", "-t", "stream", "-p", "0", "-c", str(count), "-b", broker.address]
+            times = Path(scratch) / "latencies"
+            consumer = subprocess.Popen(
+                [tool, "-C", *both, "-o", "end", "-A", str(times)],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            try:
+                time.sleep(2)
+                producer = [tool, "-P", *both, "-s", "1000", "-r", str(RATE), "-a", "-1"]
+                rdkafka.produced(rdkafka.run([*producer, "-X", "linger.ms=0"]))
+                consumer.wait(CLIENT_WAIT_SECONDS)
+            except subprocess.TimeoutExpired as fault:
+                raise ClientError("the consumer did not get all records") from fault
+            finally:
+                consumer.kill()
+                consumer.wait()
+            micros = [float(line) for line in times.read_text().split()]
+        steady = [value / 1000 for value in micros[WARM_UP * RATE :]]
+        return {"latency p50": percentile(steady, 0.5), "latency p99": percentile(steady, 0.99)}

@@ -1,0 +1,46 @@
+"""Runs Ottla under Python's own profiler for one figure, and keeps where its time went."""
+
+import io
+import pstats
+import sys
+import tempfile
+from pathlib import Path
+
+from bench.measure import OTTLA, Bench, Figure
+
+LINES = 30
+
+
+def top(file: Path, lines: int = LINES) -> str:
+    """The functions with the most time of their own, as pstats prints them, paths cut short."""
+    out = io.StringIO()
+    pstats.Stats(str(file), stream=out).strip_dirs().sort_stats("tottime").print_stats(lines)
+    return "\n".join(line for line in out.getvalue().splitlines() if line.strip())
+
+
+def slowest_imports(text: str, lines: int = LINES) -> str:
+    """The imports that took longest, from what `-X importtime` printed."""
+    rows = []
+    for line in text.splitlines():
+        own, _, rest = line.removeprefix("import time:").partition("|")
+        if line.startswith("import time:") and own.strip().isdigit():
+            rows.append((int(own), rest.strip()))
+    rows.sort(reverse=True)
+    return "\n".join(f"{own:>8} us | {rest}" for own, rest in rows[:lines])
+
+
+def profile(figure: Figure, bench: Bench, folder: Path) -> Path:
+    """One run of a figure with Ottla under cProfile; the file with the top lines.
+
+    The clients run as always; the profiler slows the broker down, so only shares are worth reading.
+    """
+    folder.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        raw = Path(scratch) / "profile"
+        prefix = (sys.executable, "-m", "cProfile", "-o", str(raw), "-m", "ottla")
+        small = Bench(bench.jars, bench.rdkafka_performance, True, prefix)
+        values = figure.measure(OTTLA, small)
+        kept = folder / f"{figure.name}.txt"
+        told = ", ".join(f"{name}: {value:.4g}" for name, value in values.items())
+        kept.write_text(f"Under cProfile, a tenth of the load. {told}\n\n{top(raw)}\n")
+    return kept

@@ -1,0 +1,86 @@
+"""librdkafka's own rdkafka_performance, built from the npm package that ships its source."""
+
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench import cache, packages
+from bench.measure import ClientError
+
+PACKAGE = "node-rdkafka@3.6.1"
+DEBIAN = ("libssl-dev", "libsasl2-dev", "libcurl4-openssl-dev", "zlib1g-dev", "gcc", "g++", "make")
+# The tool sets a linger of a second, three retries and a longer wait between them: back to
+# librdkafka's defaults.
+DEFAULTS = ("-X", "linger.ms=5", "-X", "message.send.max.retries=2147483647")
+CLIENT_SECONDS = 600
+PRODUCED = re.compile(
+    r"(\d+) delivered \(offset -?\d+, (\d+) failed\) in (\d+)ms: (\d+) msgs/s and ([\d.]+) MB/s"
+)
+CONSUMED = re.compile(
+    r"% (\d+) messages \((\d+) bytes\) consumed in (\d+)ms: (\d+) msgs/s \(([\d.]+) MB/s\)"
+)
+
+
+def built() -> Path:
+    """The tool, fetched and built first where the cache has none (about a minute).
+
+    Raises packages.PackageError.
+    """
+    place = cache.folder("rdkafka_performance")
+    if not cache.is_ready(place):
+        packages.need_debian_packages(DEBIAN)
+        print(f"Building rdkafka_performance from {PACKAGE}, about two minutes ...", flush=True)
+        with cache.making(place) as into:
+            source = packages.npm_package(PACKAGE, into) / "deps" / "librdkafka"
+            packages.run(["./configure"], source)
+            packages.run(["nice", "make", f"-j{os.cpu_count() or 1}", "libs"], source)
+            packages.run(["nice", "make", "-C", "examples", "rdkafka_performance"], source)
+    return place / "package" / "deps" / "librdkafka" / "examples" / "rdkafka_performance"
+
+
+def run(command: Sequence[str], seconds: float = CLIENT_SECONDS) -> str:
+    """Run a client to its end; what it printed. Raises ClientError."""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=seconds,
+        )
+    except subprocess.TimeoutExpired as fault:
+        raise ClientError(f"{command[0]} did not end in {seconds:.0f} s") from fault
+    if done.returncode != 0:
+        raise ClientError(f"{command[0]} ended with {done.returncode}:\n{done.stdout[-1500:]}")
+    return done.stdout
+
+
+def produced(said: str) -> tuple[float, float]:
+    """MB/s and records/s of a producer, from its last line. Raises ClientError on lost records."""
+    found = PRODUCED.findall(said)
+    if not found or found[-1][1] != "0":
+        raise ClientError(f"the producer did not deliver everything:\n{said[-1500:]}")
+    return float(found[-1][4]), float(found[-1][3])
+
+
+def consumed(said: str, count: int) -> tuple[float, float]:
+    """MB/s and records/s of a consumer, from its last line. Raises ClientError if records lack."""
+    found = CONSUMED.findall(said)
+    if not found or int(found[-1][0]) < count:
+        raise ClientError(f"the consumer did not get {count} records:\n{said[-1500:]}")
+    return float(found[-1][4]), float(found[-1][3])
+
+
+def produce(tool: Path, address: str, topic: str, count: int, size: int) -> tuple[float, float]:
+    """Write `count` records of `size` bytes to partition 0, acks=all; MB/s and records/s."""
+    command = [str(tool), "-P", "-t", topic, "-p", "0", "-s", str(size), "-c", str(count)]
+    return produced(run([*command, "-a", "-1", "-b", address, *DEFAULTS]))
+
+
+def consume(tool: Path, address: str, topic: str, count: int) -> tuple[float, float]:
+    """Read `count` records of partition 0 from the beginning; MB/s and records/s."""
+    command = [str(tool), "-C", "-t", topic, "-p", "0", "-o", "beginning", "-c", str(count)]
+    return consumed(run([*command, "-b", address]), count)

@@ -1,0 +1,84 @@
+"""Writes RESULTS.md, and shows the same table on the terminal."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from bench import results
+from bench.measure import Figure
+from bench.results import Row, spread
+
+COLUMNS = ("figure", "unit", "Ottla", "Apache Kafka", "ratio", "goal", "met")
+VERDICTS = {True: "yes", False: "**no**", None: ""}
+INTRODUCTION = """# What `make bench` measured
+
+Ottla and Apache Kafka in turn on one machine, each alone and with a fresh data folder in every run,
+with the same clients and settings. The runs alternate, and the order within a pair changes from
+pair to pair, because machines are shared and noisy: compare the ratios, not the absolute values.
+Shown is the median, with the least and the most in brackets; the ratio is Ottla's median over
+Kafka's. A goal with a limit and a ratio wants both. All single values are in `results.json`.
+"""
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """One line of the table."""
+    ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
+    return (
+        row.measure.name,
+        row.measure.unit,
+        spread(row.ottla),
+        spread(row.kafka),
+        ratio,
+        row.goal(),
+        VERDICTS[row.met],
+    )
+
+
+def _line(texts: Sequence[str]) -> str:
+    return "| " + " | ".join(texts) + " |\n"
+
+
+def _profiles(folder: Path, missed: Sequence[str]) -> str:
+    """The saved profiles of figures with a goal not met, as they are."""
+    told = ""
+    for name in missed:
+        file = folder / f"{name}.txt"
+        if file.is_file():
+            told += f"\n### {name}\n\n```\n{file.read_text().strip()}\n```\n"
+    return f"\n## Where the time goes, where a goal is not met\n{told}" if told else ""
+
+
+def markdown(figures: Sequence[Figure], kept: Mapping[str, Any], profiles: Path) -> str:
+    """The whole report, from all that is kept."""
+    measured = [figure for figure in figures if figure.name in kept]
+    text = INTRODUCTION + "\n" + _line(COLUMNS) + _line(["---"] * len(COLUMNS))
+    missed = []
+    for figure in measured:
+        found = results.rows(figure.measures, kept[figure.name]["values"])
+        text += "".join(_line(cells(row)) for row in found)
+        if any(row.met is False for row in found):
+            missed.append(figure.name)
+    text += "\n## Settings\n\n"
+    for figure in measured:
+        entry = kept[figure.name]
+        text += f"- **{figure.name}** ({entry['runs']} runs each, load {entry['load']},"
+        text += f" {entry['date']}): {figure.settings}\n"
+    text += "\n## Machine and versions\n\n"
+    for name, value in kept[measured[-1].name]["machine"].items() if measured else ():
+        text += f"- {name}: {value}\n"
+    return text + _profiles(profiles, missed)
+
+
+def show(console: Console, figures: Sequence[Figure], kept: Mapping[str, Any]) -> None:
+    """The table for a person."""
+    table = Table(title="Ottla and Apache Kafka")
+    for column in COLUMNS:
+        table.add_column(column)
+    for figure in figures:
+        if figure.name in kept:
+            for row in results.rows(figure.measures, kept[figure.name]["values"]):
+                table.add_row(*(cell.replace("**", "") for cell in cells(row)))
+    console.print(table)
