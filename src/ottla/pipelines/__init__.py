@@ -4,6 +4,9 @@ They know a broker only by its bootstrap servers, so the same code runs on Apach
 """
 
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.progress import report_progress
+from ottla.pipelines.sink import to_delta
+from ottla.pipelines.source import rejected, topic
 from ottla.pipelines.spark import session
 
-__all__ = ["PipelineError", "session"]
+__all__ = ["PipelineError", "rejected", "report_progress", "session", "to_delta", "topic"]
