@@ -43,9 +43,10 @@ class BrokerConfig(
         self.version = 0
         self.load(self.given)
         self._check_together()
+        self._limits = _connection_limits(self.max_connections_per_ip_overrides)
         self.endpoints: tuple[Endpoint, ...] = self._parse("listeners", self.listeners)
         self.advertised_endpoints: tuple[Endpoint, ...] = self._parse(
-            "advertised.listeners", self.advertised_listeners
+            "advertised.listeners", self.advertised_listeners or ()
         )
         check_advertised(self.advertised_endpoints, self.endpoints)
 
@@ -63,6 +64,10 @@ class BrokerConfig(
     def id(self) -> int:
         """The number of this broker (node.id, or broker.id where only that is given)."""
         return self.broker_id if self.broker_id >= 0 else self.node_id
+
+    def connection_limits(self) -> dict[str, int]:
+        """max.connections.per.ip.overrides by host: one object that follows dynamic changes."""
+        return self._limits
 
     def reconfigure(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> tuple[str, ...]:
         """Put the dynamic settings of the cluster and of this broker in force.
@@ -83,14 +88,17 @@ class BrokerConfig(
             self.__dict__[self._attributes[name]] = candidate.value(name)
         if changed:
             self.version += 1
+            self._limits.clear()
+            self._limits.update(_connection_limits(self.max_connections_per_ip_overrides))
         return tuple(changed)
 
     def _parse(self, setting: str, addresses: tuple[str, ...]) -> tuple[Endpoint, ...]:
-        return parse_endpoints(setting, addresses, self.listener_security_protocol_map)
+        protocols = self.listener_security_protocol_map.split(",")
+        return parse_endpoints(setting, addresses, protocols)
 
     def _check_together(self) -> None:
         """Settings that are right alone and wrong together."""
-        if len(self.log_dirs) > 1:
+        if self.log_dirs is not None and len(self.log_dirs) > 1:
             raise invalid_value("log.dirs", ",".join(self.log_dirs), "Only one folder is supported")
         if not self.listeners:
             raise invalid_value("listeners", "", "At least one listener must be given")
@@ -107,18 +115,19 @@ class BrokerConfig(
                 f"({self.log_cleaner_min_compaction_lag_ms}) must not be above "
                 f"log.cleaner.max.compaction.lag.ms ({self.log_cleaner_max_compaction_lag_ms})"
             )
-        self.connection_limits()
+        _connection_limits(self.max_connections_per_ip_overrides)
 
-    def connection_limits(self) -> dict[str, int]:
-        """max.connections.per.ip.overrides, read: host to limit. Raises ConfigError."""
-        limits: dict[str, int] = {}
-        name = "max.connections.per.ip.overrides"
-        for pair in filter(None, map(str.strip, self.max_connections_per_ip_overrides.split(","))):
-            host, colon, number = pair.rpartition(":")
-            if not colon or not host or not number.isdecimal():
-                raise invalid_value(name, pair, "Expected host:number, comma-separated")
-            limits[host.strip("[]")] = int(number)
-        return limits
+
+def _connection_limits(text: str) -> dict[str, int]:
+    """max.connections.per.ip.overrides, read: host to limit. Raises ConfigError."""
+    limits: dict[str, int] = {}
+    for pair in filter(None, map(str.strip, text.split(","))):
+        host, colon, number = pair.rpartition(":")
+        if not colon or not host or not number.isdecimal():
+            reason = "Expected host:number, comma-separated"
+            raise invalid_value("max.connections.per.ip.overrides", pair, reason)
+        limits[host.strip("[]")] = int(number)
+    return limits
 
 
 DYNAMIC_NAMES: Final = frozenset(

@@ -11,6 +11,7 @@ from ottla.config.setting import (
     long,
     optional_integer,
     optional_long,
+    optional_words,
     string,
     words,
 )
@@ -34,12 +35,8 @@ class FolderSettings(Settings):
         kafka_default="/tmp/kafka-logs",
         why="Data that a reboot wipes surprises people; a folder in sight does not.",
     )
-    log_dirs = words(
-        "log.dirs",
-        (),
-        "The same, used before log.dir. Only one folder is supported.",
-        kafka_default="(none)",
-        why="The same: an empty list stands for none.",
+    log_dirs = optional_words(
+        "log.dirs", "The same, used before log.dir. Only one folder is supported."
     )
 
 

@@ -9,6 +9,7 @@ from ottla.config.setting import (
     integer,
     long,
     optional_string,
+    optional_words,
     short,
     string,
     words,
@@ -43,19 +44,16 @@ class ListenerSettings(Settings):
         "interface, port 0 any free port.",
         kafka_default="PLAINTEXT://:9092",
         why="Nobody is asked for a password yet, so other machines are let in only when told so.",
-        update=Update.READ_ONLY,
     )
-    advertised_listeners = words(
+    advertised_listeners = optional_words(
         "advertised.listeners",
-        (),
         "Addresses that clients are told to connect to, by listener name. Without one, the "
-        "address of the listener (the host's name where it listens on every interface).",
-        kafka_default="(none)",
-        why="The same: an empty list stands for none.",
+        "address of the listener; where that is every interface, the address on which the client "
+        "came.",
     )
-    listener_security_protocol_map = words(
+    listener_security_protocol_map = string(
         "listener.security.protocol.map",
-        ("SASL_SSL:SASL_SSL", "PLAINTEXT:PLAINTEXT", "SSL:SSL", "SASL_PLAINTEXT:SASL_PLAINTEXT"),
+        "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
         "Which security protocol each listener name speaks. This broker speaks PLAINTEXT.",
     )
 

@@ -176,3 +176,10 @@ def words(
 ) -> Setting[tuple[str, ...]]:
     """A list of words, separated by commas."""
     return Setting(name, ConfigType.LIST, default, doc, check, **more)
+
+
+def optional_words(
+    name: str, doc: str, check: Validator | None = None, **more: Any
+) -> Setting[tuple[str, ...] | None]:
+    """A list of words that has no default."""
+    return Setting(name, ConfigType.LIST, None, doc, check, **more)

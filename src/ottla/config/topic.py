@@ -250,6 +250,16 @@ class TopicConfig(StorageSettings, CleanupSettings, RecordSettings, ReplicationS
 
     overrides: Mapping[str, str]
 
+    @property
+    def compression_level(self) -> int | None:
+        """The level for this topic's compression; None where that has no levels."""
+        levels = {
+            "gzip": self.compression_gzip_level,
+            "lz4": self.compression_lz4_level,
+            "zstd": self.compression_zstd_level,
+        }
+        return levels.get(self.compression_type)
+
     @classmethod
     def from_texts(cls, defaults: Mapping[str, str], overrides: Mapping[str, str]) -> Self:
         """The settings when these texts are set for the topic; raises ConfigError."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ottla.config.setting import Settings, string, words
+from ottla.config.setting import Settings, optional_string, string, words
 from ottla.config.validator import one_of, only
 
 
@@ -22,21 +22,18 @@ class RefusedSettings(Settings):
         "Class that decides who may do what.",
         only("", "Authorizers are not supported, leave it empty"),
     )
-    create_topic_policy_class_name = string(
+    create_topic_policy_class_name = optional_string(
         "create.topic.policy.class.name",
-        "",
         "Class that decides which topics may be created.",
         only("", "Policies are not supported, leave it empty"),
     )
-    alter_config_policy_class_name = string(
+    alter_config_policy_class_name = optional_string(
         "alter.config.policy.class.name",
-        "",
         "Class that decides which settings may be changed.",
         only("", "Policies are not supported, leave it empty"),
     )
-    client_quota_callback_class = string(
+    client_quota_callback_class = optional_string(
         "client.quota.callback.class",
-        "",
         "Class that decides how fast a client may be.",
         only("", "Quota callbacks are not supported, leave it empty"),
     )
@@ -141,8 +138,10 @@ _REPLICATION: Final = """
     alter.log.dirs.replication.quota.window.size.seconds auto.leader.rebalance.enable
     controlled.shutdown.enable controlled.shutdown.max.retries
     controlled.shutdown.retry.backoff.ms follower.fetch.last.tiered.offset.enable
-    inter.broker.listener.name leader.imbalance.check.interval.seconds
-    leader.imbalance.per.broker.percentage num.replica.fetchers replica.fetch.backoff.ms
+    follower.replication.throttled.rate inter.broker.listener.name
+    leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage
+    leader.replication.throttled.rate num.replica.fetchers
+    replica.alter.log.dirs.io.max.bytes.per.second replica.fetch.backoff.ms
     replica.fetch.max.bytes replica.fetch.min.bytes replica.fetch.response.max.bytes
     replica.fetch.wait.max.ms replica.high.watermark.checkpoint.interval.ms
     replica.lag.time.max.ms replica.selector.class replica.socket.receive.buffer.bytes

@@ -1,0 +1,123 @@
+"""The tables of docs/configuration.md, from the definitions themselves.
+
+`python -m ottla.config.documentation docs/configuration.md` writes them anew between the marks
+`<!-- begin NAME -->` and `<!-- end NAME -->`; a test fails when the page and the code differ.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ottla.config.broker import BrokerConfig
+from ottla.config.broker_server import OwnSettings
+from ottla.config.setting import Setting
+from ottla.config.synonym import SYNONYMS
+from ottla.config.topic import TopicConfig
+from ottla.config.unneeded import UNNEEDED, RefusedSettings
+
+
+def tables() -> dict[str, str]:
+    """Each table's name in the page, and its Markdown."""
+    own = OwnSettings.definitions
+    refused = RefusedSettings.definitions
+    broker = {
+        name: each
+        for name, each in BrokerConfig.definitions.items()
+        if name not in own and name not in refused and not each.internal
+    }
+    topic = {name: each for name, each in TopicConfig.definitions.items() if not each.internal}
+    return {
+        "different": _different(),
+        "own": _settings(own),
+        "broker": _settings(broker),
+        "topic": _topic_settings(topic),
+        "refused": _settings(refused),
+        "unneeded": _unneeded(),
+    }
+
+
+def with_tables(page: str) -> str:
+    """The page with every table between its marks as the code has it now."""
+    for name, table in tables().items():
+        begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+        before, found, rest = page.partition(begin)
+        _, closed, after = rest.partition(end)
+        assert found, begin
+        assert closed, end
+        page = f"{before}{begin}\n{table}\n{end}{after}"
+    return page
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    titles = list(head)
+    lines = ["| " + " | ".join(titles) + " |", "|" + " --- |" * len(titles)]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def _default(setting: Setting[Any]) -> str:
+    text = setting.default_text
+    if text is None:
+        return "(none)"
+    return f"`{text}`" if text else "(empty)"
+
+
+def _allowed(setting: Setting[Any]) -> str:
+    return "" if setting.validator is None else setting.validator.allowed
+
+
+def _different() -> str:
+    rows = [
+        (f"`{name}`", _default(each), each.kafka_default, each.why)
+        for name, each in BrokerConfig.definitions.items()
+        if each.kafka_default is not None
+    ]
+    return _table(("Setting", "Here", "Apache Kafka", "Why"), rows)
+
+
+def _settings(definitions: Mapping[str, Setting[Any]]) -> str:
+    rows = [
+        (
+            f"`{name}`",
+            each.kind.name.lower(),
+            _default(each),
+            _allowed(each),
+            each.update.value,
+            each.documentation,
+        )
+        for name, each in definitions.items()
+    ]
+    return _table(("Setting", "Type", "Default", "Allowed", "Changes", "What it does"), rows)
+
+
+def _topic_settings(definitions: Mapping[str, Setting[Any]]) -> str:
+    rows = [
+        (
+            f"`{name}`",
+            each.kind.name.lower(),
+            _default(each),
+            _allowed(each),
+            ", ".join(f"`{synonym.name}`" for synonym in SYNONYMS.get(name, ())),
+            each.documentation,
+        )
+        for name, each in definitions.items()
+    ]
+    return _table(("Setting", "Type", "Default", "Allowed", "Taken from", "What it does"), rows)
+
+
+def _unneeded() -> str:
+    reasons: dict[str, list[str]] = {}
+    for name, reason in UNNEEDED.items():
+        reasons.setdefault(reason, []).append(f"`{name}`")
+    return "\n".join(
+        f"- {reason[0].upper()}{reason[1:]}: {', '.join(names)}."
+        for reason, names in reasons.items()
+    )
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1])
+    target.write_text(with_tables(target.read_text()))

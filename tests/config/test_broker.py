@@ -1,0 +1,115 @@
+import pytest
+
+from ottla.config.broker import BrokerConfig, check_dynamic
+from ottla.config.error import ConfigError
+
+
+def test_defaults_and_given_values() -> None:
+    config = BrokerConfig.from_properties({"num.partitions": "6", "log.dirs": "/data"})
+    assert config.num_partitions == 6
+    assert config.log_retention_hours == 168
+    assert str(config.data_folder) == "/data"
+    assert config.id == 1
+    assert config.endpoints[0].port == 9092
+    assert config.notes == ()
+    assert str(BrokerConfig().data_folder) == "ottla-data"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"num.partition": "1"}, "Unknown setting num.partition; did you mean num.partitions?"),
+        ({"replica.lag.time.max": "1"}, "did you mean replica.lag.time.max.ms?"),
+        ({"zzzzzzzzzz": "1"}, "Unknown setting zzzzzzzzzz"),
+        ({"num.partitions": "0"}, "configuration num.partitions: Value must be at least 1"),
+        ({"log.dirs": "/a,/b"}, "Only one folder is supported"),
+        ({"listeners": ""}, "At least one listener must be given"),
+        ({"listeners": "SASL_SSL://:9093"}, "SASL_SSL is not supported"),
+        ({"advertised.listeners": "PLAINTEXT://0.0.0.0:1"}, "advertised.listeners"),
+        ({"broker.id": "2", "node.id": "3"}, "node.id is 3"),
+        ({"group.min.session.timeout.ms": "9000000"}, "group.max.session.timeout.ms"),
+        ({"log.cleaner.max.compaction.lag.ms": "5", "log.cleaner.min.compaction.lag.ms": "6"}, "6"),
+        ({"max.connections.per.ip.overrides": "host"}, "Expected host:number"),
+        ({"authorizer.class.name": "org.example.Authorizer"}, "Authorizers are not supported"),
+        ({"remote.log.storage.system.enable": "true"}, "Tiered storage is not supported"),
+        ({"security.inter.broker.protocol": "SSL"}, "String must be one of: PLAINTEXT"),
+    ],
+)
+def test_a_fault_is_one_line_that_names_the_setting(given: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        BrokerConfig(given)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_stock_server_properties_is_taken_with_notes() -> None:
+    config = BrokerConfig(
+        {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.listener.names": "CONTROLLER",
+            "num.network.threads": "3",
+            "num.io.threads": "8",
+            "log.dirs": "/data",
+            "num.recovery.threads.per.data.dir": "1",
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.replication.factor": "1",
+            "log.retention.hours": "168",
+            "zookeeper.connect": "localhost:2181",
+            "listener.name.plaintext.ssl.keystore.password": "secret",
+        }
+    )
+    noted = {note.split()[0] for note in config.notes}
+    assert "num.io.threads" in noted
+    assert "zookeeper.connect" in noted
+    assert "log.retention.hours" not in noted
+    assert all(" has no effect: " in note and "secret" not in note for note in config.notes)
+
+
+def test_dynamic_settings_take_their_turn() -> None:
+    config = BrokerConfig({"log.retention.ms": "1"})
+    assert config.reconfigure({"log.retention.ms": "2"}, {}) == ("log.retention.ms",)
+    assert config.log_retention_ms == 2
+    config.reconfigure({"log.retention.ms": "2"}, {"log.retention.ms": "3"})
+    assert config.log_retention_ms == 3
+    version = config.version
+    assert config.reconfigure({"log.retention.ms": "2"}, {"log.retention.ms": "3"}) == ()
+    assert config.version == version
+    config.reconfigure({}, {})
+    assert config.log_retention_ms == 1
+
+
+def test_a_bad_dynamic_setting_changes_nothing() -> None:
+    config = BrokerConfig()
+    with pytest.raises(ConfigError, match="at least"):
+        config.reconfigure({"message.max.bytes": "5", "log.segment.bytes": "0"}, {})
+    assert config.message_max_bytes == 1_048_588
+    assert config.cluster_dynamic == {}
+    with pytest.raises(ConfigError, match="must not be above"):
+        config.reconfigure(
+            {"log.cleaner.min.compaction.lag.ms": "9", "log.cleaner.max.compaction.lag.ms": "8"}, {}
+        )
+    assert config.version == 0
+
+
+def test_limits_by_host_follow_dynamic_changes() -> None:
+    config = BrokerConfig({"max.connections.per.ip.overrides": "127.0.0.1:5, [::1]:6"})
+    limits = config.connection_limits()
+    assert limits == {"127.0.0.1": 5, "::1": 6}
+    config.reconfigure({"max.connections.per.ip.overrides": "127.0.0.1:7"}, {})
+    assert limits == {"127.0.0.1": 7}
+
+
+def test_what_may_change_while_running() -> None:
+    check_dynamic({"log.retention.ms": "5"}, per_broker=False)
+    with pytest.raises(ConfigError, match=r"dynamically: \[num\.partitions, num\.io\.threads\]"):
+        check_dynamic({"num.partitions": "5", "num.io.threads": "1"}, per_broker=True)
+    with pytest.raises(ConfigError, match=r"did you mean log\.retention\.ms"):
+        check_dynamic({"log.retention.mss": "5"}, per_broker=False)
+    with pytest.raises(ConfigError, match="Not a number of type LONG"):
+        check_dynamic({"log.retention.ms": "soon"}, per_broker=False)
+
+
+def test_broker_id_is_the_older_name() -> None:
+    assert BrokerConfig({"broker.id": "7"}).id == 7
+    assert BrokerConfig({"node.id": "8"}).id == 8
