@@ -137,7 +137,7 @@ def _check_timestamps(
     before_max_ms: int,
     after_max_ms: int,
 ) -> None:
-    """The header's first and largest time stand for all: a record between them cannot be too late."""
+    """The header's first and largest time stand for all its records."""
     if header.timestamp_type is TimestampType.log_append_time:
         raise InvalidRecordError(
             "a producer may not set the timestamp type LogAppendTime",

@@ -1,0 +1,80 @@
+"""Whose data folder this is: `meta.properties`, as Kafka writes it.
+
+    version=1
+    cluster.id=<22 characters>
+    node.id=0
+    directory.id=<22 characters>
+
+A folder of another node or cluster is refused, so that a wrong path damages nothing.
+"""
+
+import os
+import uuid
+from dataclasses import dataclass
+
+from ottla.log.checkpoint import replace_file
+from ottla.log.errors import DataFolderError
+from ottla.log.partition_metadata import encode_topic_id
+
+FILE_NAME = "meta.properties"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerMetadata:
+    """The identity that a data folder keeps."""
+
+    node_id: int
+    cluster_id: str
+    directory_id: str
+
+
+def new_id() -> str:
+    """A random id as Kafka makes them; none begins with a dash, which command lines misread."""
+    while True:
+        text = encode_topic_id(uuid.uuid4())
+        if not text.startswith("-"):
+            return text
+
+
+def load_or_create(root: str, node_id: int, cluster_id: str | None) -> BrokerMetadata:
+    """The folder's identity; a new folder is given one.
+
+    Raises DataFolderError where the folder is another node's or another cluster's, or the file is
+    damaged.
+    """
+    path = os.path.join(root, FILE_NAME)
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+    except FileNotFoundError:
+        metadata = BrokerMetadata(node_id, cluster_id or new_id(), new_id())
+        replace_file(path, _encode(metadata))
+        return metadata
+    fields: dict[str, str] = {}
+    for line in lines:
+        name, equals, value = line.partition("=")
+        if equals and not line.startswith("#"):
+            fields[name.strip()] = value.strip()
+    found_node = fields.get("node.id", fields.get("broker.id", str(node_id)))
+    if found_node != str(node_id):
+        raise DataFolderError(
+            f"{root} belongs to node {found_node} and this is node {node_id}: "
+            "give another folder (log.dirs) or that node.id"
+        )
+    found_cluster = fields.get("cluster.id")
+    if not found_cluster:
+        raise DataFolderError(f"{path} names no cluster.id: it is damaged")
+    if cluster_id not in (None, found_cluster):
+        raise DataFolderError(
+            f"{root} belongs to cluster {found_cluster} and this is cluster {cluster_id}"
+        )
+    return BrokerMetadata(node_id, found_cluster, fields.get("directory.id", ""))
+
+
+def _encode(metadata: BrokerMetadata) -> bytes:
+    return (
+        "#\nversion=1\n"
+        f"cluster.id={metadata.cluster_id}\n"
+        f"node.id={metadata.node_id}\n"
+        f"directory.id={metadata.directory_id}\n"
+    ).encode()

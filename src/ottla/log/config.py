@@ -1,0 +1,57 @@
+"""The settings of one partition's log; defaults are Kafka's."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from ottla.records.compression import Compression
+from ottla.records.header import TimestampType
+
+FOREVER_MS: Final = 2**63 - 1
+
+_COMPRESSION_NAMES: Final = {
+    "uncompressed": Compression.none,
+    "gzip": Compression.gzip,
+    "snappy": Compression.snappy,
+    "lz4": Compression.lz4,
+    "zstd": Compression.zstd,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """Immutable, so that thousands of partitions share one."""
+
+    segment_bytes: int = 1024 * 1024 * 1024
+    segment_ms: int = 7 * 24 * 3600 * 1000
+    segment_jitter_ms: int = 0
+    retention_bytes: int = -1
+    retention_ms: int = 7 * 24 * 3600 * 1000
+    index_interval_bytes: int = 4096
+    segment_index_bytes: int = 10 * 1024 * 1024
+    max_message_bytes: int = 1024 * 1024 + 12
+    flush_messages: int = FOREVER_MS
+    flush_ms: int = FOREVER_MS
+    cleanup_delete: bool = True
+    cleanup_compact: bool = False
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = FOREVER_MS
+    delete_retention_ms: int = 24 * 3600 * 1000
+    min_cleanable_dirty_ratio: float = 0.5
+    compression_type: str = "producer"
+    timestamp_type: str = "CreateTime"
+    timestamp_before_max_ms: int = FOREVER_MS
+    timestamp_after_max_ms: int = 3600 * 1000
+    file_delete_delay_ms: int = 60 * 1000
+    preallocate: bool = False
+
+    @property
+    def stamped_type(self) -> TimestampType:
+        """`timestamp_type` as a batch's header has it."""
+        if self.timestamp_type == "LogAppendTime":
+            return TimestampType.log_append_time
+        return TimestampType.create_time
+
+    @property
+    def stored_compression(self) -> Compression | None:
+        """The compression that batches are given; None leaves each as its producer made it."""
+        return _COMPRESSION_NAMES.get(self.compression_type)

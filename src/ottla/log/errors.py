@@ -1,0 +1,22 @@
+"""What storage can refuse, and what a folder can have wrong.
+
+ApiError             KAFKA_STORAGE_ERROR, from `storage_error`: the disk failed; the log is as
+it was DataFolderError      the data folder cannot be used; one line that says why and what to
+do InsaneIndexError     an index that does not fit its log; it is rebuilt, nobody else sees this
+"""
+
+from ottla.protocol.errors import ApiError, ErrorCode
+
+
+class DataFolderError(Exception):
+    """The data folder is locked, unreadable or another broker's."""
+
+
+class InsaneIndexError(Exception):
+    """An index file that cannot belong to its segment."""
+
+
+def storage_error(doing: str, error: OSError) -> ApiError:
+    """KAFKA_STORAGE_ERROR with one line: what was being done, to which file, and the system's
+    reason."""
+    return ApiError(ErrorCode.kafka_storage_error, f"{doing}: {error.strerror or error}")

@@ -1,0 +1,67 @@
+"""Getting a log onto the disk: fsync, which may take long and so never runs on the loop."""
+
+import os
+
+from ottla.log.errors import storage_error
+from ottla.log.log import Log
+from ottla.log.open_file import OpenFile
+
+
+class FlushTask:
+    """Syncs all that was appended before it was made. `up_to_offset` is what is safe once it ran.
+
+    Made on the loop, which writes the pending index entries; `run()` in a worker; `apply()` on the
+    loop.
+    """
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.up_to_offset = log.end_offset
+        self._paths = log.unsynced_files
+        log.unsynced_files = []
+        self._files: list[OpenFile] = []
+        first = log.segment_number(log.recovery_point)
+        for segment in log.segments[first:]:
+            if segment.base_offset >= self.up_to_offset and segment is not log.active:
+                continue
+            try:
+                segment.offset_index.store()
+                segment.time_index.store()
+            except OSError as error:
+                raise storage_error(f"cannot write the indexes of {segment.path}", error) from None
+            self._files.append(segment.file())
+            self._paths += (segment.offset_index.path, segment.time_index.path)
+        self._paths.append(log.epochs.path)
+
+    def run(self) -> None:
+        """Raises ApiError KAFKA_STORAGE_ERROR; what was appended is then not known to be safe."""
+        try:
+            for file in self._files:
+                os.fdatasync(file.fd)
+            for path in dict.fromkeys(self._paths):
+                _sync(path)
+        except OSError as error:
+            raise storage_error(f"cannot sync {self.log.folder}", error) from None
+
+    def apply(self) -> None:
+        """The recovery point moves up."""
+        log = self.log
+        log.recovery_point = max(log.recovery_point, min(self.up_to_offset, log.end_offset))
+
+
+def flush(log: Log) -> None:
+    """The whole flush at once, for the stop and for tests."""
+    task = FlushTask(log)
+    task.run()
+    task.apply()
+
+
+def _sync(path: str) -> None:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return  # retention removed it meanwhile
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,84 @@
+"""What the offset index and the time index share: fixed entries in a file, sorted by their first
+field.
+
+Entries of the segment that is being written are kept in memory and stored when the log is flushed,
+rolled or closed; a closed segment's are looked up in the file. After a crash entries may be missing
+or torn: every segment from the recovery point on has its indexes rebuilt from its log, and the
+recovery point moves only past stored entries.
+"""
+
+import os
+from struct import Struct
+
+from ottla.log.errors import InsaneIndexError
+
+
+def append_entries(path: str, stored_bytes: int, entries: bytes) -> None:
+    """Puts `entries` behind the first `stored_bytes` of the file and cuts what else was there."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        os.ftruncate(fd, stored_bytes)
+        written = 0
+        while written < len(entries):
+            written += os.pwrite(fd, entries[written:], stored_bytes + written)
+    finally:
+        os.close(fd)
+
+
+def read_entries(path: str, entry: Struct) -> bytes:
+    """The whole file; raises InsaneIndexError where it is missing or has half an entry."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except FileNotFoundError:
+        raise InsaneIndexError(f"{path} is missing") from None
+    if len(data) % entry.size:
+        raise InsaneIndexError(f"{path} ends inside an entry")
+    return data
+
+
+def find_entry(path: str, entry: Struct, key: int) -> tuple[int, tuple[int, int] | None]:
+    """The last entry whose first field is at most `key`, found in the file: its number and itself,
+    or -1 and None.
+
+    Reads a few entries and not the file, so that a look-up in a big closed segment leaves nothing
+    in memory.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise InsaneIndexError(f"{path} is missing") from None
+    try:
+        size_bytes = os.fstat(fd).st_size
+        if size_bytes % entry.size:
+            raise InsaneIndexError(f"{path} ends inside an entry")
+        low, high = -1, size_bytes // entry.size
+        found: tuple[int, int] | None = None
+        while high - low > 1:
+            middle = (low + high) // 2
+            first, second = entry.unpack(os.pread(fd, entry.size, middle * entry.size))
+            if first <= key:
+                low, found = middle, (first, second)
+            else:
+                high = middle
+        return low, found
+    finally:
+        os.close(fd)
+
+
+def last_entry(path: str, entry: Struct) -> tuple[int, int] | None:
+    """The file's last entry, or None where it has none; raises InsaneIndexError as above."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise InsaneIndexError(f"{path} is missing") from None
+    try:
+        size_bytes = os.fstat(fd).st_size
+        if size_bytes % entry.size:
+            raise InsaneIndexError(f"{path} ends inside an entry")
+        if size_bytes == 0:
+            return None
+        first, second = entry.unpack(os.pread(fd, entry.size, size_bytes - entry.size))
+        return first, second
+    finally:
+        os.close(fd)

@@ -1,0 +1,106 @@
+"""Which leader epoch began at which offset: `leader-epoch-checkpoint` (KIP-101, KIP-279).
+
+A checkpoint file (see there) with a line `epoch start-offset` for each epoch. Followers that return
+ask where an epoch ended, and cut what only they have. Crash: the file may lack the latest epochs,
+which recovery takes from the batches again, so it is written without fsync and synced with the log.
+"""
+
+from bisect import bisect_right
+from typing import NamedTuple
+
+from ottla.log.checkpoint import read_lines, write_lines
+
+FILE_NAME = "leader-epoch-checkpoint"
+
+
+class EpochStart(NamedTuple):
+    """An epoch, and the first offset written in it."""
+
+    epoch: int
+    start_offset: int
+
+
+class LeaderEpochs:
+    """The epochs of one partition, oldest first. Reads its file when first asked."""
+
+    __slots__ = ("_entries", "path")
+
+    def __init__(self, folder: str) -> None:
+        self.path = f"{folder}/{FILE_NAME}"
+        self._entries: list[EpochStart] | None = None
+
+    @property
+    def entries(self) -> list[EpochStart]:
+        if self._entries is None:
+            try:
+                self._entries = [
+                    EpochStart(int(epoch), int(start)) for epoch, start in read_lines(self.path)
+                ]
+            except ValueError:
+                # Damaged: as good as missing, and written anew with the next epoch.
+                self._entries = []
+        return self._entries
+
+    @property
+    def latest(self) -> int:
+        """The latest epoch; -1 where there is none."""
+        return self.entries[-1].epoch if self.entries else -1
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """Notes that `epoch` begins at `start_offset`, if it is newer than the latest."""
+        entries = self.entries
+        if entries and epoch <= entries[-1].epoch:
+            return
+        # An epoch in which nothing was written has no end of its own to speak of.
+        while entries and entries[-1].start_offset >= start_offset:
+            entries.pop()
+        entries.append(EpochStart(epoch, start_offset))
+        self._write()
+
+    def epoch_of(self, offset: int) -> int:
+        """The epoch in which `offset` was or would be written; -1 where none is known."""
+        number = bisect_right(self.entries, offset, key=lambda entry: entry.start_offset) - 1
+        return self.entries[number].epoch if number >= 0 else -1
+
+    def end_of(self, epoch: int, end_offset: int) -> tuple[int, int]:
+        """(largest known epoch at most `epoch`, where it ended), with `end_offset` the log's end.
+
+        (-1, -1) where it is not known (KIP-320: UNDEFINED_EPOCH_OFFSET). For an epoch older than
+        any known, the answer is (epoch, first known start), as Kafka's
+        LeaderEpochFileCache.endOffsetFor.
+        """
+        entries = self.entries
+        if not entries or epoch < 0 or epoch > entries[-1].epoch:
+            return -1, -1
+        if epoch == entries[-1].epoch:
+            return epoch, end_offset
+        number = bisect_right(entries, epoch, key=lambda entry: entry.epoch)
+        if number == 0:
+            return epoch, entries[0].start_offset
+        return entries[number - 1].epoch, entries[number].start_offset
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        """Forgets the epochs that begin at or behind the log's new end."""
+        kept = [entry for entry in self.entries if entry.start_offset < end_offset]
+        if len(kept) < len(self.entries):
+            self._entries = kept
+            self._write()
+
+    def truncate_from_start(self, start_offset: int) -> None:
+        """Moves the epoch that holds the log's new start there; forgets those before it."""
+        entries = self.entries
+        number = bisect_right(entries, start_offset, key=lambda entry: entry.start_offset) - 1
+        if number < 0 or (number == 0 and entries[0].start_offset == start_offset):
+            return
+        self._entries = [EpochStart(entries[number].epoch, start_offset), *entries[number + 1 :]]
+        self._write()
+
+    def clear(self) -> None:
+        """Forgets all epochs."""
+        if self.entries:
+            self._entries = []
+            self._write()
+
+    def _write(self) -> None:
+        lines = (f"{entry.epoch} {entry.start_offset}" for entry in self.entries)
+        write_lines(self.path, lines, sync=False)

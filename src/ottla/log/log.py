@@ -1,0 +1,346 @@
+"""One partition's log: its segments, what is appended and what is read.
+
+Threads: every method is for the event loop's thread, and none waits for the disk to sync. What
+takes long is a task (`FlushTask`, `Compaction`, `Removal`): made on the loop, its `run()` belongs
+into a worker thread, its `apply()` back on the loop. Crash: see `recovery`.
+"""
+
+import random
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ottla.log import producers as producer_files
+from ottla.log.config import LogConfig
+from ottla.log.file_range import EMPTY, FileRange
+from ottla.log.leader_epochs import LeaderEpochs
+from ottla.log.open_file import OpenFiles
+from ottla.log.producer_state import ProducerState
+from ottla.log.segment import Found, Segment
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.records.errors import CorruptBatchError
+from ottla.records.header import (
+    HEADER_BYTES,
+    OVERHEAD_BYTES,
+    STAMP,
+    STAMPED_BYTES,
+    BatchHeader,
+    Buffer,
+    TimestampType,
+    stamp_append_time,
+)
+
+
+class Appended(NamedTuple):
+    """What an append answers. `append_time_ms` is -1 where the producer's timestamps stay."""
+
+    first_offset: int
+    last_offset: int
+    append_time_ms: int = -1
+    is_duplicate: bool = False
+    rolled: bool = False
+    """A segment was closed: the log wants a flush."""
+
+
+class Log:
+    """A log. Made by `opening.open_log`."""
+
+    __slots__ = (
+        "_producers",
+        "config",
+        "end_offset",
+        "epochs",
+        "files",
+        "folder",
+        "recovery_point",
+        "replay_from",
+        "segments",
+        "snapshots",
+        "start_offset",
+        "unsynced_files",
+    )
+
+    def __init__(
+        self,
+        folder: str,
+        config: LogConfig,
+        files: OpenFiles,
+        segments: list[Segment],
+        *,
+        start_offset: int,
+        end_offset: int,
+        recovery_point: int,
+        snapshots: list[int],
+        replay_from: int,
+        producers: ProducerState | None = None,
+    ) -> None:
+        self.folder = folder
+        self.config = config
+        self.files = files
+        self.segments = segments
+        self.start_offset = start_offset
+        self.end_offset = end_offset
+        self.recovery_point = recovery_point
+        """All before this offset is known to be on the disk."""
+        self.snapshots = snapshots
+        """The offsets of the producer snapshots, sorted."""
+        self.replay_from = replay_from
+        """Where to take the producers from when no snapshot is there."""
+        self.epochs = LeaderEpochs(folder)
+        self.unsynced_files: list[str] = []
+        self._producers = producers
+
+    @property
+    def active(self) -> Segment:
+        """The segment that is written."""
+        return self.segments[-1]
+
+    @property
+    def size_bytes(self) -> int:
+        """All segments' log files together."""
+        return sum(segment.size_bytes for segment in self.segments)
+
+    @property
+    def unflushed_records(self) -> int:
+        return self.end_offset - self.recovery_point
+
+    @property
+    def producers(self) -> ProducerState:
+        """The producers known; read from the latest snapshot and the batches behind it when first
+        asked."""
+        if self._producers is None:
+            self._producers = producer_files.load_producers(self)
+        return self._producers
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The first offset of the oldest open transaction, else the end (as if all were
+        replicated)."""
+        if self._producers is None and not self.snapshots:
+            return self.end_offset
+        first = self.producers.first_ongoing_offset
+        return self.end_offset if first is None else first
+
+    def append(
+        self,
+        records: Buffer,
+        headers: Sequence[BatchHeader],
+        *,
+        leader_epoch: int,
+        now_ms: int,
+    ) -> Appended:
+        """Appends the batches of `records`, checked before (`records.check`), as this partition's
+        leader.
+
+        Gives them the next offsets; `headers` are changed accordingly. A duplicate of an idempotent
+        producer is answered with its old offsets. Raises ApiError: KAFKA_STORAGE_ERROR (the log is
+        as it was), RECORD_LIST_TOO_LARGE, and the refusals of `ProducerState.check`.
+        """
+        assert headers, "an append has a batch at least"
+        append_time_ms = now_ms if self.config.stamped_type is TimestampType.log_append_time else -1
+        view = memoryview(records)
+        buffers: list[bytes | memoryview] = []
+        if self._producers is None:
+            self._wake()
+        first_offset = offset = self.end_offset
+        position = 0
+        for header in headers:
+            if header.producer_id >= 0:
+                duplicate = self.producers.check(header)
+                if duplicate is not None and len(headers) == 1:
+                    return Appended(
+                        duplicate.first_offset,
+                        duplicate.last_offset,
+                        append_time_ms if append_time_ms < 0 else duplicate.timestamp_ms,
+                        is_duplicate=True,
+                    )
+            end = position + header.size_bytes
+            header.base_offset = offset
+            header.leader_epoch = leader_epoch
+            if append_time_ms >= 0:
+                buffers.append(stamp_append_time(header, view[position:end], append_time_ms))
+                buffers.append(view[position + HEADER_BYTES : end])
+            else:
+                buffers.append(STAMP.pack(offset, header.size_bytes - OVERHEAD_BYTES, leader_epoch))
+                buffers.append(view[position + STAMPED_BYTES : end])
+            offset += header.last_offset_delta + 1
+            position = end
+        rolled = self._write(buffers, position, headers, now_ms)
+        return Appended(first_offset, offset - 1, append_time_ms, rolled=rolled)
+
+    def append_as_follower(
+        self, records: Buffer, headers: Sequence[BatchHeader], *, now_ms: int
+    ) -> Appended:
+        """Appends batches as the leader has them: offsets, epochs and gaps stay.
+
+        Raises ApiError KAFKA_STORAGE_ERROR, or OFFSET_OUT_OF_RANGE where a batch begins before the
+        log's end.
+        """
+        assert headers, "an append has a batch at least"
+        if self._producers is None:
+            self._wake()
+        expected = self.end_offset
+        for header in headers:
+            if header.base_offset < expected:
+                raise ApiError(
+                    ErrorCode.offset_out_of_range,
+                    f"a batch at offset {header.base_offset}; the log ends at {expected}",
+                )
+            expected = header.next_offset
+        size_bytes = sum(header.size_bytes for header in headers)
+        rolled = self._write([memoryview(records)[:size_bytes]], size_bytes, headers, now_ms)
+        return Appended(headers[0].base_offset, expected - 1, rolled=rolled)
+
+    def _wake(self) -> None:
+        """Before the first append: the file's own end is the truth, not the checkpoint's."""
+        self.end_offset = self.segments[-1].next_offset
+        self._producers = producer_files.load_producers(self)
+
+    def _write(
+        self,
+        buffers: list[bytes | memoryview],
+        size_bytes: int,
+        headers: Sequence[BatchHeader],
+        now_ms: int,
+    ) -> bool:
+        config = self.config
+        if size_bytes > config.segment_bytes:
+            raise ApiError(
+                ErrorCode.record_list_too_large,
+                f"{size_bytes} bytes at once; segment.bytes is {config.segment_bytes}",
+            )
+        assert self._producers is not None
+        segment = self.segments[-1]
+        rolled = segment.must_roll(
+            size_bytes, headers[-1], now_ms, config.segment_bytes, config.segment_ms
+        ) or segment.indexes_full(config.segment_index_bytes)
+        if rolled:
+            segment = self.roll(now_ms, headers[0].base_offset)
+        segment.append(buffers, size_bytes, headers)
+        self.end_offset = headers[-1].next_offset
+        producer_files.note_batches(self, self._producers, headers, buffers)
+        if headers[-1].leader_epoch > self.epochs.latest:
+            for header in headers:
+                self.epochs.assign(header.leader_epoch, header.base_offset)
+        return rolled
+
+    def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
+        """Closes the active segment and begins one at the log's end; the log wants a flush then.
+
+        An empty active segment that begins there already stays. Raises ApiError
+        KAFKA_STORAGE_ERROR.
+        """
+        offset = self.end_offset if base_offset is None else base_offset
+        active = self.segments[-1]
+        if active.base_offset == offset and active.size_bytes == 0:
+            active.created_ms = now_ms
+            return active
+        active.seal()
+        jitter_ms = self.config.segment_jitter_ms
+        segment = Segment.create(
+            self.folder,
+            offset,
+            self.files,
+            now_ms=now_ms,
+            index_interval_bytes=self.config.index_interval_bytes,
+            jitter_ms=random.randrange(jitter_ms) if jitter_ms > 0 else 0,
+            preallocate_bytes=self.config.segment_bytes if self.config.preallocate else 0,
+        )
+        self.segments.append(segment)
+        self.unsynced_files.append(self.folder)
+        producer_files.take_snapshot(self, offset)
+        return segment
+
+    def read(
+        self,
+        offset: int,
+        *,
+        max_bytes: int,
+        up_to_offset: int | None = None,
+        min_one_batch: bool = True,
+    ) -> FileRange:
+        """The file range that begins with the batch of `offset` and ends before `up_to_offset` or
+        at the limit.
+
+        The first batch is whole, however large, where `min_one_batch` is set; otherwise the range
+        is empty when it does not fit. Empty too at the end. Raises ApiError OFFSET_OUT_OF_RANGE or
+        KAFKA_STORAGE_ERROR.
+        """
+        end_offset = self.end_offset
+        if not self.start_offset <= offset <= end_offset:
+            raise ApiError(
+                ErrorCode.offset_out_of_range,
+                f"offset {offset}; the log has {self.start_offset} to {end_offset}",
+            )
+        if up_to_offset is None or up_to_offset > end_offset:
+            up_to_offset = end_offset
+        if offset >= up_to_offset:
+            return EMPTY
+        for number in range(self.segment_number(offset), len(self.segments)):
+            segment = self.segments[number]
+            found = self.find(segment, offset)
+            if found is None:
+                continue  # compaction left a gap at the segment's end
+            limit = self._limit(number, up_to_offset)
+            wanted = max(max_bytes, found.size_bytes) if min_one_batch else max_bytes
+            size_bytes = min(limit - found.position, wanted)
+            if size_bytes <= 0 or (size_bytes < found.size_bytes and not min_one_batch):
+                return EMPTY
+            return FileRange(segment.file(), segment.base_offset, found.position, size_bytes)
+        return EMPTY
+
+    def segment_number(self, offset: int) -> int:
+        """The place in `segments` of the one that `offset` belongs to."""
+        if offset >= self.segments[-1].base_offset:
+            return len(self.segments) - 1
+        return max(bisect_right(self.segments, offset, key=_base_offset) - 1, 0)
+
+    def _limit(self, number: int, up_to_offset: int) -> int:
+        """Where in the segment's file the readable part ends."""
+        segment = self.segments[number]
+        next_offset = (
+            self.end_offset
+            if number + 1 == len(self.segments)
+            else self.segments[number + 1].base_offset
+        )
+        if up_to_offset >= next_offset:
+            return segment.size_bytes
+        found = self.find(segment, up_to_offset)
+        return segment.size_bytes if found is None else found.position
+
+    def find(self, segment: Segment, offset: int) -> Found | None:
+        """`Segment.find`, with a damaged file as KAFKA_STORAGE_ERROR."""
+        try:
+            return segment.find(offset)
+        except CorruptBatchError as error:
+            raise ApiError(
+                ErrorCode.kafka_storage_error, f"{segment.path} is damaged: {error}"
+            ) from None
+
+    def advance_start(self, offset: int) -> None:
+        """Raises the log's start (DeleteRecords, retention); what lies before is no longer served.
+
+        Raises ApiError OFFSET_OUT_OF_RANGE behind the end. The files go with
+        `retention.remove_expired`.
+        """
+        if offset > self.end_offset:
+            raise ApiError(
+                ErrorCode.offset_out_of_range, f"offset {offset}; the log ends at {self.end_offset}"
+            )
+        if offset > self.start_offset:
+            self.start_offset = offset
+            self.epochs.truncate_from_start(offset)
+
+    def close(self) -> None:
+        """Stores what is only in memory: index entries and the producers."""
+        active = self.segments[-1]
+        if self._producers is not None:
+            active.seal()
+            if self._producers.producers or self.snapshots:
+                producer_files.take_snapshot(self, self.end_offset)
+        for segment in self.segments:
+            self.files.forget(segment)
+
+
+def _base_offset(segment: Segment) -> int:
+    return segment.base_offset

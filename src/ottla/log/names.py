@@ -1,0 +1,46 @@
+"""The names of files and folders, as Kafka gives them."""
+
+import uuid
+from typing import Final
+
+LOG: Final = ".log"
+INDEX: Final = ".index"
+TIME_INDEX: Final = ".timeindex"
+TXN_INDEX: Final = ".txnindex"
+SNAPSHOT: Final = ".snapshot"
+SEGMENT_SUFFIXES: Final = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
+
+CLEANED: Final = ".cleaned"
+SWAP: Final = ".swap"
+DELETED: Final = ".deleted"
+
+DELETED_FOLDER: Final = "-delete"
+_LONGEST_NAME: Final = 255
+
+
+def file_name(base_offset: int, suffix: str) -> str:
+    """Twenty digits, so that names sort as offsets do."""
+    return f"{base_offset:020d}{suffix}"
+
+
+def offset_of(name: str) -> int | None:
+    """The offset that a file's name begins with; None for other files."""
+    digits = name[:20]
+    return int(digits) if len(name) > 20 and name[20] == "." and digits.isdecimal() else None
+
+
+def folder_name(topic: str, partition: int) -> str:
+    """The folder of a partition."""
+    return f"{topic}-{partition}"
+
+
+def deleted_folder_name(topic: str, partition: int) -> str:
+    """A name nobody else has, under which a deleted partition's folder waits for its removal."""
+    suffix = f"-{partition}.{uuid.uuid4().hex}{DELETED_FOLDER}"
+    return topic[: _LONGEST_NAME - len(suffix)] + suffix
+
+
+def partition_of(folder: str) -> tuple[str, int] | None:
+    """Topic and partition of a folder's name; None where it is none of a partition's."""
+    topic, dash, digits = folder.rpartition("-")
+    return (topic, int(digits)) if dash and topic and digits.isdecimal() else None

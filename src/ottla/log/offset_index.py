@@ -1,0 +1,112 @@
+"""Where in a segment's file an offset lies: `<first offset>.index`.
+
+    entries of 8 bytes: offset minus the segment's first, int32 | position in the log file, int32
+
+Sparse: one entry for about every `index.interval.bytes`. An entry names a batch's last offset and
+where that batch begins, so the batch of any offset lies at or behind the entry that precedes it.
+Crash: see `index_file`.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from struct import Struct
+from typing import Final
+
+from ottla.log.errors import InsaneIndexError
+from ottla.log.index_file import append_entries, find_entry, last_entry, read_entries
+
+ENTRY: Final = Struct(">ii")
+
+
+class OffsetIndex:
+    """The offset index of one segment."""
+
+    __slots__ = ("_offsets", "_positions", "_stored", "base_offset", "path")
+
+    def __init__(self, path: str, base_offset: int) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self._offsets: array[int] | None = None  # in memory once something is appended
+        self._positions: array[int] = array("i")
+        self._stored = 0
+
+    def __len__(self) -> int:
+        """The number of entries in memory; 0 while only the file is used."""
+        return 0 if self._offsets is None else len(self._offsets)
+
+    def load(self) -> None:
+        """Takes the file's entries into memory, to append; raises InsaneIndexError."""
+        if self._offsets is not None:
+            return
+        fields = array("i", read_entries(self.path, ENTRY))
+        fields.byteswap()
+        offsets = fields[0::2]
+        if offsets and offsets[-1] < 0:
+            raise InsaneIndexError(f"{self.path} ends with an offset before the segment's first")
+        self._offsets, self._positions = offsets, fields[1::2]
+        self._stored = len(offsets)
+
+    def reset(self) -> None:
+        """Forgets all entries, to be built anew."""
+        self._offsets, self._positions, self._stored = array("i"), array("i"), 0
+
+    def append(self, offset: int, position: int) -> None:
+        """Adds the batch that ends with `offset` and begins at `position`."""
+        assert self._offsets is not None
+        self._offsets.append(offset - self.base_offset)
+        self._positions.append(position)
+
+    def lookup(self, offset: int) -> tuple[int, int]:
+        """The last entry at or before `offset`: (offset, position); (first offset, 0) where there
+        is none.
+
+        Raises InsaneIndexError.
+        """
+        relative = offset - self.base_offset
+        if self._offsets is None:
+            _, found = find_entry(self.path, ENTRY, relative)
+            if found is None:
+                return self.base_offset, 0
+            return self.base_offset + found[0], found[1]
+        number = bisect_right(self._offsets, relative) - 1
+        if number < 0:
+            return self.base_offset, 0
+        return self.base_offset + self._offsets[number], self._positions[number]
+
+    def last(self) -> tuple[int, int]:
+        """The last entry: (offset, position); (first offset, 0) where there is none."""
+        if self._offsets is None:
+            found = last_entry(self.path, ENTRY)
+            if found is None:
+                return self.base_offset, 0
+            return self.base_offset + found[0], found[1]
+        if not self._offsets:
+            return self.base_offset, 0
+        return self.base_offset + self._offsets[-1], self._positions[-1]
+
+    def truncate_to(self, offset: int) -> None:
+        """Removes the entries of `offset` and above."""
+        self.load()
+        assert self._offsets is not None
+        keep = bisect_left(self._offsets, offset - self.base_offset)
+        del self._offsets[keep:]
+        del self._positions[keep:]
+        if keep < self._stored:
+            self._stored = keep
+            append_entries(self.path, keep * ENTRY.size, b"")
+
+    def store(self) -> None:
+        """Writes to the file what is only in memory."""
+        if self._offsets is None:
+            return
+        fields = array("i", bytes(8 * (len(self._offsets) - self._stored)))
+        fields[0::2] = self._offsets[self._stored :]
+        fields[1::2] = self._positions[self._stored :]
+        fields.byteswap()
+        append_entries(self.path, self._stored * ENTRY.size, fields.tobytes())
+        self._stored = len(self._offsets)
+
+    def release(self) -> None:
+        """Stores, then gives the memory back."""
+        self.store()
+        self._offsets, self._positions = None, array("i")

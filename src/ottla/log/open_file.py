@@ -1,0 +1,61 @@
+"""A bounded number of open segment files, whatever the number of partitions.
+
+A reader may hold a file while its segment is dropped from here, deleted or compacted away: the
+descriptor closes when the last holder lets go of it, so a read that was begun can always be
+finished.
+"""
+
+import os
+from collections import OrderedDict
+from typing import Final, Protocol
+
+MOST_OPEN_FILES: Final = 512
+
+
+class OpenFile:
+    """A file descriptor that closes itself."""
+
+    __slots__ = ("fd",)
+
+    def __init__(self, path: str, flags: int = os.O_RDWR) -> None:
+        self.fd = -1
+        self.fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
+
+    def __del__(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+
+
+class Openable(Protocol):
+    """What has a file that can be opened whenever it is needed."""
+
+    @property
+    def path(self) -> str: ...
+
+
+class OpenFiles:
+    """The open files, least recently used first. For the loop's thread alone."""
+
+    def __init__(self, limit: int = MOST_OPEN_FILES) -> None:
+        assert limit > 0
+        self._limit = limit
+        self._open: OrderedDict[Openable, OpenFile] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def of(self, owner: Openable) -> OpenFile:
+        """The owner's file, opened if it is not; raises OSError."""
+        file = self._open.get(owner)
+        if file is not None:
+            self._open.move_to_end(owner)
+            return file
+        file = OpenFile(owner.path)
+        self._open[owner] = file
+        if len(self._open) > self._limit:
+            self._open.popitem(last=False)
+        return file
+
+    def forget(self, owner: Openable) -> None:
+        """Drops the owner's file; it closes when no reader holds it."""
+        self._open.pop(owner, None)

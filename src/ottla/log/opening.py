@@ -1,0 +1,269 @@
+"""Opening a partition's folder.
+
+After a clean stop: one listing of the folder, no file opened; the end is the recovery point. After
+a crash: first what an interrupted deletion or swap left is put in order (as Kafka's LogLoader),
+then the segments from the recovery point on are recovered:
+- `.deleted` files go;
+- `.cleaned` files go, and with them `.swap` files from the same offset on: that compaction was not
+  finished;
+- other `.swap` files are whole: the segments whose offsets they cover go, and they lose the suffix;
+- index files without a log file go.
+"""
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from ottla.log import names
+from ottla.log.config import LogConfig
+from ottla.log.errors import storage_error
+from ottla.log.leader_epochs import LeaderEpochs
+from ottla.log.log import Log
+from ottla.log.open_file import OpenFiles
+from ottla.log.producer_state import ProducerState
+from ottla.log.producers import load_snapshot, replay_segment
+from ottla.log.recovery import recover_segment
+from ottla.log.segment import Segment
+
+
+@dataclass(slots=True)
+class _Listing:
+    """What a partition's folder holds."""
+
+    logs: dict[int, os.stat_result] = field(default_factory=dict)
+    indexes: dict[str, int] = field(default_factory=dict)
+    snapshots: list[int] = field(default_factory=list)
+    unfinished: list[str] = field(default_factory=list)
+
+
+def open_log(
+    folder: str,
+    config: LogConfig,
+    files: OpenFiles,
+    *,
+    now_ms: int,
+    start_offset: int = 0,
+    recovery_point: int = 0,
+    clean: bool = False,
+) -> Log:
+    """The log in `folder`, which is made if it is missing. Offsets are the checkpoints'; `clean`
+    says that the last
+    stop wrote all it should.
+
+    Raises ApiError KAFKA_STORAGE_ERROR.
+    """
+    try:
+        listing = _list(folder)
+        if listing.unfinished:
+            _settle(folder, listing, config, files)
+            listing = _list(folder)
+        return _open(folder, listing, config, files, now_ms, start_offset, recovery_point, clean)
+    except OSError as error:
+        raise storage_error(f"cannot open {folder}", error) from None
+
+
+def _open(
+    folder: str,
+    listing: _Listing,
+    config: LogConfig,
+    files: OpenFiles,
+    now_ms: int,
+    start_offset: int,
+    recovery_point: int,
+    clean: bool,
+) -> Log:
+    for name, base_offset in listing.indexes.items():
+        if base_offset not in listing.logs:
+            os.unlink(f"{folder}/{name}")
+    segments = [
+        Segment(
+            folder,
+            base_offset,
+            files,
+            size_bytes=stat.st_size,
+            created_ms=int(stat.st_mtime * 1000),
+            index_interval_bytes=config.index_interval_bytes,
+        )
+        for base_offset, stat in sorted(listing.logs.items())
+    ]
+    for segment in segments:
+        if (
+            not {
+                names.file_name(segment.base_offset, names.INDEX),
+                names.file_name(segment.base_offset, names.TIME_INDEX),
+            }
+            <= listing.indexes.keys()
+        ):
+            segment.rebuild_indexes()
+    state: ProducerState | None = None
+    if segments and not clean:
+        state = _recover(folder, segments, listing.snapshots, start_offset, recovery_point)
+    if not segments or _end_of(segments, clean, recovery_point) < start_offset:
+        # Nothing there, or all of it deleted: begin anew at the start.
+        for segment in segments:
+            _unlink_segment(segment)
+        segments = [_first_segment(folder, start_offset, config, files, now_ms)]
+        listing.snapshots.clear()
+        state = ProducerState(start_offset)
+    end_offset = _end_of(segments, clean, recovery_point)
+    _remove_stray_snapshots(folder, listing.snapshots, segments)
+    log = Log(
+        folder,
+        config,
+        files,
+        segments,
+        start_offset=max(start_offset, segments[0].base_offset),
+        end_offset=end_offset,
+        recovery_point=end_offset if clean else min(recovery_point, end_offset),
+        snapshots=listing.snapshots,
+        replay_from=end_offset if clean else start_offset,
+        producers=state,
+    )
+    if not clean:
+        log.epochs.truncate_from_end(end_offset)
+    return log
+
+
+def _first_segment(
+    folder: str, base_offset: int, config: LogConfig, files: OpenFiles, now_ms: int
+) -> Segment:
+    return Segment.create(
+        folder,
+        base_offset,
+        files,
+        now_ms=now_ms,
+        index_interval_bytes=config.index_interval_bytes,
+        preallocate_bytes=config.segment_bytes if config.preallocate else 0,
+    )
+
+
+def _list(folder: str) -> _Listing:
+    listing = _Listing()
+    try:
+        entries = os.scandir(folder)
+    except FileNotFoundError:
+        os.makedirs(folder)
+        return listing
+    with entries:
+        for entry in entries:
+            name = entry.name
+            offset = names.offset_of(name)
+            if name.endswith((names.DELETED, names.CLEANED, names.SWAP)):
+                listing.unfinished.append(name)
+            elif offset is None:
+                continue
+            elif name.endswith(names.LOG):
+                listing.logs[offset] = entry.stat()
+            elif name.endswith(names.SNAPSHOT):
+                listing.snapshots.append(offset)
+            elif name.endswith(names.SEGMENT_SUFFIXES):
+                listing.indexes[name] = offset
+    listing.snapshots.sort()
+    return listing
+
+
+def _end_of(segments: list[Segment], clean: bool, recovery_point: int) -> int:
+    """The log's end; after a clean stop the checkpoint has it, and no file need be opened."""
+    last = segments[-1]
+    if last.size_bytes == 0:
+        return last.base_offset
+    if clean and recovery_point > last.base_offset:
+        return recovery_point
+    return last.next_offset
+
+
+def _recover(
+    folder: str,
+    segments: list[Segment],
+    snapshots: list[int],
+    start_offset: int,
+    recovery_point: int,
+) -> ProducerState:
+    """Recovers the segments from the recovery point on; those behind a cut go."""
+    first = 0
+    while first + 1 < len(segments) and segments[first + 1].base_offset <= recovery_point:
+        first += 1
+    # Snapshots that end inside what is recovered may speak of records that are now cut.
+    base_offset = segments[first].base_offset
+    for offset in [offset for offset in snapshots if offset > base_offset]:
+        os.unlink(f"{folder}/{names.file_name(offset, names.SNAPSHOT)}")
+        snapshots.remove(offset)
+    state = load_snapshot(folder, snapshots, base_offset)
+    if state is None:
+        state = ProducerState(max(start_offset, segments[0].base_offset))
+    for segment in segments[:first]:
+        if segment.next_offset > state.end_offset:
+            replay_segment(state, segment)
+            state.end_offset = segment.next_offset
+    epochs = LeaderEpochs(folder)
+    for number in range(first, len(segments)):
+        if recover_segment(segments[number], state, epochs):
+            for segment in segments[number + 1 :]:
+                _unlink_segment(segment)
+            del segments[number + 1 :]
+            break
+    return state
+
+
+def _unlink_segment(segment: Segment) -> None:
+    segment.files.forget(segment)
+    for suffix in (*names.SEGMENT_SUFFIXES, names.SNAPSHOT):
+        _unlink(segment.path_of(suffix))
+
+
+def _unlink(path: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def _remove_stray_snapshots(folder: str, snapshots: list[int], segments: list[Segment]) -> None:
+    """Removes those that belong to no segment, but for the latest: a clean stop wrote it at the
+    end."""
+    bases = {segment.base_offset for segment in segments}
+    for offset in snapshots[:-1]:
+        if offset not in bases:
+            _unlink(f"{folder}/{names.file_name(offset, names.SNAPSHOT)}")
+            snapshots.remove(offset)
+
+
+def _settle(folder: str, listing: _Listing, config: LogConfig, files: OpenFiles) -> None:
+    """Ends or undoes what a crash interrupted; see the top of this file."""
+    cleaned = [name for name in listing.unfinished if name.endswith(names.CLEANED)]
+    undone_from = min((names.offset_of(name) or 0 for name in cleaned), default=None)
+    swaps: list[str] = []
+    for name in listing.unfinished:
+        if name.endswith(names.SWAP) and (
+            undone_from is None or (names.offset_of(name) or 0) < undone_from
+        ):
+            swaps.append(name)
+        else:
+            _unlink(f"{folder}/{name}")
+    for name in swaps:
+        if name.endswith(names.LOG + names.SWAP):
+            _remove_covered(folder, name, listing, config, files)
+    for name in swaps:
+        os.replace(f"{folder}/{name}", f"{folder}/{name.removesuffix(names.SWAP)}")
+
+
+def _remove_covered(
+    folder: str, name: str, listing: _Listing, config: LogConfig, files: OpenFiles
+) -> None:
+    """Removes the segments that a finished compaction replaced by the one in `name`."""
+    base_offset = names.offset_of(name)
+    assert base_offset is not None
+    swapped = Segment(
+        folder,
+        base_offset,
+        files,
+        size_bytes=os.stat(f"{folder}/{name}").st_size,
+        created_ms=0,
+        index_interval_bytes=config.index_interval_bytes,
+        suffix=names.SWAP,
+    )
+    end_offset = base_offset + 1
+    for _, header in swapped.headers():
+        end_offset = header.next_offset
+    files.forget(swapped)
+    for offset in [offset for offset in listing.logs if base_offset <= offset < end_offset]:
+        for suffix in (*names.SEGMENT_SUFFIXES, names.SNAPSHOT):
+            _unlink(f"{folder}/{names.file_name(offset, suffix)}")

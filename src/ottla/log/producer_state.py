@@ -1,0 +1,206 @@
+"""What a partition remembers of the producers that write to it: idempotence, and the ground for
+transactions.
+
+Modelled on Kafka's ProducerStateManager, ProducerStateEntry and ProducerAppendInfo (KIP-98,
+KIP-360, KIP-890):
+- the last 5 batches of a producer, so that one sent again is answered with its old offset;
+- the next batch must continue the sequence, which wraps from 2^31-1 to 0: else
+  OUT_OF_ORDER_SEQUENCE_NUMBER;
+- an older producer epoch is INVALID_PRODUCER_EPOCH; a new one begins at sequence 0;
+- a producer that is not known (expired, or its records deleted) may begin at any sequence;
+  UNKNOWN_PRODUCER_ID is
+  no longer answered since KIP-360.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.records.control import ControlType, EndTransactionMarker
+from ottla.records.header import LARGEST_SEQUENCE, BatchHeader
+
+BATCHES_REMEMBERED: Final = 5
+NO_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+
+
+class BatchTrace(NamedTuple):
+    """What is remembered of one batch."""
+
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp_ms: int
+
+    @property
+    def first_offset(self) -> int:
+        return self.last_offset - self.offset_delta
+
+    @property
+    def first_sequence(self) -> int:
+        return (self.last_sequence - self.offset_delta) & LARGEST_SEQUENCE
+
+
+@dataclass(slots=True)
+class Producer:
+    """One producer of this partition. `transaction_start_offset` is -1 outside a transaction."""
+
+    producer_id: int
+    producer_epoch: int = NO_EPOCH
+    coordinator_epoch: int = -1
+    last_timestamp_ms: int = -1
+    transaction_start_offset: int = -1
+    batches: deque[BatchTrace] = field(default_factory=lambda: deque(maxlen=BATCHES_REMEMBERED))
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    @property
+    def last_offset(self) -> int:
+        """The last record's offset; -1 where only a marker is known."""
+        return self.batches[-1].last_offset if self.batches else -1
+
+    def find_duplicate(self, header: BatchHeader) -> BatchTrace | None:
+        """The remembered batch with the very same sequences, if this is it again."""
+        if header.producer_epoch != self.producer_epoch:
+            return None
+        last = header.last_sequence
+        for batch in self.batches:
+            if batch.last_sequence == last and batch.first_sequence == header.base_sequence:
+                return batch
+        return None
+
+
+class CompletedTransaction(NamedTuple):
+    """A transaction whose marker was appended."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    is_aborted: bool
+
+
+class ProducerState:
+    """All producers of one partition. `end_offset` is where the batches seen so far end."""
+
+    __slots__ = ("_ongoing", "end_offset", "producers")
+
+    def __init__(self, end_offset: int = 0, producers: Iterable[Producer] = ()) -> None:
+        self.end_offset = end_offset
+        self.producers = {producer.producer_id: producer for producer in producers}
+        self._ongoing: dict[int, int] = {
+            producer.transaction_start_offset: producer.producer_id
+            for producer in self.producers.values()
+            if producer.transaction_start_offset >= 0
+        }
+
+    @property
+    def first_ongoing_offset(self) -> int | None:
+        """The first offset of the oldest open transaction, which bounds the last stable offset."""
+        return min(self._ongoing) if self._ongoing else None
+
+    def check(self, header: BatchHeader) -> BatchTrace | None:
+        """Whether a client's batch may be appended; changes nothing.
+
+        Returns the earlier batch if this is a duplicate, None if it is to be appended.
+        Raises ApiError INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_TXN_STATE.
+        """
+        producer = self.producers.get(header.producer_id)
+        if producer is None:
+            return None
+        duplicate = producer.find_duplicate(header)
+        if duplicate is not None:
+            return duplicate
+        self._check_epoch(producer, header)
+        if header.base_sequence != NO_SEQUENCE:
+            _check_sequence(producer, header)
+        if producer.transaction_start_offset >= 0 and not header.is_transactional:
+            raise ApiError(
+                ErrorCode.invalid_txn_state,
+                f"producer {header.producer_id} writes outside its open transaction",
+            )
+        return None
+
+    def _check_epoch(self, producer: Producer, header: BatchHeader) -> None:
+        if header.producer_epoch < producer.producer_epoch:
+            raise ApiError(
+                ErrorCode.invalid_producer_epoch,
+                f"producer {header.producer_id} sent epoch {header.producer_epoch}; "
+                f"its latest here is {producer.producer_epoch}",
+            )
+
+    def append(self, header: BatchHeader) -> None:
+        """Remembers a data batch that is in the log, with its own offsets in `header`."""
+        producer = self.producers.get(header.producer_id)
+        if producer is None:
+            producer = self.producers[header.producer_id] = Producer(header.producer_id)
+        if producer.producer_epoch != header.producer_epoch:
+            producer.batches.clear()
+            producer.producer_epoch = header.producer_epoch
+        last_offset = header.base_offset + header.last_offset_delta
+        producer.batches.append(
+            BatchTrace(
+                header.last_sequence, last_offset, header.last_offset_delta, header.max_timestamp
+            )
+        )
+        producer.last_timestamp_ms = header.max_timestamp
+        if header.is_transactional and producer.transaction_start_offset < 0:
+            producer.transaction_start_offset = header.base_offset
+            self._ongoing[header.base_offset] = header.producer_id
+        self.end_offset = last_offset + 1
+
+    def append_marker(
+        self, header: BatchHeader, marker: EndTransactionMarker
+    ) -> CompletedTransaction | None:
+        """Applies an end-transaction marker; the transaction it ended, if anything was written in
+        it."""
+        producer = self.producers.get(header.producer_id)
+        if producer is None:
+            producer = self.producers[header.producer_id] = Producer(header.producer_id)
+        if producer.producer_epoch != header.producer_epoch:
+            producer.batches.clear()
+            producer.producer_epoch = header.producer_epoch
+        producer.coordinator_epoch = marker.coordinator_epoch
+        producer.last_timestamp_ms = marker.timestamp_ms
+        self.end_offset = header.next_offset
+        first_offset = producer.transaction_start_offset
+        if first_offset < 0:
+            return None
+        producer.transaction_start_offset = -1
+        self._ongoing.pop(first_offset, None)
+        aborted = marker.type is ControlType.abort
+        return CompletedTransaction(header.producer_id, first_offset, header.base_offset, aborted)
+
+    def remove_expired(self, now_ms: int, expiration_ms: int) -> int:
+        """Forgets producers silent for `producer.id.expiration.ms`, open transactions aside;
+        returns how many."""
+        expired = [
+            producer.producer_id
+            for producer in self.producers.values()
+            if producer.transaction_start_offset < 0
+            and now_ms - producer.last_timestamp_ms >= expiration_ms
+        ]
+        for producer_id in expired:
+            del self.producers[producer_id]
+        return len(expired)
+
+
+def _check_sequence(producer: Producer, header: BatchHeader) -> None:
+    """The rules of ProducerAppendInfo.checkSequence."""
+    if header.producer_epoch != producer.producer_epoch:
+        if header.base_sequence == 0 or producer.producer_epoch == NO_EPOCH:
+            return
+        expected = 0
+    else:
+        last = producer.last_sequence
+        expected = (last + 1) & LARGEST_SEQUENCE if last != NO_SEQUENCE else 0
+        if header.base_sequence == expected:
+            return
+    raise ApiError(
+        ErrorCode.out_of_order_sequence_number,
+        f"producer {header.producer_id} sent sequence {header.base_sequence} in epoch"
+        f" {header.producer_epoch}; {expected} was expected",
+    )

@@ -1,0 +1,68 @@
+"""Making a segment right again: after a crash, or where its indexes do not fit.
+
+A crash may leave in the last segments: half a batch at the end, bytes that never reached the disk
+(zeros or old content), missing or torn index entries. From the recovery point on every batch's
+checksum is computed; the log ends before the first bad one. Indexes, leader epochs and producers
+are built anew from what is left. A record that was acknowledged and reached the file is kept; no
+torn one is served.
+"""
+
+import os
+
+from ottla.log.errors import storage_error
+from ottla.log.leader_epochs import LeaderEpochs
+from ottla.log.producer_state import ProducerState
+from ottla.log.scan import scan_batches
+from ottla.log.segment import Segment
+from ottla.records.control import read_end_marker
+from ottla.records.errors import CorruptBatchError, InvalidRecordError
+from ottla.records.header import BatchHeader, ensure_crc
+
+
+def recover_segment(segment: Segment, state: ProducerState, epochs: LeaderEpochs) -> int:
+    """Checks all batches of the segment, cuts it at the first bad one; returns how many bytes were
+    cut.
+
+    Raises ApiError KAFKA_STORAGE_ERROR.
+    """
+    segment.reset_indexes()
+    fd = segment.file().fd
+    size_bytes = os.fstat(fd).st_size
+    valid_bytes, next_offset = 0, segment.base_offset
+    try:
+        for position, header, batch in scan_batches(fd, 0, size_bytes):
+            ensure_crc(header, batch)
+            if header.base_offset < next_offset or header.last_offset_delta < 0:
+                break  # offsets never go back: left over from an earlier life of these blocks
+            if header.next_offset - segment.base_offset > 2**31:
+                break
+            segment.index_batch(position, header)
+            if header.leader_epoch > epochs.latest:
+                epochs.assign(header.leader_epoch, header.base_offset)
+            _note(state, header, batch)
+            valid_bytes, next_offset = position + header.size_bytes, header.next_offset
+    except CorruptBatchError:
+        pass  # the first bad batch: the log ends before it
+    segment.size_bytes = valid_bytes
+    if valid_bytes < size_bytes:
+        try:
+            os.ftruncate(fd, valid_bytes)
+        except OSError as error:
+            raise storage_error(f"cannot cut the torn end of {segment.path}", error) from None
+    segment.store_indexes()
+    state.end_offset = max(state.end_offset, next_offset)
+    return size_bytes - valid_bytes
+
+
+def _note(state: ProducerState, header: BatchHeader, batch: memoryview) -> None:
+    if header.producer_id < 0 or header.next_offset <= state.end_offset:
+        return
+    if not header.is_control:
+        state.append(header)
+        return
+    try:
+        marker = read_end_marker(batch)
+    except InvalidRecordError:
+        return  # its checksum is right: another kind of control record
+    if marker is not None:
+        state.append_marker(header, marker)

@@ -1,0 +1,64 @@
+"""Going through the batches of a segment file with few system calls."""
+
+import os
+from collections.abc import Iterator
+from typing import Final
+
+from ottla.records.errors import CorruptBatchError
+from ottla.records.header import (
+    HEADER_BYTES,
+    OVERHEAD_BYTES,
+    BatchHeader,
+    read_header,
+)
+
+LOOKUP_CHUNK_BYTES: Final = 8 * 1024
+"""Two index intervals: a look-up mostly ends within one read."""
+WHOLE_CHUNK_BYTES: Final = 1024 * 1024
+
+
+def scan_headers(
+    fd: int, position: int, end: int, chunk_bytes: int = LOOKUP_CHUNK_BYTES
+) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of each batch from `position` on that ends at or before `end`.
+
+    Reads over the records, and skips them where batches are larger than a chunk.
+    Raises CorruptBatchError at bytes that are no header.
+    """
+    chunk, chunk_at = b"", position
+    while position + HEADER_BYTES <= end:
+        at = position - chunk_at
+        if at + HEADER_BYTES > len(chunk):
+            chunk, chunk_at, at = os.pread(fd, chunk_bytes, position), position, 0
+        header = read_header(chunk, at)
+        if position + header.size_bytes > end:
+            return
+        yield position, header
+        position += header.size_bytes
+
+
+def scan_batches(fd: int, position: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+    """Position, header and bytes of each whole batch from `position` to `end`.
+
+    A batch cut off by `end` is left out. Raises CorruptBatchError at bytes that are no header;
+    checksums are the caller's to check.
+    """
+    chunk, chunk_at = memoryview(b""), position
+    while position + HEADER_BYTES <= end:
+        at = position - chunk_at
+        wanted = HEADER_BYTES
+        if at + OVERHEAD_BYTES <= len(chunk):
+            wanted = OVERHEAD_BYTES + int.from_bytes(chunk[at + 8 : at + 12], signed=True)
+            if wanted < HEADER_BYTES:
+                raise CorruptBatchError(f"at {position}: a batch cannot be {wanted} bytes long")
+        if position + wanted > end:
+            return
+        if at + wanted > len(chunk):
+            size = min(max(WHOLE_CHUNK_BYTES, wanted), end - position)
+            chunk, chunk_at = memoryview(os.pread(fd, size, position)), position
+            if len(chunk) < wanted:
+                return
+            continue
+        header = read_header(chunk, at)
+        yield position, header, chunk[at : at + header.size_bytes]
+        position += header.size_bytes

@@ -1,0 +1,370 @@
+"""One segment: a log file with its two indexes.
+
+    <first offset>.log        record batches as clients see them, one behind the other
+    <first offset>.index      see `offset_index`         <first offset>.timeindex   see `time_index`
+
+Only the last segment of a log is written. Crash: its tail may hold half a batch, which recovery
+cuts off.
+"""
+
+import os
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from ottla.log import names
+from ottla.log.errors import InsaneIndexError, storage_error
+from ottla.log.offset_index import OffsetIndex
+from ottla.log.open_file import OpenFile, OpenFiles
+from ottla.log.scan import scan_headers
+from ottla.log.time_index import TimeIndex
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.records.header import NO_TIMESTAMP, BatchHeader
+
+_MOST_RECENT: Final = 512
+_LARGEST_RELATIVE_OFFSET: Final = 2**31 - 1
+_MOST_BUFFERS: Final = 1000
+"""Below the system's limit of 1024 buffers to one write."""
+_OFFSET_ENTRY_BYTES: Final = 8
+_TIME_ENTRY_BYTES: Final = 12
+
+
+class Found(NamedTuple):
+    """A batch found: where it begins in the file, and its size in bytes."""
+
+    position: int
+    size_bytes: int
+
+
+class Segment:
+    """A segment. For the loop's thread, but for what a task captured of it."""
+
+    __slots__ = (
+        "_bytes_since_entry",
+        "_ends_known",
+        "_first_timestamp",
+        "_next_offset",
+        "_recent_offsets",
+        "_recent_positions",
+        "base_offset",
+        "created_ms",
+        "files",
+        "folder",
+        "index_interval_bytes",
+        "jitter_ms",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "offset_index",
+        "size_bytes",
+        "suffix",
+        "time_index",
+    )
+
+    def __init__(
+        self,
+        folder: str,
+        base_offset: int,
+        files: OpenFiles,
+        *,
+        size_bytes: int,
+        created_ms: int,
+        index_interval_bytes: int,
+        jitter_ms: int = 0,
+        suffix: str = "",
+    ) -> None:
+        self.folder = folder
+        self.base_offset = base_offset
+        self.files = files
+        self.size_bytes = size_bytes
+        self.created_ms = created_ms
+        self.index_interval_bytes = index_interval_bytes
+        self.jitter_ms = jitter_ms
+        self.suffix = suffix
+        self.offset_index = OffsetIndex(self.path_of(names.INDEX), base_offset)
+        self.time_index = TimeIndex(self.path_of(names.TIME_INDEX), base_offset)
+        self.max_timestamp = NO_TIMESTAMP
+        self.max_timestamp_offset = base_offset
+        self._ends_known = False
+        self._next_offset = base_offset
+        self._bytes_since_entry = 0
+        self._first_timestamp: int | None = None
+        # The last appends: for tailing readers and the high watermark, with no look-up.
+        self._recent_offsets: array[int] | None = None
+        self._recent_positions: array[int] | None = None
+
+    @classmethod
+    def create(
+        cls,
+        folder: str,
+        base_offset: int,
+        files: OpenFiles,
+        *,
+        now_ms: int,
+        index_interval_bytes: int,
+        jitter_ms: int = 0,
+        suffix: str = "",
+        preallocate_bytes: int = 0,
+    ) -> "Segment":
+        """A new empty segment with its files; raises ApiError KAFKA_STORAGE_ERROR."""
+        segment = cls(
+            folder,
+            base_offset,
+            files,
+            size_bytes=0,
+            created_ms=now_ms,
+            index_interval_bytes=index_interval_bytes,
+            jitter_ms=jitter_ms,
+            suffix=suffix,
+        )
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC
+        try:
+            file = OpenFile(segment.path, flags)
+            if preallocate_bytes:
+                os.posix_fallocate(file.fd, 0, preallocate_bytes)
+            # Kafka takes a segment without index files for damaged.
+            OpenFile(segment.offset_index.path, flags)
+            OpenFile(segment.time_index.path, flags)
+        except OSError as error:
+            raise storage_error(f"cannot create {segment.path}", error) from None
+        segment.offset_index.reset()
+        segment.time_index.reset()
+        segment._ends_known = True
+        return segment
+
+    def path_of(self, suffix: str) -> str:
+        """The path of this segment's file with `suffix`, wherever a swap has it now."""
+        name = names.file_name(self.base_offset, suffix)
+        return f"{self.folder}/{name}{self.suffix}"
+
+    @property
+    def path(self) -> str:
+        return self.path_of(names.LOG)
+
+    @property
+    def next_offset(self) -> int:
+        """The offset behind the last record; scans from the last index entry the first time."""
+        if not self._ends_known:
+            self.load_ends()
+        return self._next_offset
+
+    def file(self) -> OpenFile:
+        """The open log file; raises ApiError KAFKA_STORAGE_ERROR."""
+        try:
+            return self.files.of(self)
+        except OSError as error:
+            raise storage_error(f"cannot open {self.path}", error) from None
+
+    def load_ends(self) -> None:
+        """Finds what an append must know: the next offset, the largest timestamp."""
+        try:
+            self._load_ends()
+        except InsaneIndexError:
+            self.rebuild_indexes()
+
+    def _load_ends(self) -> None:
+        time, offset = self.time_index.last()
+        last_offset, position = self.offset_index.last()
+        if position > self.size_bytes or last_offset < self.base_offset:
+            raise InsaneIndexError(f"{self.offset_index.path} points behind the log's end")
+        next_offset = self.base_offset
+        for _, header in self.headers(position):
+            next_offset = header.next_offset
+            if header.max_timestamp > time:
+                time, offset = header.max_timestamp, header.last_offset
+        self.max_timestamp, self.max_timestamp_offset = time, offset
+        self._next_offset = next_offset
+        self._bytes_since_entry = self.size_bytes - position
+        self._ends_known = True
+
+    def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+        """Positions and headers of the batches from `position` on."""
+        if self.size_bytes == 0:
+            return iter(())
+        return scan_headers(self.file().fd, position, self.size_bytes)
+
+    def must_roll(
+        self, size_bytes: int, header: BatchHeader, now_ms: int, segment_bytes: int, segment_ms: int
+    ) -> bool:
+        """Whether a batch of this size wants a new segment (Kafka's LogSegment.shouldRoll)."""
+        if self.size_bytes > segment_bytes - size_bytes:
+            return True
+        if header.last_offset - self.base_offset > _LARGEST_RELATIVE_OFFSET:
+            return True
+        if self.size_bytes == 0:
+            return False
+        return self.age_ms(header.max_timestamp, now_ms) > segment_ms - self.jitter_ms
+
+    def indexes_full(self, segment_index_bytes: int) -> bool:
+        """Whether one more entry would not fit `segment.index.bytes`."""
+        return (
+            len(self.offset_index) + 1 > segment_index_bytes // _OFFSET_ENTRY_BYTES
+            or len(self.time_index) + 2 > segment_index_bytes // _TIME_ENTRY_BYTES
+        )
+
+    def age_ms(self, timestamp_ms: int, now_ms: int) -> int:
+        """How long the segment has been filling: by its first batch's time, else by the clock."""
+        first = self.first_timestamp()
+        return now_ms - self.created_ms if first < 0 else timestamp_ms - first
+
+    def first_timestamp(self) -> int:
+        """The largest timestamp of the first batch; -1 for an empty segment."""
+        if self._first_timestamp is None:
+            found = next(self.headers(), None)
+            if found is None:
+                return NO_TIMESTAMP
+            self._first_timestamp = found[1].max_timestamp
+        return self._first_timestamp
+
+    def append(
+        self, buffers: list[bytes | memoryview], size_bytes: int, headers: Sequence[BatchHeader]
+    ) -> int:
+        """Writes `buffers`, which hold the batches of `headers`; returns the position they begin
+        at.
+
+        Raises ApiError KAFKA_STORAGE_ERROR, and then the file ends where it did.
+        """
+        if not self._ends_known:
+            self.load_ends()
+        self._load_indexes()
+        start = position = self.size_bytes
+        self._write(buffers, size_bytes)
+        self.size_bytes += size_bytes
+        if self._first_timestamp is None and position == 0:
+            self._first_timestamp = headers[0].max_timestamp
+        if self._recent_offsets is None or self._recent_positions is None:
+            self._recent_offsets, self._recent_positions = array("q"), array("q")
+        for header in headers:
+            self.index_batch(position, header)
+            self._recent_offsets.append(header.base_offset)
+            self._recent_positions.append(position)
+            position += header.size_bytes
+        if len(self._recent_offsets) > _MOST_RECENT:
+            del self._recent_offsets[: -_MOST_RECENT // 2]
+            del self._recent_positions[: -_MOST_RECENT // 2]
+        return start
+
+    def _load_indexes(self) -> None:
+        try:
+            self.offset_index.load()
+            self.time_index.load()
+        except InsaneIndexError:
+            self.rebuild_indexes()
+            self.offset_index.load()
+            self.time_index.load()
+
+    def index_batch(self, position: int, header: BatchHeader) -> None:
+        """Takes the batch at `position` into the ends and, where one is due, an index entry."""
+        last_offset = header.base_offset + header.last_offset_delta
+        if header.max_timestamp > self.max_timestamp:
+            self.max_timestamp, self.max_timestamp_offset = header.max_timestamp, last_offset
+        if self._bytes_since_entry > self.index_interval_bytes:
+            self.offset_index.append(last_offset, position)
+            self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+            self._bytes_since_entry = 0
+        self._bytes_since_entry += header.size_bytes
+        self._next_offset = last_offset + 1
+
+    def reset_indexes(self) -> None:
+        """Empties the indexes, so that `index_batch` can build them anew from the start."""
+        self.offset_index.reset()
+        self.time_index.reset()
+        self.max_timestamp, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
+        self._next_offset, self._bytes_since_entry = self.base_offset, 0
+        self._first_timestamp = None
+        self._ends_known = True
+
+    def rebuild_indexes(self) -> None:
+        """Builds both index files anew from the batches' headers; raises CorruptBatchError."""
+        self.reset_indexes()
+        for position, header in self.headers():
+            self.index_batch(position, header)
+        self.store_indexes()
+
+    def store_indexes(self) -> None:
+        """Ends the indexes with the largest timestamp, into their files, out of memory."""
+        if self.max_timestamp > NO_TIMESTAMP:
+            self.time_index.load()
+            self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+        self.offset_index.release()
+        self.time_index.release()
+
+    def _write(self, buffers: list[bytes | memoryview], size_bytes: int) -> None:
+        fd = self.file().fd
+        if len(buffers) > _MOST_BUFFERS:
+            buffers = [b"".join(buffers)]
+        try:
+            written = os.pwritev(fd, buffers, self.size_bytes)
+        except OSError as error:
+            self._cut(fd)
+            raise storage_error(f"cannot write {self.path}", error) from None
+        if written != size_bytes:
+            self._cut(fd)
+            raise ApiError(
+                ErrorCode.kafka_storage_error,
+                f"cannot write {self.path}: {written} of {size_bytes} bytes went in; disk full?",
+            )
+
+    def _cut(self, fd: int) -> None:
+        try:
+            os.ftruncate(fd, self.size_bytes)
+        except OSError as error:
+            raise storage_error(f"cannot cut the half-written end of {self.path}", error) from None
+
+    def find(self, offset: int) -> Found | None:
+        """The batch that holds `offset`, or the first one behind it; None where there is none here.
+
+        Raises CorruptBatchError, ApiError KAFKA_STORAGE_ERROR.
+        """
+        recent, positions = self._recent_offsets, self._recent_positions
+        if recent and positions and offset >= recent[0]:
+            if offset >= self._next_offset:
+                return None
+            number = bisect_right(recent, offset) - 1
+            position = positions[number]
+            end = positions[number + 1] if number + 1 < len(positions) else self.size_bytes
+            return Found(position, end - position)
+        if self.size_bytes == 0:
+            return None
+        for at, header in self.headers(self.lookup(offset)):
+            if header.base_offset + header.last_offset_delta >= offset:
+                return Found(at, header.size_bytes)
+        return None
+
+    def lookup(self, offset: int) -> int:
+        """The position that the index has for `offset`: its batch begins there or behind."""
+        try:
+            _, position = self.offset_index.lookup(offset)
+            if position < self.size_bytes:
+                return position
+        except InsaneIndexError:
+            pass
+        self.rebuild_indexes()
+        return self.offset_index.lookup(offset)[1]
+
+    def truncate_to(self, offset: int) -> None:
+        """Cuts every batch that holds `offset` or more; what is left ends before it."""
+        # The recent appends only bound a batch from below, where a follower's log has gaps.
+        self._recent_offsets = self._recent_positions = None
+        found = self.find(offset)
+        self._load_indexes()
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        if found is not None:
+            fd = self.file().fd
+            os.ftruncate(fd, found.position)
+            self.size_bytes = found.position
+        if self.size_bytes == 0:
+            self._first_timestamp = None
+        self._ends_known = False
+        self.load_ends()
+
+    def seal(self) -> None:
+        """Ends the writing: the indexes are complete and in their files."""
+        if not self._ends_known:
+            self.load_ends()
+        self.store_indexes()
+        fd = self.file().fd
+        if os.fstat(fd).st_size != self.size_bytes:
+            os.ftruncate(fd, self.size_bytes)  # the rest was preallocated
+        self._recent_offsets = self._recent_positions = None

@@ -1,0 +1,214 @@
+"""The data folder: a folder for each partition, and what is kept about all of them.
+
+    .lock                               held while a broker uses the folder
+    meta.properties                     see `broker_metadata`
+    recovery-point-offset-checkpoint    up to where each log is on the disk
+    log-start-offset-checkpoint         where logs begin that begin later than their first segment
+    replication-offset-checkpoint       high watermarks
+    cleaner-offset-checkpoint           up to where compacted logs are clean
+    .kafka_cleanshutdown                the last stop wrote everything
+
+Crash: the clean-shutdown marker is missing, so every log is recovered from its recovery point on.
+"""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+from uuid import UUID
+
+from ottla.log import names
+from ottla.log.broker_metadata import BrokerMetadata, load_or_create
+from ottla.log.checkpoint import PartitionName, read_offsets, replace_file, write_offsets
+from ottla.log.config import LogConfig
+from ottla.log.errors import DataFolderError, storage_error
+from ottla.log.flush import flush
+from ottla.log.log import Log
+from ottla.log.open_file import MOST_OPEN_FILES, OpenFiles
+from ottla.log.opening import open_log
+from ottla.log.partition_metadata import write_topic_id
+from ottla.log.removal import Removal
+from ottla.protocol.errors import ApiError
+
+RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+LOG_STARTS: Final = "log-start-offset-checkpoint"
+HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
+CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
+_CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
+_LOCK: Final = ".lock"
+_KRAFT_FOLDER: Final = "__cluster_metadata-0"
+
+
+class LogStore:
+    """All logs of one broker. Made by `LogStore.open`; for the loop's thread."""
+
+    def __init__(self, root: str, lock_fd: int, metadata: BrokerMetadata, files: OpenFiles) -> None:
+        self.root = root
+        self.metadata = metadata
+        self.files = files
+        self.logs: dict[PartitionName, Log] = {}
+        self.high_watermarks: dict[PartitionName, int] = {}
+        """As checkpointed; the broker keeps the present ones."""
+        self.cleaner_offsets: dict[PartitionName, int] = {}
+        self.was_clean = False
+        self.removals: list[Removal] = []
+        """Folders whose deletion an earlier run did not finish."""
+        self._lock_fd = lock_fd
+
+    @classmethod
+    def open(
+        cls,
+        root: str | os.PathLike[str],
+        *,
+        node_id: int,
+        config_of: Callable[[str], LogConfig],
+        now_ms: int,
+        cluster_id: str | None = None,
+        most_open_files: int = MOST_OPEN_FILES,
+    ) -> "LogStore":
+        """Locks the folder, made if it is missing, and opens the log of every partition in it.
+
+        `config_of` gives a topic's settings. Raises DataFolderError with one line that says what is
+        wrong.
+        """
+        folder = os.path.abspath(root)
+        try:
+            os.makedirs(folder, exist_ok=True)
+            lock_fd = _lock(folder)
+        except OSError as error:
+            raise DataFolderError(f"cannot use {folder}: {error.strerror}") from None
+        try:
+            store = cls(
+                folder,
+                lock_fd,
+                load_or_create(folder, node_id, cluster_id),
+                OpenFiles(most_open_files),
+            )
+            store._open_logs(config_of, now_ms)
+        except (OSError, ApiError, ValueError) as error:
+            os.close(lock_fd)
+            raise DataFolderError(f"cannot use {folder}: {error}") from None
+        except DataFolderError:
+            os.close(lock_fd)
+            raise
+        return store
+
+    def _open_logs(self, config_of: Callable[[str], LogConfig], now_ms: int) -> None:
+        recovery_points = read_offsets(self._path(RECOVERY_POINTS))
+        starts = read_offsets(self._path(LOG_STARTS))
+        self.high_watermarks = read_offsets(self._path(HIGH_WATERMARKS))
+        self.cleaner_offsets = read_offsets(self._path(CLEANER_OFFSETS))
+        self.was_clean = os.path.exists(self._path(_CLEAN_SHUTDOWN))
+        for name in sorted(self._folders()):
+            if name.endswith(names.DELETED_FOLDER):
+                self.removals.append(Removal((self._path(name),), 0))
+                continue
+            partition = names.partition_of(name)
+            if partition is None or name == _KRAFT_FOLDER:
+                continue
+            self.logs[partition] = open_log(
+                self._path(name),
+                config_of(partition[0]),
+                self.files,
+                now_ms=now_ms,
+                start_offset=starts.get(partition, 0),
+                recovery_point=recovery_points.get(partition, 0),
+                clean=self.was_clean and partition in recovery_points,
+            )
+        # From here on only a clean stop makes it true again.
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._path(_CLEAN_SHUTDOWN))
+
+    def _folders(self) -> Iterator[str]:
+        with os.scandir(self.root) as entries:
+            for entry in entries:
+                if entry.is_dir():
+                    yield entry.name
+
+    def _path(self, name: str) -> str:
+        return f"{self.root}/{name}"
+
+    def create(
+        self, topic: str, partition: int, config: LogConfig, topic_id: UUID, now_ms: int
+    ) -> Log:
+        """A new empty log; raises ApiError KAFKA_STORAGE_ERROR."""
+        assert (topic, partition) not in self.logs
+        folder = self._path(names.folder_name(topic, partition))
+        log = open_log(folder, config, self.files, now_ms=now_ms)
+        write_topic_id(folder, topic_id)
+        self.logs[topic, partition] = log
+        return log
+
+    def delete(self, topic: str, partition: int) -> Removal:
+        """Takes the log out and renames its folder at once; the removal's run deletes it for good.
+
+        Raises ApiError KAFKA_STORAGE_ERROR.
+        """
+        log = self.logs.pop((topic, partition))
+        self.high_watermarks.pop((topic, partition), None)
+        self.cleaner_offsets.pop((topic, partition), None)
+        for segment in log.segments:
+            self.files.forget(segment)
+        renamed = self._path(names.deleted_folder_name(topic, partition))
+        try:
+            os.rename(log.folder, renamed)
+        except OSError as error:
+            raise storage_error(f"cannot rename {log.folder}", error) from None
+        return Removal((renamed,), log.config.file_delete_delay_ms)
+
+    def checkpoint(self, high_watermarks: Mapping[PartitionName, int]) -> "CheckpointTask":
+        """The checkpoint files as of now; run it in a worker, regularly."""
+        return CheckpointTask(self, high_watermarks)
+
+    def close(self, high_watermarks: Mapping[PartitionName, int]) -> None:
+        """A clean stop: everything onto the disk, the marker last, the lock released.
+
+        Raises ApiError KAFKA_STORAGE_ERROR; then the next start recovers. Blocks, so call it when
+        all else is done.
+        """
+        try:
+            for log in self.logs.values():
+                log.close()
+                if log.unflushed_records or log.unsynced_files:
+                    flush(log)
+            CheckpointTask(self, high_watermarks).run()
+            marker = b'{"version":0,"brokerEpoch":-1}'
+            replace_file(self._path(_CLEAN_SHUTDOWN), marker)
+        finally:
+            os.close(self._lock_fd)
+
+
+class CheckpointTask:
+    """Offsets of all partitions, taken on the loop; `run()` writes them, in any thread."""
+
+    def __init__(self, store: LogStore, high_watermarks: Mapping[PartitionName, int]) -> None:
+        self._root = store.root
+        logs = store.logs
+        self._offsets = {
+            RECOVERY_POINTS: {name: log.recovery_point for name, log in logs.items()},
+            LOG_STARTS: {
+                name: log.start_offset
+                for name, log in logs.items()
+                if log.start_offset > log.segments[0].base_offset
+            },
+            HIGH_WATERMARKS: dict(high_watermarks),
+            CLEANER_OFFSETS: dict(store.cleaner_offsets),
+        }
+
+    def run(self) -> None:
+        """Raises ApiError KAFKA_STORAGE_ERROR."""
+        for name, offsets in self._offsets.items():
+            write_offsets(f"{self._root}/{name}", offsets)
+
+
+def _lock(folder: str) -> int:
+    fd = os.open(f"{folder}/{_LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise DataFolderError(
+            f"{folder} is in use by another broker: stop it, or give this one another folder"
+        ) from None
+    return fd

@@ -1,0 +1,109 @@
+"""From when on a segment has records as young as a given time: `<first offset>.timeindex`.
+
+    entries of 12 bytes: timestamp int64 | offset minus the segment's first, int32
+
+An entry (t, o) says that no record up to offset o is younger than t; o is the last offset of the
+batch with the largest timestamp so far. Both fields only grow. A closed segment ends with its
+largest timestamp, which retention goes by. Crash: see `index_file`.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from struct import Struct
+from typing import Final
+
+from ottla.log.errors import InsaneIndexError
+from ottla.log.index_file import append_entries, find_entry, last_entry, read_entries
+
+ENTRY: Final = Struct(">qi")
+
+
+class TimeIndex:
+    """The time index of one segment."""
+
+    __slots__ = ("_offsets", "_stored", "_times", "base_offset", "path")
+
+    def __init__(self, path: str, base_offset: int) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self._times: array[int] | None = None  # in memory once something is appended
+        self._offsets: array[int] = array("i")
+        self._stored = 0
+
+    def __len__(self) -> int:
+        """The number of entries in memory; 0 while only the file is used."""
+        return 0 if self._times is None else len(self._times)
+
+    def load(self) -> None:
+        """Takes the file's entries into memory, to append; raises InsaneIndexError."""
+        if self._times is not None:
+            return
+        times, offsets = array("q"), array("i")
+        for time, offset in ENTRY.iter_unpack(read_entries(self.path, ENTRY)):
+            times.append(time)
+            offsets.append(offset)
+        if offsets and (offsets[-1] < 0 or times[-1] < times[0]):
+            raise InsaneIndexError(f"{self.path} does not grow")
+        self._times, self._offsets, self._stored = times, offsets, len(times)
+
+    def reset(self) -> None:
+        """Forgets all entries, to be built anew."""
+        self._times, self._offsets, self._stored = array("q"), array("i"), 0
+
+    def maybe_append(self, timestamp_ms: int, offset: int) -> None:
+        """Adds the entry if its time is younger than the last one's."""
+        assert self._times is not None
+        if self._times and timestamp_ms <= self._times[-1]:
+            return
+        self._times.append(timestamp_ms)
+        self._offsets.append(offset - self.base_offset)
+
+    def lookup(self, timestamp_ms: int) -> tuple[int, int]:
+        """The last entry whose time is at most this: (time, offset); (-1, first offset) if there is
+        none."""
+        if self._times is None:
+            _, found = find_entry(self.path, ENTRY, timestamp_ms)
+            return (
+                (-1, self.base_offset) if found is None else (found[0], self.base_offset + found[1])
+            )
+        number = bisect_right(self._times, timestamp_ms) - 1
+        if number < 0:
+            return -1, self.base_offset
+        return self._times[number], self.base_offset + self._offsets[number]
+
+    def last(self) -> tuple[int, int]:
+        """The last entry: (time, offset); (-1, first offset) where there is none."""
+        if self._times is None:
+            found = last_entry(self.path, ENTRY)
+            return (
+                (-1, self.base_offset) if found is None else (found[0], self.base_offset + found[1])
+            )
+        if not self._times:
+            return -1, self.base_offset
+        return self._times[-1], self.base_offset + self._offsets[-1]
+
+    def truncate_to(self, offset: int) -> None:
+        """Removes the entries of `offset` and above."""
+        self.load()
+        assert self._times is not None
+        keep = bisect_left(self._offsets, offset - self.base_offset)
+        del self._times[keep:]
+        del self._offsets[keep:]
+        if keep < self._stored:
+            self._stored = keep
+            append_entries(self.path, keep * ENTRY.size, b"")
+
+    def store(self) -> None:
+        """Writes to the file what is only in memory."""
+        if self._times is None:
+            return
+        entries = b"".join(
+            map(ENTRY.pack, self._times[self._stored :], self._offsets[self._stored :])
+        )
+        append_entries(self.path, self._stored * ENTRY.size, entries)
+        self._stored = len(self._times)
+
+    def release(self) -> None:
+        """Stores, then gives the memory back."""
+        self.store()
+        self._times, self._offsets = None, array("i")
