@@ -33,7 +33,7 @@ class Partitions:
     def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
         partitions = bench.amount(PARTITIONS)
         with Running(contestant, bench.jars, prefix=bench.prefix) as broker:
-            admin = AdminClient({"bootstrap.servers": broker.address})
+            admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
             for number in range(TOPICS):
                 topic = NewTopic(f"many-{number}", partitions, 1)
                 made = admin.create_topics([topic], operation_timeout=CREATE_SECONDS)

@@ -10,8 +10,9 @@ from bench.measure import Bench, ClientError, Measure
 CLIENT = {
     "acks": "all",
     "linger.ms": 0,
-    "topic.metadata.refresh.fast.interval.ms": 10,
-    "retry.backoff.ms": 10,
+    "topic.metadata.refresh.fast.interval.ms": 20,
+    "retry.backoff.ms": 20,
+    "log_level": 0,
 }
 WAIT_SECONDS = 60.0
 
