@@ -129,7 +129,8 @@ class GroupShard:
 
         def refused(later: Step, error: ErrorCode) -> None:
             del self.groups[request.group]
-            later.reply(request.token, JoinResult(error, request.member_id))
+            for member in group.members.values():
+                group.answer_join(member, JoinResult(error, UNKNOWN_MEMBER_ID), later)
 
         step.when_refused = refused
 
@@ -236,8 +237,7 @@ class GroupShard:
         return [
             group
             for group in found
-            if (not states or group.state.lower() in states)
-            and (not types or group.type.lower() in types)
+            if (not states or group.state.lower() in states) and (not types or group.type in types)
         ]
 
     def describe_group(self, group_id: str) -> DescribedGroup:

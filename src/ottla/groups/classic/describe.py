@@ -6,7 +6,7 @@ from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.requests import DescribedGroup, ListedGroup
 from ottla.groups.classic.state import STABLE
 
-CLASSIC_TYPE = "Classic"
+CLASSIC_TYPE = "classic"
 
 
 def describe(group: ClassicGroup) -> DescribedGroup:

@@ -1,0 +1,352 @@
+"""Transcripts of groups: `transcripts/*.txt` hold commands and what came of them.
+
+Each line before `----` is a command; the lines after it are the outcome, up to an empty line.
+`REWRITE=1 pytest tests/groups/test_shard.py` writes the outcomes anew, to be read in the diff.
+
+    join a [instance=i] [protocols=range,sticky] [topics=t,u] [type=consumer] [version=9]
+           [session=10s] [rebalance=60s] [id=x]      as client a, with the id that it was given
+    sync a [a=x b=y] [generation=n] [id=x]           a leader names the assignments
+    beat a [generation=n] [id=x] [instance=i]
+    leave a b [instance=i]
+    commit a 0=5 1=7 [generation=n] [topic=t] [retention=1m] [metadata=text] [version=9]
+    fetch                                            all offsets of the group
+    delete-offsets t                                 delete-group            topic-deleted t
+    wait 10s                                         timers fire on the way
+    sweep                                            expires offsets and groups
+    restart                                          the state is built again from the records
+    refuse CODE | accept                             what becomes of appended records
+    describe | list [states=stable,..] [types=classic]
+    setting NAME=NUMBER
+
+All of them are about group g, unless the line says group=h.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.groups.classic.requests import (
+    HeartbeatRequest,
+    JoinRequest,
+    JoinResult,
+    LeavingMember,
+    SyncRequest,
+    SyncResult,
+)
+from ottla.groups.offsets.commit import CommitRequest, OffsetToCommit
+from ottla.groups.record_format import decode_key, decode_value, encode_key, encode_value
+from ottla.groups.settings import GroupSettings
+from ottla.groups.shard import GroupShard
+from ottla.groups.step import SetTimer, Step, TimerEvent, TimerKey
+from ottla.groups.stored import GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
+from ottla.protocol.errors import ApiError, ErrorCode
+
+TRANSCRIPTS = sorted(Path(__file__).parent.glob("transcripts/*.txt"))
+UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def milliseconds(text: str) -> int:
+    matched = re.fullmatch(r"(\d+)(ms|s|m|h|d)", text)
+    assert matched is not None, text
+    return int(matched[1]) * UNITS_MS[matched[2]]
+
+
+def subscription(topics: str) -> bytes:
+    names = topics.split(",")
+    content = b"".join(len(name).to_bytes(2, "big") + name.encode() for name in names)
+    return b"\0\1" + len(names).to_bytes(4, "big") + content + b"\xff\xff\xff\xff"
+
+
+class World:
+    """A shard, a clock that only `wait` moves, and clients that remember id and generation."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0
+        self.settings = GroupSettings(min_session_timeout_ms=1_000)
+        self.log: list[tuple[bytes, bytes | None]] = []
+        self.timers: dict[TimerKey, tuple[int, TimerEvent]] = {}
+        self.refusal: ErrorCode | None = None
+        self.ids: dict[str, str] = {}
+        self.generations: dict[str, int] = {}
+        self.joined: dict[str, int] = {}
+        self.output: list[str] = []
+        self.shard = GroupShard()
+        self.shard.loaded(self.step())
+
+    def step(self) -> Step:
+        return Step(self.now_ms, self.settings)
+
+    def run(self, step: Step) -> None:
+        for timer in step.timers:
+            if isinstance(timer, SetTimer):
+                self.timers[timer.key] = (self.now_ms + timer.delay_ms, timer.event)
+            else:
+                self.timers.pop(timer.key, None)
+        refusal = self.refusal if step.records else None
+        for key, value in step.records if refusal is None else ():
+            self.log.append((encode_key(key), encode_value(value)))
+            self.shard.apply(key, value, self.now_ms)
+            self.output.append(f"record {self.record_text(key, value)}")
+        for client, result in step.replies:
+            self.answered(client, result)
+        later = self.step()
+        if refusal is not None:
+            self.output.append(f"not appended: {refusal.name}")
+            if step.when_refused is not None:
+                step.when_refused(later, refusal)
+                self.run(later)
+        elif step.when_appended is not None:
+            step.when_appended(later)
+            self.run(later)
+
+    def record_text(self, key: Any, value: Any) -> str:
+        if isinstance(key, OffsetCommitKey):
+            assert value is None or isinstance(value, OffsetCommitValue)
+            text = "removed" if value is None else f"offset {value.offset}"
+            return f"{key.group} {key.topic}-{key.partition}: {text}"
+        if value is None:
+            return f"{key.group}: removed"
+        assert isinstance(value, GroupMetadataValue)
+        members = " ".join(f"{one.member_id}={one.assignment.decode()}" for one in value.members)
+        return f"{key.group}: generation {value.generation} [{members}]"
+
+    def answered(self, client: str, result: Any) -> None:
+        if isinstance(result, SyncResult):
+            text = f"assigned '{result.assignment.decode()}'"
+            self.output.append(f"{client} sync: {self.error_or(result.error, text)}")
+            return
+        assert isinstance(result, JoinResult)
+        if result.member_id:
+            self.ids[client] = result.member_id
+        text = f"generation {result.generation}, {result.protocol_name}, leader {result.leader}"
+        if result.members:
+            text += ", leads " + " ".join(member.member_id for member in result.members)
+        if result.skip_assignment:
+            text += ", skips assignment"
+        if result.error is ErrorCode.none:
+            self.generations[client] = result.generation
+        elif result.error is ErrorCode.member_id_required:
+            text = result.member_id
+        self.output.append(f"{client} join: {self.error_or(result.error, text)}")
+
+    @staticmethod
+    def error_or(error: ErrorCode, text: str) -> str:
+        if error is ErrorCode.member_id_required:
+            return f"{error.name} {text}"
+        return text if error is ErrorCode.none else error.name
+
+    # Commands. `words` are plain words, `options` those with "=".
+
+    def join(self, words: list[str], options: dict[str, str]) -> None:
+        (client,) = words
+        version = int(options.get("version", "9"))
+        number = self.joined[client] = self.joined.get(client, 0) + 1
+        protocols = options.get("protocols", "range").split(",")
+        metadata = subscription(options.get("topics", "t"))
+        request = JoinRequest(
+            token=client,
+            group=options["group"],
+            member_id=options.get("id", self.ids.get(client, "")).removeprefix("none"),
+            group_instance_id=options.get("instance"),
+            new_member_id=f"{client}-{number}",
+            client_id=client,
+            client_host="/127.0.0.1",
+            session_timeout_ms=milliseconds(options.get("session", "10s")),
+            rebalance_timeout_ms=milliseconds(options.get("rebalance", "60s")),
+            protocol_type=options.get("type", "consumer"),
+            protocols=tuple((name, metadata) for name in protocols if name),
+            requires_known_member_id=version >= 4,
+            supports_skip_assignment=version >= 9,
+        )
+        step = self.step()
+        self.shard.join(request, step)
+        self.run(step)
+
+    def who(self, client: str, options: dict[str, str]) -> tuple[int, str, str | None]:
+        generation = int(options.pop("generation", self.generations.get(client, -1)))
+        member_id = options.pop("id", self.ids.get(client, "")).removeprefix("none")
+        return generation, member_id, options.pop("instance", None)
+
+    def sync(self, words: list[str], options: dict[str, str]) -> None:
+        (client,) = words
+        group = options.pop("group")
+        named = (options.pop("type", "consumer"), options.pop("protocol", "range"))
+        who = self.who(client, options)
+        assignments = {self.ids[name]: text.encode() for name, text in options.items()}
+        step = self.step()
+        self.shard.sync(SyncRequest(client, group, *who, *named, assignments), step)
+        self.run(step)
+
+    def beat(self, words: list[str], options: dict[str, str]) -> None:
+        group = options.pop("group")
+        step = self.step()
+        error = self.shard.heartbeat(HeartbeatRequest(group, *self.who(words[0], options)), step)
+        self.run(step)
+        self.output.append(error.name)
+
+    def leave(self, words: list[str], options: dict[str, str]) -> None:
+        leaving = [LeavingMember(self.ids.get(client, client), None) for client in words]
+        if "instance" in options:
+            leaving.append(LeavingMember("", options["instance"]))
+        step = self.step()
+        left = self.shard.leave(options["group"], leaving, step)
+        for one in left:
+            name = one.member_id or one.group_instance_id
+            self.output.append(f"{name}: {self.error_or(one.error, 'left')}")
+        self.run(step)
+
+    def commit(self, words: list[str], options: dict[str, str]) -> None:
+        group, topic = options.pop("group"), options.pop("topic", "t")
+        retention = options.pop("retention", None)
+        metadata = options.pop("metadata", None)
+        version = int(options.pop("version", "9"))
+        who = self.who(words[0], options) if words else (-1, "", None)
+        offsets = [
+            OffsetToCommit(topic, None, int(partition), int(offset), -1, metadata)
+            for partition, offset in options.items()
+        ]
+        retention_ms = -1 if retention is None else milliseconds(retention)
+        step = self.step()
+        request = CommitRequest(group, *who, retention_ms, tuple(offsets), version >= 9)
+        errors = self.shard.commit(request, step)
+        self.output += [error.name for error in errors if error is not ErrorCode.none]
+        self.run(step)
+
+    def fetch(self, words: list[str], options: dict[str, str]) -> None:
+        for topic, offsets in self.shard.fetch_all(options["group"]).items():
+            for each in offsets:
+                note = f" '{each.metadata}'" if each.metadata else ""
+                self.output.append(f"{topic}-{each.partition}: {each.offset}{note}")
+
+    def delete_offsets(self, words: list[str], options: dict[str, str]) -> None:
+        step = self.step()
+        errors = self.shard.delete_offsets(options["group"], ((words[0], (0, 1)),), step)
+        self.output.append(" ".join(error.name for error in errors[0]))
+        self.run(step)
+
+    def delete_group(self, words: list[str], options: dict[str, str]) -> None:
+        step = self.step()
+        self.output.append(self.shard.delete_groups([options["group"]], step)["g"].name)
+        self.run(step)
+
+    def topic_deleted(self, words: list[str], options: dict[str, str]) -> None:
+        step = self.step()
+        self.shard.topic_deleted(words[0], None, step)
+        self.run(step)
+
+    def sweep(self, words: list[str], options: dict[str, str]) -> None:
+        step = self.step()
+        self.shard.remove_expired(step)
+        self.run(step)
+
+    def wait(self, words: list[str], options: dict[str, str]) -> None:
+        end_ms = self.now_ms + milliseconds(words[0])
+        while self.timers:
+            key = min(self.timers, key=lambda key: self.timers[key][0])
+            due_ms, event = self.timers[key]
+            if due_ms > end_ms:
+                break
+            del self.timers[key]
+            self.now_ms = max(due_ms, self.now_ms)
+            step = self.step()
+            self.shard.expired(event, step)
+            if step.timers or step.records or step.replies:
+                self.output.append(f"at {self.now_ms / 1000:g}s {type(event).__name__}")
+            self.run(step)
+        self.now_ms = end_ms
+
+    def restart(self, words: list[str], options: dict[str, str]) -> None:
+        self.shard, self.timers = GroupShard(), {}
+        for encoded, value in self.log:
+            key = decode_key(encoded)
+            assert key is not None
+            self.shard.apply(key, decode_value(key, value), self.now_ms)
+        step = self.step()
+        self.shard.loaded(step)
+        self.run(step)
+
+    def refuse(self, words: list[str], options: dict[str, str]) -> None:
+        self.refusal = ErrorCode[words[0]]
+
+    def accept(self, words: list[str], options: dict[str, str]) -> None:
+        self.refusal = None
+
+    def setting(self, words: list[str], options: dict[str, str]) -> None:
+        del options["group"]
+        numbers = {name: int(number) for name, number in options.items()}
+        self.settings = replace(self.settings, **numbers)
+
+    def describe(self, words: list[str], options: dict[str, str]) -> None:
+        group = self.shard.describe_group(options["group"])
+        kind = f"{group.protocol_type or '-'}/{group.protocol or '-'}"
+        self.output.append(f"{group.state} {kind}" if group.found else "not found")
+        for one in group.members:
+            note = f" ({one.group_instance_id})" if one.group_instance_id else ""
+            size = len(one.metadata)
+            assigned = one.assignment.decode()
+            self.output.append(f"  {one.member_id}{note} metadata {size} bytes, '{assigned}'")
+
+    def list(self, words: list[str], options: dict[str, str]) -> None:
+        chosen = [
+            frozenset(options.get(name, "").split(",")) - {""} for name in ("states", "types")
+        ]
+        for group in self.shard.list_groups(*chosen):
+            kind = group.protocol_type or "-"
+            self.output.append(f"{group.group} {group.type} {kind} {group.state}")
+
+    def command(self, line: str) -> list[str]:
+        """Runs one line and returns what came of it, the changes of state included."""
+        name, *rest = line.split()
+        options = {"group": "g"} | dict(word.split("=", 1) for word in rest if "=" in word)
+        words = [word for word in rest if "=" not in word]
+        before = {group.group_id: group.state.value for group in self.shard.groups.values()}
+        self.output = []
+        try:
+            getattr(self, name.replace("-", "_"))(words, options)
+        except ApiError as error:
+            self.output.append(error.code.name)
+        after = {group.group_id: group.state.value for group in self.shard.groups.values()}
+        for group in sorted({*before, *after}):
+            if before.get(group) != after.get(group):
+                old, new = before.get(group, "none"), after.get(group, "none")
+                self.output.append(f"{group}: {old} -> {new}")
+        return self.output or ["ok"]
+
+
+def played(text: str) -> str:
+    """The transcript with its outcomes as they are now."""
+    world, inside = World(), False
+    lines: list[str] = []
+    pending: list[str] = []
+    for line in text.splitlines():
+        if line == "----":
+            inside = True
+            lines += [line, *(out for command in pending for out in world.command(command))]
+            continue
+        if inside and line:
+            continue
+        if not line or line.startswith("#"):
+            inside, pending = False, []
+        elif not inside:
+            pending.append(line)
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
+def test_transcript(path: Path) -> None:
+    text = path.read_text()
+    now = played(text)
+    if os.environ.get("REWRITE"):
+        path.write_text(now)
+    assert now == text or os.environ.get("REWRITE")
+
+
+def test_there_are_transcripts() -> None:
+    assert len(TRANSCRIPTS) >= 20
