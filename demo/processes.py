@@ -1,0 +1,137 @@
+"""The two processes that the demo starts: `ottla serve` and the pipeline. Both end with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, Any, Final
+
+_READY: Final = re.compile(r"ready on (\S+:\d+)")
+_START_S: Final = 30
+_STOP_S: Final = 15
+
+
+class DemoError(Exception):
+    """The demo cannot go on; the message says why."""
+
+
+class Child:
+    """One process and what it starts (Spark's JVM), in a process group of its own.
+
+    A Ctrl-C in the terminal so reaches the demo alone, which then ends its children in order.
+    """
+
+    def __init__(self, arguments: Sequence[str], log: Path) -> None:
+        self.log = log
+        self._errors: IO[bytes] = log.open("wb")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            start_new_session=True,
+        )
+        self._buffer = b""
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def line(self, wait_s: float) -> str | None:
+        """Return its next line, None when none came in time. Raises DemoError at its end."""
+        assert self._process.stdout is not None
+        until = time.monotonic() + wait_s
+        while b"\n" not in self._buffer:
+            left = until - time.monotonic()
+            if not select.select([self._process.stdout], [], [], max(left, 0))[0]:
+                return None
+            more = os.read(self._process.stdout.fileno(), 65_536)
+            if not more:
+                raise DemoError(f"{self.log.stem} ended: its words are in {self.log}")
+            self._buffer += more
+        line, self._buffer = self._buffer.split(b"\n", 1)
+        return line.decode()
+
+    def tell(self, word: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{word}\n".encode())
+        self._process.stdin.flush()
+
+    def stop(self) -> None:
+        """End the whole group: first asked, after a while killed. Returns when all are gone."""
+        for sign in (signal.SIGTERM, signal.SIGKILL):
+            self._signal(sign)
+            until = time.monotonic() + _STOP_S
+            while self._alive() and time.monotonic() < until:
+                time.sleep(0.02)
+        self._errors.close()
+
+    def _signal(self, sign: int) -> bool:
+        try:
+            os.killpg(self._process.pid, sign)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def _alive(self) -> bool:
+        self._process.poll()  # reaps it, or the group would never be empty
+        return self._signal(0)
+
+
+def start_broker(folder: Path) -> tuple[Child, str]:
+    """Start `ottla serve` on a free port; returns it with its address."""
+    arguments = ["ottla", "serve", "--listen", "127.0.0.1:0", "--data", str(folder / "broker")]
+    broker = Child(arguments, folder / "broker.log")
+    try:
+        while (line := broker.line(_START_S)) is not None:
+            if found := _READY.search(line):
+                return broker, found[1]
+    except BaseException:
+        broker.stop()
+        raise
+    broker.stop()
+    raise DemoError(f"The broker did not start: its words are in {broker.log}")
+
+
+class Pipeline:
+    """The pipeline's process, as the demo sees it."""
+
+    def __init__(self, bootstrap: str, folder: Path, group: str) -> None:
+        arguments = ["demo.pipeline", "--bootstrap", bootstrap, "--folder", str(folder)]
+        self.child = Child([*arguments, "--group", group], folder / "pipeline.log")
+
+    def wait_for(self, name: str, limit_s: float, show: Callable[[str], None]) -> dict[str, Any]:
+        """Return what it says once it says `name`; shows what goes on meanwhile.
+
+        Raises DemoError with its own words where it failed, or when the time is over.
+        """
+        until = time.monotonic() + limit_s
+        while time.monotonic() < until:
+            line = self.child.line(0.2)
+            if line is None:
+                show(self.goes_on())
+                continue
+            said: dict[str, Any] = json.loads(line)
+            if "error" in said:
+                raise DemoError(str(said["error"]))
+            if name in said:
+                return said
+        raise DemoError(f"The pipeline takes too long: its words are in {self.child.log}")
+
+    def goes_on(self) -> str:
+        """Say what Spark's start is at: the first time it fetches its jars."""
+        text = self.child.log.read_text(errors="replace")
+        fetched = re.findall(r"^downloading \S+/(\S+\.jar)", text, re.MULTILINE)
+        if fetched and ":: retrieving ::" not in text:
+            return f"Spark fetches its jars from Maven Central, once ({fetched[-1]})"
+        if ":: resolving dependencies" in text and ":: retrieving ::" not in text:
+            return "Spark looks for its jars (the first time it fetches them, about a minute)"
+        return "Spark starts"

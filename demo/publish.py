@@ -1,0 +1,81 @@
+"""Publishing every flight with confluent-kafka, keyed by its tail number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from demo.processes import DemoError
+
+PARTITIONS: Final = 4
+_TIMEOUT_S: Final = 30
+_SHOWN_EVERY: Final = 2_000
+
+
+class Broker:
+    """What the demo asks of the broker, over the Kafka protocol."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._settings = {"bootstrap.servers": bootstrap, "log_level": 0}
+        self._topic = topic
+        self._admin: Any = AdminClient(self._settings)
+
+    def create_topic(self) -> None:
+        futures = self._admin.create_topics([NewTopic(self._topic, PARTITIONS, 1)])
+        futures[self._topic].result(timeout=_TIMEOUT_S)
+
+    def publish(
+        self, records: Iterable[tuple[bytes | None, bytes]], show: Callable[[int], None]
+    ) -> int:
+        """Send all records; returns how many the broker acknowledged. Raises DemoError."""
+        sent = failed = 0
+
+        def delivered(error: Any, _message: Any) -> None:
+            nonlocal failed
+            failed += error is not None
+
+        producer: Any = Producer(
+            self._settings
+            | {"client.id": "demo", "linger.ms": 20, "compression.type": "lz4", "acks": "all"}
+        )
+        for key, value in records:
+            while True:
+                try:
+                    producer.produce(self._topic, value, key, on_delivery=delivered)
+                    break
+                except BufferError:  # its queue is full: let it send
+                    producer.poll(0.1)
+            sent += 1
+            if sent % _SHOWN_EVERY == 0:
+                producer.poll(0)
+                show(sent)
+        left = producer.flush(_TIMEOUT_S)
+        if left or failed:
+            raise DemoError(f"{left + failed:,} of {sent:,} flights were not acknowledged")
+        show(sent)
+        return sent
+
+    def place(self, group: str) -> tuple[int, int]:
+        """Return how many records the topic has and how many of them the group has behind it."""
+        from confluent_kafka.admin import OffsetSpec
+
+        partitions = [TopicPartition(self._topic, number) for number in range(PARTITIONS)]
+        try:
+            asked = self._admin.list_offsets(
+                {partition: OffsetSpec.latest() for partition in partitions}
+            )
+            ends = sum(future.result(timeout=_TIMEOUT_S).offset for future in asked.values())
+            request = [ConsumerGroupTopicPartitions(group, partitions)]
+            answer = self._admin.list_consumer_group_offsets(request)[group]
+            places = answer.result(timeout=_TIMEOUT_S).topic_partitions
+        except KafkaException as error:
+            raise DemoError(f"The broker does not answer: {error.args[0].str()}") from error
+        return ends, sum(max(place.offset, 0) for place in places)

@@ -1,0 +1,192 @@
+"""The demo from start to end, as it is shown in the terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from calendar import month_abbr
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from confluent_kafka import KafkaException
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from demo.flights import FLIGHTS, TOPIC, NoDataError, data_folder, read_flights
+from demo.processes import Child, DemoError, Pipeline, start_broker
+from demo.publish import Broker
+
+GROUP: Final = "flights-delta"
+_SPARK_STARTS_S: Final = 600  # its first start fetches jars
+_DELIVERED_S: Final = 300
+_EXIT_INTERRUPTED: Final = 130
+
+
+class Demo:
+    """What is started and measured on the way."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.console = Console(highlight=False)
+        self.children: list[Child] = []
+        self.times: list[tuple[str, float]] = []
+
+    @contextlib.contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        began = time.monotonic()
+        yield
+        self.times.append((name, time.monotonic() - began))
+
+    @contextlib.contextmanager
+    def bar(self, words: str, total: int) -> Iterator[tuple[Progress, Any]]:
+        columns = (
+            TextColumn("{task.description:<44}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+        )
+        with Progress(*columns, console=self.console) as progress:
+            yield progress, progress.add_task(words, total=total)
+
+    def run(self) -> None:
+        data_folder()
+        with self.step("broker starts"):
+            child, bootstrap = start_broker(self.folder)
+            self.children.append(child)
+        self.console.print(f"Ottla is ready on {bootstrap} after {self.times[0][1]:.2f} s")
+        broker = Broker(bootstrap, TOPIC)
+        broker.create_topic()
+        # Spark takes some seconds to start: it does so while the flights are published.
+        pipeline = Pipeline(bootstrap, self.folder, GROUP)
+        self.children.append(pipeline.child)
+        with self.step("publish"), self.bar("Publishing the flights", FLIGHTS) as (bar, task):
+            sent = broker.publish(read_flights(), lambda count: bar.update(task, completed=count))
+        with self.step("Spark starts (beyond publishing)"):
+            self.wait_for_spark(pipeline)
+        with self.step("into Delta"), self.bar("Streaming them into Delta", sent) as (bar, task):
+            self.wait_for_lag(broker, pipeline, bar, task)
+        with self.step("queries on the table"), self.console.status("Asking the table"):
+            pipeline.child.tell("stop")
+            found = pipeline.wait_for("rows", _DELIVERED_S, lambda _: None)
+        with self.step("journey"):
+            journey = self.ottla("journey", bootstrap, *self.worst_place(found))
+        self.report(sent, found, journey, bootstrap)
+
+    def wait_for_spark(self, pipeline: Pipeline) -> None:
+        with self.console.status("Spark starts") as status:
+            said = pipeline.wait_for("session", _SPARK_STARTS_S, status.update)
+            pipeline.wait_for("query", _SPARK_STARTS_S, status.update)
+        self.console.print(f"Spark {said['session']} runs the pipeline")
+
+    def wait_for_lag(self, broker: Broker, pipeline: Pipeline, bar: Progress, task: Any) -> None:
+        until = time.monotonic() + _DELIVERED_S
+        while time.monotonic() < until:
+            end, place = broker.place(GROUP)
+            bar.update(task, completed=place)
+            if end == place:
+                return
+            # What it says is only of interest if it failed.
+            if (line := pipeline.child.line(0.2)) is not None:
+                raise DemoError(line)
+        raise DemoError(f"The lag does not end: Spark's words are in {pipeline.child.log}")
+
+    @staticmethod
+    def worst_place(found: dict[str, Any]) -> tuple[str, str, str]:
+        worst = found["airlines"][0]["worst"]
+        return TOPIC, str(worst["partition"]), str(worst["offset"])
+
+    def ottla(self, command: str, bootstrap: str, *arguments: str) -> str:
+        """Run a command of Ottla's own, as a person would; returns what it printed."""
+        words = [sys.executable, "-m", "ottla", *command.split(), *arguments]
+        done = subprocess.run(
+            [*words, "--bootstrap", bootstrap], capture_output=True, text=True, timeout=60
+        )
+        return (done.stdout + done.stderr).rstrip()
+
+    def report(self, sent: int, found: dict[str, Any], journey: str, bootstrap: str) -> None:
+        out = self.console.print
+        out()
+        equal = "equal" if sent == found["rows"] else "NOT EQUAL"
+        out(f"[bold]{sent:,} flights in, {found['rows']:,} rows out: {equal}[/bold]")
+        out()
+        out(delays(found["airlines"]))
+        out()
+        worst = found["airlines"][0]
+        out(f"[bold]The journey of {worst['airline']} {worst['worst']['flight']}[/bold]")
+        sys.stdout.write(f"{journey}\n\n")
+        sys.stdout.write(f"{self.ottla('group describe', bootstrap, GROUP)}\n\n")
+        sys.stdout.flush()
+        out("[bold]Time[/bold]")
+        for name, seconds in self.times:
+            out(f"  {name:<34}{seconds:7.1f} s")
+        out(f"  {'all':<34}{sum(seconds for _, seconds in self.times):7.1f} s")
+        out()
+        out(f"The Delta table is {self.folder / 'flights'}", soft_wrap=True)
+        if sent != found["rows"]:
+            raise DemoError("The rows in and out differ")
+
+    def stop(self) -> None:
+        """End all children; a second Ctrl-C does not leave one behind."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        for child in reversed(self.children):
+            child.stop()
+        self.children.clear()
+
+
+def delays(airlines: list[dict[str, Any]]) -> Table:
+    """Return the table of the worst delays, worst first."""
+    table = Table(
+        title="The worst departure delays by airline",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+    for name in ("Airline", "Flights", "Mean min", "Worst h", "Flight", "Route", "Day"):
+        right = name in ("Flights", "Mean min", "Worst h", "Flight")
+        table.add_column(name, justify="right" if right else "left", no_wrap=True)
+    for row in airlines:
+        worst = row["worst"]
+        hours, minutes = divmod(int(worst["dep_delay"]), 60)
+        table.add_row(
+            row["airline"] or "?",
+            f"{row['flights']:,}",
+            f"{row['mean']:.1f}",
+            f"{hours}:{minutes:02}",
+            str(worst["flight"]),
+            f"{worst['origin']}-{worst['dest']}",
+            f"{worst['day']:2} {month_abbr[worst['month']]}",
+        )
+    return table
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def main() -> int:
+    signal.signal(signal.SIGTERM, _interrupt)
+    folder = Path(tempfile.mkdtemp(prefix="ottla-demo-"))
+    demo = Demo(folder)
+    code = 1
+    try:
+        demo.run()
+        code = 0
+    except KeyboardInterrupt:
+        demo.console.print("\nStopped.")
+        code = _EXIT_INTERRUPTED
+    except (DemoError, NoDataError) as error:
+        print(f"demo: {error}", file=sys.stderr)
+    except KafkaException as error:
+        print(f"demo: the broker does not answer: {error.args[0].str()}", file=sys.stderr)
+    finally:
+        demo.stop()
+    demo.console.print(f"All that the demo made is in {folder}", soft_wrap=True)
+    return code
