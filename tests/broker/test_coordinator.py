@@ -1,164 +1,24 @@
-"""The group coordinator on a log in memory: requests in, answers out, restarts between."""
+"""The group coordinator: requests in, answers out, restarts between."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any
 
 import pytest
 
-from ottla.broker.coordinator import GroupCoordinators
-from ottla.broker.group_shard import KeyAndValue, LogRecord
-from ottla.groups.classic.requests import HeartbeatRequest, JoinRequest, LeavingMember, SyncRequest
-from ottla.groups.offsets.commit import CommitRequest, OffsetToCommit
+from ottla.groups.classic.requests import HeartbeatRequest, LeavingMember
 from ottla.groups.settings import GroupSettings
 from ottla.protocol.errors import ApiError, ErrorCode
 
 OK = ErrorCode.none
 
 
-class MemoryLog:
-    """A partition in memory; `hold` keeps the high watermark where it is."""
-
-    def __init__(self) -> None:
-        self.records: list[LogRecord] = []
-        self.held_at: int | None = None
-        self.refuse: ErrorCode | None = None
-        self.moved = asyncio.Event()
-        self.lost = False
-
-    @property
-    def high_watermark(self) -> int:
-        return len(self.records) if self.held_at is None else self.held_at
-
-    def append(self, records: Sequence[KeyAndValue], now_ms: int) -> int:
-        if self.refuse is not None:
-            raise ApiError(self.refuse)
-        for key, value in records:
-            self.records.append(LogRecord(len(self.records), key, value))
-        return len(self.records) - 1
-
-    def read_all(self) -> Iterator[LogRecord]:
-        yield from list(self.records)
-
-    async def committed(self, offset: int) -> bool:
-        while offset >= self.high_watermark and not self.lost:
-            await self.moved.wait()
-        return not self.lost
-
-    def hold(self) -> None:
-        self.held_at = self.high_watermark
-        self.moved.clear()
-
-    def release(self) -> None:
-        self.held_at = None
-        self.moved.set()
-
-
-class StillClock:
-    def __init__(self) -> None:
-        self.time_ms = 1_000_000
-
-    def now_ms(self) -> int:
-        return self.time_ms
-
-    def monotonic_ms(self) -> int:
-        return self.time_ms
-
-
-class Bench:
-    """A coordinator over logs that outlive it."""
-
-    def __init__(self, partitions: int = 4) -> None:
-        self.partitions = partitions
-        self.clock = StillClock()
-        self.logs: dict[int, MemoryLog] = {}
-        self.commits: list[tuple[str, str, int, int, str, int]] = []
-        self.settings = GroupSettings(min_session_timeout_ms=1, offset_commit_timeout_ms=200)
-        self.coordinators = self.start()
-
-    def start(self) -> GroupCoordinators:
-        return GroupCoordinators(
-            self.settings,
-            self.clock,
-            self.log,
-            lambda: range(self.partitions),
-            lambda: self.partitions,
-            on_commit=lambda *commit: self.commits.append(commit),
-        )
-
-    def log(self, partition: int) -> MemoryLog:
-        return self.logs.setdefault(partition, MemoryLog())
-
-    def log_of(self, group: str) -> MemoryLog:
-        return self.log(self.coordinators.partition_for(group))
-
-    def restart(self) -> GroupCoordinators:
-        self.coordinators.close()
-        self.coordinators = self.start()
-        return self.coordinators
-
-
-@pytest.fixture
-async def bench() -> AsyncIterator[Bench]:
-    made = Bench()
-    yield made
-    made.coordinators.close()
-
-
-def joining(member_id: str = "", group: str = "g", **changes: object) -> JoinRequest:
-    request = JoinRequest(
-        token=None,
-        group=group,
-        member_id=member_id,
-        group_instance_id=None,
-        new_member_id="",
-        client_id="client",
-        client_host="/127.0.0.1",
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=10_000,
-        protocol_type="consumer",
-        protocols=(("range", b"\0\0\0\0\0\1\0\1t"),),
-    )
-    return request._replace(**changes)  # type: ignore[arg-type]
-
-
-def syncing(generation: int, member_id: str, **assignments: bytes) -> SyncRequest:
-    return SyncRequest(None, "g", generation, member_id, None, "consumer", "range", assignments)
-
-
-def committing(*offsets: int, **changes: object) -> CommitRequest:
-    request = CommitRequest(
-        group="g",
-        generation=-1,
-        member_id="",
-        group_instance_id=None,
-        retention_ms=-1,
-        offsets=tuple(
-            OffsetToCommit("t", None, partition, offset, 3, "m")
-            for partition, offset in enumerate(offsets)
-        ),
-        knows_group_id_not_found=True,
-    )
-    return request._replace(**changes)  # type: ignore[arg-type]
-
-
-async def join_alone(coordinators: GroupCoordinators) -> str:
-    """One member, stable, in generation 1."""
-    asked = await coordinators.join(joining())
-    assert asked.error is ErrorCode.member_id_required
-    joined = await coordinators.join(joining(asked.member_id))
-    assert (joined.error, joined.generation) == (OK, 1)
-    request = syncing(1, asked.member_id)._replace(assignments={asked.member_id: b"mine"})
-    assert (await coordinators.sync(request)).assignment == b"mine"
-    return asked.member_id
-
-
-async def test_a_member_joins_syncs_beats_commits_and_leaves(bench: Bench) -> None:
+async def test_a_member_joins_syncs_beats_commits_and_leaves(bench: Any) -> None:
     groups = bench.coordinators
-    member = await join_alone(groups)
+    member = await bench.join_alone()
     assert await groups.heartbeat(HeartbeatRequest("g", 1, member, None)) is OK
-    request = committing(7, generation=1, member_id=member)
+    request = bench.committing(7, generation=1, member_id=member)
     assert await groups.commit(request) == [OK]
     fetched = await groups.fetch("g", (("t", None, (0, 1)),))
     assert [(each.offset, each.metadata) for each in fetched[0]] == [(7, "m"), (-1, "")]
@@ -171,11 +31,117 @@ async def test_a_member_joins_syncs_beats_commits_and_leaves(bench: Bench) -> No
     assert refused.value.code is ErrorCode.unknown_member_id
 
 
-async def test_all_of_it_is_there_after_a_restart(bench: Bench) -> None:
-    member = await join_alone(bench.coordinators)
-    await bench.coordinators.commit(committing(7, generation=1, member_id=member))
+async def test_all_of_it_is_there_after_a_restart(bench: Any) -> None:
+    member = await bench.join_alone()
+    await bench.coordinators.commit(bench.committing(7, generation=1, member_id=member))
     before = await bench.coordinators.describe("g")
     groups = bench.restart()
     assert await groups.describe("g") == before
     assert await groups.heartbeat(HeartbeatRequest("g", 1, member, None)) is OK
     assert (await groups.fetch_all("g"))["t"][0].offset == 7
+
+
+async def test_a_restart_forgets_nothing_that_was_committed_and_ends_old_requests(
+    bench: Any,
+) -> None:
+    member = await bench.join_alone()
+    second = await bench.coordinators.join(bench.joining())
+    waiting = asyncio.create_task(bench.coordinators.join(bench.joining(second.member_id)))
+    await asyncio.sleep(0.01)
+    groups = bench.restart()
+    assert (await waiting).error is ErrorCode.not_coordinator
+    assert (await groups.join(bench.joining(second.member_id))).error is ErrorCode.unknown_member_id
+    assert await groups.heartbeat(HeartbeatRequest("g", 1, member, None)) is OK
+
+
+async def test_two_members_share_and_the_follower_waits_for_the_leader(bench: Any) -> None:
+    groups = bench.coordinators
+    leader = await bench.join_alone()
+    asked = await groups.join(bench.joining())
+    second = asyncio.create_task(groups.join(bench.joining(asked.member_id)))
+    await asyncio.sleep(0.01)
+    beat = HeartbeatRequest("g", 1, leader, None)
+    assert await groups.heartbeat(beat) is ErrorCode.rebalance_in_progress
+    first = await groups.join(bench.joining(leader))
+    assert {member.member_id for member in first.members} == {leader, asked.member_id}
+    assert (await second).generation == 2
+    follower = asyncio.create_task(groups.sync(bench.syncing(2, asked.member_id)))
+    await asyncio.sleep(0.01)
+    assert not follower.done()
+    request = bench.syncing(2, leader)._replace(assignments={leader: b"0", asked.member_id: b"1"})
+    assert (await groups.sync(request)).assignment == b"0"
+    assert (await follower).assignment == b"1"
+
+
+async def test_a_partition_that_moves_sends_everybody_away(bench: Any) -> None:
+    groups = bench.coordinators
+    log = bench.log_of("g")
+    log.hold()
+    commit = asyncio.create_task(groups.commit(bench.committing(7)))
+    await asyncio.sleep(0.01)
+    log.lost = True
+    log.moved.set()
+    with pytest.raises(ApiError) as refused:
+        await commit
+    assert refused.value.code is ErrorCode.not_coordinator
+    groups.resigned(groups.partition_for("g"))
+
+
+async def test_groups_without_a_name(bench: Any) -> None:
+    groups = bench.coordinators
+    invalid = ErrorCode.invalid_group_id
+    assert (await groups.join(bench.joining(group=""))).error is invalid
+    assert (await groups.sync(bench.syncing(1, "m")._replace(group=""))).error is invalid
+    assert await groups.heartbeat(HeartbeatRequest("", 1, "m", None)) is invalid
+    for refused in (groups.leave("", ()), groups.delete_offsets("", ())):
+        with pytest.raises(ApiError) as raised:
+            await refused
+        assert raised.value.code is invalid
+    # Older clients may commit, fetch and delete under the empty name.
+    assert await groups.commit(bench.committing(7, group="")) == [OK]
+    assert (await groups.fetch_all(""))["t"][0].offset == 7
+    assert await groups.delete_group("") is OK
+
+
+async def test_groups_are_listed_over_all_partitions(bench: Any) -> None:
+    names = [f"group-{number}" for number in range(12)]
+    for name in names:
+        await bench.coordinators.commit(bench.committing(1, group=name))
+    groups = bench.restart()
+    found = await groups.list_groups(frozenset(), frozenset())
+    assert sorted(group.group for group in found) == sorted(names)
+    assert len({groups.partition_for(name) for name in names}) == bench.partitions
+    assert await groups.list_groups(frozenset({"stable"}), frozenset()) == []
+
+
+async def test_a_deleted_topic_takes_its_offsets_along_in_every_partition(bench: Any) -> None:
+    groups = bench.coordinators
+    for number in range(12):
+        await groups.commit(bench.committing(1, 2, group=f"group-{number}"))
+    await groups.topic_deleted("t", None)
+    groups = bench.restart()
+    for number in range(12):
+        assert await groups.fetch_all(f"group-{number}") == {}
+
+
+async def test_the_sweep_removes_what_has_expired(bench: Any) -> None:
+    bench.settings = GroupSettings(offsets_retention_check_interval_ms=5)
+    groups = bench.restart()
+    groups.start()
+    await groups.commit(bench.committing(7))
+    bench.clock.time_ms += bench.settings.offsets_retention_ms
+    while await groups.list_groups(frozenset(), frozenset()):
+        await asyncio.sleep(0.005)
+    assert bench.log_of("g").records[-1].value is None
+
+
+async def test_long_names_of_clients_still_fit_into_a_member_id(bench: Any) -> None:
+    asked = await bench.coordinators.join(bench.joining(client_id="x" * 32_767))
+    assert asked.error is ErrorCode.member_id_required
+    assert len(asked.member_id) < 2_000
+
+
+async def test_after_the_end_nobody_is_served(bench: Any) -> None:
+    bench.coordinators.close()
+    answer = await bench.coordinators.join(bench.joining())
+    assert answer.error is ErrorCode.coordinator_not_available
