@@ -1,0 +1,224 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ottla.config.broker import BrokerConfig
+from ottla.controller.config_changes import (
+    VALUE_LENGTH_MAX,
+    ChangeKind,
+    ConfigChange,
+    ResourceChange,
+    ResourceType,
+    alter_configs,
+)
+from ottla.controller.coordination import Create, SetData
+from ottla.controller.image import EVERY_BROKER, BrokerConfigChanged, ClusterImage
+from ottla.controller.plan import Outcome
+from ottla.controller.topics import NewTopic
+from ottla.protocol.errors import ErrorCode
+
+Alter = Callable[..., Outcome]
+SET, DELETE, APPEND, SUBTRACT = ChangeKind
+
+
+def topic(*changes: ConfigChange, name: str = "t") -> ResourceChange:
+    return ResourceChange(ResourceType.TOPIC, name, changes)
+
+
+def broker(*changes: ConfigChange, name: str = "1") -> ResourceChange:
+    return ResourceChange(ResourceType.BROKER, name, changes)
+
+
+@pytest.fixture
+def alter(
+    image: ClusterImage, config: BrokerConfig, add_topic: Callable[[NewTopic], None]
+) -> Alter:
+    """Alters one resource, applies the news and returns the outcome."""
+    add_topic(NewTopic("t", 1, 1, configs=(("retention.ms", "5"), ("cleanup.policy", "compact"))))
+
+    def work(resource: ResourceChange, *, incremental: bool = True, **more: Any) -> Outcome:
+        plan = alter_configs([resource], image, config, incremental=incremental, **more)
+        for news in plan.news:
+            image.apply(news)
+        return plan.reply[0].outcome
+
+    return work
+
+
+def overrides(image: ClusterImage) -> dict[str, str]:
+    return dict(image.topics["t"].overrides)
+
+
+def test_set_and_delete_touch_only_what_they_name(alter: Alter, image: ClusterImage) -> None:
+    done = alter(topic(ConfigChange("segment.ms", "7"), ConfigChange("retention.ms", None, DELETE)))
+    assert not done.failed
+    assert overrides(image) == {"segment.ms": "7", "cleanup.policy": "compact"}
+    assert image.topics["t"].config_version == 1
+
+
+def test_append_and_subtract_work_on_lists(alter: Alter, image: ClusterImage) -> None:
+    alter(topic(ConfigChange("cleanup.policy", "delete,compact", APPEND)))
+    assert overrides(image)["cleanup.policy"] == "compact,delete"
+    alter(topic(ConfigChange("cleanup.policy", "compact", SUBTRACT)))
+    assert overrides(image)["cleanup.policy"] == "delete"
+    alter(topic(ConfigChange("cleanup.policy", None, DELETE)))
+    # Without a value of its own, the list begins as the default.
+    alter(topic(ConfigChange("cleanup.policy", "compact", APPEND)))
+    assert overrides(image)["cleanup.policy"] == "delete,compact"
+
+
+def test_the_old_request_replaces_everything(alter: Alter, image: ClusterImage) -> None:
+    assert not alter(topic(ConfigChange("segment.ms", "9")), incremental=False).failed
+    assert overrides(image) == {"segment.ms": "9"}
+
+
+def test_validate_only_changes_nothing(alter: Alter, image: ClusterImage) -> None:
+    change = ConfigChange("segment.ms", "9")
+    assert not alter(topic(change), validate_only=True).failed
+    assert alter(topic(ConfigChange("segment.ms", "x")), validate_only=True).failed
+    assert "segment.ms" not in overrides(image)
+
+
+def test_no_write_where_nothing_changes(
+    alter: Alter, image: ClusterImage, config: BrokerConfig
+) -> None:
+    plan = alter_configs(
+        [topic(ConfigChange("retention.ms", "5"))], image, config, incremental=True
+    )
+    assert (plan.writes, plan.news) == ((), ())
+    assert not plan.reply[0].outcome.failed
+
+
+@pytest.mark.parametrize(
+    ("resource", "code", "message"),
+    [
+        (
+            topic(ConfigChange("segment.bytes", "12")),
+            ErrorCode.invalid_config,
+            "Invalid value 12 for configuration segment.bytes: Value must be at least 1048576",
+        ),
+        (
+            topic(ConfigChange("nonsense", "1")),
+            ErrorCode.invalid_config,
+            "Unknown topic config name: nonsense",
+        ),
+        (
+            topic(ConfigChange("retention.ms", "1", APPEND)),
+            ErrorCode.invalid_config,
+            "Can't APPEND to key retention.ms because its type is not LIST.",
+        ),
+        (
+            topic(ConfigChange("retention.ms", "1" * (VALUE_LENGTH_MAX + 1))),
+            ErrorCode.invalid_config,
+            "exceeds the maximum value size",
+        ),
+        (
+            topic(ConfigChange("retention.ms", None)),
+            ErrorCode.invalid_request,
+            "Null value not supported for : retention.ms",
+        ),
+        (
+            topic(ConfigChange("retention.ms", "1"), ConfigChange("retention.ms", "2")),
+            ErrorCode.invalid_request,
+            "Error due to duplicate config keys",
+        ),
+        (
+            topic(ConfigChange("retention.ms", "1", 9)),
+            ErrorCode.invalid_request,
+            "Unknown operations type 9",
+        ),
+        (
+            topic(ConfigChange("retention.ms", "1"), name="none"),
+            ErrorCode.unknown_topic_or_partition,
+            "The topic 'none' does not exist.",
+        ),
+        (
+            topic(name=""),
+            ErrorCode.invalid_request,
+            "Default topic resources are not allowed.",
+        ),
+        (topic(name="a b"), ErrorCode.invalid_topic_exception, "Topic name is invalid"),
+        (
+            broker(ConfigChange("num.partitions", "1")),
+            ErrorCode.invalid_request,
+            "Cannot update these configs dynamically: [num.partitions]",
+        ),
+        (
+            broker(ConfigChange("log.retention.mss", "1")),
+            ErrorCode.invalid_request,
+            "did you mean log.retention.ms?",
+        ),
+        (
+            broker(ConfigChange("log.segment.bytes", "1")),
+            ErrorCode.invalid_request,
+            "Value must be at least 1048576",
+        ),
+        (broker(name="x"), ErrorCode.invalid_request, "Node id must be an integer"),
+        (
+            broker(name="2"),
+            ErrorCode.invalid_request,
+            "Unexpected broker id, expected 1, but received 2",
+        ),
+        (
+            ResourceChange(ResourceType.CLIENT_METRICS, "m", ()),
+            ErrorCode.invalid_request,
+            "Unknown resource type 16",
+        ),
+        (ResourceChange(99, "m", ()), ErrorCode.invalid_request, "Unknown resource type 99"),
+    ],
+)
+def test_refuses_in_kafkas_words(
+    alter: Alter, image: ClusterImage, resource: ResourceChange, code: ErrorCode, message: str
+) -> None:
+    before = (overrides(image), dict(image.configs))
+    outcome = alter(resource)
+    assert outcome.code is code
+    assert message in (outcome.message or "")
+    assert (overrides(image), dict(image.configs)) == before
+
+
+def test_a_resource_given_twice_is_refused_and_others_are_done(
+    alter: Alter, image: ClusterImage, config: BrokerConfig
+) -> None:
+    once, twice = topic(ConfigChange("segment.ms", "3")), broker(name="1")
+    plan = alter_configs([twice, once, twice], image, config, incremental=True)
+    assert [result.outcome.code for result in plan.reply] == [
+        ErrorCode.invalid_request,
+        ErrorCode.none,
+        ErrorCode.invalid_request,
+    ]
+    assert len(plan.writes) == 1
+
+
+def test_brokers_have_dynamic_settings_of_their_own_and_in_common(
+    alter: Alter, image: ClusterImage, config: BrokerConfig
+) -> None:
+    change = ConfigChange("log.retention.ms", "5")
+    plan = alter_configs(
+        [broker(change, name=EVERY_BROKER), broker(change)], image, config, incremental=True
+    )
+    assert plan.writes == (
+        Create("/config/brokers/<default>", b'{"version":1,"config":{"log.retention.ms":"5"}}'),
+        Create("/config/brokers/1", b'{"version":1,"config":{"log.retention.ms":"5"}}'),
+    )
+    for news in plan.news:
+        assert isinstance(news, BrokerConfigChanged)
+        image.apply(news)
+    plan = alter_configs(
+        [broker(ConfigChange("log.retention.ms", None, DELETE))], image, config, incremental=True
+    )
+    (write,) = plan.writes
+    assert isinstance(write, SetData)
+    assert write.version == 0
+    image.apply(plan.news[0])
+    assert image.config("1").values == {}
+    assert image.config(EVERY_BROKER).values == {"log.retention.ms": "5"}
+
+
+def test_settings_that_contradict_each_other_are_refused(alter: Alter, image: ClusterImage) -> None:
+    shorter = ConfigChange("log.cleaner.max.compaction.lag.ms", "8")
+    assert not alter(broker(shorter, name=EVERY_BROKER)).failed
+    outcome = alter(broker(ConfigChange("log.cleaner.min.compaction.lag.ms", "9")))
+    assert outcome.code is ErrorCode.invalid_request
+    assert "must not be above" in (outcome.message or "")

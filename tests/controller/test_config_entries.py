@@ -1,0 +1,91 @@
+from ottla.config.broker import BrokerConfig
+from ottla.config.topic import TopicConfig
+from ottla.config.value import ConfigType
+from ottla.controller.config_entries import (
+    ConfigEntry,
+    ConfigSynonym,
+    Source,
+    broker_entries,
+    cluster_entries,
+    topic_entries,
+)
+
+
+def by_name(entries: tuple[ConfigEntry, ...]) -> dict[str, ConfigEntry]:
+    return {entry.name: entry for entry in entries}
+
+
+def test_a_topic_shows_every_setting_with_its_source() -> None:
+    entries = by_name(topic_entries({"retention.ms": "5"}, BrokerConfig()))
+    assert set(entries) == set(TopicConfig.definitions) - {"internal.segment.bytes"}
+    own = entries["retention.ms"]
+    assert (own.value, own.source, own.kind) == ("5", Source.TOPIC, ConfigType.LONG)
+    assert own.synonyms == (
+        ConfigSynonym("retention.ms", "5", Source.TOPIC),
+        ConfigSynonym("log.retention.hours", "168", Source.DEFAULT),
+    )
+    default = entries["max.message.bytes"]
+    assert (default.value, default.source) == ("1048588", Source.DEFAULT)
+    assert default.synonyms == (ConfigSynonym("message.max.bytes", "1048588", Source.DEFAULT),)
+    assert default.documentation
+    assert entries["leader.replication.throttled.replicas"].synonyms == ()
+
+
+def test_a_topic_shows_what_the_broker_gives_it() -> None:
+    broker = BrokerConfig({"log.retention.hours": "2", "message.max.bytes": "7"})
+    entries = by_name(topic_entries({}, broker))
+    assert entries["retention.ms"].value == "7200000"
+    assert entries["retention.ms"].source is Source.STATIC_BROKER
+    broker.reconfigure({"message.max.bytes": "8"}, {"message.max.bytes": "9"})
+    entry = by_name(topic_entries({}, broker))["max.message.bytes"]
+    assert entry.value == "9"
+    assert [(each.value, each.source) for each in entry.synonyms] == [
+        ("9", Source.DYNAMIC_BROKER),
+        ("8", Source.DYNAMIC_DEFAULT_BROKER),
+        ("7", Source.STATIC_BROKER),
+        ("1048588", Source.DEFAULT),
+    ]
+
+
+def test_keys_choose_some() -> None:
+    chosen = topic_entries({}, BrokerConfig(), ["retention.ms", "none"])
+    assert [entry.name for entry in chosen] == ["retention.ms"]
+    assert len(topic_entries({}, BrokerConfig(), [])) > 30
+    assert [entry.name for entry in broker_entries(BrokerConfig(), ["node.id"])] == ["node.id"]
+
+
+def test_a_topic_shows_an_internal_setting_only_where_it_is_set() -> None:
+    entries = by_name(topic_entries({"internal.segment.bytes": "9"}, BrokerConfig()))
+    assert entries["internal.segment.bytes"].value == "9"
+
+
+def test_a_broker_shows_what_is_in_force() -> None:
+    broker = BrokerConfig({"num.partitions": "4", "num.io.threads": "8"})
+    broker.reconfigure({"log.retention.ms": "5"}, {})
+    entries = by_name(broker_entries(broker))
+    static = entries["num.partitions"]
+    assert (static.value, static.source, static.read_only) == ("4", Source.STATIC_BROKER, True)
+    dynamic = entries["log.retention.ms"]
+    assert (dynamic.value, dynamic.source) == ("5", Source.DYNAMIC_DEFAULT_BROKER)
+    assert not dynamic.read_only
+    hours = entries["log.retention.hours"]
+    assert (hours.value, hours.source) == ("168", Source.DEFAULT)
+    assert "log.initial.task.delay.ms" not in entries
+    assert entries["advertised.listeners"].value is None
+
+
+def test_what_has_no_effect_is_shown_as_such_and_its_value_is_not() -> None:
+    entry = by_name(broker_entries(BrokerConfig({"ssl.key.password": "secret"})))[
+        "ssl.key.password"
+    ]
+    assert entry.value is None
+    assert entry.sensitive
+    assert entry.documentation.startswith("No effect: ")
+
+
+def test_all_brokers_show_only_what_was_set() -> None:
+    entries = cluster_entries({"log.retention.ms": "5"})
+    assert [(entry.name, entry.value, entry.source) for entry in entries] == [
+        ("log.retention.ms", "5", Source.DYNAMIC_DEFAULT_BROKER)
+    ]
+    assert cluster_entries({}) == ()

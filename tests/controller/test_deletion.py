@@ -1,0 +1,84 @@
+from collections.abc import Callable
+from uuid import UUID
+
+import pytest
+
+from ottla.config.broker import BrokerConfig
+from ottla.controller.coordination import Delete
+from ottla.controller.deletion import UnwantedTopic, delete_topics
+from ottla.controller.image import ClusterImage, TopicDeleted
+from ottla.controller.topics import NewTopic
+from ottla.protocol.errors import ApiError, ErrorCode
+
+
+@pytest.fixture
+def topics(add_topic: Callable[[NewTopic], None]) -> None:
+    add_topic(NewTopic("t", 2, 1))
+    add_topic(NewTopic("u", 1, 1))
+
+
+@pytest.mark.usefixtures("topics")
+def test_by_name_and_by_id(image: ClusterImage, config: BrokerConfig) -> None:
+    topic_id = image.topics["u"].topic_id
+    unwanted = [UnwantedTopic(name="t"), UnwantedTopic(topic_id=topic_id)]
+    plan = delete_topics(unwanted, image, config)
+    assert [(result.name, result.outcome.code) for result in plan.reply] == [
+        ("t", ErrorCode.none),
+        ("u", ErrorCode.none),
+    ]
+    assert all(isinstance(write, Delete) for write in plan.writes)
+    paths = [write.path for write in plan.writes]
+    assert paths.index("/brokers/topics/t/partitions/1/state") < paths.index("/brokers/topics/t")
+    assert "/config/topics/t" in paths
+    assert all(isinstance(news, TopicDeleted) for news in plan.news)
+    for news in plan.news:
+        image.apply(news)
+    assert image.topics == {}
+    assert image.topics_by_id == {}
+
+
+@pytest.mark.usefixtures("topics")
+@pytest.mark.parametrize(
+    ("unwanted", "code", "message"),
+    [
+        ([UnwantedTopic(name="none")], ErrorCode.unknown_topic_or_partition, "does not host"),
+        ([UnwantedTopic(topic_id=UUID(int=99))], ErrorCode.unknown_topic_id, "topic ID"),
+        ([UnwantedTopic()], ErrorCode.invalid_request, "Neither topic name nor id"),
+        ([UnwantedTopic(topic_id=UUID(int=0))], ErrorCode.invalid_request, "Neither topic name"),
+        (
+            [UnwantedTopic("t", UUID(int=1))],
+            ErrorCode.invalid_request,
+            "may not specify both topic name and topic id",
+        ),
+        ([UnwantedTopic("t")] * 2, ErrorCode.invalid_request, "Duplicate topic name."),
+        (
+            [UnwantedTopic(topic_id=UUID(int=1))] * 2,
+            ErrorCode.invalid_request,
+            "Duplicate topic id.",
+        ),
+        (
+            [UnwantedTopic("t"), UnwantedTopic(topic_id=UUID(int=1))],
+            ErrorCode.invalid_request,
+            "maps to an ID that was already supplied",
+        ),
+    ],
+)
+def test_refuses_in_kafkas_words(
+    image: ClusterImage,
+    config: BrokerConfig,
+    unwanted: list[UnwantedTopic],
+    code: ErrorCode,
+    message: str,
+) -> None:
+    plan = delete_topics(unwanted, image, config)
+    assert {result.outcome.code for result in plan.reply} == {code}
+    assert message in (plan.reply[0].outcome.message or "")
+    assert plan.writes == ()
+
+
+@pytest.mark.usefixtures("topics")
+def test_deletion_may_be_switched_off(image: ClusterImage) -> None:
+    config = BrokerConfig({"delete.topic.enable": "false"})
+    with pytest.raises(ApiError) as caught:
+        delete_topics([UnwantedTopic("t")], image, config)
+    assert caught.value.code is ErrorCode.topic_deletion_disabled

@@ -1,0 +1,83 @@
+import json
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.config.listener import Endpoint
+from ottla.controller import layout
+from ottla.controller.image import EVERY_BROKER, BrokerImage, PartitionState
+from ottla.controller.layout import LayoutError
+
+numbers = st.integers(0, 1000)
+broker_lists = st.lists(numbers, min_size=1, max_size=5, unique=True).map(tuple)
+
+
+@given(st.uuids())
+def test_topic_ids_are_written_as_kafka_writes_them(topic_id: UUID) -> None:
+    text = layout.uuid_text(topic_id)
+    assert len(text) == 22
+    assert layout.uuid_from_text(text) == topic_id
+
+
+@given(st.uuids(), st.lists(broker_lists, min_size=1, max_size=12))
+def test_topics_come_back(topic_id: UUID, replicas: list[tuple[int, ...]]) -> None:
+    assert layout.read_topic("t", layout.write_topic(topic_id, replicas)) == (
+        topic_id,
+        tuple(replicas),
+    )
+
+
+@given(numbers, numbers, broker_lists, broker_lists, numbers, numbers)
+def test_states_come_back(
+    leader: int,
+    epoch: int,
+    replicas: tuple[int, ...],
+    isr: tuple[int, ...],
+    version: int,
+    controller_epoch: int,
+) -> None:
+    state = PartitionState(leader, epoch, replicas, isr, version)
+    data = layout.write_state(state, controller_epoch)
+    assert layout.read_state("/path", data, version, replicas) == state
+
+
+def test_brokers_come_back_with_every_listener() -> None:
+    broker = BrokerImage(
+        4, (Endpoint("PLAINTEXT", "host", 9092), Endpoint("INSIDE", "::1", 9093)), "rack"
+    )
+    data = layout.write_broker(broker, 17)
+    assert layout.read_broker(4, data) == broker
+    content = json.loads(data)
+    assert (content["version"], content["host"], content["timestamp"]) == (5, "host", "17")
+    assert content["endpoints"] == ["PLAINTEXT://host:9092", "INSIDE://[::1]:9093"]
+
+
+@given(st.dictionaries(st.text(), st.text(), max_size=4))
+def test_settings_come_back(values: dict[str, str]) -> None:
+    assert layout.read_config("/path", layout.write_config(values)) == values
+
+
+def test_the_rest_comes_back() -> None:
+    assert layout.read_cluster_id(layout.write_cluster_id("abc")) == "abc"
+    assert layout.read_producer_ids(layout.write_producer_ids(1, 0, 999)) == 999
+    assert json.loads(layout.write_controller(3, 5))["brokerid"] == 3
+    assert layout.broker_resource("<default>") == EVERY_BROKER
+    assert layout.broker_config_path(EVERY_BROKER) == "/config/brokers/<default>"
+    assert layout.broker_config_path("3") == "/config/brokers/3"
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"\xff", b'{"config": {"a": 1}}', b"nonsense"])
+def test_what_kafka_would_not_write_is_an_error_that_names_the_node(data: bytes) -> None:
+    readers = (
+        lambda: layout.read_topic("t", data),
+        lambda: layout.read_state("/brokers/topics/t/partitions/0/state", data, 0, (1,)),
+        lambda: layout.read_broker(1, data),
+        lambda: layout.read_config("/config/topics/t", data),
+        lambda: layout.read_cluster_id(data),
+        lambda: layout.read_producer_ids(data),
+    )
+    for read in readers:
+        with pytest.raises(LayoutError, match=r"^/"):
+            read()

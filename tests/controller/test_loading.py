@@ -1,0 +1,84 @@
+from collections.abc import Callable
+from uuid import UUID
+
+import pytest
+
+from ottla.config.broker import BrokerConfig
+from ottla.controller import layout
+from ottla.controller.config_changes import (
+    ConfigChange,
+    ResourceChange,
+    ResourceType,
+    alter_configs,
+)
+from ottla.controller.coordination import Create, Node
+from ottla.controller.embedded_store import EmbeddedStore
+from ottla.controller.image import EVERY_BROKER, ClusterImage
+from ottla.controller.layout import LayoutError
+from ottla.controller.loading import first_writes, load_image
+from ottla.controller.plan import Plan
+from ottla.controller.producer_ids import reserve_producer_ids
+from ottla.controller.topics import MorePartitions, NewTopic, add_partitions, create_topics
+
+
+@pytest.fixture
+def store() -> EmbeddedStore:
+    store = EmbeddedStore(None)
+    store.multi(first_writes({}, "cluster"), 1)
+    return store
+
+
+def tree(store: EmbeddedStore) -> dict[str, Node]:
+    nodes = store.read_tree("/")
+    nodes.pop("/")
+    return nodes
+
+
+def test_first_writes_are_needed_once(store: EmbeddedStore) -> None:
+    assert first_writes(tree(store), "other") == ()
+    image = load_image(tree(store), 1)
+    assert (image.cluster_id, image.controller_epoch, image.topics) == ("cluster", 0, {})
+
+
+def test_the_loaded_image_is_the_one_that_wrote(
+    store: EmbeddedStore,
+    image: ClusterImage,
+    config: BrokerConfig,
+    new_id: Callable[[], UUID],
+) -> None:
+    def carry_out(plan: Plan[object]) -> None:
+        assert plan.writes
+        store.multi(plan.writes, 1)
+        for news in plan.news:
+            image.apply(news)
+
+    for broker in image.brokers.values():
+        path = layout.broker_path(broker.broker_id)
+        store.multi([Create(path, layout.write_broker(broker, 0))], 1)
+    wanted = [NewTopic("t", 3, 2, configs=(("retention.ms", "5"),)), NewTopic("u.v", 12, 1)]
+    carry_out(create_topics(wanted, image, config, new_id=new_id, start=2))
+    carry_out(add_partitions([MorePartitions("t", 11)], image, start=1))
+    change = ConfigChange("log.retention.ms", "9")
+    for name in (EVERY_BROKER, "1"):
+        resource = ResourceChange(ResourceType.BROKER, name, (change,))
+        carry_out(alter_configs([resource], image, config, incremental=True))
+    resource = ResourceChange(ResourceType.TOPIC, "t", (ConfigChange("segment.ms", "7"),))
+    carry_out(alter_configs([resource], image, config, incremental=True))
+    carry_out(reserve_producer_ids(image, 1))
+    carry_out(reserve_producer_ids(image, 1))
+
+    loaded = load_image(tree(store), 1)
+    assert loaded.topics == image.topics
+    assert loaded.topics_by_id == image.topics_by_id
+    assert loaded.brokers == image.brokers
+    assert loaded.configs == image.configs
+    assert loaded.next_producer_id == image.next_producer_id == 2000
+    assert loaded.producer_ids_version == image.producer_ids_version
+    assert loaded.colliding("u_v") == "u.v"
+
+
+def test_a_missing_state_is_an_error_that_names_it(store: EmbeddedStore) -> None:
+    data = layout.write_topic(UUID(int=1), [[1]])
+    store.multi([Create(layout.topic_path("t"), data)], 1)
+    with pytest.raises(LayoutError, match="/brokers/topics/t/partitions/0/state: missing"):
+        load_image(tree(store), 1)

@@ -1,0 +1,280 @@
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from ottla.config.broker import BrokerConfig
+from ottla.controller import layout
+from ottla.controller.coordination import Create, SetData
+from ottla.controller.embedded_store import EmbeddedStore
+from ottla.controller.image import ClusterImage, PartitionsAdded, TopicCreated
+from ottla.controller.loading import first_writes
+from ottla.controller.topics import (
+    PARTITIONS_PER_REQUEST_MAX,
+    MorePartitions,
+    NewTopic,
+    TopicResult,
+    add_partitions,
+    create_topics,
+)
+from ottla.protocol.errors import ErrorCode
+
+NewId = Callable[[], UUID]
+
+
+@pytest.fixture
+def create(
+    image: ClusterImage, config: BrokerConfig, new_id: NewId
+) -> Callable[..., dict[str, TopicResult]]:
+    def work(*wanted: NewTopic, **more: Any) -> dict[str, TopicResult]:
+        plan = create_topics(wanted, image, config, new_id=new_id, start=0, **more)
+        for news in plan.news:
+            image.apply(news)
+        return {result.name: result for result in plan.reply}
+
+    return work
+
+
+def test_a_topic_is_written_as_kafka_writes_it(
+    image: ClusterImage, config: BrokerConfig, new_id: NewId
+) -> None:
+    wish = NewTopic("t", 2, 2, configs=(("retention.ms", "5"),))
+    plan = create_topics([wish], image, config, new_id=new_id, start=0)
+    writes = {write.path: write.data for write in plan.writes if isinstance(write, Create)}
+    assert writes["/config/topics/t"] == b'{"version":1,"config":{"retention.ms":"5"}}'
+    assert writes["/brokers/topics/t"] == (
+        b'{"version":3,"topic_id":"AAAAAAAAAAAAAAAAAAAAAQ",'
+        b'"partitions":{"0":[1,2],"1":[2,3]},"adding_replicas":{},"removing_replicas":{}}'
+    )
+    assert writes["/brokers/topics/t/partitions/0/state"] == (
+        b'{"version":1,"leader":1,"leader_epoch":0,"controller_epoch":7,"isr":[1,2]}'
+    )
+    assert isinstance(plan.news[0], TopicCreated)
+    assert plan.news[0].topic.overrides == {"retention.ms": "5"}
+
+
+def test_the_writes_of_a_plan_fit_the_tree(
+    image: ClusterImage, config: BrokerConfig, new_id: NewId
+) -> None:
+    store = EmbeddedStore(None)
+    store.multi(first_writes({}, "cluster"), 1)
+    plan = create_topics([NewTopic("t", 3, 1)], image, config, new_id=new_id, start=0)
+    store.multi(plan.writes, 1)
+    image.apply(plan.news[0])
+    more = add_partitions([MorePartitions("t", 5)], image, start=0)
+    store.multi(more.writes, 1)
+    assert len(store.children("/brokers/topics/t/partitions")) == 5
+    store.close()
+
+
+def test_defaults_come_from_the_brokers_settings(image: ClusterImage, new_id: NewId) -> None:
+    config = BrokerConfig({"num.partitions": "4", "default.replication.factor": "3"})
+    plan = create_topics([NewTopic("t")], image, config, new_id=new_id, start=0)
+    assert isinstance(plan.news[0], TopicCreated)
+    partitions = plan.news[0].topic.partitions
+    assert len(partitions) == 4
+    assert all(len(state.replicas) == 3 for state in partitions)
+
+
+def test_explicit_assignments_are_kept(create: Callable[..., dict[str, TopicResult]]) -> None:
+    results = create(NewTopic("t", assignments=((1, (3, 1)), (0, (2, 3)))))
+    topic = results["t"].topic
+    assert topic is not None
+    assert [state.replicas for state in topic.partitions] == [(2, 3), (3, 1)]
+    assert [state.leader for state in topic.partitions] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("topic", "code", "message"),
+    [
+        (NewTopic("a b", 1, 1), ErrorCode.invalid_topic_exception, "Topic name is invalid: "),
+        (NewTopic("t", 0, 1), ErrorCode.invalid_partitions, "invalid non-positive value"),
+        (NewTopic("t", -2, 1), ErrorCode.invalid_partitions, "invalid non-positive value"),
+        (NewTopic("t", 1, 0), ErrorCode.invalid_replication_factor, "must be larger than 0"),
+        (
+            NewTopic("t", 1, 4),
+            ErrorCode.invalid_replication_factor,
+            "Unable to replicate the partition 4 time(s): The target replication factor of 4 "
+            "cannot be reached because only 3 broker(s) are registered.",
+        ),
+        (
+            NewTopic("t", PARTITIONS_PER_REQUEST_MAX + 1, 1),
+            ErrorCode.policy_violation,
+            "Excessively large number of partitions",
+        ),
+        (
+            NewTopic("t", 1, -1, ((0, (1,)),)),
+            ErrorCode.invalid_request,
+            "numPartitions was not set to -1",
+        ),
+        (
+            NewTopic("t", -1, 1, ((0, (1,)),)),
+            ErrorCode.invalid_request,
+            "replication factor was not set to -1",
+        ),
+        (
+            NewTopic("t", assignments=((0, (1,)), (0, (2,)))),
+            ErrorCode.invalid_replica_assignment,
+            "Found multiple manual partition assignments for partition 0",
+        ),
+        (
+            NewTopic("t", assignments=((0, (1,)), (2, (2,)))),
+            ErrorCode.invalid_replica_assignment,
+            "consecutive 0-based",
+        ),
+        (
+            NewTopic("t", assignments=((0, (1,)), (1, (2, 3)))),
+            ErrorCode.invalid_replica_assignment,
+            "not consistent with previous partitions, which have 1 replica(s)",
+        ),
+        (
+            NewTopic("t", configs=(("retention.ms", None),)),
+            ErrorCode.invalid_config,
+            "Null value not supported for topic configs: retention.ms",
+        ),
+        (
+            NewTopic("t", configs=(("nonsense.setting", "1"),)),
+            ErrorCode.invalid_config,
+            "Unknown topic config name: nonsense.setting",
+        ),
+    ],
+)
+def test_refuses_in_kafkas_words(
+    create: Callable[..., dict[str, TopicResult]],
+    image: ClusterImage,
+    topic: NewTopic,
+    code: ErrorCode,
+    message: str,
+) -> None:
+    result = create(topic)[topic.name]
+    assert result.outcome.code is code
+    assert message in (result.outcome.message or "")
+    assert result.topic is None
+    assert image.topics == {}
+
+
+def test_one_bad_topic_does_not_keep_others_out(
+    create: Callable[..., dict[str, TopicResult]], image: ClusterImage
+) -> None:
+    results = create(NewTopic("good", 1, 1), NewTopic("bad", 0, 1), NewTopic("fine", 1, 1))
+    assert {name: result.outcome.code for name, result in results.items()} == {
+        "good": ErrorCode.none,
+        "bad": ErrorCode.invalid_partitions,
+        "fine": ErrorCode.none,
+    }
+    assert set(image.topics) == {"good", "fine"}
+
+
+def test_names_that_are_taken_or_collide(create: Callable[..., dict[str, TopicResult]]) -> None:
+    create(NewTopic("a.b", 1, 1))
+    results = create(
+        NewTopic("a.b", 1, 1), NewTopic("a_b", 1, 1), NewTopic("c_d", 1, 1), NewTopic("c.d", 1, 1)
+    )
+    assert results["a.b"].outcome.code is ErrorCode.topic_already_exists
+    assert results["a.b"].outcome.message == "Topic 'a.b' already exists."
+    assert results["a_b"].outcome.code is ErrorCode.invalid_topic_exception
+    assert results["a_b"].outcome.message == "Topic 'a_b' collides with existing topic: a.b"
+    assert results["c_d"].outcome.code is ErrorCode.none
+    assert results["c.d"].outcome.code is ErrorCode.invalid_topic_exception
+
+
+def test_a_name_given_twice_is_refused_once(
+    create: Callable[..., dict[str, TopicResult]], image: ClusterImage
+) -> None:
+    results = create(NewTopic("t", 1, 1), NewTopic("t", 2, 1), NewTopic("u", 1, 1))
+    assert results["t"].outcome.code is ErrorCode.invalid_request
+    assert results["t"].outcome.message == "Duplicate topic name."
+    assert set(image.topics) == {"u"}
+
+
+def test_validate_only_says_what_would_be_and_does_nothing(
+    image: ClusterImage, config: BrokerConfig, new_id: NewId
+) -> None:
+    plan = create_topics(
+        [NewTopic("t", 3, 1), NewTopic("bad", 0)],
+        image,
+        config,
+        new_id=new_id,
+        start=0,
+        validate_only=True,
+    )
+    assert (plan.writes, plan.news) == ((), ())
+    results = {result.name: result for result in plan.reply}
+    assert results["t"].topic is not None
+    assert len(results["t"].topic.partitions) == 3
+    assert results["bad"].outcome.failed
+
+
+def test_more_partitions_are_appended_under_the_topics_version(
+    image: ClusterImage, add_topic: Callable[[NewTopic], None]
+) -> None:
+    add_topic(NewTopic("t", 2, 1))
+    before = image.topics["t"]
+    plan = add_partitions([MorePartitions("t", 4)], image, start=0)
+    assert isinstance(plan.writes[0], SetData)
+    assert (plan.writes[0].path, plan.writes[0].version) == (layout.topic_path("t"), 0)
+    (news,) = plan.news
+    assert isinstance(news, PartitionsAdded)
+    assert news.first == 2
+    image.apply(news)
+    after = image.topics["t"]
+    assert after.partitions[:2] == before.partitions
+    assert [state.leader for state in after.partitions] == [1, 2, 3, 1]
+    assert after.node_version == 1
+
+
+@pytest.mark.parametrize(
+    ("wish", "code", "message"),
+    [
+        (MorePartitions("none", 4), ErrorCode.unknown_topic_or_partition, "does not host"),
+        (MorePartitions("t", 2), ErrorCode.invalid_partitions, "already has 2 partition(s)."),
+        (MorePartitions("t", 1), ErrorCode.invalid_partitions, "1 would not be an increase."),
+        (
+            MorePartitions("t", 4, ((1,),)),
+            ErrorCode.invalid_replica_assignment,
+            "Attempted to add 2 additional partition(s), but only 1 assignment(s)",
+        ),
+        (
+            MorePartitions("t", 3, ((1, 2),)),
+            ErrorCode.invalid_replica_assignment,
+            "not consistent with previous partitions",
+        ),
+        (
+            MorePartitions("t", 3, ((9,),)),
+            ErrorCode.invalid_replica_assignment,
+            "includes broker 9, but no such broker is registered.",
+        ),
+        (MorePartitions("t", 20_000), ErrorCode.policy_violation, "Excessively large"),
+    ],
+)
+def test_more_partitions_are_refused_in_kafkas_words(
+    image: ClusterImage,
+    add_topic: Callable[[NewTopic], None],
+    wish: MorePartitions,
+    code: ErrorCode,
+    message: str,
+) -> None:
+    add_topic(NewTopic("t", 2, 1))
+    plan = add_partitions([wish], image, start=0)
+    assert plan.reply[0].outcome.code is code
+    assert message in (plan.reply[0].outcome.message or "")
+    assert plan.writes == ()
+
+
+def test_more_partitions_where_the_client_wants_them(
+    image: ClusterImage, add_topic: Callable[[NewTopic], None]
+) -> None:
+    add_topic(NewTopic("t", 1, 2))
+    plan = add_partitions(
+        [MorePartitions("t", 3, ((3, 1), (2, 3))), MorePartitions("u", 1), MorePartitions("u", 2)],
+        image,
+        start=0,
+        validate_only=True,
+    )
+    results = {result.name: result for result in plan.reply}
+    topic = results["t"].topic
+    assert topic is not None
+    assert [state.replicas for state in topic.partitions[1:]] == [(3, 1), (2, 3)]
+    assert results["u"].outcome.message == "Duplicate topic name."
+    assert plan.writes == ()
