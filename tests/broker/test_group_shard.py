@@ -10,6 +10,7 @@ import pytest
 
 from ottla.broker.group_shard import KeyAndValue, LogRecord
 from ottla.groups.classic.requests import HeartbeatRequest, LeavingMember
+from ottla.groups.settings import GroupSettings
 from ottla.protocol.errors import ApiError, ErrorCode
 
 OK = ErrorCode.none
