@@ -12,8 +12,6 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ottla.cli.failures import EXIT_INTERRUPTED
-
 COMPLETION_VARIABLE = "_OTTLA_COMPLETE"
 
 
@@ -32,6 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return run_command(words)
     except KeyboardInterrupt:
         # Ctrl-C so early that the command had not begun.
+        from ottla.cli.failures import EXIT_INTERRUPTED
+
         return EXIT_INTERRUPTED
 
 

@@ -8,13 +8,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Failed, UsageFailed
-from ottla.cli.properties import PropertiesError, parse_properties
-
-DEFAULT_DATA_FOLDER: Final = "ottla-data"
 
 # Each takes one value; `--config` may be given again and again.
 OPTION_NAMES: Final = {
@@ -75,24 +71,18 @@ def listener(option: str, address: str) -> str:
     return f"PLAINTEXT://{host}:{int(port)}"
 
 
-def read_properties(path: str) -> dict[str, str]:
-    """Read a `.properties` file, as brokers have it."""
-    try:
-        return parse_properties(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageFailed(f"--properties: cannot read {path}: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise UsageFailed(f"--properties: {path} is not a text file in UTF-8.") from error
-    except PropertiesError as error:
-        raise UsageFailed(f"--properties: {path}: {error}") from error
-
-
 def to_properties(options: ServeOptions) -> dict[str, str]:
     """The broker's properties: file first, then `--config`, then the options with own names.
 
-    Raises UsageFailed with one line that says what was given and what is allowed.
+    What nobody gave is left to the broker's defaults. Raises UsageFailed or ConfigError with one
+    line that says what was given and what is allowed.
     """
-    properties = read_properties(options.properties) if options.properties is not None else {}
+    properties: dict[str, str] = {}
+    if options.properties is not None:
+        # Imported late: most brokers are started without a file.
+        from ottla.config.properties import read_properties
+
+        properties = read_properties(options.properties)
     own: dict[str, tuple[str, str]] = {}
     if options.listen is not None:
         own["listeners"] = ("--listen", listener("--listen", options.listen))
@@ -115,23 +105,21 @@ def to_properties(options: ServeOptions) -> dict[str, str]:
             raise UsageFailed(f"{own[name][0]} and --config {name} say the same; give one of them.")
         properties[name] = value.strip()
     properties.update({name: value for name, (_, value) in own.items()})
-    if "log.dirs" not in properties and "log.dir" not in properties:
-        properties["log.dirs"] = DEFAULT_DATA_FOLDER
     return properties
 
 
 def run(options: ServeOptions) -> int:
     """Run the broker until it is told to stop; gives the exit code."""
+    from ottla.config.error import ConfigError
+
     try:
         properties = to_properties(options)
+        from ottla.broker.serve import serve
+
+        return serve(properties)
     except Failed as failure:
         failure.print("ottla serve")
         return failure.exit_code
-    from ottla.broker.serve import serve
-    from ottla.config import ConfigError
-
-    try:
-        return serve(properties)
     except ConfigError as error:
         print(f"ottla serve: {error}", file=sys.stderr)
         return EXIT_USAGE

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.serve import DEFAULT_DATA_FOLDER, ServeOptions, run
+from ottla.cli.serve import ServeOptions, run
 
 Listen = Annotated[
     str | None,
@@ -23,7 +23,7 @@ Data = Annotated[
     typer.Option(
         "--data",
         metavar="DIR",
-        help=f"The data folder; made when missing. Default: ./{DEFAULT_DATA_FOLDER}",
+        help="The data folder; made when missing. Default: ./ottla-data",
     ),
 ]
 Properties = Annotated[

@@ -1,0 +1,269 @@
+"""The journey as a tree for people: six steps, in the order in which a message takes them.
+
+Made from the document that `--json` prints, so nothing is shown that a program could not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.cli.screen import printable
+from ottla.journey.words import bytes_said, moment_said
+
+if TYPE_CHECKING:
+    from rich.tree import Tree
+
+Document = dict[str, Any]
+
+STEP: Final = "bold cyan"
+WEAK: Final = "dim"
+GOOD: Final = "green"
+WAITING: Final = "yellow"
+BAD: Final = "red"
+NO_TIME: Final = "when is not recorded"
+MOST_VALUE_CHARACTERS: Final = 300
+
+
+@dataclass(slots=True)
+class Branch:
+    """A line, in parts with their styles, and the lines below it."""
+
+    parts: list[tuple[str, str]]
+    below: list[Branch] = field(default_factory=list)
+
+    def text(self) -> str:
+        return "".join(text for text, _ in self.parts)
+
+    def add(self, *parts: tuple[str, str] | str) -> Branch:
+        branch = line(*parts)
+        self.below.append(branch)
+        return branch
+
+
+def line(*parts: tuple[str, str] | str) -> Branch:
+    """A branch of plain and styled parts; what others wrote is made printable."""
+    pairs = [(part, "") if isinstance(part, str) else part for part in parts]
+    return Branch([(printable(text), style) for text, style in pairs])
+
+
+def rich_tree(branch: Branch) -> Tree:
+    """The same for rich."""
+    from rich.text import Text
+    from rich.tree import Tree
+
+    tree = Tree(Text.assemble(*branch.parts), guide_style=WEAK)
+    _grow(tree, branch.below, Text.assemble)
+    return tree
+
+
+def _grow(tree: Tree, branches: Iterable[Branch], assemble: Callable[..., Any]) -> None:
+    for branch in branches:
+        _grow(tree.add(assemble(*branch.parts)), branch.below, assemble)
+
+
+def tell(document: Document) -> Branch:
+    """The tree of a journey document."""
+    place = f"partition {document['partition']}  offset {document['offset']}"
+    top = line((document["topic"], "bold"), f"  {place}", ("  (times are UTC)", WEAK))
+    state = document["state"]
+    if state == "not_yet_written":
+        end = document["log"]["end_offset"]
+        top.add(("Not yet written: ", WAITING), f"the log ends before offset {end}")
+        _readers(top, document, "Waiting for it")
+        return top
+    if not document["recorded"]:
+        top.add(("No times are kept: ", WAITING), "ottla.journey.enable is false on the broker")
+    clock = Clock(document)
+    if state == "removed":
+        _removed(top, document, clock)
+    elif state == "compacted":
+        top.add(("Compacted away: ", WAITING), "a later record has its key, or it was a tombstone")
+    elif state == "damaged":
+        top.add(("Damaged: ", BAD), document["appended"]["damage"])
+    if document["published"].get("timestamp_type"):
+        _published(top, document["published"], clock)
+    if document["partition_chosen"]:
+        chosen = document["partition_chosen"]
+        named = f"{chosen['partition']} of {chosen['partitions']}: "
+        top.add(("Partition chosen  ", STEP), named, chosen["why"])
+    _appended(top, document, clock)
+    _replicated(top, document["replicated"], clock)
+    _readers(top, document, "Read and delivered", clock)
+    _retention(top, document["retention"])
+    return top
+
+
+class Clock:
+    """Says moments; the date only where it is not that of the append."""
+
+    def __init__(self, document: Document) -> None:
+        when = (document["appended"] or {}).get("when") or {}
+        known = when.get("since_ms") or when.get("until_ms")
+        self._day = moment_said(known)[:10] if known else None
+
+    def at(self, ms: int, *, dated: bool = False) -> str:
+        """`2026-01-31 12:00:00.123`, or the time alone."""
+        said = moment_said(ms).removesuffix(" UTC")
+        return said if dated or self._day is None else said.removeprefix(f"{self._day} ")
+
+    def moment(self, when: Document | None, *, dated: bool = False) -> str:
+        """A moment of the document: exact, or the bounds between which it lies."""
+        since, until = (when or {}).get("since_ms"), (when or {}).get("until_ms")
+        if since is None and until is None:
+            return NO_TIME
+        if since is None:
+            return f"before {self.at(until, dated=dated)}"
+        if until is None:
+            return f"after {self.at(since, dated=dated)}"
+        if since == until:
+            return self.at(since, dated=dated)
+        last, first = self.at(until, dated=dated), self.at(since, dated=dated)
+        if first[:10] == last[:10] and len(last) > 12:
+            last = last[11:]
+        return f"between {first} and {last}"
+
+
+def shown(content: Document | None, most: int = MOST_VALUE_CHARACTERS) -> str:
+    """A key or value, its size behind it where it is cut."""
+    if content is None:
+        return "null"
+    text: str = content.get("text", content.get("base64", ""))
+    mark = "" if "text" in content else "base64 "
+    if content["cut"] or len(text) > most:
+        return f"{mark}{text[:most]}… ({bytes_said(content['size_bytes'])})"
+    return f"{mark}{text}" if text else '""'
+
+
+def _published(top: Branch, published: Document, clock: Clock) -> None:
+    clients = published["client_ids"]
+    by = f" by {' or '.join(clients)}" if clients else " by a client that is not recorded"
+    own = published["timestamp_type"] == "CreateTime"
+    stamped = published["timestamp_ms"]
+    at = "time unknown" if stamped is None else clock.at(stamped, dated=stamped < 0)
+    whose = "the producer's time" if own else "the broker's time, set at the append"
+    branch = top.add(("Published  ", STEP), at, (by, "bold"), (f"  ({whose})", WEAK))
+    producer = published["producer"]
+    if published["control"]:
+        branch.add("a transaction's marker, written by the broker")
+    else:
+        branch.add(("key    ", WEAK), shown(published.get("key")))
+        branch.add(("value  ", WEAK), shown(published.get("value")))
+    for header in published.get("headers", ()):
+        branch.add(("header ", WEAK), f"{header['name']}: {shown(header['value'])}")
+    more = published.get("header_count", 0) - len(published.get("headers", ()))
+    if more > 0:
+        branch.add(("header ", WEAK), f"and {more} more")
+    if producer:
+        said = f"id {producer['id']}  epoch {producer['epoch']}"
+        if producer["sequence"] is not None:
+            said += f"  sequence {producer['sequence']}"
+        kind = "transactional" if published["transactional"] else "idempotent"
+        branch.add(("producer  ", WEAK), said, (f"  ({kind})", WEAK))
+
+
+def _appended(top: Branch, document: Document, clock: Clock) -> None:
+    appended = document["appended"]
+    when = clock.moment(appended["when"], dated=True)
+    branch = top.add(("Appended  ", STEP), when, f"  by broker {appended['broker']}")
+    segment = appended.get("segment")
+    if not segment:
+        return
+    active = "active" if segment["active"] else "closed"
+    branch.add(
+        ("segment  ", WEAK), segment["file"], f"  ({active}, {bytes_said(segment['size_bytes'])})"
+    )
+    batch, record, entry = appended["batch"], appended["record"], appended["index"]["entry"]
+    size = bytes_said(batch["size_bytes"])
+    if batch["compression"] != "none":
+        size += f" {batch['compression']}"
+        if batch["uncompressed_bytes"] is not None:
+            size += f" ({bytes_said(batch['uncompressed_bytes'])} uncompressed)"
+    many = f"{batch['records']} records" if batch["records"] != 1 else "1 record"
+    reach = f"offsets {batch['base_offset']} to {batch['last_offset']}"
+    branch.add(("batch    ", WEAK), f"at byte {batch['position']}, {size}, {many}, {reach}")
+    if record:
+        packed = "uncompressed " if batch["compression"] != "none" else ""
+        which = f"number {record['number'] + 1} of {batch['records']}"
+        where = f"at byte {record['position']} of the batch's {packed}records"
+        branch.add(("record   ", WEAK), f"{which}, {where}, {bytes_said(record['size_bytes'])}")
+    if entry:
+        leads = f"offset {entry['offset']} at byte {entry['position']} leads there"
+    else:
+        leads = "no entry yet leads there: the segment is read from its beginning"
+    branch.add(("index    ", WEAK), leads)
+
+
+def _replicated(top: Branch, replicated: Document, clock: Clock) -> None:
+    count = replicated["replicas"]
+    by = "1 replica" if count == 1 else f"{count} replicas"
+    if not replicated["committed"]:
+        top.add(("Replicated  ", STEP), ("not yet", WAITING), ": the high watermark is before it")
+        return
+    when = clock.moment(replicated["when"])
+    top.add(("Replicated  ", STEP), when, f"  high watermark passed it ({by})")
+
+
+def _readers(top: Branch, document: Document, title: str, clock: Clock | None = None) -> None:
+    clock = clock or Clock(document)
+    branch = top.add((title, STEP))
+    for one in document["delivered"]:
+        _delivery(branch, one, clock)
+    for group in document["read"]:
+        name = (group["group"], "bold")
+        if group["state"] == "not_yet":
+            behind = group["behind"]
+            word = "message" if behind == 1 else "messages"
+            branch.add(name, ("  not yet", WAITING), f": it is {behind} {word} before that")
+            continue
+        said = branch.add(name, ("  read  ", GOOD), clock.moment(group["when"]))
+        if group["first_commit_seen"] and group["when"]["until_ms"] is not None:
+            said.add(("its first commit here: where it began is not recorded", WEAK))
+        if group["state"] == "set_back":
+            back = group["set_back"]
+            at = clock.at(back["at_ms"])
+            said.add(
+                ("set back", WAITING), f" to offset {back['to_offset']} at {at}: not again yet"
+            )
+    if not branch.below:
+        branch.parts.append(("  no group has committed offsets here", ""))
+
+
+def _delivery(branch: Branch, one: Document, clock: Clock) -> None:
+    delta = one["delta"]
+    name = (f"pipeline {one['query']}", "bold")
+    first, last = one["first_batch"], one["last_batch"]
+    batch = f"batch {last}" if first == last else f"a batch from {first} to {last}"
+    when = clock.moment(one["when"])
+    if not delta:
+        said = branch.add(name, ("  delivered  ", GOOD), f"{when}  ({batch})")
+    else:
+        first, last = delta["first_version"], delta["last_version"]
+        version = f"version {last}" if first == last else f"a version from {first} to {last}"
+        said = branch.add(name, ("  in Delta ", GOOD), (version, "bold"), f"  {when}  ({batch})")
+        said.add(("table  ", WEAK), delta["table"])
+    said.add(("as group  ", WEAK), one["group"])
+
+
+def _removed(top: Branch, document: Document, clock: Clock) -> None:
+    removed = document["removed"]
+    start = document["log"]["start_offset"]
+    why = f", by {removed['reason']}" if removed["reason"] else ""
+    at = clock.moment(removed["when"], dated=True)
+    top.add(("Removed  ", BAD), at, f"{why}: the log starts at offset {start}")
+
+
+def _retention(top: Branch, retention: Document | None) -> None:
+    if retention is None:
+        return
+    not_before = retention["not_before_ms"]
+    branch = top.add(("Retention  ", STEP))
+    if retention["may_be_removed"]:
+        branch.parts.append(("may be removed at any time now", WAITING))
+    elif not_before is None:
+        branch.parts.append(("not to be removed as things stand", GOOD))
+    else:
+        branch.parts.append((f"not before {moment_said(not_before)}".removesuffix(" UTC"), GOOD))
+    for rule in retention["rules"]:
+        branch.add((f"{rule['setting']}  ", WEAK), rule["why"])
