@@ -1,0 +1,46 @@
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import Path
+
+from bench.measure import KAFKA, OTTLA, Bench, Measure
+from rich.console import Console
+
+from bench import report
+
+
+class Rate:
+    name = "rate"
+    runs = None
+    settings = "ten records"
+    measures: Sequence[Measure] = (Measure("produce", "MB/s", more_is_better=True, ratio=1.0),)
+
+    def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
+        raise AssertionError("a report measures nothing")
+
+
+def kept(ottla: float) -> dict[str, object]:
+    entry = {"runs": 1, "load": "0.1 to 0.2", "date": "2026-11-21", "machine": {"java": "17"}}
+    return {"rate": {**entry, "values": {OTTLA: {"produce": [ottla]}, KAFKA: {"produce": [200.0]}}}}
+
+
+def test_a_goal_that_is_missed_brings_its_profile(tmp_path: Path) -> None:
+    (tmp_path / "rate.txt").write_text("append 3.1 s\n")
+    text = report.markdown([Rate()], kept(150.0), tmp_path)
+    assert "| produce | MB/s | 150.0 | 200.0 | 0.75 | ≥ 1.0 × Kafka | **no** |" in text
+    assert "append 3.1 s" in text
+    assert "ten records" in text
+    assert "- java: 17" in text
+
+
+def test_a_goal_that_is_met_needs_none(tmp_path: Path) -> None:
+    (tmp_path / "rate.txt").write_text("append 3.1 s\n")
+    text = report.markdown([Rate()], kept(250.0), tmp_path)
+    assert "| yes |" in text
+    assert "append" not in text
+
+
+def test_the_table_for_a_person_has_the_same_row() -> None:
+    out = StringIO()
+    report.show(Console(file=out, width=200), [Rate()], kept(150.0))
+    assert "produce" in out.getvalue()
+    assert "0.75" in out.getvalue()
