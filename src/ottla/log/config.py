@@ -52,6 +52,13 @@ class LogConfig:
         return TimestampType.create_time
 
     @property
+    def roll_ms(self) -> int:
+        """How long a segment may fill: a compacted one is closed in time to be cleaned (KIP-354)."""
+        if self.cleanup_compact and self.max_compaction_lag_ms > 0:
+            return min(self.segment_ms, self.max_compaction_lag_ms)
+        return self.segment_ms
+
+    @property
     def stored_compression(self) -> Compression | None:
         """The compression that batches are given; None leaves each as its producer made it."""
         return _COMPRESSION_NAMES.get(self.compression_type)

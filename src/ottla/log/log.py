@@ -112,6 +112,10 @@ class Log:
             self._producers = producer_files.load_producers(self)
         return self._producers
 
+    def set_producers(self, producers: ProducerState | None) -> None:
+        """After a truncation: the producers as of the new end, or None to have them read again."""
+        self._producers = producers
+
     @property
     def last_stable_offset(self) -> int:
         """The first offset of the oldest open transaction, else the end (as if all were
@@ -212,7 +216,7 @@ class Log:
         assert self._producers is not None
         segment = self.segments[-1]
         rolled = segment.must_roll(
-            size_bytes, headers[-1], now_ms, config.segment_bytes, config.segment_ms
+            size_bytes, headers[-1], now_ms, config.segment_bytes, config.roll_ms
         ) or segment.indexes_full(config.segment_index_bytes)
         if rolled:
             segment = self.roll(now_ms, headers[0].base_offset)
@@ -236,10 +240,16 @@ class Log:
             active.created_ms = now_ms
             return active
         active.seal()
+        segment = self.begin_segment(offset, now_ms)
+        producer_files.take_snapshot(self, offset)
+        return segment
+
+    def begin_segment(self, base_offset: int, now_ms: int) -> Segment:
+        """A new empty segment behind the others; raises ApiError KAFKA_STORAGE_ERROR."""
         jitter_ms = self.config.segment_jitter_ms
         segment = Segment.create(
             self.folder,
-            offset,
+            base_offset,
             self.files,
             now_ms=now_ms,
             index_interval_bytes=self.config.index_interval_bytes,
@@ -248,7 +258,6 @@ class Log:
         )
         self.segments.append(segment)
         self.unsynced_files.append(self.folder)
-        producer_files.take_snapshot(self, offset)
         return segment
 
     def read(

@@ -342,8 +342,30 @@ class Segment:
         self.rebuild_indexes()
         return self.offset_index.lookup(offset)[1]
 
-    def truncate_to(self, offset: int) -> None:
-        """Cuts every batch that holds `offset` or more; what is left ends before it."""
+    def time_index_entry(self, timestamp_ms: int) -> tuple[int, int]:
+        """The time index's last entry that is not younger: (time, offset)."""
+        try:
+            return self.time_index.lookup(timestamp_ms)
+        except InsaneIndexError:
+            self.rebuild_indexes()
+            return self.time_index.lookup(timestamp_ms)
+
+    def largest_timestamp(self) -> int:
+        """The largest timestamp of all records, which retention goes by.
+
+        Where no record has one, when the file was last written.
+        """
+        if self.max_timestamp < 0 and self.size_bytes and not self._ends_known:
+            self.load_ends()
+        if self.max_timestamp >= 0 or self.size_bytes == 0:
+            return self.max_timestamp
+        return os.stat(self.path).st_mtime_ns // 1_000_000
+
+    def truncate_to(self, offset: int) -> int:
+        """Cuts every batch that holds `offset` or more; returns where the log ends then.
+
+        That is `offset`, or the first offset of the batch that held it.
+        """
         # The recent appends only bound a batch from below, where a follower's log has gaps.
         self._recent_offsets = self._recent_positions = None
         found = self.find(offset)
@@ -351,13 +373,15 @@ class Segment:
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         if found is not None:
-            fd = self.file().fd
-            os.ftruncate(fd, found.position)
+            _, header = next(self.headers(found.position))
+            offset = min(offset, header.base_offset)
+            os.ftruncate(self.file().fd, found.position)
             self.size_bytes = found.position
         if self.size_bytes == 0:
             self._first_timestamp = None
         self._ends_known = False
         self.load_ends()
+        return offset
 
     def seal(self) -> None:
         """Ends the writing: the indexes are complete and in their files."""

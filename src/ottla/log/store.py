@@ -62,15 +62,12 @@ class LogStore:
         root: str | os.PathLike[str],
         *,
         node_id: int,
-        config_of: Callable[[str], LogConfig],
-        now_ms: int,
         cluster_id: str | None = None,
         most_open_files: int = MOST_OPEN_FILES,
     ) -> "LogStore":
-        """Locks the folder, made if it is missing, and opens the log of every partition in it.
+        """Locks the folder, which is made if it is missing; `open_logs` comes next.
 
-        `config_of` gives a topic's settings. Raises DataFolderError with one line that says what is
-        wrong.
+        Raises DataFolderError with one line that says what is wrong.
         """
         folder = os.path.abspath(root)
         try:
@@ -79,20 +76,28 @@ class LogStore:
         except OSError as error:
             raise DataFolderError(f"cannot use {folder}: {error.strerror}") from None
         try:
-            store = cls(
-                folder,
-                lock_fd,
-                load_or_create(folder, node_id, cluster_id),
-                OpenFiles(most_open_files),
-            )
-            store._open_logs(config_of, now_ms)
+            metadata = load_or_create(folder, node_id, cluster_id)
         except (OSError, ApiError, ValueError) as error:
             os.close(lock_fd)
             raise DataFolderError(f"cannot use {folder}: {error}") from None
         except DataFolderError:
             os.close(lock_fd)
             raise
-        return store
+        return cls(folder, lock_fd, metadata, OpenFiles(most_open_files))
+
+    def open_logs(self, config_of: Callable[[str], LogConfig], now_ms: int) -> None:
+        """Opens the log of every partition in the folder; `config_of` gives a topic's settings.
+
+        Raises DataFolderError with one line that says what is wrong; the lock stays.
+        """
+        try:
+            self._open_logs(config_of, now_ms)
+        except (OSError, ApiError, ValueError) as error:
+            raise DataFolderError(f"cannot use {self.root}: {error}") from None
+
+    def release(self) -> None:
+        """Gives the folder up as it is, without the marks of a clean stop."""
+        os.close(self._lock_fd)
 
     def _open_logs(self, config_of: Callable[[str], LogConfig], now_ms: int) -> None:
         recovery_points = read_offsets(self._path(RECOVERY_POINTS))

@@ -1,0 +1,189 @@
+"""Compaction: of each key's records only the last stays (cleanup.policy=compact, KIP-58, KIP-354,
+KIP-534).
+
+`plan_compaction` decides on the loop, as Kafka's LogCleanerManager: the closed segments between the
+first dirty offset and the first that is too young, once enough of the log is dirty.
+`Compaction.run()` writes the kept batches beside the log, in a worker; `apply()` puts them in the
+old segments' place, on the loop.
+
+Files: `.cleaned` while they are written; then, at one go, `.cleaned` to `.swap`, old files to
+`.deleted`, `.swap` to their names. Crash: a `.cleaned` file left means that the work is lost and
+the old segments stand; a `.swap` without one means that it stands and the old ones it covers go
+(see `opening`).
+"""
+
+import os
+from contextlib import suppress
+from itertools import chain, pairwise
+
+from ottla.log import names
+from ottla.log.cleaning import Group, Kept, Source, clean_group, map_keys
+from ottla.log.errors import storage_error
+from ottla.log.log import Log
+from ottla.log.removal import Removal
+from ottla.log.retention import mark_deleted
+from ottla.log.segment import Segment
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.records.errors import CorruptBatchError, InvalidRecordError
+
+_LARGEST_RELATIVE_OFFSET = 2**31 - 1
+
+
+def plan_compaction(
+    log: Log, *, clean_offset: int | None, now_ms: int, high_watermark: int
+) -> "Compaction | None":
+    """The compaction that is due, or None.
+
+    `clean_offset` is the partition's cleaner checkpoint: up to where the log is clean. Raises
+    ApiError KAFKA_STORAGE_ERROR.
+    """
+    config = log.config
+    first_dirty = log.start_offset if clean_offset is None else clean_offset
+    if not log.start_offset <= first_dirty <= log.end_offset:
+        first_dirty = log.start_offset  # truncated or deleted meanwhile: take it as all dirty
+    end_offset = _first_uncleanable(log, first_dirty, now_ms, high_watermark)
+    segments = [segment for segment in log.segments[:-1] if segment.base_offset < end_offset]
+    dirty = [
+        segment
+        for segment, following in pairwise(chain(segments, [None]))
+        if segment is not None and (following is None or following.base_offset > first_dirty)
+    ]
+    dirty_bytes = sum(segment.size_bytes for segment in dirty)
+    if first_dirty >= end_offset or dirty_bytes == 0:
+        return None
+    total_bytes = sum(segment.size_bytes for segment in segments)
+    waited_since = min((at for s in dirty if (at := s.first_timestamp()) >= 0), default=now_ms)
+    overdue = now_ms - waited_since > config.max_compaction_lag_ms
+    if dirty_bytes / total_bytes < config.min_cleanable_dirty_ratio and not overdue:
+        return None
+    return Compaction(log, segments, first_dirty, end_offset, now_ms)
+
+
+def _first_uncleanable(log: Log, first_dirty: int, now_ms: int, high_watermark: int) -> int:
+    """The first offset that may not be cleaned: not committed, in the active segment, or too young."""
+    end_offset = min(high_watermark, log.last_stable_offset, log.active.base_offset)
+    lag_ms = log.config.min_compaction_lag_ms
+    for segment in log.segments[log.segment_number(first_dirty) : -1]:
+        if lag_ms > 0 and segment.largest_timestamp() > now_ms - lag_ms:
+            end_offset = min(end_offset, segment.base_offset)
+        if end_offset < segment.next_offset:
+            # Only whole segments are cleaned.
+            return min(end_offset, segment.base_offset)
+    return end_offset
+
+
+class Compaction:
+    """One round for one log. `clean_offset` is the new cleaner checkpoint, once applied."""
+
+    def __init__(
+        self, log: Log, segments: list[Segment], first_dirty: int, end_offset: int, now_ms: int
+    ) -> None:
+        self.log = log
+        self.clean_offset = first_dirty
+        self._segments = segments
+        self._first_dirty = first_dirty
+        self._end_offset = end_offset
+        config = log.config
+        self._rules = Kept(
+            now_ms=now_ms,
+            delete_retention_ms=config.delete_retention_ms,
+            end_offset=end_offset,
+            last_offsets={
+                producer.producer_id: producer.last_offset
+                for producer in log.producers.producers.values()
+            },
+        )
+        self._sources = {id(segment): Source.of(segment) for segment in segments}
+        self._groups: list[tuple[list[Segment], Group]] = []
+
+    def run(self) -> None:
+        """Writes the cleaned segments, synced. For any thread. Raises ApiError KAFKA_STORAGE_ERROR."""
+        try:
+            sources = [self._sources[id(segment)] for segment in self._segments]
+            keys, mapped_to = map_keys(sources, self._first_dirty, self._end_offset)
+            within = [s for s in self._segments if s.base_offset < mapped_to]
+            for segments in _group(within, self.log.config.segment_bytes, self._end_offset):
+                members = [self._sources[id(segment)] for segment in segments]
+                group = clean_group(self.log.folder, members, keys, mapped_to, self._rules)
+                self._groups.append((segments, group))
+        except OSError as error:
+            self.discard()
+            raise storage_error(f"cannot compact {self.log.folder}", error) from None
+        except (CorruptBatchError, InvalidRecordError) as error:
+            self.discard()
+            raise ApiError(
+                ErrorCode.kafka_storage_error, f"cannot compact {self.log.folder}: {error}"
+            ) from None
+        self.clean_offset = mapped_to
+
+    def apply(self) -> list[Removal]:
+        """Puts the cleaned segments in place; returns the old ones' files to remove.
+
+        Nothing, where the old segments are no longer the log's. Raises ApiError
+        KAFKA_STORAGE_ERROR.
+        """
+        present = {id(segment) for segment in self.log.segments}
+        if not all(id(segment) in present for segments, _ in self._groups for segment in segments):
+            self.discard()  # retention or a truncation came first
+            self.clean_offset = self._first_dirty
+            return []
+        return [self._swap(segments, group) for segments, group in self._groups]
+
+    def _swap(self, old: list[Segment], group: Group) -> Removal:
+        log = self.log
+        _rename_all(log.folder, group.base_offset, names.CLEANED, names.SWAP)
+        kept_snapshot = old[0].base_offset in log.snapshots
+        if kept_snapshot:
+            log.snapshots.remove(old[0].base_offset)  # its file stays: the offset stays a segment's
+        removal = mark_deleted(log, old)
+        if kept_snapshot:
+            log.snapshots.append(old[0].base_offset)
+            log.snapshots.sort()
+        _rename_all(log.folder, group.base_offset, names.SWAP, "")
+        first = log.segments.index(old[0])
+        log.segments[first : first + len(old)] = [
+            Segment(
+                log.folder,
+                group.base_offset,
+                log.files,
+                size_bytes=group.size_bytes,
+                created_ms=old[-1].created_ms,
+                index_interval_bytes=log.config.index_interval_bytes,
+            )
+        ]
+        return removal
+
+    def discard(self) -> None:
+        """Removes what `run` wrote; the log stays as it is."""
+        for segment in self._segments:
+            for suffix in names.SEGMENT_SUFFIXES:
+                with suppress(FileNotFoundError):
+                    os.unlink(segment.path_of(suffix) + names.CLEANED)
+        self._groups.clear()
+
+
+def _rename_all(folder: str, base_offset: int, old: str, new: str) -> None:
+    for suffix in names.SEGMENT_SUFFIXES:
+        path = f"{folder}/{names.file_name(base_offset, suffix)}"
+        try:
+            os.rename(path + old, path + new)
+        except FileNotFoundError:
+            continue  # a transaction index, which few segments have
+        except OSError as error:
+            raise storage_error(f"cannot rename {path}{old}", error) from None
+
+
+def _group(segments: list[Segment], segment_bytes: int, end_offset: int) -> list[list[Segment]]:
+    """Neighbours that fit one segment together, so that cleaning does not leave ever smaller ones."""
+    groups: list[list[Segment]] = []
+    bases = [segment.base_offset for segment in segments[1:]] + [end_offset]
+    for segment, next_offset in zip(segments, bases, strict=True):
+        if (
+            groups
+            and sum(each.size_bytes for each in groups[-1]) + segment.size_bytes <= segment_bytes
+            and next_offset - groups[-1][0].base_offset <= _LARGEST_RELATIVE_OFFSET
+        ):
+            groups[-1].append(segment)
+        else:
+            groups.append([segment])
+    return groups

@@ -1,0 +1,80 @@
+"""Which segments go: by time, by size, and those before the log's start (Kafka's
+deleteOldSegments).
+
+Only whole segments go, oldest first, none with records that are not committed. A segment's age is
+its largest timestamp. Where the active segment's turn comes too, an empty one is begun first, so an
+idle topic empties as well. The files are renamed to `.deleted` at once and removed after
+`file.delete.delay.ms`; a crash between is ended by the next start.
+"""
+
+import os
+from collections.abc import Iterable
+
+from ottla.log import names
+from ottla.log.errors import storage_error
+from ottla.log.log import Log
+from ottla.log.removal import Removal
+from ottla.log.segment import Segment
+
+
+def remove_expired(log: Log, *, now_ms: int, high_watermark: int) -> Removal | None:
+    """Takes out the segments whose time has come and moves the log's start; None where there are
+    none.
+
+    On the loop: looks at a few numbers per segment, renames files. The removal's `run()` belongs
+    into a worker, after its delay. Raises ApiError KAFKA_STORAGE_ERROR.
+    """
+    expired = expired_segments(log, now_ms=now_ms, high_watermark=high_watermark)
+    if not expired:
+        return None
+    if len(expired) == len(log.segments):
+        log.roll(now_ms)
+    del log.segments[: len(expired)]
+    log.advance_start(log.segments[0].base_offset)
+    return mark_deleted(log, expired)
+
+
+def expired_segments(log: Log, *, now_ms: int, high_watermark: int) -> list[Segment]:
+    """The segments that retention would remove now, oldest first."""
+    config = log.config
+    bases = [segment.base_offset for segment in log.segments[1:]] + [log.end_offset]
+    excess_bytes = log.size_bytes - config.retention_bytes
+    oldest_ms = now_ms - config.retention_ms
+    expired: list[Segment] = []
+    for number, (segment, next_offset) in enumerate(zip(log.segments, bases, strict=True)):
+        is_active = number + 1 == len(log.segments)
+        if next_offset > high_watermark or (is_active and segment.size_bytes == 0):
+            break
+        before_start = not is_active and next_offset <= log.start_offset
+        too_much = config.retention_bytes >= 0 and excess_bytes >= segment.size_bytes
+        too_old = config.retention_ms >= 0 and segment.largest_timestamp() < oldest_ms
+        if not (before_start or (config.cleanup_delete and (too_much or too_old))):
+            break
+        excess_bytes -= segment.size_bytes
+        expired.append(segment)
+    return expired
+
+
+def mark_deleted(log: Log, segments: Iterable[Segment], *, snapshots: bool = True) -> Removal:
+    """Renames the segments' files, and their producer snapshots, so that no start takes them for
+    the log's.
+
+    Raises ApiError KAFKA_STORAGE_ERROR.
+    """
+    paths: list[str] = []
+    for segment in segments:
+        log.files.forget(segment)
+        suffixes = [*names.SEGMENT_SUFFIXES]
+        if snapshots and segment.base_offset in log.snapshots:
+            suffixes.append(names.SNAPSHOT)
+            log.snapshots.remove(segment.base_offset)
+        for suffix in suffixes:
+            path = segment.path_of(suffix)
+            try:
+                os.rename(path, path + names.DELETED)
+            except FileNotFoundError:
+                continue  # a transaction index, which few segments have
+            except OSError as error:
+                raise storage_error(f"cannot rename {path}", error) from None
+            paths.append(path + names.DELETED)
+    return Removal(tuple(paths), log.config.file_delete_delay_ms)
