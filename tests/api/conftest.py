@@ -1,0 +1,104 @@
+"""A controller alone behind the handlers of topics, settings and cluster, asked over the wire.
+
+`cluster.ask(key, version, ...)` encodes the request, has it answered by the handler that the
+dispatch table names, and decodes the answer again, so that every version is really writable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ottla.api.table import find
+from ottla.broker.call import Call
+from ottla.broker.controller import Controller
+from ottla.config.broker import BrokerConfig
+from ottla.config.listener import Endpoint
+from ottla.controller.embedded import EmbeddedTree
+from ottla.controller.image import ClusterImage
+from ottla.controller.topics import NewTopic
+from ottla.protocol.frames import (
+    read_request_body,
+    read_request_header,
+    read_response,
+    write_request,
+    write_response,
+)
+from ottla.protocol.messages import Messages, messages_of
+
+
+class Cluster:
+    """One broker's controller, and requests to it."""
+
+    def __init__(self, controller: Controller, config: BrokerConfig) -> None:
+        self.controller = controller
+        self.config = config
+
+    @property
+    def image(self) -> ClusterImage:
+        return self.controller.image
+
+    async def create(self, *topics: NewTopic) -> None:
+        results = await self.controller.create_topics(topics)
+        assert not any(result.outcome.failed for result in results), results
+
+    @staticmethod
+    def request(key: int, version: int) -> Messages:
+        """Builds request messages of that type and version."""
+        return messages_of(key, version, "request")
+
+    async def ask(self, request: Any) -> Any:
+        """The answer to a request message, both sent through the codec."""
+        frame = memoryview(write_request(request, 5, "tests"))[4:]
+        header = read_request_header(frame)
+        handler = find(header.key)
+        assert handler is not None
+        assert handler.min_version <= header.version <= handler.max_version
+        node: Any = SimpleNamespace(
+            config=self.config, controller=self.controller, image=self.controller.image
+        )
+        call = Call(
+            node=node,
+            version=header.version,
+            client_id="tests",
+            peer="/127.0.0.1",
+            listener_host="reached.example.org",
+            listener_port=19092,
+            messages=messages_of(header.key, header.version),
+            connection_id=1,
+        )
+        answer = await handler.answer(read_request_body(header, frame), call)
+        parts = write_response(answer, header.correlation_id)
+        correlation_id, response = read_response(
+            header.key, header.version, memoryview(b"".join(bytes(part) for part in parts))[4:]
+        )
+        assert correlation_id == 5
+        return response
+
+
+@pytest.fixture
+async def start_cluster() -> AsyncIterator[Callable[..., Awaitable[Cluster]]]:
+    """Starts a cluster with these settings."""
+    async with AsyncExitStack() as running:
+
+        async def start(**settings: str) -> Cluster:
+            config = BrokerConfig({name.replace("_", "."): text for name, text in settings.items()})
+            tree = EmbeddedTree(None)
+            running.push_async_callback(tree.close)
+            controller = Controller(
+                await tree.connect(), config, now_ms=lambda: 0, placement_start=lambda: 0
+            )
+            await controller.start((Endpoint("PLAINTEXT", "127.0.0.1", 9092),))
+            return Cluster(controller, config)
+
+        yield start
+
+
+@pytest.fixture
+async def cluster(start_cluster: Callable[..., Awaitable[Cluster]]) -> Cluster:
+    """One with nothing set."""
+    return await start_cluster()

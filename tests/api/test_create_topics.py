@@ -1,0 +1,98 @@
+from typing import Any
+
+import pytest
+
+from ottla.protocol.errors import ErrorCode
+
+KEY = 19
+
+
+def request(
+    cluster: Any, version: int, *topics: dict[str, Any], validate_only: bool = False
+) -> Any:
+    build = cluster.request(KEY, version)
+    return build.CreateTopicsRequest(
+        topics=tuple(
+            build.CreatableTopic(
+                name=topic["name"],
+                num_partitions=topic.get("partitions", 1),
+                replication_factor=topic.get("factor", 1),
+                assignments=tuple(
+                    build.CreatableReplicaAssignment(partition_index=index, broker_ids=brokers)
+                    for index, brokers in topic.get("assignments", ())
+                ),
+                configs=tuple(
+                    build.CreatableTopicConfig(name=name, value=value)
+                    for name, value in topic.get("configs", ())
+                ),
+            )
+            for topic in topics
+        ),
+        timeout=1000,
+        validate_only=validate_only,
+    )
+
+
+@pytest.mark.parametrize("version", range(2, 8))
+async def test_every_version_makes_a_topic(cluster: Any, version: int) -> None:
+    wish = {"name": "t", "partitions": 3, "configs": [("retention.ms", "5")]}
+    answer = await cluster.ask(request(cluster, version, wish))
+    (result,) = answer.topics
+    assert (result.name, result.error_code) == ("t", ErrorCode.none)
+    topic = cluster.image.topics["t"]
+    assert (len(topic.partitions), topic.overrides) == (3, {"retention.ms": "5"})
+    if version >= 5:
+        assert (result.num_partitions, result.replication_factor) == (3, 1)
+        configs = {each.name: (each.value, each.config_source) for each in result.configs}
+        assert configs["retention.ms"] == ("5", 1)
+        assert configs["max.message.bytes"] == ("1048588", 5)
+    if version >= 7:
+        assert result.topic_id == topic.topic_id
+
+
+async def test_explicit_assignments(cluster: Any) -> None:
+    wish = {"name": "t", "partitions": -1, "factor": -1, "assignments": [(0, (1,)), (1, (1,))]}
+    answer = await cluster.ask(request(cluster, 7, wish))
+    assert answer.topics[0].num_partitions == 2
+
+
+async def test_validate_only_makes_nothing(cluster: Any) -> None:
+    wish = {"name": "t", "partitions": -1, "factor": -1}
+    answer = await cluster.ask(request(cluster, 7, wish, validate_only=True))
+    (result,) = answer.topics
+    assert result.error_code is ErrorCode.none
+    assert (result.num_partitions, result.topic_id) == (1, None)
+    assert cluster.image.topics == {}
+
+
+async def test_errors_have_a_text_and_do_not_touch_others(cluster: Any) -> None:
+    answer = await cluster.ask(
+        request(
+            cluster,
+            7,
+            {"name": "good"},
+            {"name": "bad", "configs": [("cleanup.policy", "keep")]},
+            {"name": "twice"},
+            {"name": "twice"},
+            {"name": "many", "factor": 3},
+        )
+    )
+    results = {result.name: result for result in answer.topics}
+    assert len(answer.topics) == 4
+    assert results["good"].error_code is ErrorCode.none
+    assert results["bad"].error_code is ErrorCode.invalid_config
+    assert "String must be one of: compact, delete" in results["bad"].error_message
+    assert results["bad"].num_partitions == -1
+    assert results["twice"].error_code is ErrorCode.invalid_request
+    assert results["many"].error_code is ErrorCode.invalid_replication_factor
+    assert set(cluster.image.topics) == {"good"}
+
+
+async def test_a_fault_of_the_whole_request_is_told_for_each_topic(cluster: Any) -> None:
+    # Another broker has become the controller.
+    await cluster.controller._coordination.set("/controller_epoch", b"99")
+    answer = await cluster.ask(request(cluster, 7, {"name": "t"}, {"name": "u"}))
+    assert [(each.name, each.error_code) for each in answer.topics] == [
+        ("t", ErrorCode.not_controller),
+        ("u", ErrorCode.not_controller),
+    ]

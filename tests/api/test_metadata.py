@@ -1,0 +1,171 @@
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from ottla.api.metadata import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, TOPIC_OPERATIONS
+from ottla.controller.image import BrokerVanished
+from ottla.controller.topics import NewTopic
+from ottla.protocol.errors import ErrorCode
+
+KEY = 3
+NO_CREATION = {"allow_auto_topic_creation": False}
+
+
+def request(cluster: Any, version: int, names: list[str] | None, **more: Any) -> Any:
+    build = cluster.request(KEY, version)
+    topics = names if names is None else tuple(build.MetadataRequestTopic(name=n) for n in names)
+    return build.MetadataRequest(topics=topics, **more)
+
+
+@pytest.mark.parametrize("version", range(14))
+async def test_every_version_tells_brokers_topics_and_leaders(cluster: Any, version: int) -> None:
+    await cluster.create(NewTopic("t", 2, 1))
+    answer = await cluster.ask(request(cluster, version, ["t"]))
+    (broker,) = answer.brokers
+    assert (broker.node_id, broker.host, broker.port) == (1, "reached.example.org", 19092)
+    (topic,) = answer.topics
+    assert (topic.error_code, topic.name) == (ErrorCode.none, "t")
+    assert [each.partition_index for each in topic.partitions] == [0, 1]
+    for partition in topic.partitions:
+        assert partition.error_code is ErrorCode.none
+        assert (partition.leader_id, partition.replica_nodes, partition.isr_nodes) == (
+            1,
+            (1,),
+            (1,),
+        )
+    if version >= 1:
+        assert answer.controller_id == 1
+        assert topic.is_internal is False
+    if version >= 2:
+        assert answer.cluster_id == cluster.image.cluster_id
+    if version >= 8:
+        assert topic.topic_authorized_operations == OPERATIONS_NOT_ASKED
+    if version >= 10:
+        assert topic.topic_id == cluster.image.topics["t"].topic_id
+
+
+@pytest.mark.parametrize(
+    ("version", "names", "told"),
+    [(0, [], 2), (1, [], 0), (1, None, 2), (12, [], 0), (12, None, 2)],
+)
+async def test_what_stands_for_all_topics(
+    cluster: Any, version: int, names: list[str] | None, told: int
+) -> None:
+    await cluster.create(NewTopic("t", 1, 1), NewTopic("u", 1, 1))
+    answer = await cluster.ask(request(cluster, version, names))
+    assert len(answer.topics) == told
+
+
+async def test_a_topic_named_twice_is_told_once(cluster: Any) -> None:
+    await cluster.create(NewTopic("t", 1, 1))
+    answer = await cluster.ask(request(cluster, 9, ["t", "t", "u", "u"], **NO_CREATION))
+    assert [topic.name for topic in answer.topics] == ["t", "u"]
+
+
+async def test_topics_by_id(cluster: Any) -> None:
+    await cluster.create(NewTopic("t", 1, 1))
+    build = cluster.request(KEY, 12)
+    unknown = UUID(int=77)
+    topics = tuple(
+        build.MetadataRequestTopic(topic_id=topic_id, name=None)
+        for topic_id in (cluster.image.topics["t"].topic_id, unknown, None)
+    )
+    answer = await cluster.ask(build.MetadataRequest(topics=topics))
+    assert [(topic.name, topic.error_code) for topic in answer.topics] == [
+        ("t", ErrorCode.none),
+        (None, ErrorCode.unknown_topic_id),
+        ("", ErrorCode.invalid_request),
+    ]
+    assert answer.topics[1].topic_id == unknown
+
+
+async def test_an_id_in_a_version_without_ids_is_refused(cluster: Any) -> None:
+    await cluster.create(NewTopic("t", 1, 1))
+    build = cluster.request(KEY, 10)
+    topic_id = cluster.image.topics["t"].topic_id
+    topics = (build.MetadataRequestTopic(topic_id=topic_id, name="t"),)
+    answer = await cluster.ask(build.MetadataRequest(topics=topics))
+    assert answer.topics[0].error_code is ErrorCode.invalid_request
+
+
+async def test_unknown_topics_are_made_and_told_at_once(cluster: Any) -> None:
+    answer = await cluster.ask(request(cluster, 12, ["new", "a b"], allow_auto_topic_creation=True))
+    new, bad = answer.topics
+    assert (new.error_code, len(new.partitions)) == (ErrorCode.none, 1)
+    assert bad.error_code is ErrorCode.invalid_topic_exception
+    assert set(cluster.image.topics) == {"new"}
+
+
+async def test_the_offsets_topic_is_made_as_it_must_be(start_cluster: Any) -> None:
+    cluster = await start_cluster(offsets_topic_num_partitions="3")
+    answer = await cluster.ask(request(cluster, 3, ["__consumer_offsets"]))
+    assert answer.topics[0].is_internal
+    assert len(answer.topics[0].partitions) == 3
+    assert cluster.image.topics["__consumer_offsets"].overrides["cleanup.policy"] == "compact"
+
+
+async def test_the_client_and_the_broker_may_forbid_creation(
+    cluster: Any, start_cluster: Any
+) -> None:
+    asked = request(cluster, 12, ["new", "..", "__consumer_offsets"], **NO_CREATION)
+    answer = await cluster.ask(asked)
+    assert [topic.error_code for topic in answer.topics] == [
+        ErrorCode.unknown_topic_or_partition,
+        ErrorCode.invalid_topic_exception,
+        ErrorCode.unknown_topic_or_partition,
+    ]
+    assert answer.topics[2].is_internal
+    strict = await start_cluster(auto_create_topics_enable="false")
+    answer = await strict.ask(request(strict, 12, ["new"], allow_auto_topic_creation=True))
+    assert answer.topics[0].error_code is ErrorCode.unknown_topic_or_partition
+    assert strict.image.topics == {}
+
+
+async def test_asking_for_all_topics_makes_none(cluster: Any) -> None:
+    answer = await cluster.ask(request(cluster, 12, None, allow_auto_topic_creation=True))
+    assert answer.topics == ()
+
+
+async def test_operations_are_told_when_asked_for(cluster: Any) -> None:
+    await cluster.create(NewTopic("t", 1, 1))
+    answer = await cluster.ask(
+        request(
+            cluster,
+            9,
+            ["t"],
+            include_topic_authorized_operations=True,
+            include_cluster_authorized_operations=True,
+        )
+    )
+    assert answer.topics[0].topic_authorized_operations == TOPIC_OPERATIONS
+    assert answer.topics[0].partitions[0].leader_id == 1
+    assert answer.cluster_authorized_operations == CLUSTER_OPERATIONS
+    answer = await cluster.ask(request(cluster, 9, ["t"]))
+    assert answer.topics[0].topic_authorized_operations == OPERATIONS_NOT_ASKED
+
+
+async def test_a_dead_leader_is_not_told(cluster: Any) -> None:
+    await cluster.create(NewTopic("t", 1, 1))
+    await cluster.ask(request(cluster, 12, ["t"]))
+    cluster.image.apply(BrokerVanished(1))
+    answer = await cluster.ask(request(cluster, 12, ["t"]))
+    (partition,) = answer.topics[0].partitions
+    assert partition.error_code is ErrorCode.leader_not_available
+    assert (partition.leader_id, partition.offline_replicas) == (-1, (1,))
+
+
+async def test_what_was_kept_follows_the_image(cluster: Any) -> None:
+    for number in range(6):
+        await cluster.create(NewTopic(f"t{number}", 1, 1))
+    assert len((await cluster.ask(request(cluster, 12, None))).topics) == 6
+    build = cluster.request(37, 3)
+    more = build.CreatePartitionsTopic(name="t0", count=3, assignments=None)
+    await cluster.ask(build.CreatePartitionsRequest(topics=(more,)))
+    answer = await cluster.ask(request(cluster, 12, None))
+    assert len(answer.topics[0].partitions) == 3
+    build = cluster.request(20, 5)
+    names = tuple(f"t{number}" for number in range(1, 6))
+    await cluster.ask(build.DeleteTopicsRequest(topic_names=names))
+    answer = await cluster.ask(request(cluster, 12, None))
+    assert [topic.name for topic in answer.topics] == ["t0"]
