@@ -29,7 +29,7 @@ class Child:
     A Ctrl-C in the terminal so reaches the demo alone, which then ends its children in order.
     """
 
-    def __init__(self, arguments: Sequence[str], log: Path) -> None:
+    def __init__(self, arguments: Sequence[str], log: Path, started: list[Child]) -> None:
         self.log = log
         self._errors: IO[bytes] = log.open("wb")
         self._process = subprocess.Popen(
@@ -40,6 +40,8 @@ class Child:
             start_new_session=True,
         )
         self._buffer = b""
+        # Here and not by the caller: a Ctrl-C in between would leave it running.
+        started.append(self)
 
     @property
     def pid(self) -> int:
@@ -86,27 +88,23 @@ class Child:
         return self._signal(0)
 
 
-def start_broker(folder: Path) -> tuple[Child, str]:
-    """Start `ottla serve` on a free port; returns it with its address."""
+def start_broker(folder: Path, started: list[Child]) -> str:
+    """Start `ottla serve` on a free port; returns its address."""
     arguments = ["ottla", "serve", "--listen", "127.0.0.1:0", "--data", str(folder / "broker")]
-    broker = Child(arguments, folder / "broker.log")
-    try:
-        while (line := broker.line(_START_S)) is not None:
-            if found := _READY.search(line):
-                return broker, found[1]
-    except BaseException:
-        broker.stop()
-        raise
-    broker.stop()
+    broker = Child(arguments, folder / "broker.log", started)
+    while (line := broker.line(_START_S)) is not None:
+        if found := _READY.search(line):
+            return found[1]
     raise DemoError(f"The broker did not start: its words are in {broker.log}")
 
 
 class Pipeline:
     """The pipeline's process, as the demo sees it."""
 
-    def __init__(self, bootstrap: str, folder: Path, group: str) -> None:
+    def __init__(self, bootstrap: str, folder: Path, group: str, started: list[Child]) -> None:
         arguments = ["demo.pipeline", "--bootstrap", bootstrap, "--folder", str(folder)]
-        self.child = Child([*arguments, "--group", group], folder / "pipeline.log")
+        arguments += ["--group", group]
+        self.child = Child(arguments, folder / "pipeline.log", started)
 
     def wait_for(self, name: str, limit_s: float, show: Callable[[str], None]) -> dict[str, Any]:
         """Return what it says once it says `name`; shows what goes on meanwhile.

@@ -58,14 +58,12 @@ class Demo:
     def run(self) -> None:
         data_folder()
         with self.step("broker starts"):
-            child, bootstrap = start_broker(self.folder)
-            self.children.append(child)
+            bootstrap = start_broker(self.folder, self.children)
         self.console.print(f"Ottla is ready on {bootstrap} after {self.times[0][1]:.2f} s")
         broker = Broker(bootstrap, TOPIC)
         broker.create_topic()
         # Spark takes some seconds to start: it does so while the flights are published.
-        pipeline = Pipeline(bootstrap, self.folder, GROUP)
-        self.children.append(pipeline.child)
+        pipeline = Pipeline(bootstrap, self.folder, GROUP, self.children)
         with self.step("publish"), self.bar("Publishing the flights", FLIGHTS) as (bar, task):
             sent = broker.publish(read_flights(), lambda count: bar.update(task, completed=count))
         with self.step("Spark starts (beyond publishing)"):
@@ -172,7 +170,9 @@ def _interrupt(*_: object) -> NoReturn:
 
 
 def main() -> int:
-    signal.signal(signal.SIGTERM, _interrupt)
+    # Also where a shell started it in the background, which has SIGINT ignored.
+    for sign in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(sign, _interrupt)
     folder = Path(tempfile.mkdtemp(prefix="ottla-demo-"))
     demo = Demo(folder)
     code = 1

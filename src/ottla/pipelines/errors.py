@@ -29,8 +29,9 @@ _FAILURES: Final = (
         "this Spark). {pair}",
     ),
     (
-        r"(NoSuchMethodError|NoClassDefFoundError|AbstractMethodError|"
-        r"IncompatibleClassChangeError|NoSuchFieldError)(?s:.){0,400}(io[./]delta|spark[./]sql[./]delta)",
+        r"(NoSuchMethodError|NoClassDefFoundError|AbstractMethodError|NoSuchFieldError|"
+        r"IncompatibleClassChangeError)(?s:.){0,400}(io[./]delta|spark[./]sql[./]delta)|"
+        r"not defined in Spark 3",
         "Delta's jar was built for another Spark. {pair}",
     ),
     (

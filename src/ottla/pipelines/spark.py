@@ -237,7 +237,7 @@ def _with_delta(settings: Mapping[str, str]) -> dict[str, str]:
 
 def check_classes(spark: SparkSession) -> None:
     """Ask the JVM for Delta and the Kafka source. Raises PipelineError where one does not load."""
-    from py4j.protocol import Py4JJavaError
+    from py4j.protocol import Py4JError, Py4JJavaError
 
     jvm: Any = spark._jvm
     loader = jvm.Thread.currentThread().getContextClassLoader()
@@ -247,7 +247,12 @@ def check_classes(spark: SparkSession) -> None:
             jvm.java.lang.Class.forName(name, True, loader)
         except Py4JJavaError as error:
             words = str(error)
-            raise PipelineError(explain(words, pair) or words) from error
+            missing = f"ClassNotFoundException: {name}" in words
+            other = f"{name} does not load: its jar was built for another Spark or Scala. {pair}"
+            raise PipelineError((explain(words, pair) if missing else None) or other) from error
+    with contextlib.suppress(Py4JError):  # an old Delta that does not say its version
+        delta = getattr(getattr(jvm.io.delta, "package$"), "MODULE$").VERSION()
+        versions.check_running(spark.version, str(delta))
     extensions = jar_lists.names(spark.conf.get(EXTENSIONS, ""))
     if DELTA_EXTENSION not in extensions or not spark.conf.get(CATALOG, ""):
         raise PipelineError(

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from ottla.pipelines.errors import INSTALL_JAVA, PipelineError
+from ottla.pipelines.errors import PipelineError
 
 JAVA_MAJORS: Final = (17, 21)
 SCALA: Final = "2.13"
@@ -152,9 +152,14 @@ def _check_scala(installed: Installed, artifact: str, scala: str, origin: str) -
         )
 
 
-def check_java(major: int, where: str) -> None:
-    """Raise PipelineError unless Spark runs on this Java."""
-    if major not in JAVA_MAJORS:
+def check_running(spark: str, delta: str) -> None:
+    """Check what a JVM says that it runs, whatever its jars are called. Raises PipelineError.
+
+    A Spark outside the supported versions, such as an older AWS Glue's, is left alone.
+    """
+    line = LINES.get(minor(spark))
+    if line is not None and minor(delta) not in line.delta_minors:
         raise PipelineError(
-            f"Spark needs Java 17 or 21; {where} is Java {major}. Type: {INSTALL_JAVA}"
+            f"Spark {spark} runs with Delta {delta}, which was built for another Spark. "
+            f"{pair(spark)}"
         )

@@ -1,0 +1,78 @@
+"""One Spark session and one broker for the tests of a process."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.pipelines.environment import fetch_jars_once, serve
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A session as users get it; its warehouse and temporary files are the test's own."""
+    from ottla.pipelines import session
+
+    fetch_jars_once(tmp_path_factory)
+    folder = tmp_path_factory.mktemp("spark")
+    running = session(
+        "tests",
+        master="local[2]",
+        conf={
+            "spark.ui.enabled": False,
+            "spark.ui.showConsoleProgress": False,
+            "spark.sql.shuffle.partitions": 2,
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
+            "spark.local.dir": str(folder / "local"),
+        },
+    )
+    running.sparkContext.setLogLevel("ERROR")
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a broker; give topics and groups fresh names."""
+    with serve(tmp_path_factory.mktemp("broker") / "data") as address:
+        yield address
+
+
+@pytest.fixture
+def new_topic(bootstrap: str) -> Callable[..., str]:
+    """Makes a topic of two partitions and returns its name."""
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    def make(partitions: int = 2) -> str:
+        name = f"topic-{uuid.uuid4().hex[:8]}"
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin.create_topics([NewTopic(name, partitions, 1)])[name].result(timeout=30)
+        return name
+
+    return make
+
+
+@pytest.fixture
+def produce(bootstrap: str) -> Callable[..., None]:
+    """Sends records, given as (key, value) or (key, value, headers), and waits for all."""
+    from confluent_kafka import Producer
+
+    def send(topic: str, records: list[tuple[Any, ...]], **where: int) -> None:
+        producer = Producer({"bootstrap.servers": bootstrap})
+        for key, value, *headers in records:
+            producer.produce(topic, value, key, headers=headers[0] if headers else None, **where)
+        assert producer.flush(30) == 0
+
+    return send
+
+
+@pytest.fixture
+def without_packages() -> list[str]:
+    """A Python that has Ottla's source and nothing that pip installed."""
+    source = Path(__file__).parents[2] / "src"
+    start = f"import sys; sys.path.insert(0, {str(source)!r})"
+    return [sys.executable, "-S", "-c", start]

@@ -1,0 +1,81 @@
+"""What the tests of pipelines need around them, and those of the whole product as well."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+START_WITHIN_S = 60
+FETCH_WITHIN_S = 240
+
+
+@contextlib.contextmanager
+def serve(data: Path) -> Iterator[str]:
+    """Run `ottla serve` on a free port; gives its address."""
+    arguments = ["serve", "--listen", "127.0.0.1:0", "--data", str(data)]
+    errors = data.parent / f"{data.name}.stderr"
+    with errors.open("w") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ottla", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=file,
+            text=True,
+        )
+    try:
+        yield _address(process, errors)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=START_WITHIN_S)
+
+
+def _address(process: subprocess.Popen[str], errors: Path) -> str:
+    assert process.stdout is not None
+    until = time.monotonic() + START_WITHIN_S
+    while time.monotonic() < until and process.poll() is None:
+        if select.select([process.stdout], [], [], 0.1)[0]:
+            found = re.search(r"ready on (\S+:\d+)", process.stdout.readline())
+            if found:
+                return found[1]
+    raise AssertionError(f"the broker did not start: {errors.read_text()}")
+
+
+def fetch_jars_once(folders: pytest.TempPathFactory) -> None:
+    """Have Spark's Ivy fetch its jars, in one process alone: two at a time spoil its cache."""
+    # Workers of one run have folders of their own in one that they share.
+    shared = folders.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    with (shared / "ivy.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = shared / "ivy.done"
+        if not done.exists() and not _in_cache():
+            subprocess.run(
+                [sys.executable, "-c", "from ottla.pipelines import session; session('fetch')"],
+                check=True,
+                capture_output=True,
+                timeout=FETCH_WITHIN_S,
+            )
+        done.touch()
+
+
+def _in_cache() -> bool:
+    """Tell whether this user's Ivy has the very jars that session() asks for."""
+    from ottla.pipelines.jars import wanted_packages
+    from ottla.pipelines.spark import find_installed
+
+    wanted = [package.split(":") for package in wanted_packages(find_installed(), [], [])]
+    return all(
+        list(Path.home().glob(f".ivy2*/jars/{group}_{name}-{version}.jar"))
+        for group, name, version in wanted
+    )
