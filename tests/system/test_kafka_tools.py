@@ -1,0 +1,128 @@
+"""Apache Kafka's own log dump tool reads what Ottla wrote, and finds no fault."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench.apache_kafka import KafkaJars
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from bench import fixture
+from conformance import log_dump
+
+kafka_jars = fixture.kafka_jars
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+
+COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
+SEGMENT_BYTES = 1_048_576
+KEYS = 50
+WAIT_S = 90
+SOON = (
+    *("--config", "log.cleaner.backoff.ms=200"),
+    *("--config", "log.retention.check.interval.ms=1000"),
+)
+
+
+def make_topic(bootstrap: str, name: str, settings: dict[str, str] | None = None) -> None:
+    config = {"segment.bytes": str(SEGMENT_BYTES), **(settings or {})}
+    topics = [NewTopic(name, 1, 1, config=config)]
+    AdminClient({"bootstrap.servers": bootstrap}).create_topics(topics)[name].result(30)
+
+
+def produce(bootstrap: str, topic: str, count: int, **settings: Any) -> None:
+    """Half random values, so that compressed segments roll too, one key for every fifty."""
+    producer = Producer(
+        {"bootstrap.servers": bootstrap, "acks": "all", "batch.num.messages": 100, **settings}
+    )
+    for number in range(count):
+        value = os.urandom(500) + b"." * 500
+        producer.produce(topic, value, key=b"key %d" % (number % KEYS), headers={"n": str(number)})
+        producer.poll(0)
+    assert producer.flush(30) == 0
+
+
+def commit_group(bootstrap: str, topic: str, group: str) -> None:
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe([topic])
+    until = time.monotonic() + WAIT_S
+    while (message := consumer.poll(0.5)) is None:
+        assert time.monotonic() < until, "the group read nothing"
+    assert message.error() is None
+    consumer.commit(message, asynchronous=False)
+    consumer.close()
+
+
+def kill_under_load(broker: Any, topic: str) -> None:
+    """SIGKILL while batches are on their way, so that the tail may be torn."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 0})
+    for _ in range(3000):
+        producer.produce(topic, os.urandom(1000))
+    producer.poll(0.05)
+    broker.kill()
+    producer.purge()
+
+
+def wait_for_compaction(partition: Path) -> None:
+    """Until the closed segments together are smaller than one of them was: 50 keys are little."""
+
+    def closed_bytes() -> int:
+        return sum(path.stat().st_size for path in sorted(partition.glob("*.log"))[:-1])
+
+    until = time.monotonic() + WAIT_S
+    while not 0 < closed_bytes() < SEGMENT_BYTES:
+        assert time.monotonic() < until, f"not compacted: {closed_bytes()} bytes"
+        time.sleep(0.2)
+
+
+def fill(broker: Any) -> None:
+    for compression in COMPRESSIONS:
+        make_topic(broker.bootstrap, compression)
+        for idempotent in (True, False):
+            settings = {"compression.type": compression, "enable.idempotence": idempotent}
+            produce(broker.bootstrap, compression, 1500, **settings)
+    compact = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
+    make_topic(broker.bootstrap, "compacted", compact)
+    produce(broker.bootstrap, "compacted", 6000)
+    make_topic(broker.bootstrap, "recompressed", {"compression.type": "zstd"})
+    produce(broker.bootstrap, "recompressed", 500, **{"compression.type": "gzip"})
+    make_topic(broker.bootstrap, "log-append-time", {"message.timestamp.type": "LogAppendTime"})
+    produce(broker.bootstrap, "log-append-time", 500)
+    commit_group(broker.bootstrap, "none", "readers")
+    wait_for_compaction(broker.data / "compacted-0")
+
+
+def test_nothing_is_wrong_with_all_compressions_compaction_and_a_crash(
+    kafka_jars: KafkaJars, new_broker: Callable[..., Any]
+) -> None:
+    broker = new_broker(*SOON)
+    fill(broker)
+    make_topic(broker.bootstrap, "crashed")
+    kill_under_load(broker, "crashed")
+    broker.start()
+    produce(broker.bootstrap, "crashed", 100)
+    assert broker.stop() == 0
+    assert log_dump.faults(kafka_jars, broker.data) == []
+
+
+def test_the_tool_does_find_a_fault_where_there_is_one(
+    kafka_jars: KafkaJars, new_broker: Callable[..., Any]
+) -> None:
+    """So that the test above cannot pass because nothing was looked at."""
+    broker = new_broker()
+    make_topic(broker.bootstrap, "broken")
+    produce(broker.bootstrap, "broken", 200)
+    assert broker.stop() == 0
+    assert log_dump.faults(kafka_jars, broker.data) == []
+    segment = broker.data / "broken-0" / f"{0:020}.log"
+    content = bytearray(segment.read_bytes())
+    content[200] ^= 0xFF
+    segment.write_bytes(content)
+    assert log_dump.faults(kafka_jars, broker.data)
