@@ -15,18 +15,25 @@ class Disk:
         self.gate = threading.Semaphore(0)
         self.broken = False
 
-    def flush(self) -> int:
-        reached = self.appended
-        self.gate.acquire(timeout=10)
-        self.flushes += 1
-        if self.broken:
+    def group(self) -> GroupFlush["Flush"]:
+        return GroupFlush(lambda: Flush(self), lambda flush: flush.reached)
+
+
+class Flush:
+    def __init__(self, disk: Disk) -> None:
+        self.disk = disk
+        self.reached = disk.appended
+
+    def run(self) -> None:
+        assert self.disk.gate.acquire(timeout=10)
+        self.disk.flushes += 1
+        if self.disk.broken:
             raise OSError(5, "Input/output error")
-        return reached
 
 
 async def test_many_appends_share_one_flush() -> None:
     disk = Disk()
-    group = GroupFlush(disk.flush)
+    group = disk.group()
     disk.appended = 1
     first = asyncio.ensure_future(group.reached(1))
     await asyncio.sleep(0.05)
@@ -41,7 +48,7 @@ async def test_many_appends_share_one_flush() -> None:
 
 async def test_a_failed_flush_fails_all_who_waited_and_the_next_tries_again() -> None:
     disk = Disk()
-    group = GroupFlush(disk.flush)
+    group = disk.group()
     disk.appended, disk.broken = 1, True
     waiting = [asyncio.ensure_future(group.reached(1)) for _ in range(3)]
     disk.gate.release(3)
@@ -55,7 +62,7 @@ async def test_a_failed_flush_fails_all_who_waited_and_the_next_tries_again() ->
 
 async def test_one_who_goes_away_does_not_end_the_flush_of_others() -> None:
     disk = Disk()
-    group = GroupFlush(disk.flush)
+    group = disk.group()
     disk.appended = 1
     leaving = asyncio.ensure_future(group.reached(1))
     staying = asyncio.ensure_future(group.reached(1))

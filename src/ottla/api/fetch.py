@@ -32,7 +32,7 @@ async def handle(request: Any, call: Call) -> Any:
     while True:
         reads = _read_all(fetch, request, call)
         left_ms = until_ms - node.clock.monotonic_ms()
-        if left_ms <= 0 or _is_enough(reads, request.min_bytes):
+        if left_ms <= 0 or node.closing or _is_enough(reads, request.min_bytes):
             break
         watched = [read.partition for _, read in reads if read.partition is not None]
         await Waiter(watched).wait(left_ms)

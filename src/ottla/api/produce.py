@@ -35,7 +35,9 @@ async def handle(request: Any, call: Call) -> Any:
                 if request.transactional_id is not None:
                     raise ApiError(ErrorCode.transactional_id_authorization_failed)
                 partition = call.node.partitions.find(key, each.index)
-                appended = partition.append(each.records, call.client_id)
+                appended = partition.append(
+                    each.records, call.client_id, zstd_allowed=call.version >= 7
+                )
             except ApiError as error:
                 failed = f"{key}-{each.index}: {error}"
                 answers.append(_refusal(each.index, error, call))

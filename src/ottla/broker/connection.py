@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from ottla.broker.server import Server
@@ -47,8 +47,8 @@ class Connection(asyncio.BufferedProtocol):
         self.active_ms = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        # uvloop's transports are not of asyncio's class, only of its shape.
+        self.transport = transport = cast("asyncio.Transport", transport)
         address = transport.get_extra_info("peername")
         self.host = str(address[0]) if address else "?"
         transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)

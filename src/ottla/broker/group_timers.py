@@ -18,6 +18,8 @@ from ottla.groups.step import TimerEvent, TimerKey
 class _Timer:
     due_s: float
     event: TimerEvent
+    fires_s: float
+    """When the handle fires; uvloop gives handles that cannot tell (a delay of 0)."""
     handle: asyncio.TimerHandle
 
 
@@ -38,10 +40,11 @@ class GroupTimers:
         timer = self._timers.get(key)
         if timer is None:
             handle = self._loop.call_at(due_s, self._look, key)
-            self._timers[key] = _Timer(due_s, event, handle)
+            self._timers[key] = _Timer(due_s, event, due_s, handle)
             return
-        if due_s < timer.handle.when():
+        if due_s < timer.fires_s:
             timer.handle.cancel()
+            timer.fires_s = due_s
             timer.handle = self._loop.call_at(due_s, self._look, key)
         timer.due_s = due_s
         timer.event = event
@@ -58,7 +61,8 @@ class GroupTimers:
 
     def _look(self, key: TimerKey) -> None:
         timer = self._timers[key]
-        if timer.due_s > timer.handle.when():
+        if timer.due_s > timer.fires_s:
+            timer.fires_s = timer.due_s
             timer.handle = self._loop.call_at(timer.due_s, self._look, key)
             return
         del self._timers[key]

@@ -24,6 +24,7 @@ from ottla.journey.folder import TimelineFolder
 from ottla.journey.lookup import Opening
 from ottla.journey.step import Step
 from ottla.journey.timeline import NoTimeline, PartitionTimeline, Timeline
+from ottla.log.log import Log
 
 logger = logging.getLogger("ottla.journey")
 
@@ -45,17 +46,20 @@ class Told(NamedTuple):
 class _Place:
     """Where a partition's timelines are written; the folder's state is made when first needed."""
 
-    __slots__ = ("bases", "folder", "path")
+    __slots__ = ("folder", "log")
 
-    def __init__(self, path: Path, bases: Callable[[], Sequence[int]]) -> None:
-        self.path = path
-        self.bases = bases
+    def __init__(self, log: Log) -> None:
+        self.log = log
         self.folder: TimelineFolder | None = None
 
     def opened(self) -> TimelineFolder:
         if self.folder is None:
-            self.folder = TimelineFolder(self.path)
+            self.folder = TimelineFolder(Path(self.log.folder))
         return self.folder
+
+    def bases(self) -> tuple[int, ...]:
+        """The log's present segments: rolls, removals and compaction need not be told."""
+        return tuple(segment.base_offset for segment in self.log.segments)
 
 
 _P = ParamSpec("_P")
@@ -68,6 +72,8 @@ class Journey:
 
     def __init__(self, clock: Clock, *, enabled: bool = True) -> None:
         self.enabled = enabled
+        self.turn = asyncio.Lock()
+        """Held while one journey is explained: each may read some hundred MiB."""
         self._clock = clock
         self._dirty: set[PartitionTimeline] = set()
         self._places: dict[PartitionTimeline, _Place] = {}
@@ -75,41 +81,33 @@ class Journey:
         self._task: asyncio.Task[None] | None = None
         self._failing = False
 
-    def open(
-        self,
-        path: Path,
-        *,
-        start_offset: int,
-        end_offset: int,
-        high_watermark: int,
-        segment_bases: Callable[[], Sequence[int]],
-        after_crash: bool = False,
-    ) -> Timeline:
-        """The timeline of a partition in folder `path`, as the log was found.
+    def open(self, log: Log, *, high_watermark: int, after_crash: bool = False) -> Timeline:
+        """The timeline of the partition that keeps this log, as the log was found.
 
-        `segment_bases` gives the base offsets of the log's present segments, ascending; it is
-        called at each flush that has steps, so rolls, removals and compaction need no call.
         `after_crash`: the last stop was unclean, and the log may end before what was told of it.
         """
         if not self.enabled:
             return NOTHING
         timeline = PartitionTimeline(
-            start_offset=start_offset,
-            end_offset=end_offset,
+            start_offset=log.start_offset,
+            end_offset=log.end_offset,
             high_watermark=high_watermark,
             now_ms=self._clock.now_ms(),
             dirty=self._dirty,
         )
-        place = self._places[timeline] = _Place(path, segment_bases)
+        place = self._places[timeline] = _Place(log)
         if after_crash:
-            self._guarded(place.opened().tell_cut, timeline.opened_ms, end_offset, segment_bases())
+            write = place.opened().tell_cut
+            self._guarded(write, timeline.opened_ms, log.end_offset, place.bases())
         return timeline
 
     def forget(self, timeline: Timeline) -> None:
         """The partition was deleted (or moved away): what it has not written yet is of no use."""
         if isinstance(timeline, PartitionTimeline):
-            self._places.pop(timeline, None)
+            place = self._places.pop(timeline, None)
             self._dirty.discard(timeline)
+            if place is not None and place.folder is not None:
+                place.folder.is_gone = True
 
     def start(self) -> None:
         """Begin to flush. Needs the running loop."""
@@ -159,7 +157,7 @@ class Journey:
     def _taken(self, timeline: PartitionTimeline, *, all_of_them: bool) -> _Work:
         place = self._places[timeline]
         steps = timeline.take(self._clock.now_ms(), all_of_them=all_of_them)
-        return place.opened(), steps, tuple(place.bases()) if steps else ()
+        return place.opened(), steps, place.bases() if steps else ()
 
     async def _in_thread(self, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         if self._executor is None:

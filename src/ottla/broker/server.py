@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.call import Call, EndConnectionError, Handlers
@@ -70,12 +71,15 @@ class Server:
         assert self._server is not None
         await self._server.start_serving()
 
-    async def close(self, grace_ms: int) -> None:
-        """Stops accepting, lets requests under way finish for `grace_ms`, ends the connections."""
+    def stop_accepting(self) -> None:
         if self._server is not None:
             self._server.close()
         if self._sweep is not None:
             self._sweep.cancel()
+
+    async def close(self, grace_ms: int) -> None:
+        """Stops accepting, lets requests under way finish for `grace_ms`, ends the connections."""
+        self.stop_accepting()
         until_ms = self.clock.monotonic_ms() + grace_ms
         while any(each.is_busy for each in self._connections.values()):
             if self.clock.monotonic_ms() >= until_ms:
@@ -155,6 +159,12 @@ class Server:
             messages=messages_of(key, version),
             connection_id=connection.connection_id,
         )
+
+    @property
+    def reached_at(self) -> Endpoint:
+        """What this listener is registered with: advertised or bound, with the real port."""
+        address = self.advertised or self.endpoint
+        return replace(address, port=address.port or self.port)
 
     def _advertised(self, connection: Connection) -> tuple[str, int]:
         """Where clients of this listener find the broker.

@@ -114,9 +114,10 @@ def run(options: ServeOptions) -> int:
 
     try:
         properties = to_properties(options)
+        from ottla.api.table import HANDLERS
         from ottla.broker.serve import serve
 
-        return serve(properties)
+        return serve(properties, HANDLERS)
     except Failed as failure:
         failure.print("ottla serve")
         return failure.exit_code

@@ -1,0 +1,119 @@
+"""How the groups' runtime meets the node: its partitions of `__consumer_offsets`, its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from ottla.broker.coordinator import GroupCoordinators
+from ottla.broker.group_shard import KeyAndValue, LogRecord
+from ottla.broker.partition import Partition
+from ottla.config import BrokerConfig
+from ottla.groups.settings import GroupSettings
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.records.build import build_batch
+from ottla.records.header import read_header
+from ottla.records.iterate import iterate_records
+from ottla.records.record import Record
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+OFFSETS_TOPIC = "__consumer_offsets"
+READ_BYTES = 4 << 20
+
+
+class PartitionLog:
+    """A partition of `__consumer_offsets` as its coordinator wants it: records in, records out."""
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+
+    @property
+    def high_watermark(self) -> int:
+        return self._partition.high_watermark
+
+    def append(self, records: Sequence[KeyAndValue], now_ms: int) -> int:
+        """One batch; returns its last offset. Raises ApiError."""
+        batch = build_batch([Record(0, now_ms, key, value) for key, value in records])
+        most_bytes = self._partition.log.config.max_message_bytes
+        if len(batch) > most_bytes:
+            raise ApiError(ErrorCode.message_too_large, f"{len(batch)} bytes of {most_bytes}")
+        return self._partition.append_own(batch, [read_header(batch)], now_ms).last_offset
+
+    def read_all(self) -> Iterator[LogRecord]:
+        """Every record from the log's start on."""
+        log = self._partition.log
+        offset, end_offset = log.start_offset, log.end_offset
+        while offset < end_offset:
+            data = log.read(offset, max_bytes=READ_BYTES).read()
+            position = 0
+            while position + 61 <= len(data):
+                header = read_header(data, position)
+                batch = memoryview(data)[position : position + header.size_bytes]
+                if len(batch) < header.size_bytes:
+                    break
+                if header.count > 0 and not header.is_control:
+                    for record in iterate_records(batch):
+                        if record.offset >= offset:
+                            yield LogRecord(record.offset, record.key, record.value)
+                position += header.size_bytes
+                offset = max(offset, header.next_offset)
+            if position == 0:
+                return  # compaction left nothing up to the end
+
+    async def committed(self, offset: int) -> bool:
+        """One broker alone is the whole in-sync set: an append is committed when it returns."""
+        await self._partition.settled(offset, by_all=True, timeout_ms=0)
+        return offset < self._partition.high_watermark
+
+
+def group_coordinators(node: Node) -> GroupCoordinators:
+    """The coordinators over this node's partitions."""
+    return GroupCoordinators(
+        group_settings(node.config),
+        node.clock,
+        lambda index: _open(node, index),
+        lambda: _led(node),
+        lambda: _count(node),
+        on_commit=lambda *commit: _on_commit(node, *commit),
+    )
+
+
+def group_settings(config: BrokerConfig) -> GroupSettings:
+    """The broker's settings as the groups' room has them."""
+    return GroupSettings(
+        min_session_timeout_ms=config.group_min_session_timeout_ms,
+        max_session_timeout_ms=config.group_max_session_timeout_ms,
+        initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+        max_size=config.group_max_size,
+        offset_metadata_max_bytes=config.offset_metadata_max_bytes,
+        offsets_retention_ms=config.offsets_retention_minutes * 60_000,
+        offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
+        offsets_topic_partitions=config.offsets_topic_num_partitions,
+        offset_commit_timeout_ms=config.offsets_commit_timeout_ms,
+    )
+
+
+def _open(node: Node, index: int) -> PartitionLog:
+    partition = node.partitions.get(OFFSETS_TOPIC, index)
+    if partition is None:
+        raise ApiError(ErrorCode.not_coordinator)
+    return PartitionLog(partition)
+
+
+def _led(node: Node) -> Iterable[int]:
+    return [each.index for each in node.partitions.of_topic(OFFSETS_TOPIC)]
+
+
+def _count(node: Node) -> int:
+    topic = node.image.topic(OFFSETS_TOPIC)
+    return node.config.offsets_topic_num_partitions if topic is None else len(topic.partitions)
+
+
+def _on_commit(
+    node: Node, group: str, topic: str, index: int, offset: int, metadata: str, now_ms: int
+) -> None:
+    partition = node.partitions.get(topic, index)
+    if partition is not None:
+        partition.timeline.committed(group, offset, metadata, now_ms)

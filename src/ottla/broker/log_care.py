@@ -1,0 +1,118 @@
+"""What the logs want from time to time: retention, flushes, checkpoints, old files removed.
+
+Deciding is cheap and happens on the loop, a slice of the partitions at a time; whatever waits for a
+disk runs in a worker thread. The intervals are Kafka's settings.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from ottla.broker.partition import Partition
+from ottla.broker.waiting import wake
+from ottla.log.flush import FlushTask
+from ottla.log.removal import Removal
+from ottla.log.retention import remove_expired
+from ottla.protocol.errors import ApiError
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+logger = logging.getLogger("ottla.logs")
+
+PARTITIONS_A_SLICE = 200
+LONGEST_INTERVAL_MS = 24 * 3600 * 1000
+"""Kafka's "never" is 2^63-1 ms, which no timer takes; once a day is as good."""
+
+
+class LogCare:
+    """The periodic work over all logs of a node."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._tasks: list[asyncio.Task[None]] = []
+        self._removals: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        config = self._node.config
+        for work, interval_ms in (
+            (self.retain, config.log_retention_check_interval_ms),
+            (self.flush_old, config.log_flush_scheduler_interval_ms),
+            (self.checkpoint, config.log_flush_offset_checkpoint_interval_ms),
+        ):
+            self._tasks.append(asyncio.create_task(self._again_and_again(work, interval_ms)))
+        for removal in self._node.store.removals:
+            self.later(removal)
+
+    async def close(self) -> None:
+        """Ends the periodic work; what waits to be removed is removed at the next start."""
+        for task in (*self._tasks, *self._removals):
+            task.cancel()
+        await asyncio.gather(*self._tasks, *self._removals, return_exceptions=True)
+
+    async def _again_and_again(self, work: Callable[[], Awaitable[None]], interval_ms: int) -> None:
+        while True:
+            await asyncio.sleep(min(interval_ms, LONGEST_INTERVAL_MS) / 1000)
+            try:
+                await work()
+            except ApiError as error:
+                # The disk: said once a round, and tried again in the next.
+                logger.error("%s", error)
+
+    async def retain(self) -> None:
+        """Takes the segments out whose time has come."""
+        for number, partition in enumerate(list(self._node.partitions)):
+            if number % PARTITIONS_A_SLICE == 0:
+                await asyncio.sleep(0)
+            self._retain(partition)
+
+    def _retain(self, partition: Partition) -> None:
+        log, now_ms = partition.log, self._node.clock.now_ms()
+        before = log.start_offset
+        by_size = 0 <= log.config.retention_bytes < log.size_bytes
+        removal = remove_expired(log, now_ms=now_ms, high_watermark=partition.high_watermark)
+        if removal is None:
+            return
+        self.later(removal)
+        if log.start_offset > before:
+            reason = "retention.bytes" if by_size else "retention.ms"
+            partition.timeline.started_at(log.start_offset, now_ms, reason)
+            logger.info(
+                "%s-%d begins at offset %d now (%s)",
+                partition.topic, partition.index, log.start_offset, reason,
+            )  # fmt: skip
+            wake(partition)
+
+    async def flush_old(self) -> None:
+        """Syncs the logs whose unsynced records are older than flush.ms."""
+        for partition in list(self._node.partitions):
+            log, now_ms = partition.log, self._node.clock.monotonic_ms()
+            if log.unflushed_records and log.config.flush_ms <= now_ms - partition.flushed_ms:
+                await self.flush(partition)
+
+    async def flush(self, partition: Partition) -> None:
+        """One log onto the disk, off the loop. Raises ApiError KAFKA_STORAGE_ERROR."""
+        task = FlushTask(partition.log)
+        await asyncio.to_thread(task.run)
+        task.apply()
+        partition.flushed_ms = self._node.clock.monotonic_ms()
+
+    async def checkpoint(self) -> None:
+        """Flushes what lies in closed segments, and writes the checkpoint files."""
+        for partition in list(self._node.partitions):
+            if partition.log.recovery_point < partition.log.active.base_offset:
+                await self.flush(partition)
+        await asyncio.to_thread(self._node.store.checkpoint(self._node.high_watermarks()).run)
+
+    def later(self, removal: Removal) -> None:
+        """Removes renamed files when their delay is over."""
+        task = asyncio.create_task(self._remove(removal))
+        self._removals.add(task)
+        task.add_done_callback(self._removals.discard)
+
+    async def _remove(self, removal: Removal) -> None:
+        await asyncio.sleep(removal.delay_ms / 1000)
+        await asyncio.to_thread(removal.run)

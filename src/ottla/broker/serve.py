@@ -1,0 +1,105 @@
+"""The process: from settings to a broker that runs until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+import signal
+import sys
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
+from wsgiref.simple_server import WSGIServer
+
+from ottla.broker.call import Handlers
+from ottla.broker.controller import StartError
+from ottla.broker.node import Node
+from ottla.config import BrokerConfig, ConfigError
+from ottla.controller.embedded_store import StoreError
+from ottla.log.errors import DataFolderError
+
+EXIT_STOPPED = 0
+EXIT_FAILED = 1
+EXIT_BAD_SETTING = 2
+
+
+def serve(properties: Mapping[str, str], handlers: Handlers) -> int:
+    """Runs a broker until SIGTERM or SIGINT; returns the exit code.
+
+    What keeps it from starting is said in one line on stderr: exit code 2 for a wrong setting, 1
+    for a port in use, a folder in use or unreadable, a full disk.
+    """
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    try:
+        config = BrokerConfig.from_properties(properties)
+        for note in config.notes:
+            logging.getLogger("ottla.config").warning("%s", note)
+        raise_file_limit()
+        return run(_serve(Node(config, handlers)))
+    except ConfigError as error:
+        print(f"ottla serve: {error}", file=sys.stderr)
+        return EXIT_BAD_SETTING
+    except (DataFolderError, StartError, StoreError, OSError) as error:
+        print(f"ottla serve: {error}", file=sys.stderr)
+        return EXIT_FAILED
+
+
+def raise_file_limit() -> None:
+    """As many open files as the system lets this process have: each connection is one."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def run(main: Coroutine[object, object, int]) -> int:
+    """Runs `main` on uvloop, or on asyncio's own loop where uvloop is missing."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(main)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main)
+
+
+async def _serve(node: Node) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await node.start()
+    metrics = _start_metrics(node)
+    try:
+        _say_ready(node)
+        await stop.wait()
+    finally:
+        if metrics is not None:
+            await asyncio.to_thread(metrics.shutdown)
+        await node.close()
+    return EXIT_STOPPED
+
+
+def _start_metrics(node: Node) -> WSGIServer | None:
+    listener = node.config.ottla_metrics_listener
+    if listener is None:
+        return None
+    from ottla.broker.metrics import serve_metrics
+
+    host, _, port = listener.rpartition(":")
+    return serve_metrics(node, host.strip("[]") or "0.0.0.0", int(port))
+
+
+def _say_ready(node: Node) -> None:
+    addresses = ", ".join(_address(each.host, each.port) for each in node.endpoints)
+    print(
+        f"Ottla is ready on {addresses} (broker {node.config.id}, {len(node.image.topics)} topics,"
+        f" data in {node.config.data_folder}). Ctrl-C stops it.",
+        flush=True,
+    )
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host or '0.0.0.0'}:{port}"
