@@ -17,7 +17,7 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -46,20 +46,26 @@ class Source:
 
     base_offset: int
     size_bytes: int
-    file: OpenFile
+    path: str
     txn_index_path: str
     index_interval_bytes: int
 
     @classmethod
     def of(cls, segment: Segment) -> "Source":
-        """Raises ApiError KAFKA_STORAGE_ERROR."""
         return cls(
             segment.base_offset,
             segment.size_bytes,
-            segment.file(),
+            segment.path,
             segment.path_of(names.TXN_INDEX),
             segment.index_interval_bytes,
         )
+
+    def batches(self) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+        """Its batches. Opens the file meanwhile; raises FileNotFoundError once it is deleted."""
+        file = OpenFile(self.path, os.O_RDONLY)
+        for each in scan_batches(file, 0, self.size_bytes):
+            time.sleep(0)  # a long road: the loop's thread goes first
+            yield each
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +96,9 @@ def map_keys(
     for source, next_offset in zip(sources, bases, strict=True):
         if next_offset <= first_dirty:
             continue
-        for _, header, batch in scan_batches(source.file.fd, 0, source.size_bytes):
+        for _, header, batch in source.batches():
             if header.next_offset <= first_dirty or header.is_control:
                 continue
-            time.sleep(0)  # the loop's thread goes first
             for record in iterate_records(batch, header):
                 if record.key is None or record.offset < first_dirty:
                     continue
@@ -106,7 +111,7 @@ def map_keys(
 
 
 def short_key(key: bytes) -> bytes:
-    """The key, or a digest that stands for a long one: no two keys share it but by a broken hash."""
+    """The key, or a digest that stands for a long one."""
     if len(key) <= _RAW_KEY_BYTES:
         return key
     return hashlib.blake2b(key, digest_size=_DIGEST_BYTES).digest()
@@ -130,8 +135,7 @@ def clean_group(
     headers: list[BatchHeader] = []
     size_bytes = 0
     for source in sources:
-        for _, header, batch in scan_batches(source.file.fd, 0, source.size_bytes):
-            time.sleep(0)  # the loop's thread goes first
+        for _, header, batch in source.batches():
             kept = keep_batch(header, batch, keys, mapped_to, rules)
             if kept is None:
                 continue
@@ -145,10 +149,11 @@ def clean_group(
         cleaned.append(buffers, size_bytes, headers)
     cleaned.seal()
     _copy_txn_indexes(sources, cleaned.path_of(names.TXN_INDEX))
-    modified_ns = os.fstat(sources[-1].file.fd).st_mtime_ns
+    modified_ns = os.stat(sources[-1].path).st_mtime_ns
     os.utime(cleaned.path, ns=(modified_ns, modified_ns))
     for suffix in (names.LOG, names.INDEX, names.TIME_INDEX):
-        os.fsync(OpenFile(cleaned.path_of(suffix)).fd)
+        file = OpenFile(cleaned.path_of(suffix))
+        os.fsync(file.fd)
     return Group(base_offset, cleaned.size_bytes)
 
 

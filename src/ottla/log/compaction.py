@@ -60,13 +60,12 @@ def plan_compaction(
 
 
 def _first_uncleanable(log: Log, first_dirty: int, now_ms: int, high_watermark: int) -> int:
-    """The first offset that may not be cleaned: not committed, in the active segment, or too young."""
+    """The first offset that may not be cleaned: not committed, active, or too young."""
     end_offset = min(high_watermark, log.last_stable_offset, log.active.base_offset)
     lag_ms = log.config.min_compaction_lag_ms
-    for segment in log.segments[log.segment_number(first_dirty) : -1]:
-        if lag_ms > 0 and segment.largest_timestamp() > now_ms - lag_ms:
-            end_offset = min(end_offset, segment.base_offset)
-        if end_offset < segment.next_offset:
+    for segment, following in pairwise(log.segments[log.segment_number(first_dirty) :]):
+        too_young = lag_ms > 0 and segment.largest_timestamp() > now_ms - lag_ms
+        if too_young or end_offset < following.base_offset:
             # Only whole segments are cleaned.
             return min(end_offset, segment.base_offset)
     return end_offset
@@ -97,7 +96,7 @@ class Compaction:
         self._groups: list[tuple[list[Segment], Group]] = []
 
     def run(self) -> None:
-        """Writes the cleaned segments, synced. For any thread. Raises ApiError KAFKA_STORAGE_ERROR."""
+        """Writes the cleaned segments, synced. Raises ApiError KAFKA_STORAGE_ERROR."""
         try:
             sources = [self._sources[id(segment)] for segment in self._segments]
             keys, mapped_to = map_keys(sources, self._first_dirty, self._end_offset)
@@ -106,6 +105,9 @@ class Compaction:
                 members = [self._sources[id(segment)] for segment in segments]
                 group = clean_group(self.log.folder, members, keys, mapped_to, self._rules)
                 self._groups.append((segments, group))
+        except FileNotFoundError:
+            self.discard()  # retention was there first, or the topic is deleted: nothing to apply
+            return
         except OSError as error:
             self.discard()
             raise storage_error(f"cannot compact {self.log.folder}", error) from None
@@ -122,8 +124,12 @@ class Compaction:
         Nothing, where the old segments are no longer the log's. Raises ApiError
         KAFKA_STORAGE_ERROR.
         """
-        present = {id(segment) for segment in self.log.segments}
-        if not all(id(segment) in present for segments, _ in self._groups for segment in segments):
+        present = {id(segment): segment.size_bytes for segment in self.log.segments}
+        if not all(
+            present.get(id(segment)) == self._sources[id(segment)].size_bytes
+            for segments, _ in self._groups
+            for segment in segments
+        ):
             self.discard()  # retention or a truncation came first
             self.clean_offset = self._first_dirty
             return []
@@ -174,7 +180,7 @@ def _rename_all(folder: str, base_offset: int, old: str, new: str) -> None:
 
 
 def _group(segments: list[Segment], segment_bytes: int, end_offset: int) -> list[list[Segment]]:
-    """Neighbours that fit one segment together, so that cleaning does not leave ever smaller ones."""
+    """Neighbours that fit one segment together, so that segments do not become ever smaller."""
     groups: list[list[Segment]] = []
     bases = [segment.base_offset for segment in segments[1:]] + [end_offset]
     for segment, next_offset in zip(segments, bases, strict=True):

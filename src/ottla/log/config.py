@@ -53,7 +53,7 @@ class LogConfig:
 
     @property
     def roll_ms(self) -> int:
-        """How long a segment may fill: a compacted one is closed in time to be cleaned (KIP-354)."""
+        """How long a segment may fill; a compacted one closes in time to be cleaned."""
         if self.cleanup_compact and self.max_compaction_lag_ms > 0:
             return min(self.segment_ms, self.max_compaction_lag_ms)
         return self.segment_ms

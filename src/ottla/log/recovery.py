@@ -26,11 +26,11 @@ def recover_segment(segment: Segment, state: ProducerState, epochs: LeaderEpochs
     Raises ApiError KAFKA_STORAGE_ERROR.
     """
     segment.reset_indexes()
-    fd = segment.file().fd
-    size_bytes = os.fstat(fd).st_size
+    file = segment.file()
+    size_bytes = os.fstat(file.fd).st_size
     valid_bytes, next_offset = 0, segment.base_offset
     try:
-        for position, header, batch in scan_batches(fd, 0, size_bytes):
+        for position, header, batch in scan_batches(file, 0, size_bytes):
             ensure_crc(header, batch)
             if header.base_offset < next_offset or header.last_offset_delta < 0:
                 break  # offsets never go back: left over from an earlier life of these blocks
@@ -46,7 +46,7 @@ def recover_segment(segment: Segment, state: ProducerState, epochs: LeaderEpochs
     segment.size_bytes = valid_bytes
     if valid_bytes < size_bytes:
         try:
-            os.ftruncate(fd, valid_bytes)
+            os.ftruncate(file.fd, valid_bytes)
         except OSError as error:
             raise storage_error(f"cannot cut the torn end of {segment.path}", error) from None
     segment.store_indexes()

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
+from ottla.log.open_file import OpenFile
 from ottla.records.errors import CorruptBatchError
 from ottla.records.header import (
     HEADER_BYTES,
@@ -18,7 +19,7 @@ WHOLE_CHUNK_BYTES: Final = 1024 * 1024
 
 
 def scan_headers(
-    fd: int, position: int, end: int, chunk_bytes: int = LOOKUP_CHUNK_BYTES
+    file: OpenFile, position: int, end: int, chunk_bytes: int = LOOKUP_CHUNK_BYTES
 ) -> Iterator[tuple[int, BatchHeader]]:
     """Position and header of each batch from `position` on that ends at or before `end`.
 
@@ -29,7 +30,7 @@ def scan_headers(
     while position + HEADER_BYTES <= end:
         at = position - chunk_at
         if at + HEADER_BYTES > len(chunk):
-            chunk, chunk_at, at = os.pread(fd, chunk_bytes, position), position, 0
+            chunk, chunk_at, at = os.pread(file.fd, chunk_bytes, position), position, 0
         header = read_header(chunk, at)
         if position + header.size_bytes > end:
             return
@@ -37,7 +38,9 @@ def scan_headers(
         position += header.size_bytes
 
 
-def scan_batches(fd: int, position: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+def scan_batches(
+    file: OpenFile, position: int, end: int
+) -> Iterator[tuple[int, BatchHeader, memoryview]]:
     """Position, header and bytes of each whole batch from `position` to `end`.
 
     A batch cut off by `end` is left out. Raises CorruptBatchError at bytes that are no header;
@@ -55,7 +58,7 @@ def scan_batches(fd: int, position: int, end: int) -> Iterator[tuple[int, BatchH
             return
         if at + wanted > len(chunk):
             size = min(max(WHOLE_CHUNK_BYTES, wanted), end - position)
-            chunk, chunk_at = memoryview(os.pread(fd, size, position)), position
+            chunk, chunk_at = memoryview(os.pread(file.fd, size, position)), position
             if len(chunk) < wanted:
                 return
             continue

@@ -181,7 +181,7 @@ class Segment:
         """Positions and headers of the batches from `position` on."""
         if self.size_bytes == 0:
             return iter(())
-        return scan_headers(self.file().fd, position, self.size_bytes)
+        return scan_headers(self.file(), position, self.size_bytes)
 
     def must_roll(
         self, size_bytes: int, header: BatchHeader, now_ms: int, segment_bytes: int, segment_ms: int
