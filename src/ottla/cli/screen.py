@@ -74,9 +74,14 @@ def console() -> Console:
     """Standard output as rich sees it."""
     from rich.console import Console
 
+    class Screen(Console):
+        def on_broken_pipe(self) -> None:
+            # Rich would end the process here.
+            raise OutputClosed
+
     folds = sys.stdout.isatty() or "COLUMNS" in os.environ
     width = None if folds else PIPE_COLUMNS
-    return Console(width=width, highlight=False, markup=False, emoji=False)
+    return Screen(width=width, highlight=False, markup=False, emoji=False)
 
 
 def show_table(
@@ -102,12 +107,9 @@ def show_table(
     raw = [[isinstance(cell, int) or cell is None for cell in row] for row in rows]
     right = [all(row[index] for row in raw) for index in range(len(columns))]
     screen = console()
-    try:
-        if title:
-            screen.print(printable(title), style="bold", overflow="fold")
-        print_rows(screen, columns, cells, right)
-    except BrokenPipeError as error:
-        raise OutputClosed from error
+    if title:
+        screen.print(printable(title), style="bold", overflow="fold")
+    print_rows(screen, columns, cells, right)
 
 
 def print_rows(
@@ -142,14 +144,22 @@ def print_rows(
 
 
 def print_blocks(screen: Console, columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    """Each row as lines of name and value; on the narrowest screens the value stands below."""
     from rich.table import Table
     from rich.text import Text
 
+    name_width = max(map(len, columns))
+    below = screen.width - name_width - GAP < NARROWEST_FOLD // 2
     for number, row in enumerate(cells):
         if number:
             screen.print()
+        if below:
+            for name, cell in zip(columns, row, strict=True):
+                screen.print(Text(name, style="cyan"), overflow="fold")
+                screen.print(Text(cell), overflow="fold")
+            continue
         block = Table.grid(padding=(0, GAP, 0, 0))
-        block.add_column(style="cyan", no_wrap=True, min_width=max(map(len, columns)))
+        block.add_column(style="cyan", no_wrap=True, min_width=name_width)
         block.add_column(overflow="fold")
         for name, cell in zip(columns, row, strict=True):
             block.add_row(name, Text(cell))

@@ -1,0 +1,145 @@
+"""What a wrong word gets for an answer: what was wrong and what to type, and never a traceback."""
+
+import pytest
+
+from ottla.cli.app import COMMANDS, GROUPS, build, typed_command
+from ottla.cli.main import COMPLETION_VARIABLE, main
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = main(list(words))
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "answer", "more"),
+    [
+        (["topik"], "No such command 'topik'. Did you mean 'topic'?", "ottla --help"),
+        (["topic", "creat"], "Did you mean 'create'", "ottla topic --help"),
+        (["topic", "create"], "Missing argument 'TOPIC'", "ottla topic create --help"),
+        (
+            ["topic", "create", "t", "--partition", "3"],
+            "No such option: --partition. Did you mean --partitions?",
+            "ottla topic create --help",
+        ),
+        (["topic", "create", "t", "-p", "x"], "Invalid value for '--partitions'", "--help"),
+        (["topic", "create", "t", "-p", "0"], "Invalid value for '--partitions'", "--help"),
+        (["topic", "list", "extra"], "extra", "ottla topic list --help"),
+        (["serve", "--data"], "'--data' requires an argument", "ottla serve --help"),
+        (["serve", "--listn", "x"], "Did you mean --listen?", "ottla serve --help"),
+        (["config", "describe", "topics", "x"], "not one of 'topic', 'broker'", "--help"),
+        (["produce", "t", "--compression", "zip"], "'zstd'", "ottla produce --help"),
+    ],
+)
+def test_wrong_words(
+    capsys: pytest.CaptureFixture[str], words: list[str], answer: str, more: str
+) -> None:
+    code, out, err = run(capsys, *words)
+    assert (code, out) == (2, "")
+    assert answer in err
+    assert more in err
+    assert len(err.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["topic", "alter", "t"], "nothing to alter."),
+        (["topic", "create", "t", "-c", "x"], "--config wants NAME=VALUE"),
+        (["topic", "create", "t", "-c", "x=1", "-c", "x=2"], "--config was given x twice"),
+        (["topic", "list", "-b", "host:port"], "--bootstrap wants HOST:PORT"),
+        (["topic", "list", "--client-config", "a"], "--client-config wants NAME=VALUE"),
+        (["produce", "t", "--key", "a", "-k", ":"], "--key and --key-separator"),
+        (["produce", "t", "--json", "--key", "a"], "--key is for plain lines"),
+        (["produce", "t", "--repartition"], "--repartition is for JSON lines"),
+        (["produce", "t", "-k", ""], "--key-separator is empty"),
+        (["produce", "t", "-H", "x"], "--header wants NAME=VALUE"),
+        (["consume", "t", "--offset", "3"], "--offset is of one partition"),
+        (["consume", "t", "--offset", "3", "-p", "0", "--from", "end"], "choose one"),
+        (["consume", "t", "-g", "g", "-p", "0"], "the group chooses partitions"),
+        (["consume", "t", "-g", ""], "--group is empty"),
+        (["consume", "t", "--from", "yesterday"], "'yesterday' is not beginning, end or a time"),
+        (["group", "reset", "g"], "where to is not said"),
+        (["group", "reset", "g", "--to-latest", "--to-offset", "0"], "exclude each other"),
+        (["group", "reset", "g", "--to-time", "noon"], "'noon' is no time"),
+        (["config", "alter", "topic", "t"], "nothing to change"),
+    ],
+)
+def test_wrong_use_is_found_before_any_broker_is_asked(
+    capsys: pytest.CaptureFixture[str], words: list[str], answer: str
+) -> None:
+    code, out, err = run(capsys, *words)
+    assert (code, out) == (2, "")
+    assert answer in err
+    assert err.startswith("ottla ")
+    assert "Traceback" not in err
+
+
+def test_no_broker_is_one_line_and_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
+    # Port 1 is reserved and nothing listens there.
+    code, out, err = run(capsys, "topic", "list", "--bootstrap", "127.0.0.1:1")
+    assert (code, out) == (1, "")
+    first, second = err.splitlines()
+    assert first == (
+        "ottla topic list: no broker can be reached at 127.0.0.1:1: connection refused."
+    )
+    assert "ottla serve" in second
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    from ottla import __version__
+
+    assert run(capsys, "--version") == (0, f"ottla {__version__}\n", "")
+
+
+@pytest.mark.parametrize("columns", ["40", "200"])
+def test_help_lists_the_commands_in_order(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    code, out, _ = run(capsys, "--help")
+    assert code == 0
+    listed = out[out.index("Commands") :]
+    places = [listed.index(f" {name} ") for name in COMMANDS]
+    assert places == sorted(places)
+    assert max(map(len, out.splitlines())) <= max(int(columns), 50)
+
+
+@pytest.mark.parametrize("name", sorted(GROUPS))
+def test_group_without_a_command_shows_its_help(
+    capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    code, out, err = run(capsys, name)
+    assert code == 2
+    assert "Usage" in out + err
+
+
+def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
+    import typer
+
+    app = typer.main.get_command(build([]))
+    for name, command in app.commands.items():  # type: ignore[attr-defined]
+        assert command.help, name
+        for inner, leaf in getattr(command, "commands", {}).items():
+            assert leaf.help, f"{name} {inner}"
+            for parameter in leaf.params:
+                assert getattr(parameter, "help", None), f"{name} {inner} {parameter.name}"
+
+
+def test_only_the_typed_command_is_imported() -> None:
+    assert typed_command(["topic", "list"]) == "topic"
+    assert typed_command(["--help"]) is None
+    assert typed_command([]) is None
+
+
+def test_completion_of_a_word_without_a_broker(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(COMPLETION_VARIABLE, "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "ottla topic cr")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    with pytest.raises(SystemExit) as end:
+        main(["topic", "cr"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out == "create\n"

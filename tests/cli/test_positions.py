@@ -1,0 +1,58 @@
+"""Places in time."""
+
+import pytest
+
+from ottla.cli.failures import UsageFailed
+from ottla.cli.positions import Start, parse_start, parse_time
+
+NOW_MS = 1_700_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "at_ms"),
+    [
+        ("1234", 1234),
+        ("500ms", NOW_MS - 500),
+        ("15m", NOW_MS - 15 * 60_000),
+        ("2h", NOW_MS - 7_200_000),
+        ("3d", NOW_MS - 3 * 86_400_000),
+        ("99999999d", 0),
+        ("2023-11-14T22:13:20Z", NOW_MS),
+        ("2023-11-14T22:13:20.250+00:00", NOW_MS + 250),
+        ("1960-01-01T00:00Z", 0),
+    ],
+)
+def test_times(text: str, at_ms: int) -> None:
+    assert parse_time("--from", text, NOW_MS) == at_ms
+
+
+def test_time_without_a_zone_is_local(monkeypatch: pytest.MonkeyPatch) -> None:
+    import time
+
+    monkeypatch.setenv("TZ", "Etc/GMT-2")
+    time.tzset()
+    try:
+        assert parse_time("--from", "2023-11-15T00:13:20", NOW_MS) == NOW_MS
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@pytest.mark.parametrize("text", ["15x", "2023-13-01", "", "1e5", "-5"])
+def test_what_is_no_time_gets_the_allowed_forms(text: str) -> None:
+    with pytest.raises(UsageFailed) as failure:
+        parse_time("--to-time", text, NOW_MS)
+    assert "--to-time" in failure.value.message
+    assert "15m" in (failure.value.hint or "")
+
+
+def test_starts() -> None:
+    assert parse_start("Beginning", NOW_MS) == Start("beginning")
+    assert parse_start("latest", NOW_MS) == Start("end")
+    assert parse_start("1m", NOW_MS) == Start("time", NOW_MS - 60_000)
+    assert [Start("end").reset, Start("beginning").reset] == ["latest", "earliest"]
+
+
+def test_unknown_start_says_what_is_allowed() -> None:
+    with pytest.raises(UsageFailed, match="'soon' is not beginning, end or a time"):
+        parse_start("soon", NOW_MS)

@@ -1,0 +1,116 @@
+"""Tables on narrow, wide and no terminals: nothing is cut."""
+
+import io
+import json
+
+import pytest
+
+from ottla.cli.failures import UsageFailed
+from ottla.cli.screen import OutputClosed, ask, printable, say, show_json, show_table
+
+LONG = "a-topic-with-quite-a-long-name-as-people-have-them"
+ROWS = [[LONG, 0, 12345, "x"], ["short", None, 7, "y"]]
+COLUMNS = ["topic", "partition", "offset", "client"]
+
+
+def table(capsys: pytest.CaptureFixture[str]) -> str:
+    show_table(COLUMNS, ROWS, title="Title")
+    return capsys.readouterr().out
+
+
+def test_a_pipe_is_as_wide_as_needed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    lines = [line.rstrip() for line in table(capsys).splitlines()]
+    assert lines == [
+        "Title",
+        f"{'topic':<50}  partition  offset  client",
+        f"{LONG:<50}          0   12345  x",
+        f"{'short':<50}          -       7  y",
+    ]
+
+
+def test_the_widest_column_is_folded(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    out = table(capsys)
+    assert max(map(len, out.splitlines())) <= 60
+    first_column = "".join(line[:33].strip() for line in out.splitlines()[2:4])
+    assert first_column == LONG
+    assert "12345" in out
+
+
+@pytest.mark.parametrize("columns", [10, 20, 40])
+def test_too_narrow_for_a_table_becomes_blocks(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    out = table(capsys)
+    assert max(map(len, out.splitlines())) <= columns
+    for word in COLUMNS:
+        assert [line.split()[0] for line in out.splitlines() if line.strip()].count(word) == 2
+    for cell in (LONG, "12345", "short"):
+        assert cell in "".join(line[-columns:] for line in out.split())
+
+
+def test_empty_columns_are_left_out_where_that_is_wanted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_table(["a", "b", "c"], [["1", "", ""], ["2", "", "x"]], drop_empty=["b", "c"])
+    assert capsys.readouterr().out.split() == ["a", "c", "1", "2", "x"]
+
+
+def test_words_that_look_like_markup_stay_words(capsys: pytest.CaptureFixture[str]) -> None:
+    show_table(["name"], [["[red]x[/red]"], [":smile:"], ["[/]"]])
+    assert capsys.readouterr().out.split() == ["name", "[red]x[/red]", ":smile:", "[/]"]
+
+
+def test_control_characters_cannot_reach_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert printable("a\x1b[2Jb\n") == "a\\x1b[2Jb\\n"
+    show_table(["name"], [["\x1b[31m"]])
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_no_colour_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "\x1b" not in table(capsys)
+
+
+def test_json_keeps_order_and_letters(capsys: pytest.CaptureFixture[str]) -> None:
+    show_json({"b": "é", "a": None})
+    out = capsys.readouterr().out
+    assert out == '{\n  "b": "é",\n  "a": null\n}\n'
+    assert json.loads(out) == {"b": "é", "a": None}
+
+
+def test_reader_that_left_ends_the_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Gone(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.setattr("sys.stdout", Gone())
+    with pytest.raises(OutputClosed):
+        say("x")
+    with pytest.raises(OutputClosed):
+        show_table(["a"], [["b"]])
+
+
+def test_nobody_to_ask_means_no(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    with pytest.raises(UsageFailed, match="no terminal"):
+        ask("Really?", what_else="Say --yes.")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("y\n", True), ("YES\n", True), ("n\n", False), ("", False)]
+)
+def test_only_a_clear_yes_is_one(monkeypatch: pytest.MonkeyPatch, typed: str, meant: bool) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("sys.stdin", Terminal(typed))
+    assert ask("Really?", what_else="") is meant

@@ -1,0 +1,134 @@
+"""The short way into `ottla serve` and its properties."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from ottla.cli.failures import UsageFailed
+from ottla.cli.serve import OPTION_NAMES, ServeOptions, listener, parse, run, to_properties
+from ottla.config import BrokerConfig, ConfigError
+
+
+def test_every_option_is_read() -> None:
+    words = ["--listen", "h:1", "--advertise=a:2", "--data", "d", "--properties=p"]
+    assert parse(words) == ServeOptions("h:1", "a:2", "d", "p", [])
+
+
+def test_config_comes_again_and_keeps_its_equals_signs() -> None:
+    options = parse(["--config", "a=1", "-c", "b=x=y", "--config=c=3"])
+    assert options == ServeOptions(config=["a=1", "b=x=y", "c=3"])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--help"],
+        ["--listen"],
+        ["--listen", "a:1", "--listen", "b:2"],
+        ["--nonsense", "x"],
+        ["word", "x"],
+        ["-c=a=b"],
+        ["--data", "d", "-h"],
+    ],
+)
+def test_what_is_not_understood_is_left_to_typer(words: list[str]) -> None:
+    assert parse(words) is None
+
+
+def test_the_short_way_and_typer_know_the_same_options() -> None:
+    import typer
+
+    from ottla.cli.app import build
+
+    command = typer.main.get_command(build(["serve"]))
+    options = {
+        name
+        for parameter in command.commands["serve"].params  # type: ignore[attr-defined]
+        for name in parameter.opts
+        if parameter.name != "help"
+    }
+    assert options == set(OPTION_NAMES)
+
+
+def test_options_become_kafkas_names() -> None:
+    options = ServeOptions("127.0.0.1:0", "example.org:9", "there", None, ["num.partitions = 3"])
+    assert to_properties(options) == {
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+        "advertised.listeners": "PLAINTEXT://example.org:9",
+        "log.dirs": "there",
+        "num.partitions": "3",
+    }
+
+
+def test_nothing_given_leaves_all_to_the_broker() -> None:
+    assert to_properties(ServeOptions()) == {}
+
+
+def test_options_are_stronger_than_config_and_config_than_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(
+        "log.dir=/file\nnum.partitions=1\nmin.insync.replicas=2\nlisteners=PLAINTEXT://:1\n"
+        "advertised.listeners=PLAINTEXT://file:1\n"
+    )
+    options = ServeOptions(":5", None, "mine", str(file), ["num.partitions=7"])
+    assert to_properties(options) == {
+        "listeners": "PLAINTEXT://:5",
+        "log.dirs": "mine",
+        "num.partitions": "7",
+        "min.insync.replicas": "2",
+    }
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("localhost:9092", "PLAINTEXT://localhost:9092"),
+        ("::1:9092", "PLAINTEXT://[::1]:9092"),
+        ("[::1]:9092", "PLAINTEXT://[::1]:9092"),
+        (":0", "PLAINTEXT://:0"),
+    ],
+)
+def test_listener_forms_that_the_broker_takes(address: str, expected: str) -> None:
+    assert listener("--listen", address) == expected
+    assert BrokerConfig.from_properties({"listeners": expected}).endpoints[0].port in (0, 9092)
+
+
+@pytest.mark.parametrize("address", ["localhost", "localhost:", "localhost:x", "h:70000", ""])
+def test_wrong_address_names_the_option_and_the_form(address: str) -> None:
+    with pytest.raises(UsageFailed, match="--listen wants HOST:PORT"):
+        listener("--listen", address)
+
+
+@pytest.mark.parametrize("pair", ["x", "=x", ""])
+def test_config_without_a_name_or_value_is_refused(pair: str) -> None:
+    with pytest.raises(UsageFailed, match="--config wants name=value"):
+        to_properties(ServeOptions(config=[pair]))
+
+
+def test_two_ways_to_say_one_thing_are_refused() -> None:
+    with pytest.raises(UsageFailed, match=r"--data and --config log\.dirs"):
+        to_properties(ServeOptions(data="d", config=["log.dirs=e"]))
+
+
+def test_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No such file"):
+        to_properties(ServeOptions(properties=str(tmp_path / "missing")))
+
+
+def test_wrong_use_ends_with_code_2_and_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(ServeOptions(listen="nowhere")) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("ottla serve: --listen wants HOST:PORT")
+
+
+def test_the_short_way_imports_no_client_and_no_typer() -> None:
+    import subprocess
+
+    code = (
+        "import sys; from ottla.cli.main import main; code = main(['serve', '--listen', 'x']);"
+        "print(code, sorted({'typer', 'rich', 'confluent_kafka', 'click'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "2 []\n"
