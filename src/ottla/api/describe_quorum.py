@@ -1,0 +1,63 @@
+"""DescribeQuorum (key 55): who decides on the cluster's metadata (KIP-595).
+
+v1 (KIP-836): times of the replicas. v2 (KIP-853): the nodes. Here the controller alone writes the
+coordination tree: it is told as the leader and only voter of `__cluster_metadata`, with its epoch
+and the number of changes so far.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.broker.call import Call
+from ottla.protocol.errors import ErrorCode
+
+KEY: Final = 55
+
+METADATA_TOPIC: Final = "__cluster_metadata"
+
+
+async def handle(request: Any, call: Call) -> Any:
+    build = call.messages
+    image = call.node.image
+    topics = tuple(
+        build.TopicData(
+            topic_name=topic.topic_name,
+            partitions=tuple(
+                _partition(topic.topic_name, each.partition_index, call)
+                for each in topic.partitions
+            ),
+        )
+        for topic in request.topics
+    )
+    controller = image.brokers.get(image.controller_id)
+    listeners = () if controller is None else controller.endpoints
+    node = build.Node(
+        node_id=image.controller_id,
+        listeners=tuple(
+            build.Listener(name=each.name, host=each.host, port=each.port) for each in listeners
+        ),
+    )
+    return build.DescribeQuorumResponse(topics=topics, nodes=(node,))
+
+
+def _partition(topic: str, index: int, call: Call) -> Any:
+    build = call.messages
+    if (topic, index) != (METADATA_TOPIC, 0):
+        return build.PartitionData(
+            partition_index=index, error_code=ErrorCode.unknown_topic_or_partition
+        )
+    image, now_ms = call.node.image, call.node.clock.now_ms()
+    voter = build.ReplicaState(
+        replica_id=image.controller_id,
+        log_end_offset=image.version,
+        last_fetch_timestamp=now_ms,
+        last_caught_up_timestamp=now_ms,
+    )
+    return build.PartitionData(
+        partition_index=index,
+        leader_id=image.controller_id,
+        leader_epoch=image.controller_epoch,
+        high_watermark=image.version,
+        current_voters=(voter,),
+    )

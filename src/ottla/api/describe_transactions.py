@@ -1,0 +1,26 @@
+"""DescribeTransactions (key 65): what transactional ids are at (KIP-664); none is known yet."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.broker.call import Call
+from ottla.protocol.errors import ErrorCode
+
+KEY: Final = 65
+
+
+async def handle(request: Any, call: Call) -> Any:
+    build = call.messages
+    return build.DescribeTransactionsResponse(
+        transaction_states=tuple(
+            build.TransactionState(
+                error_code=ErrorCode.transactional_id_not_found,
+                transactional_id=transactional_id,
+                producer_id=-1,
+                producer_epoch=-1,
+                transaction_start_time=-1,
+            )
+            for transactional_id in request.transactional_ids
+        )
+    )

@@ -1,0 +1,25 @@
+"""ListTransactions (key 66): the transactional ids that this broker coordinates (KIP-664).
+
+v1 (KIP-994): filter by duration. v2 (KIP-1152): by a pattern of the id. Transactions are not served
+yet, so there are none; a state that Kafka does not know is told back.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.broker.call import Call
+
+KEY: Final = 66
+
+STATES: Final = frozenset(
+    {
+        *("Empty", "Ongoing", "PrepareCommit", "PrepareAbort"),
+        *("CompleteCommit", "CompleteAbort", "Dead", "PrepareEpochFence"),
+    }
+)
+
+
+async def handle(request: Any, call: Call) -> Any:
+    unknown = tuple(state for state in request.state_filters if state not in STATES)
+    return call.messages.ListTransactionsResponse(unknown_state_filters=unknown)

@@ -1,0 +1,20 @@
+"""SaslAuthenticate (key 36): the exchange of a mechanism (KIP-152, KIP-368).
+
+All listeners are PLAINTEXT yet, where it has no place: Kafka says ILLEGAL_SASL_STATE.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.broker.call import Call
+from ottla.protocol.errors import ErrorCode
+
+KEY: Final = 36
+
+
+async def handle(request: Any, call: Call) -> Any:
+    return call.messages.SaslAuthenticateResponse(
+        error_code=ErrorCode.illegal_sasl_state,
+        error_message="This listener is PLAINTEXT: nobody has to authenticate here.",
+    )

@@ -1,0 +1,17 @@
+"""SaslHandshake (key 17): agrees on a mechanism (KIP-43, KIP-152).
+
+All listeners are PLAINTEXT yet, where a handshake has no place: Kafka says ILLEGAL_SASL_STATE.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.broker.call import Call
+from ottla.protocol.errors import ErrorCode
+
+KEY: Final = 17
+
+
+async def handle(request: Any, call: Call) -> Any:
+    return call.messages.SaslHandshakeResponse(error_code=ErrorCode.illegal_sasl_state)
