@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (key 46): the reassignments under way (KIP-455); one broker has none."""
+"""ListPartitionReassignments (key 46): reassignments under way (KIP-455); one broker has none."""
 
 from __future__ import annotations
 
