@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ottla.api.metadata import broker_addresses
 from ottla.broker.call import Call
 from ottla.groups.partitioning import OFFSETS_TOPIC
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -62,29 +63,13 @@ async def _coordinator(key_type: int, key: str, call: Call) -> tuple[int, str, i
         )
     if key_type != GROUP:
         raise ApiError(ErrorCode.invalid_request, f"There is no coordinator of type {key_type}.")
-    image = call.node.image
-    if image.topic(OFFSETS_TOPIC) is None:
-        try:
-            await call.node.controller.ensure_offsets_topic()
-        except ApiError as error:
-            raise ApiError(ErrorCode.coordinator_not_available, str(error)) from error
-    state = image.partition(OFFSETS_TOPIC, call.node.groups.partition_for(key))
-    address = None if state is None else _address(state.leader, call)
-    if address is None:
-        raise ApiError(ErrorCode.coordinator_not_available, "The coordinator is not available.")
-    return address
-
-
-def _address(broker_id: int, call: Call) -> tuple[int, str, int] | None:
-    """Where clients of this listener reach that broker."""
-    node_id = call.node.config.node_id
-    here = (call.listener_host, call.listener_port)
-    if broker_id == node_id:
-        return broker_id, *here
-    brokers = call.node.image.brokers
-    own, broker = brokers.get(node_id), brokers.get(broker_id)
-    if own is None or broker is None:
-        return None
-    name = next((each.name for each in own.endpoints if (each.host, each.port) == here), None)
-    endpoint = None if name is None else broker.endpoint(name)
-    return None if endpoint is None else (broker_id, endpoint.host, endpoint.port)
+    node = call.node
+    if node.image.topic(OFFSETS_TOPIC) is None:
+        outcome = await node.controller.ensure_offsets_topic()
+        if outcome.failed:
+            raise ApiError(ErrorCode.coordinator_not_available, outcome.message)
+    state = node.image.partition(OFFSETS_TOPIC, node.groups.partition_for(key))
+    for broker_id, host, port, _ in broker_addresses(call):
+        if state is not None and broker_id == state.leader:
+            return broker_id, host, port
+    raise ApiError(ErrorCode.coordinator_not_available, "The coordinator is not available.")

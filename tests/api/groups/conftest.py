@@ -1,0 +1,175 @@
+"""A broker's groups behind the request handlers: requests and responses go through the codec."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from ottla.broker.call import Call
+from ottla.broker.coordinator import GroupCoordinators
+from ottla.broker.group_shard import KeyAndValue, LogRecord
+from ottla.config.listener import Endpoint
+from ottla.controller.image import (
+    BrokerAppeared,
+    BrokerImage,
+    ClusterImage,
+    PartitionState,
+    TopicCreated,
+    TopicImage,
+)
+from ottla.controller.plan import DONE, Outcome
+from ottla.groups.settings import GroupSettings
+from ottla.protocol.frames import (
+    read_request_body,
+    read_request_header,
+    read_response,
+    write_request,
+    write_response,
+)
+from ottla.protocol.messages import messages_of
+
+TOPIC_ID = UUID(int=7)
+SUBSCRIPTION = b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"
+
+
+class MemoryLog:
+    def __init__(self) -> None:
+        self.records: list[LogRecord] = []
+
+    @property
+    def high_watermark(self) -> int:
+        return len(self.records)
+
+    def append(self, records: Sequence[KeyAndValue], now_ms: int) -> int:
+        for key, value in records:
+            self.records.append(LogRecord(len(self.records), key, value))
+        return len(self.records) - 1
+
+    def read_all(self) -> Iterator[LogRecord]:
+        yield from self.records
+
+    async def committed(self, offset: int) -> bool:
+        return True
+
+
+def topic_image(name: str, topic_id: UUID, partitions: int) -> TopicImage:
+    return TopicImage(name, topic_id, (PartitionState(1, 0, (1,), (1,), 0),) * partitions, {})
+
+
+class GroupApi:
+    """Topic `t` has two partitions; the client is "client" and comes from 127.0.0.1."""
+
+    def __init__(self) -> None:
+        self.image = ClusterImage("cluster")
+        self.image.apply(BrokerAppeared(BrokerImage(1, (Endpoint("PLAINTEXT", "here", 9092),))))
+        self.image.apply(TopicCreated(topic_image("t", TOPIC_ID, 2)))
+        self.logs: dict[int, MemoryLog] = {}
+        self.ensured = DONE
+        self.groups = GroupCoordinators(
+            GroupSettings(min_session_timeout_ms=1),
+            SimpleNamespace(now_ms=lambda: 1_000, monotonic_ms=lambda: 1_000),
+            lambda partition: self.logs.setdefault(partition, MemoryLog()),
+            lambda: range(3),
+            lambda: 3,
+        )
+        self.node: Any = SimpleNamespace(
+            groups=self.groups, image=self.image, config=SimpleNamespace(id=1), controller=self
+        )
+
+    async def ensure_offsets_topic(self) -> Outcome:
+        if not self.ensured.failed:
+            self.image.apply(TopicCreated(topic_image("__consumer_offsets", UUID(int=8), 3)))
+        return self.ensured
+
+    async def ask(self, name: str, version: int, /, **fields: Any) -> Any:
+        """Sends a request as a client of this version would; fields it lacks are left out."""
+        module = import_module(f"ottla.api.{name}")
+        build = messages_of(module.KEY, version, "request")
+        title = "".join(word.capitalize() for word in name.split("_"))
+        message = getattr(build, f"{title}Request")(**fields)
+        frame = memoryview(write_request(message, 5, "client"))[4:]
+        request = read_request_body(read_request_header(frame), frame)
+        answers = messages_of(module.KEY, version)
+        call = Call(self.node, version, "client", "/127.0.0.1", "there", 9093, answers, 1)
+        parts = write_response(await module.handle(request, call), 5)
+        sent = memoryview(b"".join(bytes(part) for part in parts))[4:]
+        return read_response(module.KEY, version, sent)[1]
+
+    def struct(self, name: str, key: int, version: int, /, **fields: Any) -> Any:
+        """A struct inside a request of this version."""
+        return getattr(messages_of(key, version, "request"), name)(**fields)
+
+    async def join(self, version: int, member_id: str = "", **fields: Any) -> Any:
+        protocol = self.struct(
+            "JoinGroupRequestProtocol", 11, version, name="range", metadata=SUBSCRIPTION
+        )
+        request = {
+            "group_id": "g",
+            "session_timeout": 10_000,
+            "rebalance_timeout": 10_000,
+            "member_id": member_id,
+            "protocol_type": "consumer",
+            "protocols": (protocol,),
+        }
+        return await self.ask("join_group", version, **(request | fields))
+
+    async def sync(self, version: int, member_id: str, assignment: bytes, **fields: Any) -> Any:
+        each = self.struct(
+            "SyncGroupRequestAssignment", 14, version, member_id=member_id, assignment=assignment
+        )
+        request = {
+            "group_id": "g",
+            "generation_id": 1,
+            "member_id": member_id,
+            "protocol_type": "consumer",
+            "protocol_name": "range",
+            "assignments": (each,),
+        }
+        return await self.ask("sync_group", version, **(request | fields))
+
+    async def stable(self, **fields: Any) -> str:
+        """One member in generation 1; the answer is its id."""
+        joined = await self.join(9, group_instance_id="i", **fields)
+        await self.sync(5, joined.member_id, b"own", group_instance_id="i", **fields)
+        found: str = joined.member_id
+        return found
+
+    async def commit(self, version: int, offset: int, **fields: Any) -> Any:
+        """Commits `offset` in partitions 0 and 5 of topic t, of which 5 does not exist."""
+        partitions = tuple(
+            self.struct(
+                "OffsetCommitRequestPartition",
+                8,
+                version,
+                partition_index=index,
+                committed_offset=offset,
+                committed_leader_epoch=3,
+                committed_metadata="note",
+            )
+            for index in (0, 5)
+        )
+        topic = self.struct(
+            "OffsetCommitRequestTopic", 8, version,
+            name="t", topic_id=TOPIC_ID, partitions=partitions,
+        )  # fmt: skip
+        request = {
+            "group_id": "g",
+            "generation_id_or_member_epoch": -1,
+            "retention_time": -1,
+            "topics": (topic,),
+        }
+        return await self.ask("offset_commit", version, **(request | fields))
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[GroupApi]:
+    made = GroupApi()
+    yield made
+    made.groups.close()
+    await asyncio.sleep(0)

@@ -1,0 +1,65 @@
+"""OffsetCommit in all its versions."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from ottla.protocol.errors import ErrorCode
+
+OK = ErrorCode.none
+
+
+def errors(answer: Any) -> list[tuple[int, ErrorCode]]:
+    (topic,) = answer.topics
+    return [(each.partition_index, each.error_code) for each in topic.partitions]
+
+
+@pytest.mark.parametrize("version", range(2, 11))
+async def test_offsets_are_kept_where_the_partition_exists(api: Any, version: int) -> None:
+    answer = await api.commit(version, 42)
+    assert errors(answer) == [(0, OK), (5, ErrorCode.unknown_topic_or_partition)]
+    (offset,) = (await api.groups.fetch_all("g"))["t"]
+    assert (offset.offset, offset.metadata) == (42, "note")
+    assert offset.leader_epoch == (3 if version >= 6 else -1)
+
+
+@pytest.mark.parametrize(
+    ("version", "error"), [(8, ErrorCode.illegal_generation), (9, ErrorCode.group_id_not_found)]
+)
+async def test_a_group_that_there_is_not(api: Any, version: int, error: ErrorCode) -> None:
+    answer = await api.commit(version, 42, generation_id_or_member_epoch=1, member_id="m")
+    assert errors(answer) == [(0, error), (5, ErrorCode.unknown_topic_or_partition)]
+
+
+async def test_a_former_owner(api: Any) -> None:
+    member = await api.stable()
+    answer = await api.commit(9, 1, generation_id_or_member_epoch=1, member_id=member)
+    assert errors(answer)[0] == (0, OK)
+    answer = await api.commit(9, 1, generation_id_or_member_epoch=0, member_id=member)
+    assert errors(answer)[0] == (0, ErrorCode.illegal_generation)
+    answer = await api.commit(9, 1, generation_id_or_member_epoch=1, member_id="other")
+    assert errors(answer)[0] == (0, ErrorCode.unknown_member_id)
+
+
+async def test_topics_that_there_are_not(api: Any) -> None:
+    partition = api.struct("OffsetCommitRequestPartition", 8, 9, partition_index=0)
+    topic = api.struct("OffsetCommitRequestTopic", 8, 9, name="no", partitions=(partition,))
+    answer = await api.commit(9, 1, topics=(topic,))
+    assert errors(answer) == [(0, ErrorCode.unknown_topic_or_partition)]
+    partition = api.struct("OffsetCommitRequestPartition", 8, 10, partition_index=0)
+    for topic_id in (UUID(int=99), None):
+        topic = api.struct(
+            "OffsetCommitRequestTopic", 8, 10, topic_id=topic_id, partitions=(partition,)
+        )
+        answer = await api.commit(10, 1, topics=(topic,))
+        assert errors(answer) == [(0, ErrorCode.unknown_topic_id)]
+        assert answer.topics[0].topic_id == topic_id
+
+
+async def test_a_retention_of_the_clients_own(api: Any) -> None:
+    await api.commit(4, 1, retention_time=60_000)
+    (_, value) = next(api.groups._drivers[api.groups.partition_for("g")].shard.offsets.all())
+    assert value.expire_timestamp_ms == 61_000

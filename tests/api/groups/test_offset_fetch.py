@@ -1,0 +1,105 @@
+"""OffsetFetch in all its versions."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from ottla.protocol.errors import ApiError, ErrorCode
+
+OK = ErrorCode.none
+TOPIC_ID = UUID(int=7)
+
+
+async def fetch(api: Any, version: int, topics: tuple[Any, ...] | None, group: str = "g") -> Any:
+    """The answer for one group, whatever the version's form."""
+    if version < 8:
+        return await api.ask("offset_fetch", version, group_id=group, topics=topics)
+    asked = api.struct("OffsetFetchRequestGroup", 9, version, group_id=group, topics=topics)
+    answer = await api.ask("offset_fetch", version, groups=(asked,))
+    (found,) = answer.groups
+    assert found.group_id == group
+    return found
+
+
+def topic(api: Any, version: int, name: str = "t", topic_id: UUID | None = TOPIC_ID) -> Any:
+    fields = {"name": name, "partition_indexes": (0, 1)}
+    if version < 8:
+        return api.struct("OffsetFetchRequestTopic", 9, version, **fields)
+    return api.struct("OffsetFetchRequestTopics", 9, version, topic_id=topic_id, **fields)
+
+
+def offsets(found: Any) -> list[tuple[int, int, str]]:
+    (each,) = found.topics
+    return [(one.partition_index, one.committed_offset, one.metadata) for one in each.partitions]
+
+
+@pytest.mark.parametrize("version", range(1, 11))
+async def test_what_was_committed_comes_back(api: Any, version: int) -> None:
+    await api.commit(9, 42)
+    found = await fetch(api, version, (topic(api, version),))
+    assert offsets(found) == [(0, 42, "note"), (1, -1, "")]
+    assert getattr(found, "error_code", OK) is OK
+    assert getattr(found.topics[0].partitions[0], "committed_leader_epoch", 3) == 3
+
+
+@pytest.mark.parametrize("version", range(1, 11))
+async def test_an_unknown_group_is_no_error(api: Any, version: int) -> None:
+    found = await fetch(api, version, (topic(api, version),), "unknown")
+    assert offsets(found) == [(0, -1, ""), (1, -1, "")]
+    assert {each.error_code for each in found.topics[0].partitions} == {OK}
+
+
+@pytest.mark.parametrize("version", range(2, 11))
+async def test_all_topics(api: Any, version: int) -> None:
+    await api.commit(9, 42)
+    found = await fetch(api, version, None)
+    assert offsets(found) == [(0, 42, "note")]
+    if version >= 10:
+        assert found.topics[0].topic_id == TOPIC_ID
+    assert (await fetch(api, version, None, "unknown")).topics == ()
+
+
+async def test_many_groups(api: Any) -> None:
+    await api.commit(9, 1)
+    await api.commit(9, 2, group_id="h")
+    asked = tuple(
+        api.struct("OffsetFetchRequestGroup", 9, 9, group_id=group, topics=None)
+        for group in ("g", "h")
+    )
+    answer = await api.ask("offset_fetch", 9, groups=asked, require_stable=True)
+    assert [offsets(group)[0][1] for group in answer.groups] == [1, 2]
+
+
+async def test_an_unknown_topic_id(api: Any) -> None:
+    topics = (topic(api, 10, topic_id=UUID(int=99)), topic(api, 10, topic_id=None))
+    found = await fetch(api, 10, topics)
+    for each in found.topics:
+        assert {one.error_code for one in each.partitions} == {ErrorCode.unknown_topic_id}
+        assert {one.committed_offset for one in each.partitions} == {-1}
+
+
+async def test_offsets_of_a_topics_predecessor_do_not_count(api: Any) -> None:
+    await api.commit(10, 42)
+    driver = api.groups._drivers[api.groups.partition_for("g")]
+    fetched = driver.shard.fetch("g", "t", UUID(int=1), (0,))
+    assert fetched[0].offset == -1
+    assert driver.shard.fetch("g", "t", None, (0,))[0].offset == 42
+
+
+@pytest.mark.parametrize("version", [1, 2, 7, 8, 10])
+async def test_an_error_of_the_coordinator(
+    api: Any, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def elsewhere(partition: int) -> None:
+        raise ApiError(ErrorCode.coordinator_not_available)
+
+    monkeypatch.setattr(api.groups, "_open_log", elsewhere)
+    found = await fetch(api, version, (topic(api, version),))
+    if version == 1:
+        codes = {each.error_code for each in found.topics[0].partitions}
+        assert codes == {ErrorCode.not_coordinator}
+    else:
+        assert (found.error_code, found.topics) == (ErrorCode.not_coordinator, ())
