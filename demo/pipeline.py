@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+QUIET = {"spark.ui.enabled": False, "spark.ui.showConsoleProgress": False}
+
+
 def say(**words: Any) -> None:
     print(json.dumps(words), flush=True)
 
@@ -38,7 +41,7 @@ def main() -> int:
 
 
 def run(bootstrap: str, folder: str, group: str) -> int:
-    spark = session("flights", conf={"spark.ui.enabled": False})
+    spark = session("flights", conf=QUIET)
     say(session=spark.version)
     report_progress(spark, bootstrap_servers=bootstrap, group=group)
 

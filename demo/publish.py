@@ -44,7 +44,12 @@ class Broker:
 
         producer: Any = Producer(
             self._settings
-            | {"client.id": "demo", "linger.ms": 20, "compression.type": "lz4", "acks": "all"}
+            | {
+                "client.id": "demo",
+                "linger.ms": 20,
+                "compression.type": "lz4",
+                "message.timeout.ms": 30_000,
+            }
         )
         for key, value in records:
             while True:

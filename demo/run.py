@@ -145,7 +145,8 @@ def delays(airlines: list[dict[str, Any]]) -> Table:
         title="The worst departure delays by airline",
         title_justify="left",
         box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
+        show_edge=False,
+        pad_edge=False,
     )
     for name in ("Airline", "Flights", "Mean min", "Worst h", "Flight", "Route", "Day"):
         right = name in ("Flights", "Mean min", "Worst h", "Flight")
