@@ -40,6 +40,8 @@ class TimelineFolder:
 
     def __init__(self, path: Path, *, cap_bytes: int = CAP_BYTES) -> None:
         self.path = path
+        self.is_gone = False
+        """The partition was deleted; a new one of the same name has a folder object of its own."""
         self.cap_bytes = cap_bytes
         self._sizes: dict[int, int] = {}
         """Files that were checked for a torn end, and their sizes."""
@@ -51,7 +53,7 @@ class TimelineFolder:
         Raises OSError when the disk refuses; the steps are lost then. A folder that is gone is no
         error: its topic was deleted meanwhile.
         """
-        if not bases or not self.path.is_dir():
+        if not bases or self.is_gone or not self.path.is_dir():
             return
         if tuple(bases) != self._bases:
             self._follow(bases)

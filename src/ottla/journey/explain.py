@@ -1,0 +1,312 @@
+"""The journey of one offset as a document: the answer to the journey request. Pure.
+
+`docs/journey.md` gives its shape, which programs rely on: fields are added, never changed;
+`journey` is its version. Times are ms since 1970; a moment is {"since_ms", "until_ms", "exact"},
+both times the same where it is exactly known, null for a side of which nothing is known.
+"""
+
+import base64
+from typing import Any, Final
+
+from ottla.journey.delivery import read_delivery
+from ottla.journey.facts import Facts, Place
+from ottla.journey.lookup import (
+    Appended,
+    Delivered,
+    Read,
+    When,
+    appended,
+    client_of,
+    deliveries,
+    high_watermark_passed,
+    reads,
+    removed,
+)
+from ottla.journey.partitioner import explain_choice
+from ottla.journey.retention import RecordFacts, explain_retention
+from ottla.records.compression import Compression
+
+VERSION: Final = 1
+MOST_KEY_BYTES: Final = 1024
+MOST_VALUE_BYTES: Final = 2048
+MOST_HEADERS: Final = 32
+
+Document = dict[str, Any]
+UNKNOWN: Final = When(None, None)
+
+
+def explain(facts: Facts) -> Document:
+    """The whole document; parts that do not apply are null."""
+    if facts.offset >= facts.end_offset:
+        state = "not_yet_written"
+    elif facts.offset < facts.start_offset:
+        state = "removed"
+    elif facts.place is None or (facts.place.record is None and facts.place.damage is None):
+        state = "compacted"
+    elif facts.place.damage is not None:
+        state = "damaged"
+    else:
+        state = "stored"
+    was_written = state != "not_yet_written"
+    was = appended(facts.steps or (), facts.offset, facts.opening)
+    return {
+        "journey": VERSION,
+        "topic": facts.topic,
+        "partition": facts.partition,
+        "offset": facts.offset,
+        "asked_ms": facts.now_ms,
+        "state": state,
+        "recorded": facts.steps is not None,
+        "log": {
+            "start_offset": facts.start_offset,
+            "end_offset": facts.end_offset,
+            "high_watermark": facts.high_watermark,
+            "partitions": facts.partition_count,
+        },
+        "published": _published(facts, was) if was_written else None,
+        "partition_chosen": _chosen(facts),
+        "appended": _appended(facts, was) if was_written else None,
+        "replicated": _replicated(facts, was) if was_written else None,
+        "read": _read(facts),
+        "delivered": _delivered(facts) if was_written else [],
+        "retention": _retention(facts) if state == "stored" else None,
+        "removed": _removed(facts) if state == "removed" else None,
+    }
+
+
+def moment(when: When) -> Document:
+    """A moment as the document has it."""
+    return {"since_ms": when.since_ms, "until_ms": when.until_ms, "exact": when.is_exact}
+
+
+def content(data: bytes | None, most_bytes: int) -> Document | None:
+    """Bytes for people and programs: text where it is UTF-8, else base64; cut at `most_bytes`."""
+    if data is None:
+        return None
+    shown = data[:most_bytes]
+    said: Document = {"size_bytes": len(data), "cut": len(data) > most_bytes}
+    try:
+        # A character that the cut went through is no damage.
+        said["text"] = shown.decode() if len(shown) == len(data) else _cut_text(shown)
+    except UnicodeDecodeError:
+        said["base64"] = base64.b64encode(shown).decode()
+    return said
+
+
+def _cut_text(shown: bytes) -> str:
+    for cut in range(4):
+        try:
+            return shown[: len(shown) - cut].decode()
+        except UnicodeDecodeError:
+            continue
+    return shown.decode()
+
+
+def _published(facts: Facts, was: Appended) -> Document:
+    place = facts.place
+    producer_id = place.header.producer_id if place else -1
+    clients = client_of(was.clients, producer_id) if place else ()
+    said: Document = {"client_ids": list(clients), "producer": None, "timestamp_ms": None}
+    if place is None:
+        return said
+    header = place.header
+    if header.producer_id >= 0:
+        sequence = None
+        if place.record is not None and header.base_sequence >= 0:
+            delta = place.record.record.offset - header.base_offset
+            sequence = (header.base_sequence + delta) & 0x7FFFFFFF
+        said["producer"] = {
+            "id": header.producer_id,
+            "epoch": header.producer_epoch,
+            "sequence": sequence,
+        }
+    said["timestamp_type"] = (
+        "LogAppendTime" if header.timestamp_type.name == "log_append_time" else "CreateTime"
+    )
+    said["transactional"] = header.is_transactional
+    said["control"] = header.is_control
+    if place.record is not None:
+        record = place.record.record
+        said["timestamp_ms"] = record.timestamp_ms
+        said["key"] = content(record.key, MOST_KEY_BYTES)
+        said["value"] = content(record.value, MOST_VALUE_BYTES)
+        said["headers"] = [
+            {"name": name, "value": content(value, MOST_KEY_BYTES)}
+            for name, value in record.headers[:MOST_HEADERS]
+        ]
+        said["header_count"] = len(record.headers)
+    return said
+
+
+def _chosen(facts: Facts) -> Document | None:
+    if facts.place is None or facts.place.record is None or facts.place.header.is_control:
+        return None
+    key = facts.place.record.record.key
+    choice = explain_choice(key, facts.partition, facts.partition_count)
+    return {
+        "partition": facts.partition,
+        "partitions": facts.partition_count,
+        "has_key": key is not None,
+        "partitioners": list(choice.matches),
+        "why": choice.why,
+    }
+
+
+def _appended(facts: Facts, was: Appended) -> Document:
+    said: Document = {"when": moment(was.when), "broker": facts.broker_id}
+    if facts.place is not None:
+        said |= _where(facts.place)
+    return said
+
+
+def _where(place: Place) -> Document:
+    header, entry = place.header, place.index_entry
+    said: Document = {
+        "leader_epoch": header.leader_epoch,
+        "segment": {
+            "file": f"{place.folder}/{place.log_file}",
+            "base_offset": place.segment.base_offset,
+            "size_bytes": place.segment.size_bytes,
+            "active": place.segment.is_active,
+        },
+        "index": {
+            "file": f"{place.folder}/{place.index_file}",
+            "entry": {"offset": entry[0], "position": entry[1]} if entry else None,
+        },
+        "batch": {
+            "position": place.batch_position,
+            "base_offset": header.base_offset,
+            "last_offset": header.last_offset,
+            "records": header.count,
+            "size_bytes": header.size_bytes,
+            "compression": Compression(header.compression).name,
+            "uncompressed_bytes": None,
+        },
+        "record": None,
+        "damage": place.damage,
+    }
+    if place.record is not None:
+        said["batch"]["uncompressed_bytes"] = place.record.records_bytes
+        said["record"] = {
+            "number": place.record.number,
+            "position": place.record.position,
+            "size_bytes": place.record.size_bytes,
+        }
+    return said
+
+
+def _replicated(facts: Facts, was: Appended) -> Document:
+    """When the high watermark passed; `committed` says whether it has."""
+    committed = facts.offset < facts.high_watermark
+    when = None
+    if committed:
+        steps = facts.steps or ()
+        when = moment(high_watermark_passed(steps, facts.offset, facts.opening, was.when))
+    return {"committed": committed, "when": when, "replicas": facts.replica_count}
+
+
+def _read(facts: Facts) -> list[Document]:
+    """Each group that has to do with the partition: who has read it, then who has not."""
+    now = {group: position.offset for group, position in facts.positions.items()}
+    found = reads(facts.steps or (), facts.offset, now)
+    said = [_read_said(read, now.get(read.group)) for read in found]
+    known = {read.group for read in found}
+    for group, offset in sorted(now.items()):
+        if group in known:
+            continue
+        if offset > facts.offset:
+            # It has passed, but when is not in the timelines that are left.
+            said.append(_read_said(Read(group, UNKNOWN, is_first_seen=True), offset))
+        else:
+            state = "not_yet"
+            behind = facts.offset - offset + 1
+            said.append(
+                {"group": group, "state": state, "committed_offset": offset} | {"behind": behind}
+            )
+    return said
+
+
+def _read_said(read: Read, offset_now: int | None) -> Document:
+    said: Document = {
+        "group": read.group,
+        "state": "read" if read.set_back_ms is None else "set_back",
+        "committed_offset": offset_now,
+        "when": moment(read.when),
+        "first_commit_seen": read.is_first_seen,
+    }
+    if read.set_back_ms is not None:
+        said["set_back"] = {"at_ms": read.set_back_ms, "to_offset": read.set_back_to}
+    return said
+
+
+def _delivered(facts: Facts) -> list[Document]:
+    found = deliveries(facts.steps or (), facts.offset)
+    known = {one.pipeline[:2] for one in found}
+    for group, position in sorted(facts.positions.items()):
+        told = read_delivery(position.metadata)
+        if told is None or position.offset <= facts.offset or (group, told.query) in known:
+            continue
+        # Only the last commit is known: it was delivered by then, in that version or before.
+        pipeline = (group, told.query, told.table)
+        lowest = 0 if told.version >= 0 else -1
+        versions = (lowest, told.version, 0, told.batch)
+        found.append(Delivered(pipeline, UNKNOWN, *versions, is_first_seen=True))
+    return [_delivered_said(one) for one in found]
+
+
+def _delivered_said(one: Delivered) -> Document:
+    group, query, table = one.pipeline
+    delta = None
+    if table:
+        delta = {
+            "table": table,
+            "version": one.last_version if one.first_version == one.last_version else None,
+            "first_version": one.first_version,
+            "last_version": one.last_version,
+        }
+    return {
+        "group": group,
+        "query": query,
+        "when": moment(one.when),
+        "batch": one.last_batch if one.first_batch == one.last_batch else None,
+        "first_batch": one.first_batch,
+        "last_batch": one.last_batch,
+        "delta": delta,
+        "first_commit_seen": one.is_first_seen,
+    }
+
+
+def _retention(facts: Facts) -> Document:
+    place = facts.place
+    assert place is not None
+    assert place.record is not None
+    record = place.record.record
+    asked = RecordFacts(
+        record.offset,
+        record.timestamp_ms,
+        record.key is not None,
+        record.value is None,
+        facts.superseded_by,
+        facts.searched_to,
+        place.header.delete_horizon_ms,
+    )
+    retention = explain_retention(facts.config, facts.segments, asked, facts.now_ms)
+    return {
+        "may_be_removed": retention.may_now,
+        "not_before_ms": retention.not_before_ms,
+        "segment_active": place.segment.is_active,
+        "rules": [
+            {
+                "setting": rule.setting,
+                "may_be_removed": rule.may_now,
+                "not_before_ms": rule.not_before_ms,
+                "why": rule.why,
+            }
+            for rule in retention.rules
+        ],
+    }
+
+
+def _removed(facts: Facts) -> Document:
+    when, reason = removed(facts.steps or (), facts.offset)
+    return {"when": moment(when), "reason": reason or None}

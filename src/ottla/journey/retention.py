@@ -1,0 +1,151 @@
+"""When a record may be removed, and why not before. Pure; the rules are Kafka's.
+
+Deletion goes by whole segments from the oldest on. By time: when the newest record of a segment is
+older than `retention.ms`. By size: when the log without the segment still holds `retention.bytes`.
+Compaction removes a record when a later one has its key, but never in the active segment, never
+before `min.compaction.lag.ms`; a tombstone (no value) itself goes `delete.retention.ms` after the
+cleaner first passed it. And an administrator may remove anything at any time (DeleteRecords).
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from ottla.journey.words import bytes_said, moment_said, span_said
+from ottla.log.config import FOREVER_MS, LogConfig
+
+
+class SegmentFacts(NamedTuple):
+    """What retention looks at: sizes in bytes, times in ms (-1: no record has one)."""
+
+    base_offset: int
+    next_offset: int
+    size_bytes: int
+    largest_timestamp_ms: int
+    is_active: bool
+    rolls_ms: int | None
+    """When the active segment is closed for its age at the next append; None for closed ones."""
+
+
+class RecordFacts(NamedTuple):
+    """The record that is asked about. `superseded_by`: the offset of a later record with its key;
+    `searched_to`: up to which offset one was looked for."""
+
+    offset: int
+    timestamp_ms: int
+    has_key: bool
+    is_tombstone: bool
+    superseded_by: int | None
+    searched_to: int
+    delete_horizon_ms: int | None
+
+
+class Rule(NamedTuple):
+    """One rule: its setting's name, whether it may remove the record now, from when (None: not a
+    matter of time), and a sentence that says why."""
+
+    setting: str
+    may_now: bool
+    not_before_ms: int | None
+    why: str
+
+
+class Retention(NamedTuple):
+    """All rules that apply; `not_before_ms` is the earliest of them, None where none names one."""
+
+    may_now: bool
+    not_before_ms: int | None
+    rules: tuple[Rule, ...]
+
+
+NEVER: Final = "kept until someone deletes it: no retention is set"
+
+
+def explain_retention(
+    config: LogConfig, segments: Sequence[SegmentFacts], record: RecordFacts, now_ms: int
+) -> Retention:
+    """What may remove the record. `segments` are the log's, oldest first, and hold its offset."""
+    place = next(
+        number
+        for number, segment in enumerate(segments)
+        if segment.base_offset <= record.offset < segment.next_offset
+    )
+    rules: list[Rule] = []
+    if config.cleanup_delete:
+        if config.retention_ms >= 0:
+            rules.append(_by_time(config, segments, place, now_ms))
+        if config.retention_bytes >= 0:
+            rules.append(_by_size(config, segments, place))
+    if config.cleanup_compact:
+        rules.append(_by_compaction(config, segments[place], record, now_ms))
+    if not rules:
+        rules.append(Rule("cleanup.policy", False, None, NEVER))
+    times = [rule.not_before_ms for rule in rules if rule.not_before_ms is not None]
+    may_now = any(rule.may_now for rule in rules)
+    return Retention(may_now, min(times, default=None), tuple(rules))
+
+
+def _by_time(config: LogConfig, segments: Sequence[SegmentFacts], place: int, now_ms: int) -> Rule:
+    segment = segments[place]
+    # Older segments have to go first, so the newest record of all of them decides.
+    newest = max(range(place + 1), key=lambda at: segments[at].largest_timestamp_ms)
+    newest_ms = segments[newest].largest_timestamp_ms
+    not_before_ms = newest_ms + config.retention_ms
+    span = span_said(config.retention_ms)
+    if now_ms > not_before_ms:
+        why = f"its segment's newest record is older than {span}: the next check may remove it"
+        return Rule("retention.ms", True, not_before_ms, why)
+    whose = "its segment's newest record" if newest == place else "an older segment's newest record"
+    why = f"{whose} is of {moment_said(newest_ms)}, and is kept {span}"
+    if segment.is_active:
+        why += "; its segment is active, so newer records move that on until "
+        why += _rolls(config, segment)
+    return Rule("retention.ms", False, not_before_ms, why)
+
+
+def _rolls(config: LogConfig, segment: SegmentFacts) -> str:
+    """When the active segment is closed."""
+    full = f"it has {bytes_said(config.segment_bytes)} (now {bytes_said(segment.size_bytes)})"
+    if segment.rolls_ms is None:
+        return f"it rolls: when {full}"
+    return f"it rolls: when {full} or at {moment_said(segment.rolls_ms)}"
+
+
+def _by_size(config: LogConfig, segments: Sequence[SegmentFacts], place: int) -> Rule:
+    total = sum(segment.size_bytes for segment in segments)
+    up_to_it = sum(segment.size_bytes for segment in segments[: place + 1])
+    missing = config.retention_bytes + up_to_it - total
+    limit = bytes_said(config.retention_bytes)
+    if missing <= 0:
+        why = f"the log holds {limit} without its segment: the next check may remove it"
+        return Rule("retention.bytes", True, None, why)
+    why = f"the log keeps {limit}: its segment goes after {bytes_said(missing)} more"
+    return Rule("retention.bytes", False, None, why)
+
+
+def _by_compaction(
+    config: LogConfig, segment: SegmentFacts, record: RecordFacts, now_ms: int
+) -> Rule:
+    setting = "cleanup.policy=compact"
+    if record.superseded_by is None and not record.is_tombstone:
+        why = "the latest of its key"
+        if record.searched_to < FOREVER_MS:
+            why = f"no later record of its key up to offset {record.searched_to - 1}"
+        return Rule(setting, False, None, f"{why}: compaction keeps it")
+    if record.superseded_by is not None:
+        why, not_before_ms = f"superseded by offset {record.superseded_by}", record.timestamp_ms
+        not_before_ms += config.min_compaction_lag_ms
+    else:
+        why = f"a tombstone, kept {span_said(config.delete_retention_ms)} after the first cleaning"
+        if record.delete_horizon_ms is None:
+            return Rule(setting, False, None, f"{why}, which has not been yet")
+        not_before_ms = record.delete_horizon_ms
+    if segment.is_active:
+        why += f"; its segment is active, and is not cleaned until {_rolls(config, segment)}"
+        return Rule(setting, False, segment.rolls_ms, why)
+    if now_ms < not_before_ms:
+        return Rule(
+            setting, False, not_before_ms, f"{why}; not before {moment_said(not_before_ms)}"
+        )
+    ratio = config.min_cleanable_dirty_ratio
+    why += f": the cleaner may remove it, once {ratio:.0%} of the log is uncleaned"
+    return Rule(setting, True, not_before_ms, why)

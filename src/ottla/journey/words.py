@@ -1,0 +1,42 @@
+"""Sizes, times and spans as people read them. Pure; times are UTC unless a zone is given."""
+
+from datetime import UTC, datetime, tzinfo
+from typing import Final
+
+_SPANS: Final = (
+    (86_400_000, "day"),
+    (3_600_000, "hour"),
+    (60_000, "minute"),
+    (1000, "second"),
+)
+_UNITS: Final = ("KiB", "MiB", "GiB", "TiB")
+
+
+def moment_said(ms: int, zone: tzinfo = UTC) -> str:
+    """A moment to the millisecond: `2026-01-31 12:00:00.123 UTC`; a number no calendar has, as it
+    is.
+    """
+    try:
+        moment = datetime.fromtimestamp(ms // 1000, zone)
+    except (OverflowError, ValueError, OSError):
+        return f"{ms} ms"
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{ms % 1000:03} {moment.tzname()}"
+
+
+def span_said(ms: int) -> str:
+    """A span in its largest whole unit: `7 days`, `90 minutes`, `1500 ms`."""
+    for size, name in _SPANS:
+        if ms >= size and ms % size == 0:
+            count = ms // size
+            return f"{count} {name}" if count == 1 else f"{count} {name}s"
+    return f"{ms} ms"
+
+
+def bytes_said(count: int) -> str:
+    """`512 B`, `1.0 GiB`: one decimal from a KiB on."""
+    if abs(count) < 1024:
+        return f"{count} B"
+    size, unit = count / 1024, 0
+    while abs(size) >= 1024 and unit < len(_UNITS) - 1:
+        size, unit = size / 1024, unit + 1
+    return f"{size:.1f} {_UNITS[unit]}"
