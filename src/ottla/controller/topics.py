@@ -164,6 +164,8 @@ def _overrides(
             f"Null value not supported for topic configs: {','.join(empty)}",
         )
     overrides = {name: value for name, value in given if value is not None}
+    if not overrides:
+        return {}
     try:
         check_topic_overrides(defaults, overrides)
     except ConfigError as error:
