@@ -116,6 +116,11 @@ class Log:
         """After a truncation: the producers as of the new end, or None to have them read again."""
         self._producers = producers
 
+    def forget_producers(self, now_ms: int, after_ms: int) -> None:
+        """Forgets those that were silent for `after_ms` (producer.id.expiration.ms)."""
+        if self._producers is not None:
+            self._producers.remove_expired(now_ms, after_ms)
+
     @property
     def last_stable_offset(self) -> int:
         """The first offset of the oldest open transaction, else the end (as if all were

@@ -15,6 +15,7 @@ import contextlib
 import fcntl
 import os
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 from uuid import UUID
 
@@ -23,7 +24,7 @@ from ottla.log.broker_metadata import BrokerMetadata, load_or_create
 from ottla.log.checkpoint import PartitionName, read_offsets, replace_file, write_offsets
 from ottla.log.config import LogConfig
 from ottla.log.errors import DataFolderError, storage_error
-from ottla.log.flush import flush
+from ottla.log.flush import FlushTask
 from ottla.log.log import Log
 from ottla.log.open_file import MOST_OPEN_FILES, OpenFiles
 from ottla.log.opening import open_log
@@ -37,6 +38,7 @@ HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
 _CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 _LOCK: Final = ".lock"
+_FLUSHED_AT_ONCE: Final = 16
 _KRAFT_FOLDER: Final = "__cluster_metadata-0"
 
 
@@ -173,10 +175,18 @@ class LogStore:
         all else is done.
         """
         try:
+            unsafe = []
             for log in self.logs.values():
                 log.close()
                 if log.unflushed_records or log.unsynced_files:
-                    flush(log)
+                    unsafe.append(log)
+            with ThreadPoolExecutor(_FLUSHED_AT_ONCE) as pool:
+                # In small groups, as each flush holds its files open.
+                for start in range(0, len(unsafe), _FLUSHED_AT_ONCE):
+                    tasks = [FlushTask(log) for log in unsafe[start : start + _FLUSHED_AT_ONCE]]
+                    list(pool.map(FlushTask.run, tasks))
+                    for task in tasks:
+                        task.apply()
             CheckpointTask(self, high_watermarks).run()
             marker = b'{"version":0,"brokerEpoch":-1}'
             replace_file(self._path(_CLEAN_SHUTDOWN), marker)
