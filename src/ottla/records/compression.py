@@ -133,7 +133,7 @@ def _compress_xerial(records: bytes) -> bytes:
 def _decompress_snappy(records: Buffer, limit_bytes: int) -> bytes:
     view = memoryview(records)
     if bytes(view[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
-        return _decompress_block(view, limit_bytes)
+        return _decompress_block(view, 0, limit_bytes)
     out = bytearray()
     position = len(_XERIAL_HEADER)
     while position < len(view):
@@ -143,12 +143,12 @@ def _decompress_snappy(records: Buffer, limit_bytes: int) -> bytes:
         position += _SIZE.size
         if not 0 < size <= len(view) - position:
             raise EOFError(f"a block says {size} bytes, and {len(view) - position} are left")
-        out += _decompress_block(view[position : position + size], limit_bytes - len(out))
+        out += _decompress_block(view[position : position + size], len(out), limit_bytes)
         position += size
     return bytes(out)
 
 
-def _decompress_block(block: memoryview, limit_bytes: int) -> bytes:
+def _decompress_block(block: memoryview, before_bytes: int, limit_bytes: int) -> bytes:
     """One raw snappy block. Its first varint is the size it will have, so a bomb is refused
     unopened."""
     size = shift = 0
@@ -157,6 +157,6 @@ def _decompress_block(block: memoryview, limit_bytes: int) -> bytes:
         shift += 7
         if byte < 0x80:
             break
-    if size > limit_bytes:
+    if before_bytes + size > limit_bytes:
         raise InvalidRecordError(f"the records take more than {limit_bytes} bytes uncompressed")
     return bytes(cramjam.snappy.decompress_raw(bytes(block)))
