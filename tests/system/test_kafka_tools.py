@@ -32,7 +32,8 @@ SOON = (
 def make_topic(bootstrap: str, name: str, settings: dict[str, str] | None = None) -> None:
     config = {"segment.bytes": str(SEGMENT_BYTES), **(settings or {})}
     topics = [NewTopic(name, 1, 1, config=config)]
-    AdminClient({"bootstrap.servers": bootstrap}).create_topics(topics)[name].result(30)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics(topics)[name].result(30)
 
 
 def produce(bootstrap: str, topic: str, count: int, **settings: Any) -> None:
