@@ -145,3 +145,16 @@ async def test_after_the_end_nobody_is_served(bench: Any) -> None:
     bench.coordinators.close()
     answer = await bench.coordinators.join(bench.joining())
     assert answer.error is ErrorCode.coordinator_not_available
+
+
+@pytest.mark.parametrize("name", ["x" * 32_768, "\N{SNOWMAN}" * 20_000])
+async def test_names_that_no_record_has_room_for(bench: Any, name: str) -> None:
+    groups = bench.coordinators
+    invalid = ErrorCode.invalid_group_id
+    assert (await groups.join(bench.joining(group=name))).error is invalid
+    with pytest.raises(ApiError) as refused:
+        await groups.commit(bench.committing(1, group=name))
+    assert refused.value.code is invalid
+    answer = await groups.join(bench.joining(group_instance_id=name))
+    assert answer.error is ErrorCode.invalid_request
+    assert await groups.commit(bench.committing(1, group=name[:5_000])) == [OK]

@@ -156,7 +156,7 @@ async def test_records_of_others_are_left_alone(
     for key in (None, b"", b"\0\3\0\1g", b"\0\1\0\xff"):
         log.records.append(LogRecord(len(log.records), key, b"?"))
     assert await bench.coordinators.commit(bench.committing(7)) == [OK]
-    assert "4 records" in caplog.text
+    assert "4 keys" in caplog.text
 
 
 async def test_many_tombstones_are_appended_in_small_batches(

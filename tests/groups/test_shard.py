@@ -58,6 +58,8 @@ def milliseconds(text: str) -> int:
 
 
 def subscription(topics: str) -> bytes:
+    if topics == "-":
+        return b"?"
     names = topics.split(",")
     content = b"".join(len(name).to_bytes(2, "big") + name.encode() for name in names)
     return b"\0\1" + len(names).to_bytes(4, "big") + content + b"\xff\xff\xff\xff"

@@ -26,6 +26,7 @@ from ottla.groups.classic.requests import (
     SyncRequest,
     SyncResult,
 )
+from ottla.groups.encoding import fits_string
 from ottla.groups.offsets.commit import CommitRequest
 from ottla.groups.offsets.fetch import FetchedOffset
 from ottla.groups.partitioning import partition_for
@@ -155,7 +156,7 @@ class GroupCoordinators:
 
     async def join(self, request: JoinRequest) -> JoinResult:
         """JoinGroup; token and new member id are filled in here."""
-        if not request.group:
+        if not request.group or not fits_string(request.group):
             return JoinResult(ErrorCode.invalid_group_id, request.member_id)
         name = request.client_id if request.group_instance_id is None else request.group_instance_id
         new_id = f"{name[:MEMBER_ID_NAME_LENGTH_MAX]}-{uuid.uuid4()}"
@@ -205,6 +206,8 @@ class GroupCoordinators:
 
     async def commit(self, request: CommitRequest) -> list[ErrorCode]:
         """OffsetCommit: the error of each offset; raises ApiError for all of them."""
+        if not fits_string(request.group):
+            raise ApiError(ErrorCode.invalid_group_id)
         return await self._decide(request.group, lambda shard, step: shard.commit(request, step))
 
     async def fetch(

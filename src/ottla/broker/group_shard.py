@@ -114,15 +114,22 @@ class GroupShardDriver:
         self.loading = asyncio.get_running_loop().create_task(self._load())
 
     async def _load(self) -> None:
-        now_ms, strange = self._clock.now_ms(), 0
+        """Only the newest record of a key counts, so only that is decoded, in the log's order."""
+        newest: dict[bytes | None, bytes | None] = {}
         for number, record in enumerate(self._log.read_all(), 1):
-            strange += not self._apply_stored(record, now_ms)
+            newest.pop(record.key, None)
+            newest[record.key] = record.value
             self._last_offset = record.offset
+            if number % RECORDS_BETWEEN_BREATHS == 0:
+                await asyncio.sleep(0)
+        now_ms, strange = self._clock.now_ms(), 0
+        for number, (key, value) in enumerate(newest.items(), 1):
+            strange += not self._apply_stored(key, value, now_ms)
             if number % RECORDS_BETWEEN_BREATHS == 0:
                 await asyncio.sleep(0)
         if strange:
             logger.warning(
-                "__consumer_offsets-%d: %d records that are no classic group's were left alone",
+                "__consumer_offsets-%d: %d keys that are no classic group's were left alone",
                 self.partition,
                 strange,
             )
@@ -130,14 +137,14 @@ class GroupShardDriver:
         self.shard.loaded(step)
         self.carry_out(step)
 
-    def _apply_stored(self, record: LogRecord, now_ms: int) -> bool:
-        if record.key is None:
+    def _apply_stored(self, encoded: bytes | None, content: bytes | None, now_ms: int) -> bool:
+        if encoded is None:
             return False
         try:
-            key = decode_key(record.key)
+            key = decode_key(encoded)
             if key is None:
                 return False
-            value = decode_value(key, record.value)
+            value = decode_value(key, content)
         except ValueError:
             return False
         self.shard.apply(key, value, now_ms)

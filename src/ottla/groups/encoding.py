@@ -17,6 +17,13 @@ STRING_BYTES_MAX = 0x7FFF
 _VARINT_BYTES_MAX = 5
 
 
+def fits_string(text: str) -> bool:
+    """Whether a record has room for this text; flexible requests may bring longer ones."""
+    return len(text) <= STRING_BYTES_MAX and (
+        text.isascii() or len(text.encode()) <= STRING_BYTES_MAX
+    )
+
+
 class Writer:
     """Collects the parts of one key or value."""
 

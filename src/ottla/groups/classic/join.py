@@ -20,6 +20,7 @@ from ottla.groups.classic.state import (
 )
 from ottla.groups.classic.static_member import replace_static
 from ottla.groups.classic.timers import await_heartbeat, await_pending
+from ottla.groups.encoding import fits_string
 from ottla.groups.settings import GroupSettings
 from ottla.groups.step import Step
 from ottla.protocol.errors import ErrorCode
@@ -70,6 +71,9 @@ def _refusal(group: ClassicGroup, request: JoinRequest, settings: GroupSettings)
         return ErrorCode.coordinator_not_available
     if not group.supports(request.protocol_type, request.protocols):
         return ErrorCode.inconsistent_group_protocol
+    names = (request.group_instance_id or "", request.protocol_type, *dict(request.protocols))
+    if not all(map(fits_string, names)):
+        return ErrorCode.invalid_request
     size_bytes = sum(len(metadata) for _, metadata in request.protocols)
     if size_bytes > settings.member_metadata_max_bytes:
         # What Kafka answers when the group's record turns out too large to be stored.

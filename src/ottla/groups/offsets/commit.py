@@ -7,7 +7,7 @@ from uuid import UUID
 
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.heartbeat import commit_error, heard_of_by_commit
-from ottla.groups.encoding import STRING_BYTES_MAX
+from ottla.groups.encoding import fits_string
 from ottla.groups.offsets.store import OffsetStore
 from ottla.groups.settings import GroupSettings
 from ottla.groups.step import Step
@@ -102,9 +102,5 @@ def _check(group: ClassicGroup | None, request: CommitRequest) -> None:
 
 def _is_too_long(metadata: str, settings: GroupSettings) -> bool:
     """Kafka counts in Java's characters, whatever the setting's name says."""
-    if metadata.isascii():
-        return len(metadata) > min(settings.offset_metadata_max_bytes, STRING_BYTES_MAX)
-    characters = len(metadata.encode("utf-16-le")) // 2
-    return (
-        characters > settings.offset_metadata_max_bytes or len(metadata.encode()) > STRING_BYTES_MAX
-    )
+    size = len(metadata) if metadata.isascii() else len(metadata.encode("utf-16-le")) // 2
+    return size > settings.offset_metadata_max_bytes or not fits_string(metadata)
