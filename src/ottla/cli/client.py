@@ -22,6 +22,7 @@ from ottla.cli.failures import Failed, UsageFailed, unknown
 
 CONNECT_TIMEOUT_S: Final = 3.0
 ANSWER_TIMEOUT_S: Final = 10.0
+METADATA_TIMEOUT_S: Final = 5.0
 SETTLE_PAUSE_S: Final = 0.05
 DEFAULT_PORT: Final = 9092
 INTERNAL_TOPICS: Final = frozenset(
@@ -121,34 +122,44 @@ class Connection:
         return Failed(f"cannot {doing}: {explain(reason)}")
 
     def no_answer(self, doing: str) -> Failed:
-        """Why nothing came back: often the broker advertises an address we cannot reach."""
-        hint = None
-        try:
-            brokers = self.admin.list_topics(timeout=CONNECT_TIMEOUT_S).brokers.values()
-        except KafkaException:
-            brokers = ()
-        for broker in brokers:
-            try:
-                check_reachable(f"{broker.host}:{broker.port}")
-            except Failed:
-                hint = (
-                    f"Broker {broker.id} advertises {broker.host}:{broker.port}, which cannot be "
-                    "reached from here; correct its advertised.listeners."
-                )
-        return Failed(f"cannot {doing}: no answer within {self.answer_timeout_s:g} s.", hint)
+        """Nothing came back in time."""
+        return Failed(f"cannot {doing}: no answer within {self.answer_timeout_s:g} s.")
 
     def metadata(self) -> Any:
         """The cluster's metadata: brokers and all topics with their partitions."""
         try:
-            return self.admin.list_topics(timeout=self.answer_timeout_s)
+            metadata = self.admin.list_topics(
+                timeout=min(METADATA_TIMEOUT_S, self.answer_timeout_s)
+            )
         except KafkaException as error:
             if error.args[0].code() in NO_ANSWER:
                 raise Failed(
-                    f"what listens at {self.bootstrap} does not answer as a Kafka broker "
-                    f"(waited {self.answer_timeout_s:g} s).",
+                    f"what listens at {self.bootstrap} does not answer as a Kafka broker.",
                     "Look at the port, and at security settings (--client-config).",
                 ) from error
             raise self.failure(error, "read the cluster's metadata") from error
+        self.check_advertised(metadata.brokers.values())
+        return metadata
+
+    def check_advertised(self, brokers: Iterable[Any]) -> None:
+        """Every further request goes to an address that the brokers tell: is one of them right?
+
+        Raises Failed when none can be reached, instead of a wait for what cannot come.
+        """
+        told = [f"{broker.host}:{broker.port}" for broker in brokers]
+        if not told or self.bootstrap in told:
+            return
+        for address in told:
+            try:
+                check_reachable(address)
+            except Failed:
+                continue
+            return
+        raise Failed(
+            f"the broker at {self.bootstrap} tells clients to connect to {', '.join(told)}, "
+            "which cannot be reached from here.",
+            "Correct its advertised.listeners: ottla serve --advertise HOST:PORT",
+        )
 
     def topics(self) -> dict[str, Any]:
         """Topic metadata by name."""

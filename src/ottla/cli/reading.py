@@ -6,9 +6,11 @@ every few seconds: what a broken pipe or Ctrl-C left unwritten is read again the
 
 from __future__ import annotations
 
+import signal
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Self
 from uuid import uuid4
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -21,8 +23,33 @@ from ottla.cli.screen import note
 
 BATCH_RECORDS: Final = 1000
 POLL_S: Final = 0.1
+COMMIT_TIMEOUT_S: Final = 5.0
 # How long a reader that is to stop at the end waits for a broker that gives nothing.
 STALL_TIMEOUT_S: Final = 15.0
+# A member that died keeps the others waiting for its session's timeout, 45 s by default.
+JOIN_TIMEOUT_S: Final = 60.0
+JOIN_NOTE_S: Final = 5.0
+SESSION_TIMEOUT_MS: Final = 10_000
+
+
+class Interruption:
+    """Ctrl-C as a flag. librdkafka calls us back from C, where an exception at the wrong moment is
+    lost; the loop looks at the flag instead. A second Ctrl-C has its usual force."""
+
+    def __init__(self) -> None:
+        self.wanted = False
+
+    def __enter__(self) -> Self:
+        self.before = signal.signal(signal.SIGINT, self.heard)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGINT, self.before)
+
+    def heard(self, _number: int, _frame: object) -> None:
+        self.wanted = True
+        signal.signal(signal.SIGINT, self.before)
+
 
 Show = Callable[[Sequence[Any], int], None]
 
@@ -43,6 +70,9 @@ class Reader:
         self.waiting: set[Partition] = set()
         self.assigned = False
         self.gone = False
+        self.told = False
+        self.failed: Failed | None = None
+        self.commits: deque[Any] = deque(maxlen=1)
         settings = {
             # A consumer cannot be without a group id; without commits nobody sees this one.
             "group.id": group if group is not None else f"ottla-consume-{uuid4()}",
@@ -51,8 +81,10 @@ class Reader:
             "enable.partition.eof": True,
             "auto.offset.reset": start.reset,
             "check.crcs": True,
+            "session.timeout.ms": SESSION_TIMEOUT_MS,
             **connection.settings,
             "error_cb": self.trouble,
+            "on_commit": lambda error, _partitions: self.commits.append(error),
         }
         try:
             self.consumer = Consumer(settings)
@@ -80,7 +112,16 @@ class Reader:
         )
 
     def joined(self, consumer: Any, partitions: list[Any]) -> None:
-        """The group gave us partitions: go on where it left off, else where we were told to."""
+        """The group gave us partitions. What fails is kept for the loop to raise."""
+        try:
+            self.take(consumer, partitions)
+        except Failed as failure:
+            self.failed = failure
+        except KafkaException as error:
+            self.failed = self.connection.failure(error, "join the group")
+
+    def take(self, consumer: Any, partitions: list[Any]) -> None:
+        """Go on where the group left off, else where we were told to begin."""
         known = consumer.committed(partitions, timeout=self.connection.answer_timeout_s)
         begins = {(each.topic, each.partition): each.offset for each in known}
         fresh = [key for key, offset in begins.items() if offset < 0]
@@ -118,22 +159,32 @@ class Reader:
     def run(self, show: Show, most: int | None) -> None:
         """Read and show; `show` gets each batch of records and how many there were before it."""
         heard_s = time.monotonic()
-        while most is None or self.records < most:
-            if self.assigned and not self.waiting and not self.follow:
-                return
-            wanted = BATCH_RECORDS if most is None else min(BATCH_RECORDS, most - self.records)
-            try:
-                events = self.consumer.consume(wanted, POLL_S)
-            except KafkaException as error:
-                raise self.connection.failure(error, "consume") from error
-            records = [event for event in events if not self.is_news(event)]
-            if events:
-                heard_s, self.gone = time.monotonic(), False
-            elif not self.follow and time.monotonic() - heard_s > STALL_TIMEOUT_S:
-                raise self.stalled()
-            if records:
-                show(records, self.records)
-                self.passed(records)
+        with Interruption() as interruption:
+            while most is None or self.records < most:
+                if self.assigned and not self.waiting and not self.follow:
+                    return
+                wanted = BATCH_RECORDS if most is None else min(BATCH_RECORDS, most - self.records)
+                events = self.poll(wanted)
+                if interruption.wanted:
+                    raise KeyboardInterrupt
+                records = [event for event in events if not self.is_news(event)]
+                if events:
+                    heard_s, self.gone = time.monotonic(), False
+                elif not self.follow:
+                    self.check_patience(time.monotonic() - heard_s)
+                if records:
+                    show(records, self.records)
+                    self.passed(records)
+
+    def poll(self, most: int) -> list[Any]:
+        """The next events, if any come in a moment. Raises Failed, a callback's too."""
+        try:
+            events: list[Any] = self.consumer.consume(most, POLL_S)
+        except KafkaException as error:
+            raise self.connection.failure(error, "consume") from error
+        if self.failed is not None:
+            raise self.failed
+        return events
 
     def is_news(self, event: Any) -> bool:
         """Whether it is not a record; raises Failed when it ends the reading."""
@@ -163,29 +214,50 @@ class Reader:
                 offsets=[TopicPartition(*key, at) for key, at in latest.items() if key in held]
             )
 
-    def stalled(self) -> Failed:
+    def check_patience(self, silent_s: float) -> None:
+        """Raise Failed when nothing has come for too long, though something should."""
         if not self.assigned:
-            return Failed(f"group {self.group!r} gave us no partitions in {STALL_TIMEOUT_S:g} s.")
-        topic, number = min(self.waiting)
-        return Failed(
-            f"no more records came for {STALL_TIMEOUT_S:g} s, though {topic}-{number} has some up "
-            f"to offset {self.ends[topic, number] - 1}; read {self.records:,} so far."
-        )
+            if silent_s > JOIN_TIMEOUT_S:
+                raise Failed(f"group {self.group!r} gave us no partitions in {silent_s:.0f} s.")
+            if silent_s > JOIN_NOTE_S and not self.told:
+                self.told = True
+                note(f"Waiting for group {self.group}: a member may have left without a word ...")
+        elif silent_s > STALL_TIMEOUT_S:
+            topic, number = min(self.waiting)
+            raise Failed(
+                f"no more records came for {silent_s:.0f} s, though {topic}-{number} has some up "
+                f"to offset {self.ends[topic, number] - 1}; read {self.records:,} so far."
+            )
 
     def close(self) -> None:
         """Commit what was shown and leave the group. Raises Failed when the commit fails."""
-        try:
-            if self.group is not None and self.records:
-                self.commit()
-        finally:
+        if self.group is not None and self.records:
+            self.commit()
+        if not self.gone:
+            # Without a broker, librdkafka would wait a minute for it; the group will miss our
+            # heartbeats instead.
             self.consumer.close()
 
     def commit(self) -> None:
+        """Commit the stored offsets, and wait a little for the answer: there may be no broker."""
+        held = self.consumer.assignment()
+        self.consumer.pause(held)
+        self.commits.clear()
         try:
-            self.consumer.commit(asynchronous=False)
+            self.consumer.commit(asynchronous=True)
+            deadline = time.monotonic() + COMMIT_TIMEOUT_S
+            while not self.commits and not self.gone and time.monotonic() < deadline:
+                self.consumer.poll(POLL_S)
         except KafkaException as error:
-            if error.args[0].code() != KafkaError._NO_OFFSET:
-                raise Failed(
-                    f"the records were read but not committed for group {self.group!r}: "
-                    f"{explain(error.args[0])}"
-                ) from error
+            self.commits.append(error.args[0])
+        if self.commits and (
+            self.commits[0] is None or self.commits[0].code() == KafkaError._NO_OFFSET
+        ):
+            return
+        reason = explain(self.commits[0]) if self.commits else "no broker answers."
+        self.gone = True
+        raise Failed(
+            f"the records were read, but the last of them not committed for group {self.group!r}: "
+            f"{reason}",
+            "They will be read again.",
+        )
