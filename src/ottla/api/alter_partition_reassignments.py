@@ -1,6 +1,6 @@
 """AlterPartitionReassignments (key 45): other replicas for partitions (KIP-455).
 
-v1 (KIP-860): whether the replication factor may change. With one broker there is one assignment, the
+v1 (KIP-860): the replication factor may be kept. With one broker there is one assignment, the
 one that is. Asking for it is granted, anything else names a broker that is not there.
 """
 

@@ -22,12 +22,12 @@ _KNOWN_ACKS: Final = (-1, 0, 1)
 async def handle(request: Any, call: Call) -> Any:
     """None where the client wants no answer (acks=0)."""
     by_id = call.version >= 13
-    appends: list[tuple[Partition, int]] = []
+    appends: list[tuple[Partition, int, list[Any]]] = []
     topics = []
     failed: str | None = None
     for topic in request.topic_data:
         key = topic.topic_id if by_id else topic.name
-        answers = []
+        answers: list[Any] = []
         for each in topic.partition_data:
             try:
                 if request.acks not in _KNOWN_ACKS:
@@ -35,6 +35,8 @@ async def handle(request: Any, call: Call) -> Any:
                 if request.transactional_id is not None:
                     raise ApiError(ErrorCode.transactional_id_authorization_failed)
                 partition = call.node.partitions.find(key, each.index)
+                if request.acks == _ACKS_ALL:
+                    partition.check_in_sync()
                 appended = partition.append(
                     each.records, call.client_id, zstd_allowed=call.version >= 7
                 )
@@ -42,7 +44,7 @@ async def handle(request: Any, call: Call) -> Any:
                 failed = f"{key}-{each.index}: {error}"
                 answers.append(_refusal(each.index, error, call))
             else:
-                appends.append((partition, appended.last_offset))
+                appends.append((partition, appended.last_offset, answers))
                 answers.append(_answer(each.index, appended, call))
         topics.append((topic, answers))
     if request.acks == 0:
@@ -52,8 +54,12 @@ async def handle(request: Any, call: Call) -> Any:
                 f"a produce request without acknowledgement failed on {failed}"
             )
         return None
-    for partition, last_offset in appends:
-        await partition.settled(last_offset, request.acks == _ACKS_ALL, request.timeout)
+    for partition, last_offset, answers in appends:
+        try:
+            await partition.settled(last_offset, request.acks == _ACKS_ALL, request.timeout)
+        except ApiError as error:
+            place = next(n for n, each in enumerate(answers) if each.index == partition.index)
+            answers[place] = _refusal(partition.index, error, call)
     build = call.messages
     return build.ProduceResponse(
         responses=tuple(
@@ -87,7 +93,7 @@ def _refusal(index: int, error: ApiError, call: Call) -> Any:
         log_start_offset=-1,
         record_errors=tuple(
             build.BatchIndexAndErrorMessage(
-                batch_index=each.index, batch_index_error_message=each.message
+                batch_index=each.batch_index, batch_index_error_message=each.message
             )
             for each in record_errors
         ),

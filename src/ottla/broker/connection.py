@@ -51,6 +51,7 @@ class Connection(asyncio.BufferedProtocol):
         self.transport = transport = cast("asyncio.Transport", transport)
         address = transport.get_extra_info("peername")
         self.host = str(address[0]) if address else "?"
+        self._server.size_buffers(transport.get_extra_info("socket"))
         transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
         self._server.opened(self)
 

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from ottla.broker.log_cleaner import LogCleaner
 from ottla.broker.partition import Partition
 from ottla.broker.waiting import wake
 from ottla.log.flush import FlushTask
@@ -38,11 +39,15 @@ class LogCare:
 
     def start(self) -> None:
         config = self._node.config
-        for work, interval_ms in (
+        works: list[tuple[Callable[[], Awaitable[None]], int]] = [
             (self.retain, config.log_retention_check_interval_ms),
             (self.flush_old, config.log_flush_scheduler_interval_ms),
             (self.checkpoint, config.log_flush_offset_checkpoint_interval_ms),
-        ):
+            (self.forget_producers, config.producer_id_expiration_check_interval_ms),
+        ]
+        if config.log_cleaner_enable:
+            works.append((LogCleaner(self._node).clean, config.log_cleaner_backoff_ms))
+        for work, interval_ms in works:
             self._tasks.append(asyncio.create_task(self._again_and_again(work, interval_ms)))
         for removal in self._node.store.removals:
             self.later(removal)
@@ -54,8 +59,10 @@ class LogCare:
         await asyncio.gather(*self._tasks, *self._removals, return_exceptions=True)
 
     async def _again_and_again(self, work: Callable[[], Awaitable[None]], interval_ms: int) -> None:
+        wait_ms = min(self._node.config.log_initial_task_delay_ms, interval_ms)
         while True:
-            await asyncio.sleep(min(interval_ms, LONGEST_INTERVAL_MS) / 1000)
+            await asyncio.sleep(min(wait_ms, LONGEST_INTERVAL_MS) / 1000)
+            wait_ms = interval_ms
             try:
                 await work()
             except ApiError as error:
@@ -106,6 +113,14 @@ class LogCare:
             if partition.log.recovery_point < partition.log.active.base_offset:
                 await self.flush(partition)
         await asyncio.to_thread(self._node.store.checkpoint(self._node.high_watermarks()).run)
+
+    async def forget_producers(self) -> None:
+        """Forgets the producers that have been silent for producer.id.expiration.ms."""
+        now_ms, after_ms = self._node.clock.now_ms(), self._node.config.producer_id_expiration_ms
+        for number, partition in enumerate(list(self._node.partitions)):
+            if number % PARTITIONS_A_SLICE == 0:
+                await asyncio.sleep(0)
+            partition.log.forget_producers(now_ms, after_ms)
 
     def later(self, removal: Removal) -> None:
         """Removes renamed files when their delay is over."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import random
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
 from ottla.broker.call import Handlers
@@ -26,8 +27,9 @@ from ottla.broker.server import Server
 from ottla.broker.topic_news import TopicNews
 from ottla.broker.waiting import wake
 from ottla.config import BrokerConfig
-from ottla.config.default import log_config
+from ottla.config.default import log_config, topic_config
 from ottla.config.listener import Endpoint
+from ottla.config.topic import TopicConfig
 from ottla.controller.embedded import EmbeddedTree
 from ottla.controller.image import ClusterImage
 from ottla.log.config import LogConfig
@@ -128,6 +130,7 @@ class Node:
             server = Server(self, self._handlers, endpoint, self.connection_limits)
             self._servers.append(server)
             await server.listen()
+        self.config.listens_on([each.bound_to for each in self._servers], self.endpoints)
 
     async def _stop_serving(self) -> None:
         self.closing = True
@@ -158,8 +161,15 @@ class Node:
 
     def log_config(self, topic: str) -> LogConfig:
         """The settings in force for the logs of a topic."""
+        return log_config(self._overrides(topic), self.config)
+
+    def topic_config(self, topic: str) -> TopicConfig:
+        """All settings in force for a topic."""
+        return topic_config(self._overrides(topic), self.config)
+
+    def _overrides(self, topic: str) -> Mapping[str, str]:
         image = self.image.topic(topic)
-        return log_config({} if image is None else image.overrides, self.config)
+        return {} if image is None else image.overrides
 
     def high_watermarks(self) -> dict[tuple[str, int], int]:
         return {(each.topic, each.index): each.high_watermark for each in self.partitions}

@@ -26,6 +26,8 @@ from ottla.records.check import check_batches
 from ottla.records.header import BatchHeader, Buffer
 from ottla.records.recompress import recompress
 
+IN_SYNC = 1
+"""One broker alone is the whole in-sync set."""
 NO_EPOCH = -1
 NO_OFFSET = -1
 HIGH_WATERMARK = -1
@@ -91,6 +93,7 @@ class Partition:
         "index",
         "leader_epoch",
         "log",
+        "min_insync_replicas",
         "topic",
         "topic_id",
         "waiters",
@@ -113,6 +116,7 @@ class Partition:
         self.topic_id = topic_id
         self.log = log
         self.leader_epoch = leader_epoch
+        self.min_insync_replicas = 1
         self.waiters: set[Waiter] | None = None
         self.counts = Counts()
         self.flushed_ms = clock.monotonic_ms()
@@ -165,8 +169,18 @@ class Partition:
         )
         wanted = config.stored_compression
         if wanted is not None and wanted != headers[0].compression:
-            headers[0], records = recompress(headers[0], records, wanted)
+            headers[0], records = recompress(
+                headers[0], records, wanted, level=config.compression_level
+            )
         return self._append(records, headers, now_ms, client_id)
+
+    def check_in_sync(self) -> None:
+        """Raises ApiError where an append for all replicas would reach too few of them."""
+        if self.min_insync_replicas > IN_SYNC:
+            raise ApiError(
+                ErrorCode.not_enough_replicas,
+                f"{IN_SYNC} replica is in sync, min.insync.replicas is {self.min_insync_replicas}",
+            )
 
     def append_own(self, batch: bytes, headers: Sequence[BatchHeader], now_ms: int) -> Appended:
         """Appends a batch that the broker itself built (a coordinator's)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -102,6 +103,15 @@ class Server:
                 )
             connection.close()
 
+    def size_buffers(self, accepted: socket.socket) -> None:
+        """socket.send.buffer.bytes and socket.receive.buffer.bytes, where they are given."""
+        for option, size_bytes in (
+            (socket.SO_SNDBUF, self.config.socket_send_buffer_bytes),
+            (socket.SO_RCVBUF, self.config.socket_receive_buffer_bytes),
+        ):
+            if size_bytes >= 0:
+                accepted.setsockopt(socket.SOL_SOCKET, option, size_bytes)
+
     def closed(self, connection: Connection) -> None:
         if self._connections.pop(connection.connection_id, None) is not None:
             self._limits.release(connection.host)
@@ -159,6 +169,11 @@ class Server:
             messages=messages_of(key, version),
             connection_id=connection.connection_id,
         )
+
+    @property
+    def bound_to(self) -> Endpoint:
+        """Where it listens, with the real port."""
+        return replace(self.endpoint, port=self.port)
 
     @property
     def reached_at(self) -> Endpoint:

@@ -64,6 +64,7 @@ class TopicNews:
         node = self._node
         now_ms = node.clock.now_ms()
         config = node.log_config(topic.name)
+        min_insync_replicas = node.topic_config(topic.name).min_insync_replicas
         for index in range(first, len(topic.partitions)):
             log = node.store.logs.get((topic.name, index))
             if log is not None and read_topic_id(log.folder) not in (None, topic.topic_id):
@@ -84,6 +85,7 @@ class TopicNews:
                 journey=node.journey,
                 after_crash=after_crash,
             )
+            partition.min_insync_replicas = min_insync_replicas
             node.partitions.add(partition)
 
     async def _topic_deleted(self, topic: TopicImage) -> None:
@@ -99,8 +101,10 @@ class TopicNews:
 
     def _configure(self, name: str) -> None:
         config = self._node.log_config(name)
+        min_insync_replicas = self._node.topic_config(name).min_insync_replicas
         for partition in self._node.partitions.of_topic(name):
             partition.log.config = config
+            partition.min_insync_replicas = min_insync_replicas
 
     def _delete(self, topic: str, index: int) -> None:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
@@ -91,6 +91,17 @@ class BrokerConfig(
             self._limits.clear()
             self._limits.update(_connection_limits(self.max_connections_per_ip_overrides))
         return tuple(changed)
+
+    def listens_on(self, bound: Sequence[Endpoint], advertised: Sequence[Endpoint]) -> None:
+        """Take in where the broker really listens, so that asking for the settings tells it.
+
+        A port 0 is replaced by the one that the system chose; what is advertised is told even
+        where it was left to follow from the listeners.
+        """
+        for name, endpoints in (("listeners", bound), ("advertised.listeners", advertised)):
+            texts = tuple(map(str, endpoints))
+            self.given[name] = ",".join(texts)
+            self.__dict__[self._attributes[name]] = texts
 
     def _parse(self, setting: str, addresses: tuple[str, ...]) -> tuple[Endpoint, ...]:
         protocols = self.listener_security_protocol_map.split(",")

@@ -115,12 +115,6 @@ class SegmentSettings(Settings):
         "How often the recovery points are written to their checkpoint file.",
         at_least(0),
     )
-    log_flush_start_offset_checkpoint_interval_ms = integer(
-        "log.flush.start.offset.checkpoint.interval.ms",
-        60_000,
-        "How often the log start offsets are written to their checkpoint file.",
-        at_least(0),
-    )
     log_initial_task_delay_ms = long(
         "log.initial.task.delay.ms",
         30_000,

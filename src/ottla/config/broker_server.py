@@ -94,15 +94,19 @@ class ConnectionSettings(Settings):
     )
     socket_send_buffer_bytes = integer(
         "socket.send.buffer.bytes",
-        102_400,
+        -1,
         "SO_SNDBUF of a connection; -1 leaves it to the system.",
         at_least(-1),
+        kafka_default="102400",
+        why="The system sizes the buffer by what the connection needs.",
     )
     socket_receive_buffer_bytes = integer(
         "socket.receive.buffer.bytes",
-        102_400,
+        -1,
         "SO_RCVBUF of a connection; -1 leaves it to the system.",
         at_least(-1),
+        kafka_default="102400",
+        why="The system sizes the buffer by what the connection needs.",
     )
     socket_listen_backlog_size = integer(
         "socket.listen.backlog.size",
@@ -127,9 +131,6 @@ class ConnectionSettings(Settings):
         2000,
         "Most partitions in one DescribeTopicPartitions response (KIP-966).",
         at_least(1),
-    )
-    request_timeout_ms = integer(
-        "request.timeout.ms", 30_000, "How long this broker waits for another one's response."
     )
 
 

@@ -134,6 +134,7 @@ _TRANSACTIONS: Final = """
     transactional.id.expiration.ms
 """
 _REPLICATION: Final = """
+    request.timeout.ms
     alter.log.dirs.replication.quota.window.num
     alter.log.dirs.replication.quota.window.size.seconds auto.leader.rebalance.enable
     controlled.shutdown.enable controlled.shutdown.max.retries
@@ -213,6 +214,9 @@ _QUOTAS: Final = """
     controller.quota.window.num controller.quota.window.size.seconds
     max.connection.creation.rate quota.window.num quota.window.size.seconds
 """
+_CHECKPOINTS: Final = """
+    log.flush.start.offset.checkpoint.interval.ms
+"""
 _COMMITS: Final = """
     offsets.topic.compression.codec
 """
@@ -233,6 +237,7 @@ _REASONS: Final = (
     (_TIERED, "there is no tiered storage"),
     (_METRICS, "metrics come from ottla.metrics.listener, not from Java reporters"),
     (_QUOTAS, "client quotas are not served yet"),
+    (_CHECKPOINTS, "log start offsets are written with log.flush.offset.checkpoint.interval.ms"),
     (_COMMITS, "offset commits are written uncompressed"),
     (_OLD, "the setting belongs to older formats or versions of Kafka"),
 )

@@ -38,6 +38,7 @@ class LogConfig:
     delete_retention_ms: int = 24 * 3600 * 1000
     min_cleanable_dirty_ratio: float = 0.5
     compression_type: str = "producer"
+    compression_level: int | None = None
     timestamp_type: str = "CreateTime"
     timestamp_before_max_ms: int = FOREVER_MS
     timestamp_after_max_ms: int = 3600 * 1000

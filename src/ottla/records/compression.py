@@ -37,13 +37,17 @@ class Compression(IntEnum):
     zstd = 4
 
 
-def compress(compression: int, records: bytes) -> bytes:
-    """`records`, a batch's uncompressed records, compressed with the codecs' default levels."""
+KAFKAS_LZ4_LEVEL: Final = 9
+"""Kafka's default, by which it means the fast compressor (KIP-390)."""
+
+
+def compress(compression: int, records: bytes, level: int | None = None) -> bytes:
+    """`records`, a batch's uncompressed records, compressed; without `level` at the default one."""
     match compression:
         case Compression.none:
             return records
         case Compression.gzip:
-            packer = zlib.compressobj(wbits=31)
+            packer = zlib.compressobj(-1 if level is None else level, wbits=31)
             return packer.compress(records) + packer.flush()
         case Compression.snappy:
             return _compress_xerial(records)
@@ -51,11 +55,14 @@ def compress(compression: int, records: bytes) -> bytes:
             # Independent blocks of 64 KB, as Kafka's own writer makes them.
             return bytes(
                 lz4.frame.compress(
-                    records, block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False
+                    records,
+                    compression_level=0 if level in (None, KAFKAS_LZ4_LEVEL) else level,
+                    block_size=lz4.frame.BLOCKSIZE_MAX64KB,
+                    block_linked=False,
                 )
             )
         case Compression.zstd:
-            return zstandard.ZstdCompressor().compress(records)
+            return zstandard.ZstdCompressor(3 if level is None else level).compress(records)
     raise AssertionError(f"no compression has the number {compression}")
 
 

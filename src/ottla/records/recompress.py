@@ -13,6 +13,7 @@ def recompress(
     batch: Buffer,
     compression: int,
     *,
+    level: int | None = None,
     limit_bytes: int = LARGEST_RECORDS_BYTES,
 ) -> tuple[BatchHeader, bytes]:
     """The same batch in `compression`: its header and its bytes.
@@ -25,4 +26,4 @@ def recompress(
     records = decompress(header.compression, packed, limit_bytes=limit_bytes)
     attributes = (header.attributes & ~COMPRESSION_MASK) | compression
     changed = replace(header, attributes=attributes)
-    return changed, finish_batch(changed, compress(compression, bytes(records)))
+    return changed, finish_batch(changed, compress(compression, bytes(records), level))
