@@ -99,6 +99,12 @@ def existing_groups(connection: Connection, names: Iterable[str]) -> dict[str, A
     return found
 
 
+def readers(description: Any) -> str:
+    """`1 member is`, `3 members are`."""
+    count = len(description.members)
+    return "1 member is" if count == 1 else f"{count} members are"
+
+
 @commands.command()
 def describe(
     groups: SomeGroupNames = None,
@@ -150,11 +156,9 @@ def reset(
         known = [str(each.group_id) for each in connection.groups()]
         raise unknown("group", group, known, f"{LIST_HINT}; to make it, name a --topic.")
     if group in found and found[group].members and not dry_run:
-        count = len(found[group].members)
-        reading = "1 member is" if count == 1 else f"{count} members are"
         raise Failed(
-            f"{reading} reading as group {group!r} now.",
-            "Stop the consumers first; to see who: ottla group describe " + group,
+            f"{readers(found[group])} reading as group {group!r} now.",
+            f"Stop the consumers first; to see who: ottla group describe {group}",
         )
     committed = {key: at.offset for key, at in committed_offsets(connection, group).items()}
     partitions = choose_partitions(connection, group, topic, committed)
@@ -189,8 +193,8 @@ def delete(
     for name, description in found.items():
         if description.members:
             raise Failed(
-                f"group {name!r} still has {len(description.members)} reading members.",
-                "Stop the consumers first.",
+                f"{readers(description)} reading as group {name!r} now.",
+                f"Stop the consumers first; to see who: ottla group describe {name}",
             )
     if not yes:
         words = " ".join(found)
