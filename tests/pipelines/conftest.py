@@ -26,6 +26,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             "spark.ui.enabled": False,
             "spark.ui.showConsoleProgress": False,
             "spark.sql.shuffle.partitions": 2,
+            "spark.databricks.delta.snapshotPartitions": 1,
+            # Tests run each thing once: compiling it well takes longer than running it.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
             "spark.local.dir": str(folder / "local"),
         },

@@ -64,7 +64,7 @@ def find_target(spark: SparkSession, target: str | os.PathLike[str], schema: Str
     Raises PipelineError for a name that is none, or a place that holds something else.
     """
     name = os.fspath(target) if isinstance(target, str | os.PathLike) else ""
-    is_path = "/" in name or not isinstance(target, str)
+    is_path = "/" in name or isinstance(target, os.PathLike)
     if not is_path and not _TABLE_NAME.fullmatch(name):
         raise PipelineError(
             f"target={target!r}: write a path with a slash, such as './flights', or a table's "

@@ -1,0 +1,156 @@
+"""A stream into Delta: each row once, rows that do not parse beside it."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.pipelines import PipelineError, to_delta, topic
+from ottla.pipelines.sink import DELIVERIES
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = "id BIGINT NOT NULL, word STRING"
+
+
+def good(start: int, stop: int) -> list[tuple[Any, ...]]:
+    return [
+        (str(number), json.dumps({"id": number, "word": f"w{number}"}), [("h", b"\x01")])
+        for number in range(start, stop)
+    ]
+
+
+class Job:
+    """One pipeline; `run` takes all there is and ends."""
+
+    def __init__(self, spark: Any, bootstrap: str, name: str, folder: Path) -> None:
+        self.spark = spark
+        self.name = name
+        self.frame = topic(spark, name, bootstrap_servers=bootstrap, schema=SCHEMA)
+        self.table = folder / "table"
+        self.checkpoint = folder / "checkpoint"
+
+    def run(self) -> Any:
+        rows = self.frame.select("key", "value.*", "partition", "offset", "headers")
+        query = to_delta(
+            rows, self.table, checkpoint=self.checkpoint, trigger={"availableNow": True}
+        )
+        query.awaitTermination()
+        return query
+
+    def read(self, suffix: str = "") -> Any:
+        return self.spark.read.format("delta").load(f"{self.table}{suffix}")
+
+    def ids(self) -> list[int]:
+        rows = self.read().where("id IS NOT NULL").select("id").collect()
+        return sorted(row["id"] for row in rows)
+
+
+@pytest.fixture
+def job(spark, bootstrap: str, new_topic: Callable[..., str], tmp_path: Path) -> Job:
+    return Job(spark, bootstrap, new_topic(), tmp_path)
+
+
+def test_rows_arrive_once_with_their_place_over_restarts(
+    job: Job, produce: Callable[..., None]
+) -> None:
+    produce(job.name, good(0, 50))
+    first = job.run()
+    produce(job.name, good(50, 80))
+    second = job.run()
+    job.run()  # nothing new
+
+    assert job.ids() == list(range(80))
+    places = job.read().select("partition", "offset").distinct().count()
+    assert places == 80
+    row = job.read().where("id = 7").first()
+    assert (row["key"], row["word"], row["headers"][0]["key"]) == ("7", "w7", "h")
+    assert first.id == second.id
+    assert first.name == "table"
+    assert DELIVERIES[first.id].version_of(0) == 0
+    assert DELIVERIES[first.id].version_of(1) == 1
+    assert DELIVERIES[first.id].version_of(9) is None
+
+
+def test_rows_that_do_not_parse_lie_beside_the_table_whatever_the_projection(
+    job: Job, produce: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    produce(job.name, [*good(0, 5), ("a", b"\xffbad", [("h", b"\x02")])])
+    job.run()
+    produce(job.name, [("b", '{"word": "no id"}'), *good(5, 7), ("t", None)])
+    job.run()
+
+    rows = job.read("_rejected").orderBy("key").collect()
+    assert job.ids() == [*range(7)]
+    assert job.read().where("key = 't' AND id IS NULL").count() == 1  # a tombstone is no fault
+    assert [bytes(row["key"]) for row in rows] == [b"a", b"b"]
+    assert bytes(rows[0]["value"]) == b"\xffbad"
+    assert bytes(rows[0]["headers"][0]["value"]) == b"\x02"
+    assert rows[1]["reason"] == "value lacks the field id, which is NOT NULL"
+    assert "1 rows" in caplog.text
+
+
+def test_a_batch_that_runs_twice_arrives_once_rejects_and_all(
+    job: Job, produce: Callable[..., None]
+) -> None:
+    produce(job.name, [*good(0, 10), ("x", "bad")])
+    job.run()
+    # As after a kill between Delta's commit and Spark's own note that the batch is done.
+    (job.checkpoint / "commits" / "0").unlink()
+    (job.checkpoint / "commits" / ".0.crc").unlink(missing_ok=True)
+    job.run()
+    assert (job.ids(), job.read("_rejected").count()) == (list(range(10)), 1)
+
+    # As after a kill between the two tables' commits: the rejected are found again.
+    shutil.rmtree(f"{job.table}_rejected")
+    (job.checkpoint / "commits" / "0").unlink()
+    (job.checkpoint / "commits" / ".0.crc").unlink(missing_ok=True)
+    query = job.run()
+    assert (job.ids(), job.read("_rejected").count()) == (list(range(10)), 1)
+    assert DELIVERIES[query.id].version_of(0) == 0
+
+
+def test_a_checkpoint_of_another_table_is_refused(
+    job: Job, produce: Callable[..., None], tmp_path: Path
+) -> None:
+    produce(job.name, good(0, 3))
+    job.run()
+
+    with pytest.raises(PipelineError, match="does not hold: it belongs to another table"):
+        to_delta(job.frame, tmp_path / "other", checkpoint=job.checkpoint)
+    shutil.rmtree(job.table)
+    with pytest.raises(PipelineError, match="or the table was made anew"):
+        job.run()
+
+
+def test_two_queries_of_one_name_both_run(job: Job, tmp_path: Path) -> None:
+    queries = [
+        to_delta(job.frame, tmp_path / name / "flights", checkpoint=tmp_path / name / "cp")
+        for name in ("a", "b")
+    ]
+    try:
+        assert [query.name for query in queries] == ["flights", None]
+    finally:
+        for query in queries:
+            query.stop()
+
+
+def test_wrong_arguments_are_refused_in_one_line(spark, job: Job, tmp_path: Path) -> None:
+    table, checkpoint = str(tmp_path / "t"), str(tmp_path / "c")
+    for frame, target, options, words in (
+        (None, table, {"checkpoint": checkpoint}, "takes a DataFrame, not NoneType"),
+        (spark.range(1), table, {"checkpoint": checkpoint}, "takes a streaming frame"),
+        (job.frame, table, {"checkpoint": ""}, "needs a checkpoint"),
+        (job.frame, table, {"checkpoint": None}, "needs a checkpoint"),
+        (job.frame, table, {"checkpoint": table}, "lies inside the table"),
+        (job.frame, table, {"checkpoint": f"{table}/cp"}, "lies inside the table"),
+        (job.frame, "a b", {"checkpoint": checkpoint}, "write a path with a slash"),
+        (job.frame, table, {"checkpoint": checkpoint, "trigger": {"now": 1}}, "write one of"),
+    ):
+        with pytest.raises(PipelineError, match=words) as caught:
+            to_delta(frame, target, **options)
+        assert "\n" not in str(caught.value)
+    assert not Path(checkpoint).exists()
