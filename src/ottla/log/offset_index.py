@@ -41,8 +41,9 @@ class OffsetIndex:
         fields = array("i", read_entries(self.path, ENTRY))
         fields.byteswap()
         offsets = fields[0::2]
-        if offsets and offsets[-1] < 0:
-            raise InsaneIndexError(f"{self.path} ends with an offset before the segment's first")
+        if offsets and (offsets[-1] < 0 or fields[-1] <= 0):
+            # Zeros at the end are what a killed Apache Kafka leaves: it writes into a larger file.
+            raise InsaneIndexError(f"{self.path} does not end with an entry")
         self._offsets, self._positions = offsets, fields[1::2]
         self._stored = len(offsets)
 

@@ -72,29 +72,7 @@ def _open(
     recovery_point: int,
     clean: bool,
 ) -> Log:
-    for name, base_offset in listing.indexes.items():
-        if base_offset not in listing.logs:
-            os.unlink(f"{folder}/{name}")
-    segments = [
-        Segment(
-            folder,
-            base_offset,
-            files,
-            size_bytes=stat.st_size,
-            created_ms=int(stat.st_mtime * 1000),
-            index_interval_bytes=config.index_interval_bytes,
-        )
-        for base_offset, stat in sorted(listing.logs.items())
-    ]
-    for segment in segments:
-        if (
-            not {
-                names.file_name(segment.base_offset, names.INDEX),
-                names.file_name(segment.base_offset, names.TIME_INDEX),
-            }
-            <= listing.indexes.keys()
-        ):
-            segment.rebuild_indexes()
+    segments = _segments(folder, listing, config, files)
     state: ProducerState | None = None
     if segments and not clean:
         state = _recover(folder, segments, listing.snapshots, start_offset, recovery_point)
@@ -122,6 +100,34 @@ def _open(
     if not clean:
         log.epochs.truncate_from_end(end_offset)
     return log
+
+
+def _segments(folder: str, listing: _Listing, config: LogConfig, files: OpenFiles) -> list[Segment]:
+    """The segments listed, by offset, each with both its indexes."""
+    for name, base_offset in listing.indexes.items():
+        if base_offset not in listing.logs:
+            os.unlink(f"{folder}/{name}")
+    segments = [
+        Segment(
+            folder,
+            base_offset,
+            files,
+            size_bytes=stat.st_size,
+            created_ms=int(stat.st_mtime * 1000),
+            index_interval_bytes=config.index_interval_bytes,
+        )
+        for base_offset, stat in sorted(listing.logs.items())
+    ]
+    for segment in segments:
+        if (
+            not {
+                names.file_name(segment.base_offset, names.INDEX),
+                names.file_name(segment.base_offset, names.TIME_INDEX),
+            }
+            <= listing.indexes.keys()
+        ):
+            segment.rebuild_indexes()
+    return segments
 
 
 def _first_segment(

@@ -1,0 +1,82 @@
+"""A log to fill, and batches to fill it with."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.log.config import LogConfig
+from ottla.log.log import Appended, Log
+from ottla.log.open_file import OpenFiles
+from ottla.log.opening import open_log
+from ottla.records.build import build_batch
+from ottla.records.header import iterate_headers
+from ottla.records.iterate import iterate_records
+from ottla.records.record import Record
+
+NOW_MS = 1_000_000
+
+
+class LogBench:
+    """One partition's folder, and what a test does to the log in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.files = OpenFiles(8)
+        self.config = LogConfig(
+            segment_bytes=4_000, index_interval_bytes=200, file_delete_delay_ms=0
+        )
+        self.now_ms = NOW_MS
+
+    def configure(self, **changes: Any) -> "LogBench":
+        self.config = replace(self.config, **changes)
+        return self
+
+    def open(self, **how: Any) -> Log:
+        return open_log(str(self.folder), self.config, self.files, now_ms=self.now_ms, **how)
+
+    def append(self, log: Log, records: list[Record] | int = 1, **how: Any) -> Appended:
+        """Appends one batch of these records, or of as many as said."""
+        epoch = how.pop("leader_epoch", 0)
+        if isinstance(records, int):
+            records = [
+                Record(0, self.now_ms + number, b"key%d" % (log.end_offset + number), b"v" * 40)
+                for number in range(records)
+            ]
+        batch = build_batch(records, **how)
+        return log.append(
+            batch, list(iterate_headers(batch)), leader_epoch=epoch, now_ms=self.now_ms
+        )
+
+    def fill(self, log: Log, batches: int, records: int = 3) -> None:
+        for _ in range(batches):
+            self.append(log, records)
+
+    def read_all(self, log: Log, from_offset: int | None = None) -> list[Record]:
+        """Every record from the start, as a consumer with small fetches sees them."""
+        offset = log.start_offset if from_offset is None else from_offset
+        found: list[Record] = []
+        while data := log.read(offset, max_bytes=700).read():
+            position = 0
+            for header in iterate_headers(data):
+                batch = data[position : position + header.size_bytes]
+                found += [each for each in iterate_records(batch) if each.offset >= offset]
+                position += header.size_bytes
+                offset = header.next_offset
+        return found
+
+    def names(self, suffix: str = "") -> list[str]:
+        return sorted(path.name for path in self.folder.iterdir() if path.name.endswith(suffix))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> LogBench:
+    return LogBench(tmp_path / "t-0")
+
+
+@pytest.fixture
+def make_bench(tmp_path: Path) -> Callable[[str], LogBench]:
+    """For tests that want many folders (Hypothesis)."""
+    return lambda name: LogBench(tmp_path / name)

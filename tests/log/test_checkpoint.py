@@ -1,0 +1,43 @@
+from pathlib import Path
+
+import pytest
+
+from ottla.log.checkpoint import read_lines, read_offsets, write_lines, write_offsets
+from ottla.protocol.errors import ApiError, ErrorCode
+
+
+def test_the_file_is_kafkas(tmp_path: Path) -> None:
+    path = tmp_path / "recovery-point-offset-checkpoint"
+    write_offsets(str(path), {("flights", 0): 4711, ("a-b.c_d", 12): 9})
+    assert path.read_text() == "0\n2\nflights 0 4711\na-b.c_d 12 9\n"
+    assert read_offsets(str(path)) == {("flights", 0): 4711, ("a-b.c_d", 12): 9}
+
+
+def test_a_missing_file_has_no_entries(tmp_path: Path) -> None:
+    assert read_offsets(str(tmp_path / "none")) == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0\n", "1\n0\n", "0\nx\n", "0\n2\nt 0 1\n", "0\n1\nt 0\n", "0\n1\nt zero 1\n"]
+)
+def test_a_damaged_file_says_so(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "checkpoint"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="checkpoint"):
+        read_offsets(str(path))
+
+
+def test_what_a_crash_leaves_beside_it_does_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    write_lines(str(path), ["a b"])
+    (tmp_path / "c.tmp").write_text("0\n9\nhalf")
+    assert read_lines(str(path)) == [["a", "b"]]
+    write_lines(str(path), ["c d"])
+    assert read_lines(str(path)) == [["c", "d"]]
+
+
+def test_a_folder_that_is_gone_is_a_storage_error(tmp_path: Path) -> None:
+    with pytest.raises(ApiError) as caught:
+        write_lines(str(tmp_path / "gone" / "c"), [])
+    assert caught.value.code is ErrorCode.kafka_storage_error
+    assert "No such file" in str(caught.value)

@@ -1,0 +1,70 @@
+from pathlib import Path
+
+import pytest
+
+from ottla.log.leader_epochs import FILE_NAME, EpochStart, LeaderEpochs
+
+
+@pytest.fixture
+def epochs(tmp_path: Path) -> LeaderEpochs:
+    epochs = LeaderEpochs(str(tmp_path))
+    for epoch, start in ((2, 0), (4, 10), (7, 30)):
+        epochs.assign(epoch, start)
+    return epochs
+
+
+def test_the_file_is_kafkas(tmp_path: Path, epochs: LeaderEpochs) -> None:
+    assert (tmp_path / FILE_NAME).read_text() == "0\n3\n2 0\n4 10\n7 30\n"
+    assert LeaderEpochs(str(tmp_path)).entries == epochs.entries
+
+
+def test_only_newer_epochs_are_noted(epochs: LeaderEpochs) -> None:
+    epochs.assign(7, 50)
+    epochs.assign(3, 60)
+    assert epochs.latest == 7
+    assert epochs.entries[-1] == EpochStart(7, 30)
+
+
+def test_an_epoch_in_which_nothing_was_written_is_replaced(epochs: LeaderEpochs) -> None:
+    epochs.assign(8, 30)
+    assert epochs.entries == [EpochStart(2, 0), EpochStart(4, 10), EpochStart(8, 30)]
+
+
+@pytest.mark.parametrize(
+    ("epoch", "answer"),
+    [
+        (7, (7, 99)),
+        (8, (-1, -1)),
+        (-1, (-1, -1)),
+        (4, (4, 30)),
+        (5, (4, 30)),
+        (2, (2, 10)),
+        (1, (1, 0)),
+    ],
+)
+def test_the_end_of_an_epoch(epochs: LeaderEpochs, epoch: int, answer: tuple[int, int]) -> None:
+    assert epochs.end_of(epoch, 99) == answer
+
+
+def test_the_epoch_of_an_offset(epochs: LeaderEpochs) -> None:
+    assert [epochs.epoch_of(offset) for offset in (0, 9, 10, 29, 30, 1_000)] == [2, 2, 4, 4, 7, 7]
+
+
+def test_truncation_at_both_ends(tmp_path: Path, epochs: LeaderEpochs) -> None:
+    epochs.truncate_from_end(30)
+    assert epochs.entries == [EpochStart(2, 0), EpochStart(4, 10)]
+    epochs.truncate_from_start(15)
+    assert epochs.entries == [EpochStart(4, 15)]
+    assert LeaderEpochs(str(tmp_path)).entries == [EpochStart(4, 15)]
+    epochs.clear()
+    assert LeaderEpochs(str(tmp_path)).entries == []
+    assert epochs.latest == -1
+    assert epochs.end_of(0, 5) == (-1, -1)
+
+
+def test_a_damaged_file_is_as_good_as_none(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_text("0\n1\nx y\n")
+    epochs = LeaderEpochs(str(tmp_path))
+    assert epochs.entries == []
+    epochs.assign(1, 0)
+    assert LeaderEpochs(str(tmp_path)).latest == 1
