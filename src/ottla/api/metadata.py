@@ -88,7 +88,8 @@ async def _asked_topics(request: Any, call: Call) -> list[Any]:
         topic: TopicImage | None = None
         if topic_id is not None and topic_id != _NO_ID:
             if call.version < 12:
-                answers.append(_refusal(name, None, ErrorCode.invalid_request, call))
+                # Version 10 and 11 have ids, but no answer without a name.
+                answers.append(_refusal(name or "", None, ErrorCode.invalid_request, call))
                 continue
             topic = image.topic_by_id(topic_id)
             if topic is None:
