@@ -109,7 +109,7 @@ class Node:
         opening.push_async_callback(self.controller.close)
         self.store.open_logs(self.log_config, self.clock.now_ms())
         news = TopicNews(self)
-        news.open_all()
+        await news.open_all()
         opening.callback(self._close_logs)
         self.journey.start()
         opening.push_async_callback(self.journey.close)

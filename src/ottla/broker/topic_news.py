@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("ottla.topics")
 
+PARTITIONS_A_SLICE = 100
 OFFSETS_TOPIC = "__consumer_offsets"
 
 
@@ -33,13 +35,13 @@ class TopicNews:
     def __init__(self, node: Node) -> None:
         self._node = node
 
-    def open_all(self) -> None:
+    async def open_all(self) -> None:
         """At the start: every partition of the image, with the log found in the folder or a new
         one; folders that belong to no topic are set aside as deleted.
         """
         node = self._node
         for topic in node.image.topics.values():
-            self._open(topic, 0)
+            await self._open(topic, 0)
         held = {(each.topic, each.index) for each in node.partitions}
         for name, index in [name for name in node.store.logs if name not in held]:
             logger.warning("%s-%d belongs to no topic: its folder is deleted", name, index)
@@ -49,9 +51,9 @@ class TopicNews:
         """One piece of news, after the image has it."""
         match news:
             case TopicCreated(topic):
-                self._open(topic, 0)
+                await self._open(topic, 0)
             case PartitionsAdded(topic, first):
-                self._open(topic, first)
+                await self._open(topic, first)
             case TopicDeleted(topic):
                 await self._topic_deleted(topic)
             case TopicConfigChanged(topic):
@@ -60,12 +62,14 @@ class TopicNews:
                 for name in self._node.image.topics:
                     self._configure(name)
 
-    def _open(self, topic: TopicImage, first: int) -> None:
+    async def _open(self, topic: TopicImage, first: int) -> None:
         node = self._node
         now_ms = node.clock.now_ms()
         config = node.log_config(topic.name)
         min_insync_replicas = node.topic_config(topic.name).min_insync_replicas
         for index in range(first, len(topic.partitions)):
+            if index % PARTITIONS_A_SLICE == PARTITIONS_A_SLICE - 1:
+                await asyncio.sleep(0)  # other requests get their turn
             log = node.store.logs.get((topic.name, index))
             if log is not None and read_topic_id(log.folder) not in (None, topic.topic_id):
                 # Left over from a topic of the same name that was deleted (KIP-516).
