@@ -21,6 +21,10 @@ def test_a_delivery_into_delta():
     )
 
 
+def test_the_nul_that_confluent_kafka_sends_along_is_no_matter():
+    assert read_delivery(json.dumps(TOLD) + "\0") == read_delivery(json.dumps(TOLD))
+
+
 @pytest.mark.parametrize(
     "delta", [None, {}, {"table": "t"}, {"version": 3}, {"table": "", "version": 1}, 5]
 )

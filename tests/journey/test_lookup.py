@@ -57,7 +57,7 @@ class Partition:
             dirty=set(),
         )
         for group, offset in self.committed.items():
-            self.timeline.group_is_at(group, offset)
+            self.timeline.group_is_at(group, offset, None)
 
     def append(self, count: int, client: str, producer_id: int) -> None:
         for offset in range(self.end, self.end + count):

@@ -54,7 +54,7 @@ def test_several_that_agree_are_all_named():
     )
     choice = explain_choice(key, zlib.crc32(key) % 3, 3)
     assert choice.matches == ("murmur2", "crc32")
-    assert "come to the same here" in choice.why
+    assert "agree on it" in choice.why
 
 
 def test_no_key_one_partition_and_an_empty_key():

@@ -117,7 +117,7 @@ def test_a_groups_commits(timeline):
 
 
 def test_a_groups_loaded_position_makes_its_first_step_whole(timeline):
-    timeline.group_is_at("g", 5)
+    timeline.group_is_at("g", 5, None)
     timeline.committed("g", 8, None, 3000)
     assert all_steps(timeline) == [Step(Kind.GROUP, "g", 3000, 3000, 5, 8, 8)]
 
@@ -126,9 +126,32 @@ def test_a_pipelines_commit_is_a_groups_and_a_delivery(timeline):
     told = '{"ottla.pipeline":1,"query":"q","batch":3,"from":2,"delta":{"table":"t","version":7}}'
     timeline.committed("g", 10, told, 2000)
     timeline.committed("g", 12, told.replace("7", "8").replace("3", "4"), 2010)
+    pipeline = ("g", "q", "t")
     assert all_steps(timeline) == [
-        Step(Kind.DELIVERED, ("g", "q", "t"), 2000, 2010, 2, 10, 12, False, Versions(3, 4, 7, 8)),
+        Step(Kind.DELIVERED, pipeline, 2000, 2000, 2, 10, 10, False, Versions(3, 3, 7, 7)),
+        Step(Kind.DELIVERED, pipeline, 2010, 2010, 10, 12, 12, False, Versions(4, 4, 8, 8)),
         Step(Kind.GROUP, "g", 2000, 2010, 10, 10, 12, True),
+    ]
+
+
+def test_deliveries_that_nobody_takes_share_steps_in_the_end(timeline):
+    told = '{{"ottla.pipeline":1,"query":"q","batch":{0},"delta":{{"table":"t","version":{0}}}}}'
+    for at in range(3000):
+        timeline.committed("g", at + 1, told.format(at), 2000 + at // 100)
+    steps = [step for step in all_steps(timeline) if step.kind is Kind.DELIVERED]
+    assert len(steps) == MOST_STEPS // 4 + 1
+    assert steps[-1].versions == Versions(MOST_STEPS // 4, 2999, MOST_STEPS // 4, 2999)
+
+
+def test_a_pipelines_loaded_position_makes_its_first_step_whole(timeline):
+    told = '{"ottla.pipeline":1,"query":"q","batch":3,"delta":{"table":"t","version":7}}'
+    timeline.group_is_at("g", 5, told)
+    timeline.committed("g", 8, told, 3000)
+    assert sorted(
+        (step.kind, step.before, step.unknown_before) for step in all_steps(timeline)
+    ) == [
+        (Kind.GROUP, 5, False),
+        (Kind.DELIVERED, 5, False),
     ]
 
 
@@ -175,7 +198,7 @@ def test_no_timeline_takes_the_same_calls_and_keeps_nothing():
     nothing.appended(0, 9, 2000, "a", -1)
     nothing.high_watermark(10, 2000)
     nothing.committed("g", 5, None, 2000)
-    nothing.group_is_at("g", 5)
+    nothing.group_is_at("g", 5, None)
     nothing.started_at(1, 2000, "DeleteRecords")
     nothing.truncated(1, 2000)
     assert not hasattr(nothing, "__dict__")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.cli.screen import printable
-from ottla.journey.words import bytes_said, moment_said
+from ottla.journey.words import bytes_said, elapsed_said, moment_said
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -24,6 +24,8 @@ WAITING: Final = "yellow"
 BAD: Final = "red"
 NO_TIME: Final = "when is not recorded"
 MOST_VALUE_CHARACTERS: Final = 300
+DATE_CHARACTERS: Final = len("2026-01-31")
+TIME_CHARACTERS: Final = len("12:00:00.123")
 
 
 @dataclass(slots=True)
@@ -96,32 +98,46 @@ def tell(document: Document) -> Branch:
 
 
 class Clock:
-    """Says moments; the date only where it is not that of the append."""
+    """Says moments: the date only where it is not that of the publishing, and how long after it."""
 
     def __init__(self, document: Document) -> None:
-        when = (document["appended"] or {}).get("when") or {}
-        known = when.get("since_ms") or when.get("until_ms")
-        self._day = moment_said(known)[:10] if known else None
+        published: int | None = (document["published"] or {}).get("timestamp_ms")
+        self._published_ms = published if published is not None and published >= 0 else None
+        self._day = None
+        if self._published_ms is not None:
+            self._day = moment_said(self._published_ms)[:DATE_CHARACTERS]
 
     def at(self, ms: int, *, dated: bool = False) -> str:
         """`2026-01-31 12:00:00.123`, or the time alone."""
         said = moment_said(ms).removesuffix(" UTC")
         return said if dated or self._day is None else said.removeprefix(f"{self._day} ")
 
+    def after(self, when: Document | None) -> str:
+        """`  +12 ms`: how long after the publishing, where both are known exactly."""
+        if not when or not when["exact"] or self._published_ms is None:
+            return ""
+        took_ms = when["since_ms"] - self._published_ms
+        sign = "+" if took_ms >= 0 else "-"
+        return f"  {sign}{elapsed_said(abs(took_ms))}"
+
     def moment(self, when: Document | None, *, dated: bool = False) -> str:
         """A moment of the document: exact, or the bounds between which it lies."""
-        since, until = (when or {}).get("since_ms"), (when or {}).get("until_ms")
+        said = when or {}
+        since: int | None = said.get("since_ms")
+        until: int | None = said.get("until_ms")
         if since is None and until is None:
             return NO_TIME
         if since is None:
+            assert until is not None
             return f"before {self.at(until, dated=dated)}"
+        first = self.at(since, dated=dated)
         if until is None:
-            return f"after {self.at(since, dated=dated)}"
+            return f"after {first}"
         if since == until:
-            return self.at(since, dated=dated)
-        last, first = self.at(until, dated=dated), self.at(since, dated=dated)
-        if first[:10] == last[:10] and len(last) > 12:
-            last = last[11:]
+            return first
+        last = self.at(until, dated=dated)
+        if len(last) > TIME_CHARACTERS and first[:DATE_CHARACTERS] == last[:DATE_CHARACTERS]:
+            last = last[-TIME_CHARACTERS:]
         return f"between {first} and {last}"
 
 
@@ -141,8 +157,8 @@ def _published(top: Branch, published: Document, clock: Clock) -> None:
     by = f" by {' or '.join(clients)}" if clients else " by a client that is not recorded"
     own = published["timestamp_type"] == "CreateTime"
     stamped = published["timestamp_ms"]
-    at = "time unknown" if stamped is None else clock.at(stamped, dated=stamped < 0)
-    whose = "the producer's time" if own else "the broker's time, set at the append"
+    at = "at no given time" if stamped in (None, -1) else clock.at(stamped, dated=True)
+    whose = "the producer's clock" if own else "the broker's clock, at the append"
     branch = top.add(("Published  ", STEP), at, (by, "bold"), (f"  ({whose})", WEAK))
     producer = published["producer"]
     if published["control"]:
@@ -165,8 +181,9 @@ def _published(top: Branch, published: Document, clock: Clock) -> None:
 
 def _appended(top: Branch, document: Document, clock: Clock) -> None:
     appended = document["appended"]
-    when = clock.moment(appended["when"], dated=True)
-    branch = top.add(("Appended  ", STEP), when, f"  by broker {appended['broker']}")
+    when = appended["when"]
+    by = f"  by broker {appended['broker']}, at offset {document['offset']}"
+    branch = top.add(("Appended  ", STEP), clock.moment(when), (clock.after(when), WEAK), by)
     segment = appended.get("segment")
     if not segment:
         return
@@ -201,49 +218,68 @@ def _replicated(top: Branch, replicated: Document, clock: Clock) -> None:
     if not replicated["committed"]:
         top.add(("Replicated  ", STEP), ("not yet", WAITING), ": the high watermark is before it")
         return
-    when = clock.moment(replicated["when"])
-    top.add(("Replicated  ", STEP), when, f"  high watermark passed it ({by})")
+    when = replicated["when"]
+    passed = f"  the high watermark passed it ({by})"
+    top.add(("Replicated  ", STEP), clock.moment(when), (clock.after(when), WEAK), passed)
 
 
 def _readers(top: Branch, document: Document, title: str, clock: Clock | None = None) -> None:
     clock = clock or Clock(document)
     branch = top.add((title, STEP))
+    pipelines = {one["group"] for one in document["delivered"]}
+    for group in document["read"]:
+        if group["state"] != "not_yet" and not (
+            group["state"] == "read" and group["group"] in pipelines
+        ):
+            _reader(branch, group, clock)
     for one in document["delivered"]:
         _delivery(branch, one, clock)
     for group in document["read"]:
-        name = (group["group"], "bold")
         if group["state"] == "not_yet":
             behind = group["behind"]
             word = "message" if behind == 1 else "messages"
+            name = (group["group"], "bold")
             branch.add(name, ("  not yet", WAITING), f": it is {behind} {word} before that")
-            continue
-        said = branch.add(name, ("  read  ", GOOD), clock.moment(group["when"]))
-        if group["first_commit_seen"] and group["when"]["until_ms"] is not None:
-            said.add(("its first commit here: where it began is not recorded", WEAK))
-        if group["state"] == "set_back":
-            back = group["set_back"]
-            at = clock.at(back["at_ms"])
-            said.add(
-                ("set back", WAITING), f" to offset {back['to_offset']} at {at}: not again yet"
-            )
     if not branch.below:
         branch.parts.append(("  no group has committed offsets here", ""))
 
 
+def _reader(branch: Branch, group: Document, clock: Clock) -> None:
+    when = group["when"]
+    parts: list[tuple[str, str] | str] = [
+        (group["group"], "bold"),
+        ("  read  ", GOOD),
+        clock.moment(when),
+        (clock.after(when), WEAK),
+    ]
+    if group["first_commit_seen"] and when["until_ms"] is not None:
+        parts.append(("  (by its first commit; where it began is not recorded)", WEAK))
+    said = branch.add(*parts)
+    if group["state"] == "set_back":
+        back = group["set_back"]
+        place = f" to offset {back['to_offset']} at {clock.at(back['at_ms'])}"
+        said.add(("set back", WAITING), f"{place}, and has not come here again yet")
+
+
 def _delivery(branch: Branch, one: Document, clock: Clock) -> None:
-    delta = one["delta"]
-    name = (f"pipeline {one['query']}", "bold")
-    first, last = one["first_batch"], one["last_batch"]
-    batch = f"batch {last}" if first == last else f"a batch from {first} to {last}"
-    when = clock.moment(one["when"])
-    if not delta:
-        said = branch.add(name, ("  delivered  ", GOOD), f"{when}  ({batch})")
+    delta, when = one["delta"], one["when"]
+    parts: list[tuple[str, str] | str] = [(f"pipeline {one['query']}", "bold")]
+    if delta:
+        version = one_of("version", delta["first_version"], delta["last_version"])
+        parts += [("  in Delta ", GOOD), (version, "bold"), "  "]
     else:
-        first, last = delta["first_version"], delta["last_version"]
-        version = f"version {last}" if first == last else f"a version from {first} to {last}"
-        said = branch.add(name, ("  in Delta ", GOOD), (version, "bold"), f"  {when}  ({batch})")
+        parts.append(("  delivered  ", GOOD))
+    batch = one_of("batch", one["first_batch"], one["last_batch"])
+    parts += [clock.moment(when), (clock.after(when), WEAK), (f"  ({batch})", WEAK)]
+    said = branch.add(*parts)
+    if delta:
         said.add(("table  ", WEAK), delta["table"])
-    said.add(("as group  ", WEAK), one["group"])
+    said.add(("group  ", WEAK), one["group"])
+
+
+def one_of(noun: str, first: int, last: int) -> str:
+    """`version 7`, or a bound: `one of version 5 to 7`."""
+    return f"{noun} {last}" if first == last else f"one of {noun} {first} to {last}"
 
 
 def _removed(top: Branch, document: Document, clock: Clock) -> None:
@@ -266,4 +302,6 @@ def _retention(top: Branch, retention: Document | None) -> None:
     else:
         branch.parts.append((f"not before {moment_said(not_before)}".removesuffix(" UTC"), GOOD))
     for rule in retention["rules"]:
-        branch.add((f"{rule['setting']}  ", WEAK), rule["why"])
+        said = branch.add((f"{rule['setting']}  ", WEAK), rule["why"].replace(" UTC", ""))
+        if rule["note"]:
+            said.add(rule["note"].replace(" UTC", ""))

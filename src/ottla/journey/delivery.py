@@ -35,7 +35,8 @@ def read_delivery(metadata: str | None) -> Delivery | None:
     if not metadata or MARK not in metadata:
         return None
     try:
-        said = json.loads(metadata)
+        # confluent-kafka sends C's NUL at the end of a string along with it.
+        said = json.loads(metadata.rstrip("\0"))
     except (ValueError, RecursionError):
         return None
     if not isinstance(said, dict) or said.get(MARK) != 1:

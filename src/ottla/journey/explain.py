@@ -301,6 +301,7 @@ def _retention(facts: Facts) -> Document:
                 "may_be_removed": rule.may_now,
                 "not_before_ms": rule.not_before_ms,
                 "why": rule.why,
+                "note": rule.note,
             }
             for rule in retention.rules
         ],

@@ -192,7 +192,7 @@ def _read(group: str, steps: Sequence[Step], offset: int, position: int) -> Read
                 found = found._replace(set_back_ms=step.since_ms, set_back_to=step.first)
         elif step.last > offset:
             if found is None:
-                first_seen = step.unknown_before and earlier is None
+                first_seen = step.unknown_before and earlier is None and offset < step.first
                 found = Read(group, _crossed(step, earlier, offset), first_seen)
             else:
                 found = found._replace(set_back_ms=None, set_back_to=None)
@@ -214,7 +214,7 @@ def _delivered(pipeline: Pipeline, steps: Sequence[Step], offset: int) -> Delive
                 first_batch = min(first_batch, earlier.versions.last_batch + 1)
                 first_version = min(first_version, earlier.versions.last_version + 1)
             when = _crossed(step, earlier, offset)
-            first_seen = step.before > offset and earlier is None
+            first_seen = step.unknown_before and earlier is None and offset < step.first
             numbers = (first_version, last_version, first_batch, last_batch)
             return Delivered(pipeline, when, *numbers, first_seen)
         earlier = step

@@ -50,17 +50,15 @@ def explain_choice(key: bytes | None, partition: int, partition_count: int) -> C
     if not key and "crc32" in matches:
         # consistent_random hashes nothing when there is nothing to hash: it chooses at random.
         matches = tuple(name for name in matches if name != "crc32")
-    of_how_many = f"of the key, modulo {partition_count} partitions"
+    named = [f"{name} ({WHOSE[name]})" for name in matches]
     if len(matches) == 1:
-        return Choice(matches, f"{matches[0]} ({WHOSE[matches[0]]}) {of_how_many}")
+        return Choice(matches, f"{named[0]} of its key")
     if matches:
-        both = " and ".join(f"{name} ({WHOSE[name]})" for name in matches)
-        return Choice(matches, f"{both} {of_how_many}, come to the same here")
+        return Choice(matches, f"{' and '.join(named)} of its key agree on it")
     return Choice(
         (),
-        f"no usual partitioner gives {partition} for this key and {partition_count} partitions: "
-        "the producer named the partition, used a partitioner of its own, or there were fewer "
-        "partitions then",
+        "no usual partitioner gives it for this key: the producer named the partition or used a "
+        "partitioner of its own, or there were fewer partitions then",
     )
 
 

@@ -41,12 +41,13 @@ class RecordFacts(NamedTuple):
 
 class Rule(NamedTuple):
     """One rule: its setting's name, whether it may remove the record now, from when (None: not a
-    matter of time), and a sentence that says why."""
+    matter of time), why, and what may move that on."""
 
     setting: str
     may_now: bool
     not_before_ms: int | None
     why: str
+    note: str | None = None
 
 
 class Retention(NamedTuple):
@@ -94,20 +95,20 @@ def _by_time(config: LogConfig, segments: Sequence[SegmentFacts], place: int, no
     if now_ms > not_before_ms:
         why = f"its segment's newest record is older than {span}: the next check may remove it"
         return Rule("retention.ms", True, not_before_ms, why)
-    whose = "its segment's newest record" if newest == place else "an older segment's newest record"
-    why = f"{whose} is of {moment_said(newest_ms)}, and is kept {span}"
+    whose = "its segment's" if newest == place else "an older segment's"
+    why = f"{span} after {whose} newest record, of {moment_said(newest_ms)}"
+    note = None
     if segment.is_active:
-        why += "; its segment is active, so newer records move that on until "
-        why += _rolls(config, segment)
-    return Rule("retention.ms", False, not_before_ms, why)
+        note = f"its segment is active: newer records move that on until {_rolls(config, segment)}"
+    return Rule("retention.ms", False, not_before_ms, why, note)
 
 
 def _rolls(config: LogConfig, segment: SegmentFacts) -> str:
     """When the active segment is closed."""
-    full = f"it has {bytes_said(config.segment_bytes)} (now {bytes_said(segment.size_bytes)})"
+    full = f"{bytes_said(config.segment_bytes)} (now {bytes_said(segment.size_bytes)})"
     if segment.rolls_ms is None:
-        return f"it rolls: when {full}"
-    return f"it rolls: when {full} or at {moment_said(segment.rolls_ms)}"
+        return f"it rolls, at {full}"
+    return f"it rolls, at {full} or at {moment_said(segment.rolls_ms)}"
 
 
 def _by_size(config: LogConfig, segments: Sequence[SegmentFacts], place: int) -> Rule:
@@ -140,8 +141,8 @@ def _by_compaction(
             return Rule(setting, False, None, f"{why}, which has not been yet")
         not_before_ms = record.delete_horizon_ms
     if segment.is_active:
-        why += f"; its segment is active, and is not cleaned until {_rolls(config, segment)}"
-        return Rule(setting, False, segment.rolls_ms, why)
+        note = f"its segment is active: nothing in it is cleaned until {_rolls(config, segment)}"
+        return Rule(setting, False, None, why, note)
     if now_ms < not_before_ms:
         return Rule(
             setting, False, not_before_ms, f"{why}; not before {moment_said(not_before_ms)}"

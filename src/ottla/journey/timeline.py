@@ -43,7 +43,7 @@ class Timeline(Protocol):
         `delivery.py`).
         """
 
-    def group_is_at(self, group: str, offset: int) -> None:
+    def group_is_at(self, group: str, offset: int, metadata: str | None) -> None:
         """Where a group stood when its coordinator loaded: tells where the group's next step
         begins.
         """
@@ -73,7 +73,7 @@ class NoTimeline:
     def committed(self, group: str, offset: int, metadata: str | None, now_ms: int) -> None:
         return
 
-    def group_is_at(self, group: str, offset: int) -> None:
+    def group_is_at(self, group: str, offset: int, metadata: str | None) -> None:
         return
 
     def started_at(self, offset: int, now_ms: int, reason: str) -> None:
@@ -241,13 +241,18 @@ class PartitionTimeline:
             self._passed(Kind.DELIVERED, pipeline, offset, now_ms, delivery)
         self._passed(Kind.GROUP, group, offset, now_ms, None)
 
-    def group_is_at(self, group: str, offset: int) -> None:
+    def group_is_at(self, group: str, offset: int, metadata: str | None) -> None:
         """A group's position as the coordinator found it when it loaded: no event, but the next
-        step knows more.
+        step knows where it begins.
         """
-        track = self._track(Kind.GROUP, group)
-        if track.position is None:
-            track.position = offset
+        tracks: list[tuple[Kind, Name]] = [(Kind.GROUP, group)]
+        delivery = read_delivery(metadata) if metadata else None
+        if delivery is not None:
+            tracks.append((Kind.DELIVERED, (group, delivery.query, delivery.table)))
+        for kind, name in tracks:
+            track = self._track(kind, name)
+            if track.position is None:
+                track.position = offset
 
     def started_at(self, offset: int, now_ms: int, reason: str) -> None:
         """Records below `offset` are gone. Steps of it are never coalesced: removal is rare."""
@@ -321,6 +326,9 @@ class PartitionTimeline:
         track.since_ms = track.until_ms = now_ms
         track.closes_ms = now_ms + WINDOW_MS
         self._dirty.add(self)
+        if delivery is not None and len(self._closed) < MOST_STEPS // 4:
+            # Micro-batches are few, and a row's very version is worth a step of its own.
+            self._close_track(kind, name, track)
 
     def _track(self, kind: Kind, name: Name) -> _Track:
         if self._tracks is None:

@@ -40,3 +40,18 @@ def bytes_said(count: int) -> str:
     while abs(size) >= 1024 and unit < len(_UNITS) - 1:
         size, unit = size / 1024, unit + 1
     return f"{size:.1f} {_UNITS[unit]}"
+
+
+def elapsed_said(ms: int) -> str:
+    """How long something took: `12 ms`, `1.3 s`, `4 min 5 s`, `3 h 10 min`, `2 days 4 h`."""
+    if ms < 1000:
+        return f"{ms} ms"
+    if ms < 60_000:
+        return f"{ms // 100 / 10:.1f} s"
+    seconds = ms // 1000
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60} s"
+    if seconds < 86_400:
+        return f"{seconds // 3600} h {seconds % 3600 // 60} min"
+    days = seconds // 86_400
+    return f"{days} {'day' if days == 1 else 'days'} {seconds % 86_400 // 3600} h"

@@ -1,0 +1,148 @@
+"""`ottla journey`: what happened to one message, from its producer to the table row."""
+
+from __future__ import annotations
+
+import base64
+from typing import Annotated, Any
+
+import typer
+
+from ottla.cli.failures import Failed, UsageFailed, nearest
+from ottla.cli.journey_client import ask_journey
+from ottla.cli.journey_tree import rich_tree, tell
+from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, TopicName
+from ottla.cli.screen import OutputClosed, console, show_json
+
+Document = dict[str, Any]
+
+VERSION = 1
+LARGEST_PARTITION = 2**31 - 1
+LARGEST_OFFSET = 2**63 - 1
+WAYS = "For example: ottla journey TOPIC 0 42, or TOPIC --key KEY, or TOPIC --latest"
+
+
+def journey(
+    topic: TopicName,
+    partition: Annotated[
+        int | None,
+        typer.Argument(
+            metavar="[PARTITION]", min=0, max=LARGEST_PARTITION, help="The partition's number."
+        ),
+    ] = None,
+    offset: Annotated[
+        int | None,
+        typer.Argument(
+            metavar="[OFFSET]", min=0, max=LARGEST_OFFSET, help="The message's offset in it."
+        ),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option("--key", "-k", metavar="KEY", help="The newest message with this key."),
+    ] = None,
+    key_base64: Annotated[
+        str | None,
+        typer.Option("--key-base64", metavar="BASE64", help="The same for a key that is no text."),
+    ] = None,
+    latest: Annotated[bool, typer.Option("--latest", help="The newest message of all.")] = False,
+    as_json: AsJson = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Show the journey of one message: who published it, why it is in its partition, where it
+    lies, which groups read it, which Delta version has it, and when it may be removed."""
+    question = asked(topic, partition, offset, key, key_base64, latest)
+    document = ask_journey(bootstrap, question)
+    if "error" in document:
+        raise refused(topic, document["error"])
+    if document["journey"] != VERSION:
+        raise Failed(
+            f"the broker tells journeys of version {document['journey']}, and this is version "
+            f"{VERSION}.",
+            "Use the `ottla` that came with the broker.",
+        )
+    if as_json:
+        show_json(document)
+        return
+    try:
+        console().print(rich_tree(tell(document)))
+    except BrokenPipeError as error:
+        raise OutputClosed from error
+
+
+def asked(
+    topic: str,
+    partition: int | None,
+    offset: int | None,
+    key: str | None,
+    key_base64: str | None,
+    latest: bool,
+) -> Document:
+    """The request, or UsageFailed where it would mean two messages."""
+    given = {
+        "OFFSET": offset is not None,
+        "--key": key is not None,
+        "--key-base64": key_base64 is not None,
+        "--latest": latest,
+    }
+    chosen = [name for name, is_given in given.items() if is_given]
+    if len(chosen) > 1:
+        raise UsageFailed(f"give either {' or '.join(chosen)}, not both.", WAYS)
+    question: Document = {"journey": VERSION, "topic": topic, "partition": partition}
+    if key is not None:
+        question["key"] = base64.b64encode(key.encode("utf-8", "surrogateescape")).decode()
+    elif key_base64 is not None:
+        question["key"] = checked_base64(key_base64)
+    elif latest:
+        question["latest"] = True
+    else:
+        question["offset"] = offset
+    return question
+
+
+def checked_base64(text: str) -> str:
+    try:
+        return base64.b64encode(base64.b64decode(text, validate=True)).decode()
+    except ValueError:
+        raise UsageFailed(f"--key-base64 wants base64, not {text!r}.") from None
+
+
+def refused(topic: str, error: Document) -> Failed:
+    """The broker's refusal as a sentence with what to type instead."""
+    message = f"{error['message']}."
+    hint: str | None = None
+    if "partitions" in error:
+        hint = ranges_said(topic, error["partitions"])
+    elif error["code"] == "unknown_topic":
+        close = nearest(topic, error.get("topics", ()))
+        hint = f"Did you mean {close!r}?" if close else "To see them all: ottla topic list"
+    elif error["code"] == "key_not_found":
+        hint = searched_said(error.get("searched", ()))
+    failure = UsageFailed if error["code"] in ("which_offset", "bad_request") else Failed
+    return failure(message, hint)
+
+
+def ranges_said(topic: str, partitions: list[Document]) -> str:
+    """Which offsets there are, a line for each partition, and how to ask for one."""
+    lines: list[str] = []
+    example: Document | None = None
+    for one in partitions:
+        start, end = one["start_offset"], one["end_offset"]
+        if start == end:
+            has = f"nothing now, the next is {end}"
+        else:
+            has = f"offsets {start} to {end - 1}"
+            example = example or one
+        lines.append(f"partition {one['partition']}: {has}")
+    if example is not None:
+        place = f"{example['partition']} {example['end_offset'] - 1}"
+        lines.append(f"For example: ottla journey {topic} {place}")
+        lines.append(f"Or: ottla journey {topic} --latest, or with --key KEY")
+    return "\n  ".join(lines)
+
+
+def searched_said(searched: list[Document]) -> str | None:
+    """How far a search came that ended before the log did."""
+    ended = [one for one in searched if not one["whole"]]
+    if not ended:
+        return None
+    places = ", ".join(f"partition {one['partition']} to {one['down_to_offset']}" for one in ended)
+    return f"Looked at, from the end back: {places}. Name the PARTITION to look further there."
