@@ -23,6 +23,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         options = parse(words[1:])
         if options is not None:
+            if arguments is None:
+                # kio imports hypothesis wherever that is installed, for test strategies that no
+                # broker wants: half of the start-up in a developer's environment.
+                sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
             return run(options)
     try:
         from ottla.cli.app import run_command
