@@ -21,6 +21,8 @@ from ottla.protocol.errors import ApiError, ErrorCode
 
 DEFAULT_RETENTION = -1
 """The client leaves the retention to the broker."""
+_LATEST = 2**63 - 1
+"""Times stand in 64 bits, and a client may ask for any retention."""
 
 
 class OffsetToCommit(NamedTuple):
@@ -64,7 +66,7 @@ def commit(
     expire_timestamp_ms = (
         NO_TIMESTAMP
         if request.retention_ms == DEFAULT_RETENTION
-        else step.now_ms + request.retention_ms
+        else min(step.now_ms + request.retention_ms, _LATEST)
     )
     errors = []
     for offset in request.offsets:
