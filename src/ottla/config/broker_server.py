@@ -110,9 +110,11 @@ class ConnectionSettings(Settings):
     )
     socket_listen_backlog_size = integer(
         "socket.listen.backlog.size",
-        50,
+        1024,
         "Connections that the system holds until they are accepted.",
         at_least(1),
+        kafka_default="50",
+        why="A connection that finds the queue full waits a second before it is tried again.",
     )
     fetch_max_bytes = integer(
         "fetch.max.bytes",
