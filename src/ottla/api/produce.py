@@ -22,7 +22,7 @@ _KNOWN_ACKS: Final = (-1, 0, 1)
 async def handle(request: Any, call: Call) -> Any:
     """None where the client wants no answer (acks=0)."""
     by_id = call.version >= 13
-    appends: list[tuple[Partition, int, list[Any]]] = []
+    appends: list[tuple[Partition, int, list[Any], int]] = []
     topics = []
     failed: str | None = None
     for topic in request.topic_data:
@@ -44,7 +44,7 @@ async def handle(request: Any, call: Call) -> Any:
                 failed = f"{key}-{each.index}: {error}"
                 answers.append(_refusal(each.index, error, call))
             else:
-                appends.append((partition, appended.last_offset, answers))
+                appends.append((partition, appended.last_offset, answers, len(answers)))
                 answers.append(_answer(each.index, appended, call))
         topics.append((topic, answers))
     if request.acks == 0:
@@ -54,11 +54,10 @@ async def handle(request: Any, call: Call) -> Any:
                 f"a produce request without acknowledgement failed on {failed}"
             )
         return None
-    for partition, last_offset, answers in appends:
+    for partition, last_offset, answers, place in appends:
         try:
             await partition.settled(last_offset, request.acks == _ACKS_ALL, request.timeout)
         except ApiError as error:
-            place = next(n for n, each in enumerate(answers) if each.index == partition.index)
             answers[place] = _refusal(partition.index, error, call)
     build = call.messages
     return build.ProduceResponse(
