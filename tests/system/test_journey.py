@@ -1,0 +1,318 @@
+"""Journeys of real messages, held against what the clients did and what lies in the files."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from ottla.cli.journey_client import ask_journey
+
+WITHIN_S = 20
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def create(bootstrap: str, topic: str, partitions: int = 1, **config: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.create_topics([NewTopic(topic, partitions, 1, config=config)]).values():
+        future.result(WITHIN_S)
+
+
+def publish(bootstrap: str, topic: str, records: list[dict[str, Any]], **settings: Any) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "client.id": "airport", **settings})
+    for record in records:
+        producer.produce(topic, **record)
+    assert producer.flush(WITHIN_S) == 0
+
+
+def commit(bootstrap: str, group: str, topic: str, offset: int, metadata: str = "") -> None:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    place = (
+        TopicPartition(topic, 0, offset, metadata) if metadata else TopicPartition(topic, 0, offset)
+    )
+    consumer.commit(offsets=[place], asynchronous=False)
+    consumer.close()
+
+
+def ask(bootstrap: str, topic: str, partition: int | None = None, **more: Any) -> dict[str, Any]:
+    return ask_journey(bootstrap, {"journey": 1, "topic": topic, "partition": partition, **more})
+
+
+def holds(moment: dict[str, Any], earliest_ms: int, latest_ms: int) -> bool:
+    """Whether the bounds overlap the time in which it truly happened."""
+    since, until = moment["since_ms"], moment["until_ms"]
+    return (since is None or since <= latest_ms) and (until is None or until >= earliest_ms)
+
+
+def within_a_window(moment: dict[str, Any]) -> bool:
+    """Known as well as is ever promised: to a tenth of a second."""
+    return moment["until_ms"] - moment["since_ms"] < 100
+
+
+def journey(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ottla", "journey", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_message_from_producer_to_table_row(broker):
+    create(broker.bootstrap, "flights", 3)
+    began_ms = now_ms()
+    records = [
+        {
+            "key": f"N{number % 50}",
+            "value": json.dumps({"flight": number}),
+            "partition": 1,
+            "headers": {"source": b"nycflights13"},
+        }
+        for number in range(500)
+    ]
+    publish(
+        broker.bootstrap,
+        "flights",
+        records,
+        **{"enable.idempotence": True, "compression.type": "lz4"},
+    )
+    published_ms = now_ms()
+    reader = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": "analytics",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    reader.subscribe(["flights"])
+    read = 0
+    until = time.monotonic() + WITHIN_S
+    while read < 500 and time.monotonic() < until:
+        read += len(reader.consume(500, 1.0))
+    reader.commit(asynchronous=False)
+    read_ms = now_ms()
+    reader.close()
+    for batch, offset in enumerate((100, 400)):
+        told = {
+            "ottla.pipeline": 1,
+            "query": "to_delta",
+            "batch": batch,
+            "delta": {"table": "/tables/flights", "version": batch + 5},
+        }
+        place = TopicPartition("flights", 1, offset, json.dumps(told))
+        pipeline = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "pipeline"})
+        pipeline.commit(offsets=[place], asynchronous=False)
+        pipeline.close()
+
+    said = ask(broker.bootstrap, "flights", 1, offset=321)
+
+    assert said["state"] == "stored"
+    assert said["published"]["client_ids"] == ["airport"]
+    assert said["published"]["key"]["text"] == "N21"
+    assert json.loads(said["published"]["value"]["text"]) == {"flight": 321}
+    assert said["published"]["headers"][0]["name"] == "source"
+    assert said["published"]["producer"]["sequence"] == 321
+    assert began_ms <= said["published"]["timestamp_ms"] <= published_ms
+    assert holds(said["appended"]["when"], began_ms, published_ms)
+    assert said["replicated"]["committed"]
+    assert holds(said["replicated"]["when"], began_ms, published_ms)
+    (analytics,) = [group for group in said["read"] if group["group"] == "analytics"]
+    assert analytics["state"] == "read"
+    assert holds(analytics["when"], published_ms, read_ms)
+    (delivered,) = said["delivered"]
+    assert delivered["delta"]["table"] == "/tables/flights"
+    assert delivered["delta"]["version"] == 6
+    assert delivered["when"]["exact"]
+    assert said["retention"]["not_before_ms"] > now_ms() + 6 * 24 * 3600 * 1000
+    assert_lies_there(broker.data, said)
+
+    later = ask(broker.bootstrap, "flights", 1, offset=450)
+    (waiting,) = [group for group in later["read"] if group["group"] == "pipeline"]
+    assert waiting == {
+        "group": "pipeline",
+        "state": "not_yet",
+        "committed_offset": 400,
+        "behind": 51,
+    }
+    assert later["delivered"] == []
+
+
+def assert_lies_there(data: Path, said: dict[str, Any]) -> None:
+    """The file has that batch at that byte."""
+    batch = said["appended"]["batch"]
+    with (data / said["appended"]["segment"]["file"]).open("rb") as file:
+        file.seek(batch["position"])
+        head = file.read(61)
+    assert int.from_bytes(head[:8]) == batch["base_offset"]
+    assert int.from_bytes(head[8:12]) + 12 == batch["size_bytes"]
+    assert int.from_bytes(head[57:61]) == batch["records"]
+
+
+def test_the_record_lies_at_the_byte_that_is_told(broker):
+    create(broker.bootstrap, "plain")
+    records = [{"key": f"k{number}", "value": f"value-{number}"} for number in range(100)]
+    publish(broker.bootstrap, "plain", records, **{"compression.type": "none"})
+    said = ask(broker.bootstrap, "plain", 0, offset=70)
+    assert_lies_there(broker.data, said)
+    place = said["appended"]
+    with (broker.data / place["segment"]["file"]).open("rb") as file:
+        file.seek(place["batch"]["position"] + 61 + place["record"]["position"])
+        assert b"value-70" in file.read(place["record"]["size_bytes"])
+
+
+def test_the_index_entry_that_is_told_leads_there(broker):
+    create(broker.bootstrap, "indexed")
+    for start in range(0, 100, 10):
+        records = [{"value": bytes(1000)} for _ in range(start, start + 10)]
+        publish(broker.bootstrap, "indexed", records)
+    said = ask(broker.bootstrap, "indexed", 0, offset=95)
+    entry = said["appended"]["index"]["entry"]
+    assert 0 < entry["offset"] <= 95
+    assert 0 < entry["position"] <= said["appended"]["batch"]["position"]
+    assert said["partition_chosen"]["why"] == "the topic has one partition"
+
+
+def test_by_key_the_newest_is_told(broker):
+    create(broker.bootstrap, "keyed", 4)
+    records = [{"key": "same", "value": "old"}, {"key": "same", "value": "new"}, {"key": "other"}]
+    publish(broker.bootstrap, "keyed", records)
+    said = ask(broker.bootstrap, "keyed", key="c2FtZQ==")
+    assert said["published"]["value"]["text"] == "new"
+    assert said["partition_chosen"]["partitioners"]
+    missing = ask(broker.bootstrap, "keyed", key="bWlzc2luZw==")
+    assert missing["error"]["code"] == "key_not_found"
+    assert all(one["whole"] for one in missing["error"]["searched"])
+    assert ask(broker.bootstrap, "keyed", latest=True)["state"] == "stored"
+
+
+def test_deleted_records_are_told_as_such(broker):
+    create(broker.bootstrap, "deleted")
+    publish(broker.bootstrap, "deleted", [{"value": f"{number}"} for number in range(10)])
+    before_ms = now_ms()
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for future in admin.delete_records([TopicPartition("deleted", 0, 6)]).values():
+        future.result(WITHIN_S)
+    said = ask(broker.bootstrap, "deleted", 0, offset=3)
+    assert said["state"] == "removed"
+    assert said["removed"]["reason"] == "DeleteRecords"
+    assert said["removed"]["when"]["exact"]
+    assert holds(said["removed"]["when"], before_ms, now_ms())
+    assert ask(broker.bootstrap, "deleted", 0, offset=7)["state"] == "stored"
+    future = ask(broker.bootstrap, "deleted", 0, offset=100)
+    assert (future["state"], future["log"]["end_offset"]) == ("not_yet_written", 10)
+
+
+def test_in_a_compacted_topic_the_later_record_is_named(broker):
+    create(broker.bootstrap, "compacted", **{"cleanup.policy": "compact"})
+    records = [{"key": "a", "value": "1"}, {"key": "b", "value": "1"}, {"key": "a", "value": "2"}]
+    publish(broker.bootstrap, "compacted", records)
+    (rule,) = ask(broker.bootstrap, "compacted", 0, offset=0)["retention"]["rules"]
+    assert rule["why"] == "superseded by offset 2"
+    assert "active" in rule["note"]
+    (rule,) = ask(broker.bootstrap, "compacted", 0, offset=1)["retention"]["rules"]
+    assert rule["why"] == "the latest of its key: compaction keeps it"
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_a_restart_keeps_what_was_told(new_broker: Callable[..., Any], crash: bool):
+    broker = new_broker()
+    create(broker.bootstrap, "kept")
+    times: list[tuple[int, int]] = []
+    for number in range(5):
+        began_ms = now_ms()
+        publish(broker.bootstrap, "kept", [{"value": f"{number}"}])
+        times.append((began_ms, now_ms()))
+        commit(broker.bootstrap, "readers", "kept", number + 1)
+    broker.kill() if crash else broker.stop()
+    broker.start()
+    publish(broker.bootstrap, "kept", [{"value": "after"}])
+    for offset, (began_ms, ended_ms) in enumerate(times):
+        said = ask(broker.bootstrap, "kept", 0, offset=offset)
+        when = said["appended"]["when"]
+        assert holds(when, began_ms, ended_ms)
+        assert crash or within_a_window(when)
+        (read,) = said["read"]
+        assert holds(read["when"], began_ms, now_ms())
+        assert crash or within_a_window(read["when"])
+        assert crash or said["published"]["client_ids"] == ["airport"]
+
+
+def test_without_a_journey_the_rest_is_told(new_broker: Callable[..., Any]):
+    broker = new_broker("--config", "ottla.journey.enable=false")
+    create(broker.bootstrap, "plain")
+    publish(broker.bootstrap, "plain", [{"key": "k", "value": "v"}])
+    commit(broker.bootstrap, "readers", "plain", 1)
+    said = ask(broker.bootstrap, "plain", 0, offset=0)
+    assert not said["recorded"]
+    assert said["appended"]["when"] == {"since_ms": None, "until_ms": None, "exact": False}
+    assert [group["state"] for group in said["read"]] == ["read"]
+    assert not list(broker.data.glob("*/*.timeline"))
+    shown = journey("plain", "0", "0", "--bootstrap", broker.bootstrap)
+    assert "ottla.journey.enable is false" in shown.stdout
+
+
+def test_the_command_shows_the_six_steps(broker):
+    create(broker.bootstrap, "shown")
+    publish(broker.bootstrap, "shown", [{"key": "k", "value": "v"}])
+    shown = journey("shown", "0", "0", "--bootstrap", broker.bootstrap)
+    assert shown.returncode == 0, shown.stderr
+    steps = [
+        line.split("── ")[1].split("  ")[0].rstrip()
+        for line in shown.stdout.splitlines()
+        if line.startswith(("├── ", "└── "))
+    ]
+    assert steps == [
+        "Published",
+        "Partition chosen",
+        "Appended",
+        "Replicated",
+        "Read and delivered",
+        "Retention",
+    ]
+    assert "\x1b" not in shown.stdout
+    told = json.loads(journey("shown", "0", "0", "--json", "-b", broker.bootstrap).stdout)
+    assert (told["topic"], told["offset"]) == ("shown", 0)
+
+
+def test_wrong_questions_are_answered_with_what_helps(broker):
+    create(broker.bootstrap, "helpful", 2)
+    publish(broker.bootstrap, "helpful", [{"value": "v", "partition": 1}])
+    where = ("--bootstrap", broker.bootstrap)
+    unknown = journey("helpfull", "0", "0", *where)
+    assert unknown.returncode == 1
+    assert "Did you mean 'helpful'?" in unknown.stderr
+    which = journey("helpful", *where)
+    assert which.returncode == 2
+    assert "ottla journey helpful 1 0" in which.stderr
+    partition = journey("helpful", "7", "0", *where)
+    assert "no partition 7, it has partitions 0 to 1" in partition.stderr
+    for wrong in (unknown, which, partition):
+        assert "Traceback" not in wrong.stderr
+        assert wrong.stdout == ""
+
+
+def test_what_is_no_ottla_broker_is_said():
+    """An Apache Kafka broker closes the connection on a request that it does not know."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def close_the_first() -> None:
+            connection, _ = server.accept()
+            connection.recv(4)
+            connection.close()
+
+        thread = threading.Thread(target=close_the_first)
+        thread.start()
+        shown = journey("t", "0", "0", "--bootstrap", f"127.0.0.1:{server.getsockname()[1]}")
+        thread.join(WITHIN_S)
+    assert shown.returncode == 1
+    assert "is not an Ottla broker" in shown.stderr
