@@ -1,0 +1,144 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.log.producer_state import Producer, ProducerState
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.records.control import ControlType, EndTransactionMarker
+from ottla.records.header import BatchHeader
+
+LAST = 2**31 - 1
+
+
+def batch(
+    sequence: int,
+    count: int = 1,
+    *,
+    offset: int = 0,
+    epoch: int = 0,
+    at_ms: int = 0,
+    attributes: int = 0,
+) -> BatchHeader:
+    return BatchHeader(
+        offset, 100, 0, 2, 0, attributes, count - 1, at_ms, at_ms, 7, epoch, sequence, count
+    )
+
+
+def _code(state: ProducerState, header: BatchHeader) -> ErrorCode:
+    with pytest.raises(ApiError) as caught:
+        state.check(header)
+    return caught.value.code
+
+
+def _append(state: ProducerState, header: BatchHeader) -> None:
+    assert state.check(header) is None
+    header.base_offset = state.end_offset
+    state.append(header)
+
+
+def test_a_batch_sent_again_is_found_among_the_last_five() -> None:
+    state = ProducerState()
+    for number in range(7):
+        _append(state, batch(number * 10, 10))
+    for number in (2, 3, 4, 5, 6):
+        found = state.check(batch(number * 10, 10))
+        assert found is not None
+        assert (found.first_offset, found.last_offset) == (number * 10, number * 10 + 9)
+    for number in (0, 1):
+        assert _code(state, batch(number * 10, 10)) is ErrorCode.out_of_order_sequence_number
+
+
+@pytest.mark.parametrize("sequence", [0, 4, 6, LAST])
+def test_a_gap_or_a_part_sent_again_is_out_of_order(sequence: int) -> None:
+    state = ProducerState()
+    _append(state, batch(0, 5))
+    assert _code(state, batch(sequence, 2)) is ErrorCode.out_of_order_sequence_number
+
+
+def test_sequences_wrap() -> None:
+    state = ProducerState()
+    _append(state, batch(LAST - 2, 2))  # an unknown producer may begin anywhere
+    _append(state, batch(LAST, 3))
+    assert state.producers[7].last_sequence == 1
+    found = state.check(batch(LAST, 3))
+    assert found is not None
+    assert found.first_sequence == LAST
+    _append(state, batch(2, 1))
+    fresh = ProducerState()
+    _append(fresh, batch(LAST, 1))
+    _append(fresh, batch(0, 1))
+
+
+def test_epochs_only_grow_and_begin_at_sequence_0() -> None:
+    state = ProducerState()
+    _append(state, batch(0, 3, epoch=4))
+    assert _code(state, batch(3, 1, epoch=3)) is ErrorCode.invalid_producer_epoch
+    assert _code(state, batch(3, 1, epoch=5)) is ErrorCode.out_of_order_sequence_number
+    _append(state, batch(0, 1, epoch=5))
+    assert state.producers[7].producer_epoch == 5
+    assert len(state.producers[7].batches) == 1
+
+
+def test_the_check_changes_nothing() -> None:
+    state = ProducerState()
+    state.check(batch(0))
+    assert not state.producers
+    _append(state, batch(0))
+    before = (state.end_offset, list(state.producers[7].batches))
+    state.check(batch(1))
+    assert (state.end_offset, list(state.producers[7].batches)) == before
+
+
+def test_producers_expire_but_not_in_a_transaction() -> None:
+    state = ProducerState()
+    _append(state, batch(0, at_ms=1_000))
+    open_one = batch(0, at_ms=1_000, attributes=0x10)
+    open_one.producer_id = 8
+    _append(state, open_one)
+    assert state.remove_expired(1_999, 1_000) == 0
+    assert state.remove_expired(2_000, 1_000) == 1
+    assert list(state.producers) == [8]
+    _append(state, batch(55))  # known no more, so any sequence begins
+
+
+def test_a_transaction_holds_the_stable_offset_back_until_its_marker() -> None:
+    state = ProducerState(end_offset=10)
+    _append(state, batch(0, 2, attributes=0x10))
+    _append(state, batch(2, 2, attributes=0x10))
+    assert state.first_ongoing_offset == 10
+    assert _code(state, batch(4, 1)) is ErrorCode.invalid_txn_state
+    marker = batch(-1, 1, offset=14, attributes=0x30)
+    done = state.append_marker(marker, EndTransactionMarker(ControlType.abort, 3, 77))
+    assert done is not None
+    assert (done.first_offset, done.last_offset, done.is_aborted) == (10, 14, True)
+    assert state.first_ongoing_offset is None
+    assert state.end_offset == 15
+    assert state.producers[7].coordinator_epoch == 3
+
+
+def test_a_marker_of_a_transaction_without_records_ends_nothing() -> None:
+    state = ProducerState()
+    marker = EndTransactionMarker(ControlType.commit, 0, 5)
+    assert state.append_marker(batch(-1, attributes=0x30), marker) is None
+    _append(state, batch(0))
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), st.booleans()), max_size=40))
+def test_a_producer_that_repeats_itself_is_stored_once(sends: list[tuple[int, bool]]) -> None:
+    """At most five batches are under way, as producers promise: each may come twice, in order."""
+    state = ProducerState()
+    sequence, expected = 0, 0
+    for count, again in sends:
+        _append(state, batch(sequence, count))
+        expected += count
+        if again:
+            found = state.check(batch(sequence, count))
+            assert found is not None
+            assert found.last_offset == expected - 1
+        sequence += count
+    assert state.end_offset == expected
+
+
+def test_open_transactions_survive_loading() -> None:
+    state = ProducerState(50, [Producer(7, 0, -1, 5, 30), Producer(9, 0, -1, 5, 20)])
+    assert state.first_ongoing_offset == 20
