@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "topic": "ottla.cli.topic",
     "produce": "ottla.cli.produce",
     "consume": "ottla.cli.consume",
+    "journey": "ottla.cli.journey",
     "group": "ottla.cli.group",
     "config": "ottla.cli.config",
     "log": "ottla.cli.log",

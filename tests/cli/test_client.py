@@ -1,0 +1,87 @@
+"""Addresses, settings, and errors as sentences."""
+
+import socket
+
+import pytest
+
+from ottla.cli.client import addresses, check_reachable, client_settings, connect, explain, pairs
+from ottla.cli.failures import Failed, UsageFailed
+
+
+class FakeError:
+    """librdkafka's error, as far as its text goes."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def str(self) -> str:
+        return self.text
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "expected"),
+    [
+        ("localhost", [("localhost", 9092)]),
+        ("a:1,b:2", [("a", 1), ("b", 2)]),
+        ("a:1, b:2", [("a", 1), ("b", 2)]),
+        ("[::1]:9", [("::1", 9)]),
+        ("[::1]", [("::1", 9092)]),
+        ("PLAINTEXT://a:1", [("a", 1)]),
+    ],
+)
+def test_addresses(bootstrap: str, expected: list[tuple[str, int]]) -> None:
+    assert addresses(bootstrap) == expected
+
+
+@pytest.mark.parametrize("bootstrap", ["", ":9092", "a:b", "a:0", "a:65536", "a:1,"])
+def test_wrong_addresses(bootstrap: str) -> None:
+    with pytest.raises(UsageFailed, match="--bootstrap wants HOST:PORT"):
+        addresses(bootstrap)
+
+
+def test_one_that_can_be_reached_is_enough() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        check_reachable(f"127.0.0.1:1,127.0.0.1:{server.getsockname()[1]}")
+
+
+def test_refused_and_unknown_hosts_say_why() -> None:
+    with pytest.raises(Failed, match=r"127\.0\.0\.1:1: connection refused"):
+        check_reachable("127.0.0.1:1")
+    with pytest.raises(Failed, match=r"host name '.*' is not known"):
+        check_reachable("no-such-host.invalid:1")
+
+
+def test_unknown_client_setting_is_wrong_use() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        bootstrap = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(UsageFailed, match='No such configuration property: "foo"'):
+            connect(bootstrap, ["foo=bar"])
+
+
+def test_what_listens_without_an_answer_is_no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        bootstrap = f"127.0.0.1:{server.getsockname()[1]}"
+        connection = connect(bootstrap, answer_timeout_s=0.2)
+        with pytest.raises(Failed, match="does not answer as a Kafka broker"):
+            connection.topics()
+
+
+def test_pairs_of_name_and_value() -> None:
+    assert pairs("--config", ["a=1", " b = x=y "]) == {"a": "1", "b": "x=y"}
+    assert pairs("--config", None) == {}
+
+
+def test_client_settings_can_be_overridden() -> None:
+    assert client_settings("h:1", ["client.id=me"])["client.id"] == "me"
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("Broker: Unknown member", "Unknown member."),
+        ("Local: Timed out", "Timed out."),
+        ("It ends.", "It ends."),
+    ],
+)
+def test_marks_of_librdkafka_are_left_out(said: str, told: str) -> None:
+    assert explain(FakeError(said)) == told

@@ -1,0 +1,96 @@
+"""The account of each record that was sent."""
+
+import pytest
+
+from ottla.cli.delivery import Delivery, ErrorCount, name_lines
+from ottla.cli.failures import UsageFailed
+
+# Nothing listens there; no record leaves the process.
+SETTINGS = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
+
+
+class FakeReport:
+    """A delivery report's message."""
+
+    def __init__(self, partition: int, offset: int) -> None:
+        self.place = (partition, offset)
+
+    def partition(self) -> int:
+        return self.place[0]
+
+    def offset(self) -> int:
+        return self.place[1]
+
+
+class FakeError:
+    def str(self) -> str:
+        return "Broker: Message size too large"
+
+
+@pytest.fixture
+def delivery() -> Delivery:
+    return Delivery("t", SETTINGS, 1.0)
+
+
+def end(delivery: Delivery, line: int, place: tuple[int, int] | None) -> None:
+    delivery.sent += 1
+    if place is None:
+        delivery.ended(line, FakeError(), None)
+    else:
+        delivery.ended(line, None, FakeReport(*place))
+
+
+def test_nothing(delivery: Delivery) -> None:
+    assert delivery.sentence() == "Delivered nothing to t."
+    assert delivery.losses() == []
+
+
+def test_one_record_says_where_it_lies(delivery: Delivery) -> None:
+    end(delivery, 1, (2, 17))
+    assert delivery.sentence() == "Delivered 1 record to t, partition 2, offset 17."
+
+
+def test_without_acknowledgement_there_is_no_offset(delivery: Delivery) -> None:
+    end(delivery, 1, (2, -1))
+    assert delivery.sentence() == "Delivered 1 record to t, partition 2."
+    assert delivery.document()["partitions"][0]["last_offset"] is None
+
+
+def test_account_of_all_ends(delivery: Delivery) -> None:
+    for line in range(1, 9):
+        end(delivery, line, (line % 2, 100 + line) if line < 3 else None)
+    assert delivery.sentence() == "Delivered 2 records to 2 partitions of t."
+    assert delivery.losses() == [
+        "6 of 8 records not delivered: Message size too large (lines 3, 4, 5, 6, 7 and more)."
+    ]
+    assert delivery.document() == {
+        "topic": "t",
+        "delivered": 2,
+        "undelivered": 6,
+        "partitions": [
+            {"partition": 0, "delivered": 1, "first_offset": 102, "last_offset": 102},
+            {"partition": 1, "delivered": 1, "first_offset": 101, "last_offset": 101},
+        ],
+        "errors": [
+            {
+                "error": "Message size too large.",
+                "records": 6,
+                "first_lines": [3, 4, 5, 6, 7],
+            }
+        ],
+    }
+
+
+def test_record_without_any_end_is_not_passed_over(delivery: Delivery) -> None:
+    delivery.sent = 3
+    assert delivery.losses() == ["3 of 3 records: no answer, delivered or not."]
+
+
+def test_lines_are_named() -> None:
+    assert name_lines(ErrorCount(1, [4])) == "line 4"
+    assert name_lines(ErrorCount(2, [4, 5])) == "lines 4, 5"
+
+
+def test_wrong_setting_is_wrong_use() -> None:
+    with pytest.raises(UsageFailed, match="cannot produce so"):
+        Delivery("t", {**SETTINGS, "compression.type": "zip"}, 1.0)

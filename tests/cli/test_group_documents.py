@@ -1,0 +1,46 @@
+"""What is shown of a group."""
+
+import json
+
+import pytest
+
+from ottla.cli.group_documents import client_name, show_group, shown_metadata
+
+
+def test_metadata_of_a_pipeline_is_told_in_words() -> None:
+    told = {"ottla.pipeline": 1, "query": "q", "batch": 4, "delta": {"table": "t", "version": 9}}
+    assert shown_metadata(json.dumps(told)) == "pipeline batch 4, delta version 9"
+    del told["delta"]
+    assert shown_metadata(json.dumps(told)) == "pipeline batch 4"
+
+
+@pytest.mark.parametrize(
+    "metadata", ["", "mine", '{"ottla.pipeline"', '{"ottla.pipeline": 1}', '["ottla.pipeline"]']
+)
+def test_other_metadata_is_shown_as_it_is(metadata: str) -> None:
+    assert shown_metadata(metadata) == metadata
+
+
+def test_group_for_a_person(capsys: pytest.CaptureFixture[str]) -> None:
+    members = [
+        {"member_id": "m1", "client_id": "c", "host": "/10.0.0.1", "partitions": 1},
+        {"member_id": "m2", "client_id": "d", "host": "10.0.0.2", "partitions": 0},
+    ]
+    partition = {"topic": "t", "partition": 0, "committed_offset": 5, "end_offset": 8, "lag": 3}
+    show_group(
+        {
+            "group": "g",
+            "state": "stable",
+            "lag": 3,
+            "members": members,
+            "partitions": [{**partition, "metadata": "", "member_id": "m1"}],
+        }
+    )
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        ["g:", "stable,", "2", "members,", "lag", "3"],
+        ["topic", "partition", "committed", "end", "lag", "client"],
+        ["t", "0", "5", "8", "3", "c@10.0.0.1"],
+        ["without", "a", "partition:", "d@10.0.0.2"],
+    ]
+    assert client_name(None) == ""

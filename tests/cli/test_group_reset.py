@@ -1,0 +1,54 @@
+"""Which way a group's offsets are to go."""
+
+import pytest
+
+from ottla.cli import group_reset
+from ottla.cli.client import Connection
+from ottla.cli.failures import UsageFailed
+from ottla.cli.group_reset import Target, parse_target, plan
+
+NOWHERE = Connection("h:1", {}, None, 1.0)
+
+
+@pytest.fixture(autouse=True)
+def log_of_ten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partition 0 has offsets 5 to 14, its record of time 7 at offset 7."""
+    for name, offset in (("first_offsets", 5), ("end_offsets", 15)):
+        monkeypatch.setattr(
+            group_reset, name, lambda _c, keys, offset=offset: dict.fromkeys(keys, offset)
+        )
+    monkeypatch.setattr(group_reset, "offsets_at", lambda _c, keys, _at: dict.fromkeys(keys, 7))
+
+
+@pytest.mark.parametrize(
+    ("target", "before", "after", "note"),
+    [
+        (Target(earliest=True), 9, 5, ""),
+        (Target(latest=True), None, 15, ""),
+        (Target(offset=8), 9, 8, ""),
+        (Target(offset=15), 9, 15, ""),
+        (Target(offset=3), 9, 5, "3 is outside of the log; its first offset, 5, is taken."),
+        (Target(offset=99), 9, 15, "99 is outside of the log; its end, 15, is taken."),
+        (Target(at_ms=1), 9, 7, ""),
+        (Target(shift=-2), 9, 7, ""),
+        (Target(shift=100), 9, 15, "109 is outside of the log; its end, 15, is taken."),
+        (Target(shift=1), None, 6, "nothing was committed; counted from the first offset, 5."),
+    ],
+)
+def test_plan_stays_within_the_log(
+    target: Target, before: int | None, after: int, note: str
+) -> None:
+    key = ("t", 0)
+    committed = {} if before is None else {key: before}
+    assert plan(NOWHERE, target, [key], committed) == [
+        {"topic": "t", "partition": 0, "before": before, "after": after, "note": note}
+    ]
+
+
+def test_exactly_one_way_must_be_given() -> None:
+    with pytest.raises(UsageFailed, match="where to is not said"):
+        parse_target(Target(), "g", 0)
+    with pytest.raises(UsageFailed, match="--to-earliest and --shift-by exclude each other"):
+        parse_target(Target(earliest=True, shift=0), "g", 0)
+    assert parse_target(Target(offset=0), "g", 0) == Target(offset=0)
+    assert parse_target(Target(time="1m"), "g", 90_000).at_ms == 30_000
