@@ -1,0 +1,54 @@
+import os
+from typing import Any
+
+import pytest
+
+from ottla.log.flush import FlushTask, flush
+from ottla.protocol.errors import ApiError, ErrorCode
+
+
+def test_the_recovery_point_is_what_was_there_when_the_flush_began(bench: Any) -> None:
+    log = bench.open()
+    bench.fill(log, 3)
+    assert (log.recovery_point, log.unflushed_records) == (0, 9)
+    task = FlushTask(log)
+    bench.fill(log, 1)
+    task.run()
+    assert log.recovery_point == 0
+    task.apply()
+    assert (log.recovery_point, log.unflushed_records) == (9, 3)
+    flush(log)
+    assert log.recovery_point == 12
+
+
+def test_index_entries_are_stored_first(bench: Any) -> None:
+    log = bench.open()
+    bench.fill(log, 10)
+    assert os.path.getsize(log.active.offset_index.path) == 0
+    flush(log)
+    assert os.path.getsize(log.active.offset_index.path) == 8 * len(log.active.offset_index) > 0
+
+
+def test_what_retention_removed_meanwhile_is_no_fault(bench: Any) -> None:
+    log = bench.open()
+    bench.fill(log, 40)
+    task = FlushTask(log)
+    for name in bench.names("index"):
+        (bench.folder / name).unlink()
+    task.run()
+
+
+def test_a_disk_that_fails_is_a_storage_error_and_moves_nothing(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = bench.open()
+    bench.fill(log, 3)
+
+    def fail(fd: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fdatasync", fail)
+    with pytest.raises(ApiError, match="Input/output error") as caught:
+        flush(log)
+    assert caught.value.code is ErrorCode.kafka_storage_error
+    assert log.recovery_point == 0

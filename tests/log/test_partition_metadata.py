@@ -1,0 +1,34 @@
+import uuid
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.log.partition_metadata import (
+    FILE_NAME,
+    decode_topic_id,
+    encode_topic_id,
+    read_topic_id,
+    write_topic_id,
+)
+
+
+def test_the_file_is_kafkas(tmp_path: Path) -> None:
+    write_topic_id(str(tmp_path), uuid.UUID("00112233-4455-6677-8899-aabbccddeeff"))
+    assert (tmp_path / FILE_NAME).read_text() == "version: 0\ntopic_id: ABEiM0RVZneImaq7zN3u_w"
+    assert read_topic_id(str(tmp_path)) == uuid.UUID("00112233-4455-6677-8899-aabbccddeeff")
+
+
+@given(st.uuids())
+def test_ids_survive(topic_id: uuid.UUID) -> None:
+    text = encode_topic_id(topic_id)
+    assert len(text) == 22
+    assert decode_topic_id(text) == topic_id
+
+
+@pytest.mark.parametrize("text", ["", "version: 0", "version: 0\ntopic_id: short", "a\nb"])
+def test_a_damaged_file_names_no_topic(tmp_path: Path, text: str) -> None:
+    assert read_topic_id(str(tmp_path)) is None
+    (tmp_path / FILE_NAME).write_text(text)
+    assert read_topic_id(str(tmp_path)) is None

@@ -1,0 +1,60 @@
+from typing import Any
+
+from ottla.log import names
+from ottla.log.flush import flush
+from ottla.log.producers import load_snapshot
+from ottla.records.record import Record
+
+
+def _sent(sequence: int) -> dict[str, int]:
+    return {"producer_id": 6, "producer_epoch": 0, "base_sequence": sequence}
+
+
+def test_a_restart_knows_the_last_batch_again(bench: Any) -> None:
+    log = bench.open()
+    for number in range(4):
+        bench.append(log, 3, **_sent(number * 3))
+    flush(log)
+    log.close()
+    again = bench.open(recovery_point=12, clean=True)
+    assert bench.append(again, 3, **_sent(9)).is_duplicate
+    assert bench.append(again, 3, **_sent(12)).first_offset == 12
+
+
+def test_a_damaged_snapshot_gives_way_to_the_one_before(bench: Any) -> None:
+    log = bench.configure(segment_bytes=700).open()
+    for number in range(12):
+        bench.append(log, 3, **_sent(number * 3))
+    log.close()
+    assert len(log.snapshots) > 2
+    for offset in log.snapshots[-2:]:
+        (bench.folder / names.file_name(offset, names.SNAPSHOT)).write_bytes(b"torn")
+    again = bench.open(recovery_point=36, clean=True)
+    assert again.producers.producers[6].last_sequence == 35
+    assert len(again.snapshots) == len(log.snapshots) - 2
+
+
+def test_a_snapshot_is_taken_for_each_new_segment(bench: Any) -> None:
+    log = bench.configure(segment_bytes=700).open()
+    for number in range(12):
+        bench.append(log, 3, **_sent(number * 3))
+    assert log.snapshots == [segment.base_offset for segment in log.segments[1:]]
+    for offset in log.snapshots:
+        state = load_snapshot(str(bench.folder), list(log.snapshots), offset)
+        assert state is not None
+        assert state.producers[6].last_sequence == offset - 1
+
+
+def test_markers_end_transactions_also_after_a_restart(bench: Any) -> None:
+    log = bench.open()
+    bench.append(log, 3, is_transactional=True, **_sent(0))
+    assert log.last_stable_offset == 0
+    reopened = bench.open()
+    assert reopened.last_stable_offset == 0
+
+    marker = [Record(0, 5, bytes((0, 0, 0, 1)), bytes((0, 0, 0, 0, 0, 2)))]
+    bench.append(
+        reopened, marker, is_transactional=True, is_control=True, producer_id=6, producer_epoch=0
+    )
+    assert reopened.last_stable_offset == 4
+    assert bench.open().last_stable_offset == 4
