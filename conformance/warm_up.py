@@ -19,11 +19,12 @@ class NotReadyError(Exception):
 def warm_up(bootstrap: str) -> None:
     """Write one record and commit one offset. Raises NotReadyError."""
     topic = f"warm-up-{uuid.uuid4().hex[:8]}"
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
     producer.produce(topic, b"warm up")
     if producer.flush(WAIT_SECONDS):
         raise NotReadyError(f"{bootstrap} did not take a record in {WAIT_SECONDS:.0f} s")
-    settings = {"bootstrap.servers": bootstrap, "group.id": topic, "auto.offset.reset": "earliest"}
+    settings = {"bootstrap.servers": bootstrap, "group.id": topic, "log_level": 0}
+    settings |= {"auto.offset.reset": "earliest"}
     consumer = Consumer(settings)
     try:
         consumer.subscribe([topic])
