@@ -161,8 +161,9 @@ def _beside_submitted(settings: Mapping[str, str]) -> dict[str, str]:
 
     Its jars were chosen when it started; only the list of extensions is added to.
     """
-    from pyspark import SparkConf
+    from pyspark import SparkConf, SparkContext
 
+    SparkContext._ensure_initialized()  # SparkConf asks the JVM, once there is a connection
     submitted: dict[str, str] = dict(SparkConf().getAll())
     extensions = ",".join((submitted.get(EXTENSIONS, ""), settings.get(EXTENSIONS, "")))
     defaults = _defaults(submitted.get("spark.master", ""))
