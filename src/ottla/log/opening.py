@@ -24,6 +24,7 @@ from ottla.log.producer_state import ProducerState
 from ottla.log.producers import load_snapshot, replay_segment
 from ottla.log.recovery import recover_segment
 from ottla.log.segment import Segment
+from ottla.records.errors import CorruptBatchError
 
 
 @dataclass(slots=True)
@@ -126,7 +127,9 @@ def _segments(folder: str, listing: _Listing, config: LogConfig, files: OpenFile
             }
             <= listing.indexes.keys()
         ):
-            segment.rebuild_indexes()
+            # A torn end stops the building; recovery cuts it off and builds the rest.
+            with suppress(CorruptBatchError):
+                segment.rebuild_indexes()
     return segments
 
 
