@@ -188,6 +188,51 @@ def test_a_follower_keeps_offsets_epochs_and_gaps(bench: Any, make_bench: Any) -
     assert _code(again) is ErrorCode.offset_out_of_range
 
 
+def test_a_follower_takes_more_at_once_than_fits_a_segment(bench: Any, make_bench: Any) -> None:
+    leader = bench.configure(segment_bytes=10**6).open()
+    bench.fill(leader, 50)
+    data = leader.read(0, max_bytes=10**6).read()
+    other = make_bench("follower").configure(segment_bytes=1_000)
+    follower = other.open()
+    follower.append_as_follower(data, list(iterate_headers(data)), now_ms=1)
+    assert len(follower.segments) > 5
+    assert other.read_all(follower) == bench.read_all(leader)
+
+
+def test_a_disk_full_at_a_roll_leaves_the_log_usable(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = bench.open()
+    while not log.active.must_roll(
+        1_000, read_header(build_batch([Record(0, 1, None, b"")])), 1, 4_000, 10**9
+    ):
+        bench.append(log, 10)
+    end = log.end_offset
+
+    def fail(path: str, flags: int, mode: int = 0o777) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "open", fail)
+    big = [Record(0, 1, None, bytes(900))]
+    assert _code(lambda: bench.append(log, big)) is ErrorCode.kafka_storage_error
+    monkeypatch.undo()
+    assert log.end_offset == end
+    assert bench.append(log, big).first_offset == end
+    assert [record.offset for record in bench.read_all(log)] == list(range(end + 1))
+
+
+def test_a_truncated_log_closes_with_its_indexes(bench: Any) -> None:
+    log = bench.configure(segment_bytes=10**6).open()
+    bench.fill(log, 40)
+    truncate_to(log, 60, now_ms=1)
+    expected = bench.read_all(log)
+    flush(log)
+    log.close()
+    again = bench.open(recovery_point=60, clean=True)
+    assert bench.read_all(again) == expected
+    assert bench.append(again).first_offset == 60
+
+
 def test_preallocated_files_end_where_the_records_do(bench: Any) -> None:
     log = bench.configure(preallocate=True).open()
     assert os.path.getsize(log.active.path) == 4_000

@@ -196,8 +196,19 @@ class Log:
                     f"a batch at offset {header.base_offset}; the log ends at {expected}",
                 )
             expected = header.next_offset
-        size_bytes = sum(header.size_bytes for header in headers)
-        rolled = self._write([memoryview(records)[:size_bytes]], size_bytes, headers, now_ms)
+        view, position, first, rolled = memoryview(records), 0, 0, False
+        while first < len(headers):
+            # A fetch may bring more than one segment takes.
+            size_bytes, last = headers[first].size_bytes, first + 1
+            while (
+                last < len(headers)
+                and size_bytes + headers[last].size_bytes <= self.config.segment_bytes
+            ):
+                size_bytes += headers[last].size_bytes
+                last += 1
+            part = view[position : position + size_bytes]
+            rolled |= self._write([part], size_bytes, headers[first:last], now_ms)
+            position, first = position + size_bytes, last
         return Appended(headers[0].base_offset, expected - 1, rolled=rolled)
 
     def _wake(self) -> None:
@@ -225,12 +236,14 @@ class Log:
         ) or segment.indexes_full(config.segment_index_bytes)
         if rolled:
             segment = self.roll(now_ms, headers[0].base_offset)
+        if headers[-1].leader_epoch > self.epochs.latest:
+            # Before the write, so that nothing can fail once the records are in the file. An epoch
+            # without records does no harm: the next one takes its place.
+            for header in headers:
+                self.epochs.assign(header.leader_epoch, header.base_offset)
         segment.append(buffers, size_bytes, headers)
         self.end_offset = headers[-1].next_offset
         producer_files.note_batches(self, self._producers, headers, buffers)
-        if headers[-1].leader_epoch > self.epochs.latest:
-            for header in headers:
-                self.epochs.assign(header.leader_epoch, header.base_offset)
         return rolled
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
@@ -348,10 +361,10 @@ class Log:
     def close(self) -> None:
         """Stores what is only in memory: index entries and the producers."""
         active = self.segments[-1]
-        if self._producers is not None:
+        if active.offset_index.is_loaded:
             active.seal()
-            if self._producers.producers or self.snapshots:
-                producer_files.take_snapshot(self, self.end_offset)
+        if self._producers is not None and (self._producers.producers or self.snapshots):
+            producer_files.take_snapshot(self, self.end_offset)
         for segment in self.segments:
             self.files.forget(segment)
 

@@ -34,6 +34,11 @@ class OffsetIndex:
         """The number of entries in memory; 0 while only the file is used."""
         return 0 if self._offsets is None else len(self._offsets)
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the entries are in memory, and the file perhaps behind them."""
+        return self._offsets is not None
+
     def load(self) -> None:
         """Takes the file's entries into memory, to append; raises InsaneIndexError."""
         if self._offsets is not None:

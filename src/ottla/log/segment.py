@@ -283,11 +283,14 @@ class Segment:
 
     def store_indexes(self) -> None:
         """Ends the indexes with the largest timestamp, into their files, out of memory."""
-        if self.max_timestamp > NO_TIMESTAMP:
-            self.time_index.load()
-            self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
-        self.offset_index.release()
-        self.time_index.release()
+        try:
+            if self.max_timestamp > NO_TIMESTAMP:
+                self.time_index.load()
+                self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+            self.offset_index.release()
+            self.time_index.release()
+        except OSError as error:
+            raise storage_error(f"cannot write the indexes of {self.path}", error) from None
 
     def _write(self, buffers: list[bytes | memoryview], size_bytes: int) -> None:
         fd = self.file().fd
