@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -80,8 +81,15 @@ def console() -> Console:
             raise OutputClosed
 
     folds = sys.stdout.isatty() or "COLUMNS" in os.environ
-    width = None if folds else PIPE_COLUMNS
-    return Screen(width=width, highlight=False, markup=False, emoji=False)
+    # Both asked here: rich takes a terminal without colours (TERM=dumb) for 80 columns wide.
+    size = get_terminal_size()
+    return Screen(
+        width=size.columns if folds else PIPE_COLUMNS,
+        height=size.lines,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
 
 
 def show_table(
