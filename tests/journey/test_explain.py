@@ -1,0 +1,221 @@
+"""The document of a journey, from facts that a test makes up: no broker, no file, no clock."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from ottla.journey.explain import content, explain
+from ottla.journey.facts import Facts, Place, Position
+from ottla.journey.lookup import Opening
+from ottla.journey.place import find_record
+from ottla.journey.retention import SegmentFacts
+from ottla.journey.step import Kind, Step, Versions
+from ottla.log.config import FOREVER_MS, LogConfig
+from ottla.records.build import build_batch
+from ottla.records.compression import Compression
+from ottla.records.header import read_header
+from ottla.records.record import Record
+
+SEGMENT = SegmentFacts(0, 100, 5000, 1010, True, 10_000)
+RECORDS = [
+    Record(0, 1000, b"N14228", b'{"flight": 1}', (("source", b"nyc"),)),
+    Record(0, 1010, None, None),
+]
+STEPS = [
+    Step(Kind.END_AND_HIGH, ((7, "airport"),), 2000, 2000, 0, 50, 50),
+    Step(Kind.GROUP, "readers", 3000, 3050, 0, 30, 50),
+    Step(Kind.DELIVERED, ("p", "q", "/t"), 4000, 4000, 0, 50, 50, False, Versions(3, 3, 9, 9)),
+    Step(Kind.GROUP, "p", 4000, 4000, 0, 50, 50),
+]
+
+
+def place_of(offset: int, **batch) -> Place:
+    how = {"base_offset": 40, "producer_id": 7, "producer_epoch": 1, "base_sequence": 5, **batch}
+    data = build_batch(RECORDS, **how)
+    header = read_header(data)
+    return Place(
+        segment=SEGMENT,
+        folder="flights-2",
+        log_file="00000000000000000000.log",
+        index_file="00000000000000000000.index",
+        index_entry=(30, 4000),
+        batch_position=4096,
+        header=header,
+        record=find_record(header, data, offset),
+    )
+
+
+def facts(offset: int = 40, **more) -> Facts:
+    known = Facts(
+        topic="flights",
+        partition=2,
+        offset=offset,
+        now_ms=9000,
+        broker_id=1,
+        partition_count=3,
+        replica_count=1,
+        start_offset=0,
+        end_offset=50,
+        high_watermark=50,
+        config=LogConfig(),
+        segments=[SEGMENT],
+        steps=STEPS,
+        opening=Opening(1500, 0, 0),
+        positions={"readers": Position(50, ""), "p": Position(50, ""), "slow": Position(38, "")},
+        place=place_of(offset) if offset in (40, 41) else None,
+    )
+    return replace(known, **more)
+
+
+def test_a_stored_message_has_all_six_steps():
+    said = explain(facts())
+    assert said["state"] == "stored"
+    assert said["published"]["client_ids"] == ["airport"]
+    assert said["published"]["producer"] == {"id": 7, "epoch": 1, "sequence": 5}
+    assert said["published"]["timestamp_ms"] == 1000
+    assert said["published"]["timestamp_type"] == "CreateTime"
+    assert said["published"]["headers"] == [
+        {"name": "source", "value": {"size_bytes": 3, "cut": False, "text": "nyc"}}
+    ]
+    assert said["partition_chosen"]["partitions"] == 3
+    assert said["appended"]["when"] == {"since_ms": 2000, "until_ms": 2000, "exact": True}
+    assert said["appended"]["segment"]["file"] == "flights-2/00000000000000000000.log"
+    assert said["appended"]["index"]["entry"] == {"offset": 30, "position": 4000}
+    assert said["appended"]["batch"]["position"] == 4096
+    assert said["appended"]["record"]["number"] == 0
+    assert said["replicated"]["when"]["exact"]
+    assert said["retention"]["not_before_ms"] == 1010 + 7 * 86_400_000
+    assert said["removed"] is None
+    assert json.loads(json.dumps(said)) == said
+
+
+def test_who_has_read_it_and_who_has_not():
+    readers, pipeline, slow = explain(facts())["read"]
+    assert (readers["group"], readers["state"]) == ("readers", "read")
+    assert readers["when"] == {"since_ms": 3000, "until_ms": 3050, "exact": False}
+    assert (pipeline["group"], pipeline["state"]) == ("p", "read")
+    assert slow == {"group": "slow", "state": "not_yet", "committed_offset": 38, "behind": 3}
+
+
+def test_the_delta_version_that_holds_it():
+    (delivered,) = explain(facts())["delivered"]
+    assert delivered["query"] == "q"
+    assert delivered["batch"] == 3
+    assert delivered["delta"] == {
+        "table": "/t",
+        "version": 9,
+        "first_version": 9,
+        "last_version": 9,
+    }
+
+
+def test_where_steps_are_lost_the_last_commit_still_bounds_the_version():
+    told = '{"ottla.pipeline": 1, "query": "q", "batch": 8, "delta": {"table": "/t", "version": 8}}'
+    said = explain(facts(steps=[], positions={"p": Position(50, told)}))
+    (delivered,) = said["delivered"]
+    assert delivered["delta"] == {
+        "table": "/t",
+        "version": None,
+        "first_version": 0,
+        "last_version": 8,
+    }
+    assert delivered["when"] == {"since_ms": None, "until_ms": None, "exact": False}
+    assert said["read"][0]["state"] == "read"
+    waiting = explain(facts(steps=[], positions={"p": Position(40, told)}))
+    assert waiting["delivered"] == []
+
+
+def test_what_is_not_written_yet():
+    said = explain(facts(60))
+    assert said["state"] == "not_yet_written"
+    assert [said[part] for part in ("published", "appended", "replicated", "retention")] == [
+        None
+    ] * 4
+    assert {group["behind"] for group in said["read"]} == {11, 23}
+
+
+def test_what_is_removed():
+    steps = [*STEPS, Step(Kind.START, "retention.ms", 8000, 8000, 0, 45, 45)]
+    said = explain(facts(30, start_offset=45, steps=steps))
+    assert said["state"] == "removed"
+    assert said["removed"] == {
+        "when": {"since_ms": 8000, "until_ms": 8000, "exact": True},
+        "reason": "retention.ms",
+    }
+    assert said["appended"]["when"]["exact"]
+    assert "segment" not in said["appended"]
+    lost = explain(facts(30, start_offset=45))["removed"]
+    assert lost["reason"] is None
+
+
+def test_what_compaction_removed():
+    assert explain(facts(45))["state"] == "compacted"
+    assert explain(facts(place=replace(place_of(40), record=None)))["state"] == "compacted"
+
+
+def test_what_is_damaged():
+    damaged = replace(place_of(40), record=None, damage="the records are not lz4")
+    said = explain(facts(place=damaged))
+    assert said["state"] == "damaged"
+    assert said["appended"]["damage"] == "the records are not lz4"
+    assert said["appended"]["record"] is None
+    assert said["published"]["producer"]["sequence"] is None
+
+
+def test_before_the_high_watermark_has_passed():
+    assert explain(facts(high_watermark=40))["replicated"] == {
+        "committed": False,
+        "when": None,
+        "replicas": 1,
+    }
+
+
+def test_without_timelines_nothing_is_made_up():
+    said = explain(facts(steps=None, opening=None))
+    assert not said["recorded"]
+    unknown = {"since_ms": None, "until_ms": None, "exact": False}
+    assert said["appended"]["when"] == unknown
+    assert said["replicated"]["when"] == unknown
+    assert said["published"]["client_ids"] == []
+
+
+def test_a_compressed_batch_tells_both_sizes():
+    batch = explain(facts(place=place_of(40, compression=Compression.zstd)))["appended"]["batch"]
+    assert batch["compression"] == "zstd"
+    assert batch["uncompressed_bytes"] > 0
+
+
+def test_a_record_without_key_or_value():
+    said = explain(facts(41))
+    assert said["published"]["key"] is None
+    assert said["published"]["value"] is None
+    assert said["published"]["producer"]["sequence"] == 6
+    assert said["partition_chosen"]["has_key"] is False
+
+
+def test_a_tombstone_of_a_compacted_topic():
+    config = LogConfig(cleanup_delete=False, cleanup_compact=True)
+    said = explain(facts(41, config=config, searched_to=FOREVER_MS))
+    (rule,) = said["retention"]["rules"]
+    assert "tombstone" in rule["why"]
+
+
+def test_a_marker_of_a_transaction_chose_no_partition():
+    said = explain(facts(place=place_of(40, is_control=True, is_transactional=True)))
+    assert said["published"]["control"]
+    assert said["partition_chosen"] is None
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"abc", {"size_bytes": 3, "cut": False, "text": "abc"}),
+        (b"\xff\x00", {"size_bytes": 2, "cut": False, "base64": "/wA="}),
+        ("äöü".encode(), {"size_bytes": 6, "cut": True, "text": "äö"}),
+        (b"\xff" * 9, {"size_bytes": 9, "cut": True, "base64": "//////8="}),
+        (b"", {"size_bytes": 0, "cut": False, "text": ""}),
+    ],
+)
+def test_content_is_text_or_base64_and_cut(data, said):
+    assert content(data, 5) == said
