@@ -17,7 +17,7 @@ KEY: Final = 15
 _GROUP_ID_NOT_FOUND: Final = 6
 _NOT_ASKED: Final = -(2**31)
 _OPERATIONS_OF_GROUPS: Final = (3, 6, 8, 10, 11)
-"""Read, delete, describe, describe and alter configs: all that one may be allowed to (KIP-1142)."""
+"""Read, delete, describe, describe and alter configs: all that one may be allowed to."""
 _ALL_OPERATIONS: Final = sum(1 << operation for operation in _OPERATIONS_OF_GROUPS)
 
 

@@ -79,6 +79,7 @@ class GroupCoordinators:
     def start(self) -> None:
         """Begins the periodic removal of expired offsets and groups."""
         self._sweeping = asyncio.get_running_loop().create_task(self._sweep())
+        self._sweeping.add_done_callback(_report_end)
 
     def resigned(self, partition: int) -> None:
         """Another broker leads this partition of `__consumer_offsets` now, or it is gone."""
@@ -292,3 +293,8 @@ class GroupCoordinators:
         while True:
             await asyncio.sleep(self.settings.offsets_retention_check_interval_ms / 1000)
             await self.remove_expired()
+
+
+def _report_end(sweeping: asyncio.Task[None]) -> None:
+    if not sweeping.cancelled() and sweeping.exception() is not None:
+        logger.error("expired offsets are not removed any more", exc_info=sweeping.exception())
