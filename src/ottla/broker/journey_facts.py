@@ -10,7 +10,7 @@ from ottla.broker.journey import Journey
 from ottla.broker.journey_search import find_later
 from ottla.broker.partition import Partition
 from ottla.journey.facts import Facts, Place, Position
-from ottla.journey.place import find_record
+from ottla.journey.place import PlacedRecord, find_record
 from ottla.journey.retention import SegmentFacts
 from ottla.log import names
 from ottla.log.errors import InsaneIndexError, storage_error
@@ -18,7 +18,7 @@ from ottla.log.log import Log
 from ottla.log.open_file import OpenFile
 from ottla.log.segment import Found, Segment
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.records.header import NO_TIMESTAMP, read_header
+from ottla.records.header import NO_TIMESTAMP, BatchHeader, ensure_crc, read_header
 
 if TYPE_CHECKING:
     from ottla.broker.coordinator import GroupCoordinators
@@ -105,7 +105,7 @@ async def find_place(log: Log, offset: int) -> Place | None:
         return None
     record, damage = None, None
     try:
-        record = await asyncio.to_thread(find_record, header, batch, offset)
+        record = await asyncio.to_thread(find_sound_record, header, batch, offset)
     except ApiError as error:
         damage = str(error)
     return Place(
@@ -128,6 +128,12 @@ def read_batch(file: OpenFile, found: Found) -> bytes:
         return os.pread(file.fd, found.size_bytes, found.position)
     except OSError as error:
         raise storage_error("cannot read a batch", error) from None
+
+
+def find_sound_record(header: BatchHeader, batch: bytes, offset: int) -> PlacedRecord | None:
+    """The record, from a batch whose checksum holds; raises CorruptBatchError where it does not."""
+    ensure_crc(header, batch)
+    return find_record(header, batch, offset)
 
 
 def segment_facts(log: Log, offset: int) -> list[SegmentFacts]:
