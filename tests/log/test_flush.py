@@ -52,3 +52,8 @@ def test_a_disk_that_fails_is_a_storage_error_and_moves_nothing(
         flush(log)
     assert caught.value.code is ErrorCode.kafka_storage_error
     assert log.recovery_point == 0
+    monkeypatch.undo()
+    assert log.unsynced_files
+    flush(log)
+    assert log.recovery_point == 9
+    assert not log.unsynced_files

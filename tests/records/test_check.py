@@ -173,3 +173,14 @@ def test_large_batches_are_not_walked() -> None:
     header = read_header(batch)
     garbage = finish_batch(header, bytes(len(batch) - HEADER_BYTES))
     assert check_batches(garbage, max_message_bytes=10_000)
+
+
+@pytest.mark.parametrize("compression", [1, 2, 3, 4])
+def test_a_count_that_no_compression_can_hold_is_refused(compression: int) -> None:
+    def lie(header: BatchHeader) -> None:
+        header.count, header.last_offset_delta = 2_000_000_000, 1_999_999_999
+
+    batch = build_batch([Record(0, 1, b"k", b"v")], compression=compression)
+    assert _refusal(_changed(batch, lie)).code is ErrorCode.invalid_record
+    zeros = build_batch([Record(0, 0, None, None)] * 20_000, compression=compression)
+    assert check_batches(zeros, max_message_bytes=10**6)

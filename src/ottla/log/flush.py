@@ -41,6 +41,7 @@ class FlushTask:
             for path in dict.fromkeys(self._paths):
                 _sync(path)
         except OSError as error:
+            self.log.unsynced_files.extend(self._paths)  # the next flush owes them still
             raise storage_error(f"cannot sync {self.log.folder}", error) from None
 
     def apply(self) -> None:

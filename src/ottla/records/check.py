@@ -31,6 +31,8 @@ from ottla.records.iterate import iterate_records
 
 SMALLEST_RECORD_BYTES: Final = 7
 MOST_RECORDS_WALKED: Final = 64
+LARGEST_COMPRESSION_RATIO: Final = 32_768
+"""No codec does better: zstd makes 128 KB of one byte into a block of 4 bytes."""
 _LARGEST_INT64: Final = 2**63 - 1
 _SHOWN_ERRORS: Final = 3
 
@@ -125,7 +127,9 @@ def _check_header(header: BatchHeader) -> None:
             ErrorCode.unsupported_compression_type, f"no compression is {header.compression}"
         )
     room = header.size_bytes - HEADER_BYTES
-    if header.compression == Compression.none and header.count * SMALLEST_RECORD_BYTES > room:
+    if header.compression != Compression.none:
+        room *= LARGEST_COMPRESSION_RATIO
+    if header.count * SMALLEST_RECORD_BYTES > room:
         raise InvalidRecordError(f"the batch says {header.count} records in {room} bytes")
 
 
