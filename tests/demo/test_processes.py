@@ -1,0 +1,67 @@
+"""The demo's children end with it, and all that they started."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from demo.processes import Child, DemoError
+
+SLEEPER = """
+import subprocess, sys, time
+grandchild = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+print(grandchild.pid, flush=True)
+time.sleep(600)
+"""
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return tmp_path / "sleeper.py"
+
+
+def test_a_child_is_ended_with_all_that_it_started(module: Path, tmp_path: Path) -> None:
+    module.write_text(SLEEPER)
+    started: list[Child] = []
+    child = Child(["sleeper"], tmp_path / "log", started)
+    assert started == [child]
+    line = child.line(30)
+    assert line is not None
+    grandchild = int(line)
+    assert alive(grandchild)
+
+    child.stop()
+
+    assert not alive(child.pid)
+    until = time.monotonic() + 10
+    while alive(grandchild) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not alive(grandchild)
+    child.stop()  # once more harms nobody
+
+
+def test_a_child_that_ends_says_where_its_words_are(module: Path, tmp_path: Path) -> None:
+    module.write_text("import sys; print('one', flush=True); sys.exit('sorry')")
+    child = Child(["sleeper"], tmp_path / "sleeper.log", [])
+
+    assert child.line(30) == "one"
+    with pytest.raises(DemoError, match=str(tmp_path / "sleeper.log")):
+        child.line(30)
+    child.stop()
+    assert (tmp_path / "sleeper.log").read_text() == "sorry\n"
+
+
+def test_a_silent_child_gives_no_line(module: Path, tmp_path: Path) -> None:
+    module.write_text("import time; time.sleep(600)")
+    child = Child(["sleeper"], tmp_path / "log", [])
+    assert child.line(0.05) is None
+    child.stop()
+    assert not os.path.exists(f"/proc/{child.pid}/exe")

@@ -1,0 +1,58 @@
+"""The guide's examples are run as they stand there."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import ottla.pipelines
+
+GUIDE = Path(__file__).parents[2] / "docs" / "pipelines.md"
+
+
+def test_the_guide_names_every_public_call() -> None:
+    text = GUIDE.read_text()
+    assert sorted(ottla.pipelines.__all__) == sorted(
+        ["PipelineError", "rejected", "report_progress", "session", "to_delta", "topic"]
+    )
+    for name in set(ottla.pipelines.__all__) - {"PipelineError"}:
+        assert f"`{name}" in text
+
+
+@pytest.mark.spark
+def test_the_guides_examples_run(
+    spark,
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    name = new_topic()
+    flights = [{"carrier": "HA", "dep_delay": 1301}, {"carrier": "UA", "dep_delay": 2}]
+    produce(name, [(None, json.dumps(flight)) for flight in flights] + [(None, "no flight")])
+    examples = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    assert len(examples) == 3
+    script = "\n".join(examples).replace("localhost:9092", bootstrap)
+    script = script.replace('"./', f'"{tmp_path}/')
+    script = script.replace('    "flights",\n', f'    "{name}",\n')
+
+    listeners = []
+    report = ottla.pipelines.report_progress
+    monkeypatch.setattr(
+        ottla.pipelines,
+        "report_progress",
+        lambda *arguments, **options: listeners.append(report(*arguments, **options)),
+    )
+
+    exec(compile(script, str(GUIDE), "exec"), {})
+
+    spark.streams.removeListener(listeners[0])
+    listeners[0].reporter.committer.close()
+    rows = spark.read.format("delta").load(str(tmp_path / "lake" / "flights")).collect()
+    assert [(row["carrier"], row["dep_delay"]) for row in rows] == [("HA", 1301.0)]
+    assert spark.table("delays").count() == 2
+    assert "value is not a JS" in capsys.readouterr().out
