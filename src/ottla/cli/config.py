@@ -59,6 +59,10 @@ def check_exists(connection: Connection, kind: Kind, name: str) -> None:
         )
 
 
+def list_hint(kind: Kind, name: str) -> str:
+    return f"To see them all: ottla config describe {kind.value} {name} --all"
+
+
 @commands.command()
 def describe(
     kind: KindOption,
@@ -80,7 +84,7 @@ def describe(
                 f"{kind.value} setting",
                 setting,
                 known,
-                f"To see them all: ottla config describe {kind.value} {name} --all",
+                list_hint(kind, name),
             )
     chosen = [entry for entry in entries if is_wanted(entry, settings, all_settings)]
     if as_json:
@@ -127,7 +131,7 @@ def alter(
     known = [entry["name"] for entry in describe_configs(connection, kind.value, [name])[name]]
     for setting in names:
         # A broker may know settings that it does not list; only a near miss is ours to catch.
-        failure = unknown(f"{kind.value} setting", setting, known, "Look at: ottla config describe")
+        failure = unknown(f"{kind.value} setting", setting, known, list_hint(kind, name))
         if setting not in known and "Did you mean" in failure.message:
             raise failure
     alter_configs(connection, kind.value, name, changes, list(unset or ()))

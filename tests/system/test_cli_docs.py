@@ -1,0 +1,80 @@
+"""docs/cli.md is true: what it shows is what is printed, and it names every option there is."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from ottla.cli.app import COMMANDS, build
+
+PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
+BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# What is another at every run: times, topic ids, checksums of batches with times in them.
+CHANGING = (
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"), "TIME"),
+    (re.compile(r"\b1\d{12}\b"), "MS"),
+    (re.compile(r'"id": "[^"]{22}"'), '"id": ID'),
+    (re.compile(r'"crc": "[0-9a-f]{8}"'), '"crc": CRC'),
+)
+
+
+def steady(text: str) -> list[str]:
+    for pattern, name in CHANGING:
+        text = pattern.sub(name, text)
+    return [line.rstrip() for line in text.splitlines()]
+
+
+def typed_and_shown() -> Iterator[tuple[str, str]]:
+    """Each command of the page's session with what is shown after it."""
+    for block in BLOCK.findall(PAGE.read_text()):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, shown = part.partition("\n")
+            yield command, shown
+
+
+def test_every_command_prints_what_the_page_shows(
+    new_broker: Callable[..., Any], tmp_path: Path
+) -> None:
+    broker = new_broker(data=tmp_path / "ottla-data")
+    environment = {**os.environ, "OTTLA_BOOTSTRAP": broker.bootstrap}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    for name in ("COLUMNS", "NO_COLOR"):
+        environment.pop(name, None)
+    commands = list(typed_and_shown())
+    assert len(commands) > 30
+    for command, shown in commands:
+        done = subprocess.run(
+            ["bash", "-c", command],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=environment,
+            timeout=60,
+            check=False,
+        )
+        assert steady(done.stdout + done.stderr) == steady(shown), command
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_page_names_every_command_and_option(name: str) -> None:
+    heading = f"\n## ottla {name}\n"
+    text = PAGE.read_text()
+    assert heading in text
+    section = text[text.index(heading) :].split("\n## ")[1]
+    command = typer.main.get_command(build([name])).commands[name]  # type: ignore[attr-defined]
+    leaves = getattr(command, "commands", {"": command})
+    everywhere = {"--help", "--bootstrap", "--client-config", "--json"}
+    for inner, leaf in leaves.items():
+        assert f"`{inner}" in section, f"{name} {inner}"
+        for parameter in leaf.params:
+            options = [option for option in parameter.opts if option.startswith("--")]
+            for option in set(options) - everywhere:
+                assert f"`{option}" in section, f"{name} {inner} {option}"
