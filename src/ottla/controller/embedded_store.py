@@ -201,8 +201,10 @@ class _Transaction:
             try:
                 self._database.execute("COMMIT")
             except sqlite3.Error:
-                # A full disk: nothing of it may stay open, or the next BEGIN fails too.
-                self._database.execute("ROLLBACK")
+                # A full disk: nothing of it may stay open, or the next BEGIN fails too. SQLite
+                # has mostly ended it by itself, and the first error is the one to tell.
+                if self._database.in_transaction:
+                    self._database.execute("ROLLBACK")
                 raise
         elif self._database.in_transaction:
             self._database.execute("ROLLBACK")
