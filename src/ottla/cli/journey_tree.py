@@ -145,8 +145,8 @@ def shown(content: Document | None, most: int = MOST_VALUE_CHARACTERS) -> str:
     """A key or value, its size behind it where it is cut."""
     if content is None:
         return "null"
-    text: str = content.get("text", content.get("base64", ""))
     mark = "" if "text" in content else "base64 "
+    text = str(content["text"] if "text" in content else content["base64"])
     if content["cut"] or len(text) > most:
         return f"{mark}{text[:most]}… ({bytes_said(content['size_bytes'])})"
     return f"{mark}{text}" if text else '""'
@@ -274,7 +274,9 @@ def _delivery(branch: Branch, one: Document, clock: Clock) -> None:
     said = branch.add(*parts)
     if delta:
         said.add(("table  ", WEAK), delta["table"])
-    said.add(("group  ", WEAK), one["group"])
+    group = said.add(("group  ", WEAK), one["group"])
+    if one["first_commit_seen"]:
+        group.parts.append(("  (its first commit; where it began is not recorded)", WEAK))
 
 
 def one_of(noun: str, first: int, last: int) -> str:

@@ -1,0 +1,174 @@
+"""The journey request: what it takes, what it refuses and with which words."""
+
+import asyncio
+import base64
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ottla.api.journey import KEY, Question, Refusal, handle_json, read_question
+from ottla.api.table import find
+from ottla.broker.journey import Journey
+from ottla.log.config import LogConfig
+from ottla.log.open_file import OpenFiles
+from ottla.log.opening import open_log
+from ottla.records.build import build_batch
+from ottla.records.header import iterate_headers
+from ottla.records.record import Record
+
+NOW_MS = 5_000_000
+
+
+class StillClock:
+    def now_ms(self) -> int:
+        return NOW_MS
+
+    def monotonic_ms(self) -> int:
+        return NOW_MS
+
+
+class NoGroups:
+    async def list_groups(self, states, types) -> list[Any]:
+        return []
+
+
+class Partitions:
+    """The topics of one broker."""
+
+    def __init__(self) -> None:
+        self.by_topic: dict[str, list[Any]] = {}
+
+    def of_topic(self, topic: str) -> list[Any]:
+        return self.by_topic.get(topic, [])
+
+    def topics(self) -> list[str]:
+        return list(self.by_topic)
+
+
+@pytest.fixture
+def call(tmp_path: Path) -> Any:
+    """A node with topic `t`: nothing in partition 0, keys a, b and a in 1, key c, younger, in 2."""
+    clock = StillClock()
+    journey = Journey(clock)
+    partitions = Partitions()
+    files = OpenFiles(8)
+    for index, keys in enumerate(((), (b"a", b"b", b"a"), (b"c",))):
+        log = open_log(str(tmp_path / f"t-{index}"), LogConfig(), files, now_ms=1000)
+        timeline = journey.open(log, high_watermark=0)
+        if keys:
+            batch = build_batch([Record(0, 1000 + index, key, b"v") for key in keys])
+            log.append(batch, list(iterate_headers(batch)), leader_epoch=0, now_ms=1000)
+            timeline.appended(0, len(keys) - 1, NOW_MS, "client", -1)
+        partition = SimpleNamespace(
+            topic="t", index=index, log=log, timeline=timeline, high_watermark=log.end_offset
+        )
+        partitions.by_topic.setdefault("t", []).append(partition)
+    image = SimpleNamespace(partitions=[SimpleNamespace(replicas=(1,))] * 3)
+    node = SimpleNamespace(
+        config=SimpleNamespace(id=1),
+        clock=clock,
+        journey=journey,
+        partitions=partitions,
+        groups=NoGroups(),
+        image=SimpleNamespace(topic=lambda name: image),
+    )
+    return SimpleNamespace(node=node)
+
+
+def question(**more: Any) -> dict[str, Any]:
+    return {"journey": 1, "topic": "t", **more}
+
+
+def key(text: bytes) -> str:
+    return base64.b64encode(text).decode()
+
+
+def test_it_is_in_the_dispatch_table_and_takes_json():
+    handler = find(KEY)
+    assert handler is not None
+    assert handler.takes_json
+
+
+def test_a_question_is_read():
+    assert read_question(question(partition=2, offset=5)) == Question("t", 2, 5, None, False)
+    assert read_question(question(key=key(b"\xff"))) == Question("t", None, None, b"\xff", False)
+    assert read_question(question(latest=True)) == Question("t", None, None, None, True)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"journey": 2},
+        {"topic": ""},
+        {"topic": 5},
+        {"partition": -1},
+        {"partition": "0"},
+        {"partition": 2**31},
+        {"offset": 2**63},
+        {"offset": True},
+        {"offset": 1.5},
+        {"key": "no base64!"},
+        {"key": 7},
+        {"key": key(bytes(70_000))},
+        {"latest": "yes"},
+        {"latest": True, "offset": 3},
+        {"key": "", "offset": 3},
+    ],
+)
+def test_a_wrong_question_is_refused(wrong):
+    with pytest.raises(Refusal) as refusal:
+        read_question(question(**wrong))
+    assert refusal.value.document["error"]["code"] == "bad_request"
+
+
+async def test_an_offset_is_told(call):
+    said = await handle_json(question(partition=1, offset=2), call)
+    assert (said["partition"], said["offset"], said["state"]) == (1, 2, "stored")
+    assert said["published"]["client_ids"] == ["client"]
+    assert said["log"]["partitions"] == 3
+
+
+async def test_the_newest_of_a_key_is_told(call):
+    said = await handle_json(question(key=key(b"a")), call)
+    assert (said["partition"], said["offset"]) == (1, 2)
+    said = await handle_json(question(key=key(b"c"), partition=1), call)
+    assert said["error"]["code"] == "key_not_found"
+    assert said["error"]["searched"] == [{"partition": 1, "down_to_offset": 0, "whole": True}]
+
+
+async def test_the_latest_is_told(call):
+    said = await handle_json(question(latest=True), call)
+    assert (said["partition"], said["offset"]) == (2, 0)
+    said = await handle_json(question(latest=True, partition=0), call)
+    assert said["error"]["code"] == "empty"
+
+
+async def test_what_is_missing_is_named_with_what_there_is(call):
+    ranges = [
+        {"partition": 0, "start_offset": 0, "end_offset": 0},
+        {"partition": 1, "start_offset": 0, "end_offset": 3},
+        {"partition": 2, "start_offset": 0, "end_offset": 1},
+    ]
+    for asked in (question(), question(offset=1)):
+        said = await handle_json(asked, call)
+        assert said["error"]["code"] == "which_offset"
+        assert said["error"]["partitions"] == ranges
+    said = await handle_json(question(partition=3, offset=0), call)
+    assert said["error"]["code"] == "unknown_partition"
+    said = await handle_json({**question(offset=0), "topic": "x"}, call)
+    assert (said["error"]["code"], said["error"]["topics"]) == ("unknown_topic", ["t"])
+
+
+async def test_a_damaged_log_is_an_answer_not_an_end(call):
+    log = call.node.partitions.of_topic("t")[1].log
+    Path(log.active.path).write_bytes(b"\xff" * log.active.size_bytes)
+    said = await handle_json(question(key=key(b"a"), partition=1), call)
+    assert said["error"]["code"] == "storage_error"
+
+
+async def test_many_that_ask_are_answered_in_turn(call):
+    asked = [handle_json(question(partition=1, offset=at % 3), call) for at in range(20)]
+    said = await asyncio.gather(*asked)
+    assert [one["offset"] for one in said] == [at % 3 for at in range(20)]

@@ -1,0 +1,131 @@
+"""`ottla journey`: what is asked, what is printed, and what wrong words are answered with."""
+
+import json
+from typing import Any
+
+import pytest
+
+from ottla.cli import journey as command
+from ottla.cli.app import run_command
+
+RANGES = [
+    {"partition": 0, "start_offset": 0, "end_offset": 0},
+    {"partition": 1, "start_offset": 5, "end_offset": 30},
+]
+
+
+@pytest.fixture
+def broker(monkeypatch) -> dict[str, Any]:
+    """What the broker was asked (`asked`), and what it answers (`answer`)."""
+    talk: dict[str, Any] = {}
+
+    def ask(bootstrap: str, question: dict[str, Any]) -> dict[str, Any]:
+        talk["asked"] = question
+        talk["bootstrap"] = bootstrap
+        answer: dict[str, Any] = talk["answer"]
+        return answer
+
+    monkeypatch.setattr(command, "ask_journey", ask)
+    return talk
+
+
+def refusal(code: str, message: str, **more: Any) -> dict[str, Any]:
+    return {"journey": 1, "error": {"code": code, "message": message, **more}}
+
+
+NOT_YET = {
+    "journey": 1,
+    "topic": "flights",
+    "partition": 1,
+    "offset": 90,
+    "state": "not_yet_written",
+    "recorded": True,
+    "log": {"start_offset": 0, "end_offset": 80, "high_watermark": 80, "partitions": 3},
+    "published": None,
+    "appended": None,
+    "read": [],
+    "delivered": [],
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        (["1", "90"], {"partition": 1, "offset": 90}),
+        (["--key", "N1"], {"partition": None, "key": "TjE="}),
+        (["2", "-k", "N1"], {"partition": 2, "key": "TjE="}),
+        (["--key-base64", "/w=="], {"partition": None, "key": "/w=="}),
+        (["--latest"], {"partition": None, "latest": True}),
+        (["1"], {"partition": 1, "offset": None}),
+        ([], {"partition": None, "offset": None}),
+    ],
+)
+def test_what_is_asked(broker, words, asked, capsys):
+    broker["answer"] = NOT_YET
+    assert run_command(["journey", "flights", *words, "-b", "somewhere:9"]) == 0
+    assert broker["asked"] == {"journey": 1, "topic": "flights", **asked}
+    assert broker["bootstrap"] == "somewhere:9"
+    capsys.readouterr()
+
+
+def test_json_is_the_document(broker, capsys):
+    broker["answer"] = NOT_YET
+    assert run_command(["journey", "flights", "1", "90", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == NOT_YET
+
+
+def test_the_tree_is_for_people(broker, capsys):
+    broker["answer"] = NOT_YET
+    assert run_command(["journey", "flights", "1", "90"]) == 0
+    assert "Not yet written: the log ends before offset 80" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["1", "90", "--latest"], "give either OFFSET or --latest, not both"),
+        (["--key", "a", "--latest"], "give either --key or --latest, not both"),
+        (["--key-base64", "?"], "--key-base64 wants base64, not '?'"),
+        (["x"], "Input should be a valid integer"),
+        (["1", "-5"], "-5"),
+        (["--offset", "5"], "No such option"),
+    ],
+)
+def test_wrong_words_are_answered_before_anybody_is_asked(broker, words, said, capsys):
+    assert run_command(["journey", "flights", *words]) == 2
+    assert said in capsys.readouterr().err
+    assert "asked" not in broker
+
+
+def test_which_offsets_there_are_is_said(broker, capsys):
+    broker["answer"] = refusal("which_offset", "say which message", partitions=RANGES)
+    assert run_command(["journey", "flights"]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "ottla journey: say which message.",
+        "  partition 0: nothing now, the next is 0",
+        "  partition 1: offsets 5 to 29",
+        "  For example: ottla journey flights 1 29",
+        "  Or: ottla journey flights --latest, or with --key KEY",
+    ]
+
+
+def test_an_unknown_topic_is_answered_with_the_nearest(broker, capsys):
+    broker["answer"] = refusal("unknown_topic", "there is no topic 'flihgts'", topics=["flights"])
+    assert run_command(["journey", "flihgts", "0", "0"]) == 1
+    assert "Did you mean 'flights'?" in capsys.readouterr().err
+    broker["answer"] = refusal("unknown_topic", "there is no topic 'x'", topics=["flights"])
+    run_command(["journey", "x", "0", "0"])
+    assert "ottla topic list" in capsys.readouterr().err
+
+
+def test_how_far_a_search_came_is_said(broker, capsys):
+    searched = [{"partition": 0, "down_to_offset": 700, "whole": False}]
+    broker["answer"] = refusal("key_not_found", "no record has this key", searched=searched)
+    assert run_command(["journey", "flights", "--key", "a"]) == 1
+    assert "partition 0 to 700" in capsys.readouterr().err
+
+
+def test_a_journey_of_another_version_is_said(broker, capsys):
+    broker["answer"] = {**NOT_YET, "journey": 2}
+    assert run_command(["journey", "flights", "1", "90"]) == 1
+    assert "version 2" in capsys.readouterr().err

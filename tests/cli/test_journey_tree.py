@@ -1,0 +1,180 @@
+"""The tree for people: as the documentation prints it, at every width, and in every state."""
+
+import copy
+import json
+import re
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from ottla.cli.journey_tree import Branch, rich_tree, tell
+
+PAGE = Path(__file__).parents[2] / "docs" / "journey.md"
+DAY_MS = 86_400_000
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def document() -> dict[str, Any]:
+    """The journey of the documentation."""
+    said: dict[str, Any] = json.loads(blocks("json")[-1])
+    return said
+
+
+def printed(document: dict[str, Any], width: int, *, terminal: bool = False) -> str:
+    out = StringIO()
+    options: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
+    Console(file=out, width=width, force_terminal=terminal, **options).print(
+        rich_tree(tell(document))
+    )
+    return out.getvalue()
+
+
+def lines_of(branch: Branch) -> list[str]:
+    return [branch.text(), *(line for below in branch.below for line in lines_of(below))]
+
+
+def find(document: dict[str, Any], start: str) -> str:
+    """The first line that begins so."""
+    return next(line for line in lines_of(tell(document)) if line.startswith(start))
+
+
+def test_the_documentation_prints_what_the_command_prints(document):
+    (tree,) = blocks("text")
+    assert [line.rstrip() for line in printed(document, 100).splitlines()] == tree.splitlines()
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_nothing_is_lost_at_any_width(document, width):
+    said = printed(document, width)
+    assert max(map(len, said.splitlines())) <= width
+    for line in lines_of(tell(document)):
+        words = "".join(line.split())
+        assert words in re.sub(r"[\s│├└─]", "", said)
+
+
+def test_colour_is_for_terminals_only(document):
+    assert "\x1b[" not in printed(document, 80)
+    assert "\x1b[" in printed(document, 80, terminal=True)
+
+
+def test_what_others_wrote_cannot_steer_the_terminal(document):
+    document["published"]["key"] = {"size_bytes": 9, "cut": False, "text": "\x1b[2Jgone"}
+    document["published"]["client_ids"] = ["[red]x\x07"]
+    said = printed(document, 80)
+    assert "\x1b" not in said
+    assert "\x07" not in said
+    assert "[red]x" in said
+
+
+def test_bounds_are_said_as_bounds(document):
+    when = document["appended"]["when"]
+    day = document["published"]["timestamp_ms"] // DAY_MS * DAY_MS
+
+    def said(since_ms: int | None, until_ms: int | None) -> str:
+        when.update(since_ms=since_ms, until_ms=until_ms, exact=since_ms == until_ms is not None)
+        return find(document, "Appended").removeprefix("Appended  ")
+
+    assert said(day + 1000, day + 1000).startswith("00:00:01.000")
+    assert said(day, day + 99).startswith("between 00:00:00.000 and 00:00:00.099")
+    assert said(None, day).startswith("before 00:00:00.000")
+    assert said(day, None).startswith("after 00:00:00.000")
+    assert said(None, None).startswith("when is not recorded")
+    dated = said(day + DAY_MS, day + DAY_MS + 5)
+    assert re.match(r"between \d{4}-\d\d-\d\d 00:00:00.000 and 00:00:00.005", dated)
+
+
+def test_how_long_after_the_publishing_is_said_where_it_is_exact(document):
+    published = document["published"]["timestamp_ms"]
+    document["appended"]["when"] = {
+        "since_ms": published + 12,
+        "until_ms": published + 12,
+        "exact": True,
+    }
+    assert "  +12 ms" in find(document, "Appended")
+    document["appended"]["when"]["since_ms"] = document["appended"]["when"]["until_ms"] = (
+        published - 1500
+    )
+    assert "  -1.5 s" in find(document, "Appended")
+
+
+def reader(**more: Any) -> dict[str, Any]:
+    when = {"since_ms": 1000, "until_ms": 1000, "exact": True}
+    return {
+        "group": "g",
+        "state": "read",
+        "committed_offset": 9,
+        "when": when,
+        "first_commit_seen": False,
+        **more,
+    }
+
+
+def test_groups_that_have_read_were_set_back_or_have_not_come_so_far(document):
+    back = reader(group="back", state="set_back", set_back={"at_ms": 2000, "to_offset": 0})
+    slow = {"group": "slow", "state": "not_yet", "committed_offset": 5, "behind": 1}
+    document["read"] = [reader(first_commit_seen=True), back, slow]
+    document["delivered"] = []
+    said = lines_of(tell(document))
+    assert any(line.startswith("g  read  ") and "by its first commit" in line for line in said)
+    assert any(line.startswith("set back to offset 0 at ") for line in said)
+    assert "slow  not yet: it is 1 message before that" in said
+    document["read"] = []
+    assert "no group has committed offsets here" in find(document, "Read and delivered")
+
+
+def test_a_delivery_elsewhere_and_one_whose_version_is_bounded(document):
+    one = document["delivered"][0]
+    other = {
+        **copy.deepcopy(one),
+        "query": "files",
+        "delta": None,
+        "first_batch": 2,
+        "last_batch": 5,
+    }
+    one["delta"].update(first_version=3, last_version=4, version=None)
+    document["delivered"] = [one, other]
+    assert "in Delta one of version 3 to 4" in find(document, f"pipeline {one['query']}")
+    assert "delivered" in find(document, "pipeline files")
+    assert "(one of batch 2 to 5)" in find(document, "pipeline files")
+
+
+def test_what_is_removed_compacted_damaged_or_not_recorded(document):
+    document.update(state="removed", retention=None, recorded=False)
+    document["removed"] = {
+        "when": {"since_ms": 0, "until_ms": 0, "exact": True},
+        "reason": "retention.ms",
+    }
+    assert find(document, "Removed") == (
+        "Removed  1970-01-01 00:00:00.000, by retention.ms: the log starts at offset 0"
+    )
+    assert "ottla.journey.enable is false" in find(document, "No times are kept")
+    assert not any(line.startswith("Retention") for line in lines_of(tell(document)))
+    document["state"] = "compacted"
+    assert find(document, "Compacted away")
+    document["state"] = "damaged"
+    document["appended"]["damage"] = "stored crc 1, computed 2"
+    assert find(document, "Damaged") == "Damaged: stored crc 1, computed 2"
+
+
+def test_what_is_not_known_of_a_message_that_is_gone(document):
+    document["published"] = {"client_ids": [], "producer": None, "timestamp_ms": None}
+    document["partition_chosen"] = None
+    document["appended"] = {"when": document["appended"]["when"], "broker": 1}
+    said = [branch.text().split("  ")[0] for branch in tell(document).below]
+    assert said == ["Appended", "Replicated", "Read and delivered", "Retention"]
+
+
+def test_long_values_are_cut_and_say_how_long_they_are(document):
+    document["published"]["value"] = {"size_bytes": 5000, "cut": True, "text": "x" * 2048}
+    said = find(document, "value")
+    assert said.endswith("… (4.9 KiB)")
+    assert len(said) < 330
+    document["published"]["value"] = None
+    assert find(document, "value") == "value  null"
