@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 from ottla.broker.group_timers import GroupTimers
 from ottla.groups.step import JoinExpired, TimerEvent, TimerKey
@@ -72,3 +73,15 @@ async def test_a_timer_may_be_set_again_as_it_fires() -> None:
     while len(timers):
         await asyncio.sleep(0.001)
     assert len(events) == 3
+
+
+async def test_a_loop_that_was_held_up_first_reads_what_came_meanwhile() -> None:
+    events: list[TimerEvent] = []
+    timers = GroupTimers(events.append)
+    timers.set(KEY, 1, JoinExpired("g"))
+    time.sleep(0.3)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert events == []
+    await fired(timers, events)
+    assert events == [JoinExpired("g")]

@@ -3,6 +3,10 @@
 A heartbeat moves its member's timer a few seconds on, thousands of times for each time that one
 runs out; so a timer that is moved later is left as it is, and looks at its new time when it fires.
 There is one timer a key, so as many as there are members, and two a group.
+
+An event loop that was held up (a debugger, SIGSTOP, a busy machine) fires its timers before it
+reads the heartbeats that came meanwhile. So a timer that is late waits a moment more: it was us who
+were not heard of.
 """
 
 from __future__ import annotations
@@ -10,8 +14,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from ottla.groups.step import TimerEvent, TimerKey
+
+LATE_S: Final = 0.25
+MOMENT_S: Final = 0.25
 
 
 @dataclass(slots=True)
@@ -61,6 +69,9 @@ class GroupTimers:
 
     def _look(self, key: TimerKey) -> None:
         timer = self._timers[key]
+        now_s = self._loop.time()
+        if now_s - timer.due_s > LATE_S:
+            timer.due_s = now_s + MOMENT_S
         if timer.due_s > timer.fires_s:
             timer.fires_s = timer.due_s
             timer.handle = self._loop.call_at(timer.due_s, self._look, key)

@@ -23,6 +23,9 @@ from ottla.groups.step import InitialDelayExpired, JoinExpired, Step
 from ottla.groups.stored import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue
 from ottla.protocol.errors import ErrorCode
 
+MISSING_WAIT_MS = 1_000
+"""Members that are all missing are not asked for again and again without a pause."""
+
 
 def rebalance_or_complete_join(group: ClassicGroup, step: Step) -> None:
     """Something about the members changed: begin a rebalance, or see whether one is done."""
@@ -60,9 +63,10 @@ def prepare_rebalance(group: ClassicGroup, step: Step) -> None:
         await_joins(group, step)
 
 
-def await_joins(group: ClassicGroup, step: Step) -> None:
-    event = JoinExpired(group.group_id)
-    step.set_timer(join_key(group), group.rebalance_timeout_ms, event)
+def await_joins(group: ClassicGroup, step: Step, at_least_ms: int = 0) -> None:
+    """The members have the group's rebalance timeout, which clients choose freely."""
+    delay_ms = max(group.rebalance_timeout_ms, at_least_ms)
+    step.set_timer(join_key(group), delay_ms, JoinExpired(group.group_id))
 
 
 def initial_delay_over(group: ClassicGroup, event: InitialDelayExpired, step: Step) -> None:
@@ -93,7 +97,7 @@ def complete_join(group: ClassicGroup, step: Step) -> None:
         forget_heartbeat(group, member_id, step)
     if not group.elect_joined_leader() and group.members:
         # Only static members are left and none has come: their sessions decide.
-        await_joins(group, step)
+        await_joins(group, step, MISSING_WAIT_MS)
     elif group.members:
         _begin_generation(group, step)
     else:
