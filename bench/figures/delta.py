@@ -10,7 +10,7 @@ from bench import rdkafka
 from bench.brokers import Running
 from bench.measure import Bench, ClientError, Measure
 
-ROWS = 500_000
+ROWS = 300_000
 WARM_UP_ROWS = 20_000
 PARTITIONS = 2
 NOTE = "x" * 930

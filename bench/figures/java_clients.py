@@ -8,7 +8,7 @@ from bench.brokers import Broker, Running
 from bench.figures.start import first_produce
 from bench.measure import Bench, ClientError, Measure
 
-SIZES = (("1 KB", 1000, 1_000_000), ("100 B", 100, 5_000_000))
+SIZES = (("1 KB", 1000, 400_000), ("100 B", 100, 2_000_000))
 PRODUCED = re.compile(r"(\d+) records sent, ([\d.]+) records/sec")
 
 

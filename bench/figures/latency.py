@@ -12,7 +12,7 @@ from bench.figures.start import first_produce
 from bench.measure import Bench, ClientError, Measure
 
 RATE = 1000
-SECONDS = 20
+SECONDS = 15
 WARM_UP = 3
 CLIENT_WAIT_SECONDS = 120
 
