@@ -9,8 +9,9 @@ import pytest
 from ottla.broker import journey as driver
 from ottla.broker.journey import Journey
 from ottla.journey.lookup import Opening
+from ottla.journey.no_timeline import NoTimeline
 from ottla.journey.step import Kind
-from ottla.journey.timeline import NoTimeline, PartitionTimeline
+from ottla.journey.timeline import PartitionTimeline
 from ottla.log.config import LogConfig
 from ottla.log.log import Log
 from ottla.log.open_file import OpenFiles

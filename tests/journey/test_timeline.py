@@ -1,15 +1,17 @@
 """Steps as they are noted: exact when quiet, coalesced under load, bounded always."""
 
+import json
+
 import pytest
 
+from ottla.journey.file import HEAD, decode, encode
 from ottla.journey.step import Kind, Step, Versions
 from ottla.journey.timeline import (
+    MOST_GROUP_CHARS,
     MOST_STEPS,
     MOST_TRACKS,
     WINDOW_MS,
-    NoTimeline,
     PartitionTimeline,
-    Timeline,
 )
 
 
@@ -21,6 +23,12 @@ def dirty() -> set[PartitionTimeline]:
 @pytest.fixture
 def timeline(dirty: set[PartitionTimeline]) -> PartitionTimeline:
     return fresh(dirty)
+
+
+@pytest.fixture
+def filled(dirty: set[PartitionTimeline]) -> PartitionTimeline:
+    """One whose log has 5000 records, for groups to read."""
+    return fresh(dirty, end=5000)
 
 
 def fresh(dirty: set[PartitionTimeline], end: int = 0) -> PartitionTimeline:
@@ -103,56 +111,73 @@ def test_the_first_append_after_a_start_tells_where_the_log_ended(dirty):
     assert [step.kind for step in others] == [Kind.END, Kind.END]
 
 
-def test_a_groups_commits(timeline):
-    timeline.committed("g", 5, "", 2000)
-    timeline.committed("g", 5, "", 2500)
-    timeline.committed("g", 8, None, 3000)
-    timeline.committed("g", 9, None, 3001)
-    timeline.committed("g", 2, None, 4000)
-    assert all_steps(timeline) == [
+def test_a_groups_commits(filled):
+    filled.committed("g", 5, "", 2000)
+    filled.committed("g", 5, "", 2500)
+    filled.committed("g", 8, None, 3000)
+    filled.committed("g", 9, None, 3001)
+    filled.committed("g", 2, None, 4000)
+    assert all_steps(filled) == [
         Step(Kind.GROUP, "g", 2000, 2000, 5, 5, 5, True),
         Step(Kind.GROUP, "g", 3000, 3001, 5, 8, 9),
         Step(Kind.SET_BACK, "g", 4000, 4000, 2, 2, 9),
     ]
 
 
-def test_a_groups_loaded_position_makes_its_first_step_whole(timeline):
-    timeline.group_is_at("g", 5, None)
-    timeline.committed("g", 8, None, 3000)
-    assert all_steps(timeline) == [Step(Kind.GROUP, "g", 3000, 3000, 5, 8, 8)]
+def test_a_groups_loaded_position_makes_its_first_step_whole(filled):
+    filled.group_is_at("g", -1, None)
+    filled.group_is_at("g", 5, None)
+    filled.committed("g", 8, None, 3000)
+    assert all_steps(filled) == [Step(Kind.GROUP, "g", 3000, 3000, 5, 8, 8)]
 
 
-def test_a_pipelines_commit_is_a_groups_and_a_delivery(timeline):
+def test_a_pipelines_commit_is_a_groups_and_a_delivery(filled):
     told = '{"ottla.pipeline":1,"query":"q","batch":3,"from":2,"delta":{"table":"t","version":7}}'
-    timeline.committed("g", 10, told, 2000)
-    timeline.committed("g", 12, told.replace("7", "8").replace("3", "4"), 2010)
+    filled.committed("g", 10, told, 2000)
+    filled.committed("g", 12, told.replace("7", "8").replace("3", "4"), 2010)
     pipeline = ("g", "q", "t")
-    assert all_steps(timeline) == [
+    assert all_steps(filled) == [
         Step(Kind.DELIVERED, pipeline, 2000, 2000, 2, 10, 10, False, Versions(3, 3, 7, 7)),
         Step(Kind.DELIVERED, pipeline, 2010, 2010, 10, 12, 12, False, Versions(4, 4, 8, 8)),
         Step(Kind.GROUP, "g", 2000, 2010, 10, 10, 12, True),
     ]
 
 
-def test_deliveries_that_nobody_takes_share_steps_in_the_end(timeline):
+def test_deliveries_that_nobody_takes_share_steps_in_the_end(filled):
     told = '{{"ottla.pipeline":1,"query":"q","batch":{0},"delta":{{"table":"t","version":{0}}}}}'
     for at in range(3000):
-        timeline.committed("g", at + 1, told.format(at), 2000 + at // 100)
-    steps = [step for step in all_steps(timeline) if step.kind is Kind.DELIVERED]
+        filled.committed("g", at + 1, told.format(at), 2000 + at // 100)
+    steps = [step for step in all_steps(filled) if step.kind is Kind.DELIVERED]
     assert len(steps) == MOST_STEPS // 4 + 1
     assert steps[-1].versions == Versions(MOST_STEPS // 4, 2999, MOST_STEPS // 4, 2999)
 
 
-def test_a_pipelines_loaded_position_makes_its_first_step_whole(timeline):
+def test_a_pipelines_loaded_position_makes_its_first_step_whole(filled):
     told = '{"ottla.pipeline":1,"query":"q","batch":3,"delta":{"table":"t","version":7}}'
-    timeline.group_is_at("g", 5, told)
-    timeline.committed("g", 8, told, 3000)
-    assert sorted(
-        (step.kind, step.before, step.unknown_before) for step in all_steps(timeline)
-    ) == [
+    filled.group_is_at("g", 5, told)
+    filled.committed("g", 8, told, 3000)
+    assert sorted((step.kind, step.before, step.unknown_before) for step in all_steps(filled)) == [
         (Kind.GROUP, 5, False),
         (Kind.DELIVERED, 5, False),
     ]
+
+
+def test_what_a_client_commits_beyond_the_log_is_not_read_yet(timeline):
+    timeline.appended(0, 9, 2000, "a", -1)
+    timeline.committed("g", 2**62, None, 3000)
+    timeline.committed("g", -1, None, 4000)
+    assert [step.last for step in all_steps(timeline)] == [10, 10]
+
+
+def test_names_of_any_length_fit_into_a_file(filled):
+    filled.appended(5000, 5000, 2000, "\udcff" * 32_767, -1)
+    filled.committed("g" * 32_767, 5, None, 2000)
+    told = {"ottla.pipeline": 1, "query": "ü" * 9999, "batch": 3}
+    told["delta"] = {"table": "\n" * 9999, "version": 1}
+    filled.committed("ü" * MOST_GROUP_CHARS, 5, json.dumps(told), 2000)
+    steps = all_steps(filled)
+    assert [step.kind for step in steps[1:]] == [Kind.DELIVERED, Kind.END, Kind.GROUP]
+    assert decode(HEAD + encode(steps)) == steps
 
 
 def test_the_log_start_moves(timeline):
@@ -174,12 +199,12 @@ def test_a_truncation_ends_the_steps_and_is_told(timeline):
     ]
 
 
-def test_groups_beyond_the_limit_are_forgotten_oldest_first_and_their_next_step_says_so(timeline):
+def test_groups_beyond_the_limit_are_forgotten_oldest_first_and_their_next_step_says_so(filled):
     for number in range(MOST_TRACKS + 1):
-        timeline.committed(f"g{number}", 5, None, 2000)
-    timeline.committed("g0", 6, None, 3000)
-    timeline.committed(f"g{MOST_TRACKS}", 6, None, 3000)
-    steps = [step for step in all_steps(timeline) if step.since_ms == 3000]
+        filled.committed(f"g{number}", 5, None, 2000)
+    filled.committed("g0", 6, None, 3000)
+    filled.committed(f"g{MOST_TRACKS}", 6, None, 3000)
+    steps = [step for step in all_steps(filled) if step.since_ms == 3000]
     assert sorted((step.name, step.unknown_before) for step in steps) == [
         ("g0", True),
         (f"g{MOST_TRACKS}", False),
@@ -191,14 +216,3 @@ def test_steps_that_nobody_takes_do_not_pile_up(timeline):
         timeline.appended(at, at, 2000 + at * WINDOW_MS, "a", -1)
     assert timeline.unnoted == 99
     assert len(all_steps(timeline)) == MOST_STEPS
-
-
-def test_no_timeline_takes_the_same_calls_and_keeps_nothing():
-    nothing: Timeline = NoTimeline()
-    nothing.appended(0, 9, 2000, "a", -1)
-    nothing.high_watermark(10, 2000)
-    nothing.committed("g", 5, None, 2000)
-    nothing.group_is_at("g", 5, None)
-    nothing.started_at(1, 2000, "DeleteRecords")
-    nothing.truncated(1, 2000)
-    assert not hasattr(nothing, "__dict__")

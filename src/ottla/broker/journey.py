@@ -22,8 +22,9 @@ from typing import Final, NamedTuple, ParamSpec, TypeVar
 from ottla.broker.clock import Clock
 from ottla.journey.folder import TimelineFolder
 from ottla.journey.lookup import Opening
+from ottla.journey.no_timeline import NoTimeline
 from ottla.journey.step import Step
-from ottla.journey.timeline import NoTimeline, PartitionTimeline, Timeline
+from ottla.journey.timeline import PartitionTimeline, Timeline
 from ottla.log.log import Log
 
 logger = logging.getLogger("ottla.journey")
@@ -113,6 +114,7 @@ class Journey:
         """Begin to flush. Needs the running loop."""
         if self.enabled:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="journey")
+            self._task.add_done_callback(_ended)
 
     async def close(self) -> None:
         """Write what is left and stop. Call it before the logs are closed."""
@@ -172,7 +174,11 @@ class Journey:
 
     def _write_and_read(self, work: _Work, offset: int) -> list[Step]:
         self._write([work])
-        return work[0].read(offset)
+        try:
+            return work[0].read(offset)
+        except OSError as error:
+            logger.error("cannot read timelines: %s", error)
+            return []
 
     def _guarded(self, write: Callable[_P, None], *args: _P.args, **kwargs: _P.kwargs) -> None:
         try:
@@ -182,3 +188,9 @@ class Journey:
             if not self._failing:
                 self._failing = True
                 logger.error("cannot write timelines (%s): what happens now is not kept", error)
+
+
+def _ended(task: asyncio.Task[None]) -> None:
+    """It ends with the broker; anything else is our own bug, which must not pass in silence."""
+    if not task.cancelled() and task.exception() is not None:
+        logger.error("the journey is not written any more", exc_info=task.exception())

@@ -153,7 +153,7 @@ def shown(content: Document | None, most: int = MOST_VALUE_CHARACTERS) -> str:
 
 
 def _published(top: Branch, published: Document, clock: Clock) -> None:
-    clients = published["client_ids"]
+    clients = [client or "a client without a name" for client in published["client_ids"]]
     by = f" by {' or '.join(clients)}" if clients else " by a client that is not recorded"
     own = published["timestamp_type"] == "CreateTime"
     stamped = published["timestamp_ms"]

@@ -30,6 +30,7 @@ VERSION: Final = 1
 MOST_KEY_BYTES: Final = 1024
 MOST_VALUE_BYTES: Final = 2048
 MOST_HEADERS: Final = 32
+MOST_NAME_CHARS: Final = 256
 
 Document = dict[str, Any]
 UNKNOWN: Final = When(None, None)
@@ -131,7 +132,7 @@ def _published(facts: Facts, was: Appended) -> Document:
         said["key"] = content(record.key, MOST_KEY_BYTES)
         said["value"] = content(record.value, MOST_VALUE_BYTES)
         said["headers"] = [
-            {"name": name, "value": content(value, MOST_KEY_BYTES)}
+            {"name": name[:MOST_NAME_CHARS], "value": content(value, MOST_KEY_BYTES)}
             for name, value in record.headers[:MOST_HEADERS]
         ]
         said["header_count"] = len(record.headers)

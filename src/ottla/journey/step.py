@@ -85,3 +85,15 @@ def joined_clients(one: Clients, other: Clients) -> Clients:
         return tuple(union)
     union.pop(OTHERS, None)
     return (*tuple(union)[: MOST_CLIENTS_IN_STEP - 1], OTHERS)
+
+
+def joined_versions(one: Versions | None, other: Versions) -> Versions:
+    """The range that covers both."""
+    if one is None:
+        return other
+    return Versions(
+        min(one.first_batch, other.first_batch),
+        max(one.last_batch, other.last_batch),
+        min(one.first_version, other.first_version),
+        max(one.last_version, other.last_version),
+    )

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from ottla.journey.file import MOST_SPAN
-from ottla.journey.step import Clients, Kind, Name, Step, joined_clients
-from ottla.journey.timeline import joined_versions
+from ottla.journey.step import Clients, Kind, Name, Step, joined_clients, joined_versions
 
 _KEPT_APART: Final = (Kind.SET_BACK, Kind.OPENED)
 

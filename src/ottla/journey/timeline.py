@@ -12,7 +12,16 @@ An idle partition holds a few numbers and no step. No clock inside: `now_ms` is 
 from typing import Final, Protocol
 
 from ottla.journey.delivery import Delivery, read_delivery
-from ottla.journey.step import Clients, Kind, Name, Pipeline, Step, Versions, joined_clients
+from ottla.journey.step import (
+    Clients,
+    Kind,
+    Name,
+    Pipeline,
+    Step,
+    Versions,
+    joined_clients,
+    joined_versions,
+)
 
 WINDOW_MS: Final = 100
 MOST_CLIENT_CHANGES: Final = 4
@@ -23,6 +32,10 @@ MOST_STEPS: Final = 4096
 """Steps waiting to be taken; the driver is far behind when there are more, and the newest are not
 noted.
 """
+
+MOST_CLIENT_CHARS: Final = 256
+MOST_GROUP_CHARS: Final = 1024
+"""Longer names are not noted: a group's is told apart by all of it. Kafka allows 32,767."""
 
 NO_CLIENT: Final = ""
 
@@ -55,32 +68,6 @@ class Timeline(Protocol):
 
     def truncated(self, end_offset: int, now_ms: int) -> None:
         """The log was cut back to `end_offset` (a follower's divergence)."""
-
-
-class NoTimeline:
-    """What a partition talks to when `ottla.journey.enable` is false."""
-
-    __slots__ = ()
-
-    def appended(
-        self, base_offset: int, last_offset: int, now_ms: int, client_id: str, producer_id: int
-    ) -> None:
-        return
-
-    def high_watermark(self, offset: int, now_ms: int) -> None:
-        return
-
-    def committed(self, group: str, offset: int, metadata: str | None, now_ms: int) -> None:
-        return
-
-    def group_is_at(self, group: str, offset: int, metadata: str | None) -> None:
-        return
-
-    def started_at(self, offset: int, now_ms: int, reason: str) -> None:
-        return
-
-    def truncated(self, end_offset: int, now_ms: int) -> None:
-        return
 
 
 class _Track:
@@ -190,7 +177,7 @@ class PartitionTimeline:
         if not self._opening_told:
             self._opening_told = True
             self._add(_opening_step(self.opened_ms, self.end_at_open))
-        client = (producer_id, client_id)
+        client = (producer_id, client_id[:MOST_CLIENT_CHARS])
         closes_ms = self._end_closes_ms
         if self._end_until_ms <= now_ms < closes_ms:
             if self._end_changes >= MOST_CLIENT_CHANGES:
@@ -235,6 +222,10 @@ class PartitionTimeline:
         """A group's commit; a pipeline's is noted twice, as the group's and as the delivery that
         it tells of.
         """
+        if offset < 0 or len(group) > MOST_GROUP_CHARS:
+            return
+        # What is not written yet cannot have been read, whatever a client commits.
+        offset = min(offset, self._end_last)
         delivery = read_delivery(metadata) if metadata else None
         if delivery is not None:
             pipeline: Pipeline = (group, delivery.query, delivery.table)
@@ -245,6 +236,9 @@ class PartitionTimeline:
         """A group's position as the coordinator found it when it loaded: no event, but the next
         step knows where it begins.
         """
+        if offset < 0 or len(group) > MOST_GROUP_CHARS:
+            return
+        offset = min(offset, self._end_last)
         tracks: list[tuple[Kind, Name]] = [(Kind.GROUP, group)]
         delivery = read_delivery(metadata) if metadata else None
         if delivery is not None:
@@ -382,15 +376,3 @@ class PartitionTimeline:
 
 def _opening_step(now_ms: int, end: int) -> Step:
     return Step(Kind.OPENED, None, now_ms, now_ms, end, end, end)
-
-
-def joined_versions(one: Versions | None, other: Versions) -> Versions:
-    """The range that covers both."""
-    if one is None:
-        return other
-    return Versions(
-        min(one.first_batch, other.first_batch),
-        max(one.last_batch, other.last_batch),
-        min(one.first_version, other.first_version),
-        max(one.last_version, other.last_version),
-    )

@@ -1,0 +1,27 @@
+"""For brokers that keep no journeys."""
+
+
+class NoTimeline:
+    """What a partition talks to when `ottla.journey.enable` is false."""
+
+    __slots__ = ()
+
+    def appended(
+        self, base_offset: int, last_offset: int, now_ms: int, client_id: str, producer_id: int
+    ) -> None:
+        return
+
+    def high_watermark(self, offset: int, now_ms: int) -> None:
+        return
+
+    def committed(self, group: str, offset: int, metadata: str | None, now_ms: int) -> None:
+        return
+
+    def group_is_at(self, group: str, offset: int, metadata: str | None) -> None:
+        return
+
+    def started_at(self, offset: int, now_ms: int, reason: str) -> None:
+        return
+
+    def truncated(self, end_offset: int, now_ms: int) -> None:
+        return
