@@ -18,7 +18,7 @@ SAME_SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.replication.factor": "1",
 }
-START_WAIT_MS = 60_000
+START_WAIT_MS = 180_000
 
 
 class Broker(Protocol):

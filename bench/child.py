@@ -80,7 +80,7 @@ class Child:
                 return
         raise ChildDiedError(f"port {port} did not open in {wait_ms} ms:\n{self.last_words()}")
 
-    def stop(self, wait_ms: int = 30_000) -> int:
+    def stop(self, wait_ms: int = 120_000) -> int:
         """Ask it to end (SIGTERM), after `wait_ms` make it end; its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
