@@ -1,4 +1,4 @@
-"""The tree keeps to the rules that a reader relies on: small files, short functions, a test beside each source."""
+"""The tree keeps to the rules a reader relies on: small files, short functions, tests beside sources."""
 
 import ast
 from pathlib import Path

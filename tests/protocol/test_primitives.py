@@ -41,6 +41,13 @@ def test_null_is_refused_where_none_is_allowed() -> None:
         read(b"\xff\xff", 0)
 
 
+def test_text_too_long_for_the_old_form_is_refused_in_the_new_one() -> None:
+    read, write = primitives.text(compact=True, null_allowed=False)
+    assert read(written(write, "x" * 32_767), 0)[0] == "x" * 32_767
+    with pytest.raises(DecodeError, match="32768 bytes"):
+        read(written(write, "x" * 32_768), 0)
+
+
 def test_text_that_is_not_utf8_is_refused() -> None:
     read, _ = primitives.text(compact=False, null_allowed=False)
     with pytest.raises(DecodeError, match="UTF-8"):

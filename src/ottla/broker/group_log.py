@@ -31,7 +31,7 @@ class PartitionLog:
 
     @property
     def high_watermark(self) -> int:
-        return self._partition.high_watermark
+        return self._partition.settled_offset
 
     def append(self, records: Sequence[KeyAndValue], now_ms: int) -> int:
         """One batch; returns its last offset. Raises ApiError."""

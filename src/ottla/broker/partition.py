@@ -213,6 +213,14 @@ class Partition:
             log.start_offset,
         )
 
+    @property
+    def settled_offset(self) -> int:
+        """The offset behind the last record that may be acknowledged now, without a wait."""
+        log = self.log
+        if log.unflushed_records < log.config.flush_messages:
+            return self.high_watermark
+        return min(self.high_watermark, log.recovery_point)
+
     async def settled(self, last_offset: int, by_all: bool, timeout_ms: int) -> None:
         """Returns when an append may be acknowledged: on disk where flush.messages asks for it,
         and, `by_all`, on all in-sync replicas.

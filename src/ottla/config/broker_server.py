@@ -235,11 +235,12 @@ class GroupSettings(Settings):
 
     group_initial_rebalance_delay_ms = integer(
         "group.initial.rebalance.delay.ms",
-        0,
+        100,
         "How long the first rebalance of an empty group waits for more members.",
         at_least(0),
         kafka_default="3000",
-        why="A first consumer starts at once; set 3000 where many consumers start together.",
+        why="A first consumer starts almost at once, and those that start with it join the same "
+        "rebalance; with 0 the second waits for the first one's next heartbeat (3 s).",
     )
     group_min_session_timeout_ms = integer(
         "group.min.session.timeout.ms", 6000, "Shortest session time-out that a member may ask for."

@@ -23,6 +23,9 @@ Writer: TypeAlias = Callable[["Output", Any], None]
 MOST_ELEMENTS = 1_000_000
 """An array longer than this is refused: each element costs far more memory than its bytes."""
 
+LONGEST_STRING_BYTES = 2**15 - 1
+"""Kafka refuses longer ones in the compact form too, so that every version has room for them."""
+
 COPY_LIMIT_BYTES = 4096
 """Record data longer than this is handed to the socket as it is, not copied into the response."""
 
@@ -108,13 +111,20 @@ def _compact_length(buffer: Buffer, position: int) -> tuple[int, int]:
     return length - 1, position
 
 
-def _nullable(read_length: Reader, convert: Callable[[Buffer], Any], null_allowed: bool) -> Reader:
+def _nullable(
+    read_length: Reader,
+    convert: Callable[[Buffer], Any],
+    null_allowed: bool,
+    most_bytes: int = 2**31 - 1,
+) -> Reader:
     def read(buffer: Buffer, position: int) -> tuple[Any, int]:
         size, position = read_length(buffer, position)
         if size == -1:
             if null_allowed:
                 return None, position
             raise DecodeError("null where a value is needed")
+        if size > most_bytes:
+            raise DecodeError(f"a string of {size} bytes, where {most_bytes} are the most")
         data, position = take(buffer, position, size)
         return convert(data), position
 
@@ -149,7 +159,8 @@ def text(compact: bool, null_allowed: bool) -> tuple[Reader, Writer]:
         _write_length(output, len(data), compact, write_int16)
         output.tail += data
 
-    return _nullable(_compact_length if compact else read_int16, _text, null_allowed), write
+    read_length = _compact_length if compact else read_int16
+    return _nullable(read_length, _text, null_allowed, LONGEST_STRING_BYTES), write
 
 
 def data(compact: bool, null_allowed: bool, copied: bool) -> tuple[Reader, Writer]:
