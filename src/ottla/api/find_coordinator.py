@@ -58,8 +58,10 @@ async def _find(
 
 async def _coordinator(key_type: int, key: str, call: Call) -> tuple[int, str, int]:
     if key_type == TRANSACTION:
+        # The one refusal that clients take as final: all others they try again until a timeout.
         raise ApiError(
-            ErrorCode.coordinator_not_available, "This broker has no transaction coordinator."
+            ErrorCode.transactional_id_authorization_failed,
+            "This broker has no transaction coordinator.",
         )
     if key_type != GROUP:
         raise ApiError(ErrorCode.invalid_request, f"There is no coordinator of type {key_type}.")

@@ -17,8 +17,9 @@ KEY: Final = 22
 async def handle(request: Any, call: Call) -> Any:
     build = call.messages
     if request.transactional_id is not None:
-        # Transactions are not served yet: the coordinator of this id is not here.
-        code = ErrorCode.not_coordinator if request.transactional_id else ErrorCode.invalid_request
+        # No broker here coordinates transactions; clients take only this refusal as final.
+        refused = ErrorCode.transactional_id_authorization_failed
+        code = refused if request.transactional_id else ErrorCode.invalid_request
         return build.InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
     producer_id = await call.node.producer_ids.next()
     return build.InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
