@@ -1,4 +1,4 @@
-"""The tree keeps to the rules a reader relies on: small files, short functions, tests beside sources."""
+"""The tree keeps to the rules that a reader relies on: small files, short functions, true names."""
 
 import ast
 from pathlib import Path
