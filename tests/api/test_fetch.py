@@ -1,0 +1,131 @@
+import asyncio
+from typing import Any
+
+import pytest
+
+from ottla.protocol.errors import ErrorCode
+from ottla.records.header import iterate_headers
+
+KEY = 1
+
+
+def request(node_call: Any, offset: int = 0, version: int = 12, **changes: Any) -> Any:
+    build = node_call.request(KEY, version)
+    of_partition = {
+        name: changes.pop(name)
+        for name in ("partition_max_bytes", "current_leader_epoch", "last_fetched_epoch", "index")
+        if name in changes
+    }
+    index = of_partition.pop("index", 0)
+    partition = build.FetchPartition(
+        partition=index,
+        fetch_offset=offset,
+        **{"partition_max_bytes": 1 << 20, "current_leader_epoch": -1, **of_partition},
+    )
+    topic = changes.pop("topic", "t")
+    named = {"topic_id": node_call.topic_id(topic)} if version >= 13 else {"topic": topic}
+    topics = (build.FetchTopic(**named, partitions=(partition,)),)
+    given = {"max_wait": 0, "min_bytes": 1, "max_bytes": 1 << 20, "session_epoch": -1, **changes}
+    return build.FetchRequest(topics=topics, **given)
+
+
+async def fetch(node_call: Any, *arguments: Any, **changes: Any) -> Any:
+    answer = await node_call.ask(request(node_call, *arguments, **changes))
+    return answer.responses[0].partitions[0]
+
+
+def offsets(partition: Any) -> list[int]:
+    return [header.base_offset for header in iterate_headers(partition.records or b"")]
+
+
+@pytest.mark.parametrize("version", range(4, 19))
+async def test_every_version_reads(node_call: Any, version: int) -> None:
+    for value in (b"a", b"b", b"c"):
+        await node_call.produce("t", node_call.batch(value, value))
+    found = await fetch(node_call, 2, version)
+    assert (found.error_code, found.high_watermark) == (ErrorCode.none, 6)
+    assert found.last_stable_offset == 6
+    assert offsets(found) == [2, 4]
+
+
+async def test_the_whole_batch_that_holds_the_offset_comes(node_call: Any) -> None:
+    await node_call.produce("t", node_call.batch(b"a", b"b", b"c"))
+    assert offsets(await fetch(node_call, 2)) == [0]
+
+
+async def test_limits_and_the_first_batch_that_comes_all_the_same(node_call: Any) -> None:
+    for _ in range(3):
+        await node_call.produce("t", node_call.batch(bytes(1000)))
+    assert offsets(await fetch(node_call, 0, partition_max_bytes=1)) == [0]
+    assert offsets(await fetch(node_call, 0, max_bytes=1)) == [0]
+    assert offsets(await fetch(node_call, 0, partition_max_bytes=2500)) == [0, 1]
+
+
+async def test_the_end_and_what_is_out_of_range(node_call: Any) -> None:
+    await node_call.produce("t", node_call.batch(b"a"))
+    at_end = await fetch(node_call, 1)
+    assert (at_end.error_code, offsets(at_end)) == (ErrorCode.none, [])
+    for offset in (-1, 2):
+        found = await fetch(node_call, offset)
+        assert found.error_code is ErrorCode.offset_out_of_range
+
+
+async def test_unknown_topics_partitions_and_epochs(node_call: Any) -> None:
+    for changes, code in (
+        ({"topic": "none"}, ErrorCode.unknown_topic_or_partition),
+        ({"topic": "none", "version": 13}, ErrorCode.unknown_topic_id),
+        ({"index": 5}, ErrorCode.unknown_topic_or_partition),
+        ({"current_leader_epoch": 99}, ErrorCode.unknown_leader_epoch),
+    ):
+        assert (await fetch(node_call, **changes)).error_code is code, changes
+
+
+async def test_waits_for_bytes_and_is_woken_by_an_append(node_call: Any) -> None:
+    asked = asyncio.create_task(fetch(node_call, 0, max_wait=60_000))
+    await asyncio.sleep(0.01)
+    assert not asked.done()
+    await node_call.produce("t", node_call.batch(b"a"))
+    assert offsets(await asyncio.wait_for(asked, 30)) == [0]
+
+
+async def test_waits_until_there_are_enough_bytes_or_the_time_is_up(node_call: Any) -> None:
+    asked = asyncio.create_task(fetch(node_call, 0, max_wait=60_000, min_bytes=1_000))
+    await node_call.produce("t", node_call.batch(b"a"))
+    await asyncio.sleep(0.01)
+    assert not asked.done()
+    await node_call.produce("t", node_call.batch(bytes(2_000)))
+    assert offsets(await asyncio.wait_for(asked, 30)) == [0, 1]
+    short = await fetch(node_call, 0, max_wait=20, min_bytes=100_000)
+    assert offsets(short) == [0, 1]
+
+
+async def test_a_session_tells_only_what_is_new(node_call: Any) -> None:
+    await node_call.produce("t", node_call.batch(b"a"))
+    opened = await node_call.ask(request(node_call, 0, session_id=0, session_epoch=0))
+    assert opened.session_id > 0
+    build = node_call.request(KEY, 12)
+    more = {"session_id": opened.session_id, "max_wait": 0, "min_bytes": 1, "max_bytes": 1 << 20}
+
+    async def next_of(epoch: int, **changes: Any) -> Any:
+        return await node_call.ask(
+            build.FetchRequest(session_epoch=epoch, **{"topics": (), **more, **changes})
+        )
+
+    moved = request(node_call, 1).topics
+    assert (await next_of(1, topics=moved)).responses == ()
+    await node_call.produce("t", node_call.batch(b"b"))
+    answer = await next_of(2)
+    assert offsets(answer.responses[0].partitions[0]) == [1]
+    assert (await next_of(2)).error_code is ErrorCode.invalid_fetch_session_epoch
+    unknown = await next_of(1, session_id=opened.session_id + 1)
+    assert unknown.error_code is ErrorCode.fetch_session_id_not_found
+
+
+async def test_a_deleted_topic_wakes_who_waits(node_call: Any) -> None:
+    asked = asyncio.create_task(fetch(node_call, 0, max_wait=60_000))
+    await asyncio.sleep(0.01)
+    build = node_call.request(20, 6)
+    topics = (build.DeleteTopicState(name="t"),)
+    await node_call.ask(build.DeleteTopicsRequest(topics=topics, timeout=1000))
+    found = await asyncio.wait_for(asked, 30)
+    assert found.error_code is ErrorCode.unknown_topic_or_partition

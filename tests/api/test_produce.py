@@ -1,0 +1,122 @@
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from ottla.broker.call import EndConnectionError
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.records.build import build_batch
+from ottla.records.record import Record
+
+KEY = 0
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+async def test_every_version_appends(node_call: Any, version: int) -> None:
+    first = await node_call.produce("t", node_call.batch(b"a", b"b"), version=version)
+    second = await node_call.produce("t", node_call.batch(b"c"), version=version)
+    assert (first.error_code, first.base_offset) == (ErrorCode.none, 0)
+    assert (second.error_code, second.base_offset) == (ErrorCode.none, 2)
+    assert second.log_append_time == -1
+    if version >= 5:
+        assert second.log_start_offset == 0
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+async def test_acknowledged_means_that_it_is_there(node_call: Any, acks: int) -> None:
+    await node_call.produce("t", node_call.batch(b"a"), acks=acks)
+    assert node_call.node.partitions.find("t", 0).high_watermark == 1
+
+
+async def test_without_acknowledgement_there_is_no_answer_and_a_failure_ends_the_connection(
+    node_call: Any,
+) -> None:
+    assert await node_call.produce("t", node_call.batch(b"a"), acks=0) is None
+    assert node_call.node.partitions.find("t", 0).high_watermark == 1
+    with pytest.raises(EndConnectionError, match="none-0"):
+        await node_call.produce("none", node_call.batch(b"a"), acks=0)
+
+
+async def test_what_is_refused(node_call: Any) -> None:
+    batch = node_call.batch(b"a")
+    for asked, code in (
+        ({"topic": "none"}, ErrorCode.unknown_topic_or_partition),
+        ({"index": 1}, ErrorCode.unknown_topic_or_partition),
+        ({"topic": "none", "version": 13}, ErrorCode.unknown_topic_id),
+        ({"acks": 2}, ErrorCode.invalid_required_acks),
+        ({"transactional_id": "x"}, ErrorCode.transactional_id_authorization_failed),
+    ):
+        answer = await node_call.produce(**{"topic": "t", "records": batch, **asked})
+        assert (answer.error_code, answer.base_offset) == (code, -1), asked
+    answer = await node_call.produce("t", None)
+    assert answer.error_code is ErrorCode.invalid_record
+    assert node_call.node.partitions.find("t", 0).high_watermark == 0
+
+
+async def test_single_records_are_named(node_call: Any) -> None:
+    await node_call.create("compact", cleanup_policy="compact")
+    records = [Record(0, 1, key, b"v") for key in (b"k", None, b"k", None)]
+    answer = await node_call.produce("compact", build_batch(records), version=8)
+    assert answer.error_code is ErrorCode.invalid_record
+    assert [each.batch_index for each in answer.record_errors] == [1, 3]
+    assert "key" in answer.record_errors[0].batch_index_error_message
+
+
+async def test_one_bad_partition_leaves_the_others(node_call: Any) -> None:
+    build = node_call.request(KEY, 9)
+    data = tuple(
+        build.PartitionProduceData(index=index, records=node_call.batch(b"a")) for index in (7, 0)
+    )
+    topics = (build.TopicProduceData(name="t", partition_data=data),)
+    answer = await node_call.ask(build.ProduceRequest(acks=1, timeout=1, topic_data=topics))
+    codes = [each.error_code for each in answer.responses[0].partition_responses]
+    assert codes == [ErrorCode.unknown_topic_or_partition, ErrorCode.none]
+
+
+async def test_a_batch_sent_again_has_its_old_offset(node_call: Any) -> None:
+    batch = node_call.batch(b"a", b"b", producer_id=4, producer_epoch=0, base_sequence=0)
+    assert (await node_call.produce("t", batch)).base_offset == 0
+    await node_call.produce("t", node_call.batch(b"other"))
+    again = await node_call.produce("t", batch)
+    assert (again.error_code, again.base_offset) == (ErrorCode.none, 0)
+    gap = node_call.batch(b"c", producer_id=4, producer_epoch=0, base_sequence=9)
+    answer = await node_call.produce("t", gap)
+    assert answer.error_code is ErrorCode.out_of_order_sequence_number
+    assert node_call.node.partitions.find("t", 0).high_watermark == 3
+
+
+async def test_log_append_time_is_told(node_call: Any) -> None:
+    await node_call.create("stamped", message_timestamp_type="LogAppendTime")
+    answer = await node_call.produce("stamped", node_call.batch(b"a"))
+    assert abs(answer.log_append_time - node_call.node.clock.now_ms()) < 60_000
+
+
+async def test_zstd_is_for_version_7_and_newer(node_call: Any) -> None:
+    batch = node_call.batch(b"a", compression=4)
+    answer = await node_call.produce("t", batch, version=6)
+    assert answer.error_code is ErrorCode.unsupported_compression_type
+    assert (await node_call.produce("t", batch, version=7)).error_code is ErrorCode.none
+
+
+async def test_a_failed_flush_is_told_to_its_partition_alone(
+    node_call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await node_call.create("synced", flush_messages="1")
+
+    def fails(task: object) -> None:
+        raise ApiError(ErrorCode.kafka_storage_error, "no disk")
+
+    monkeypatch.setattr("ottla.log.flush.FlushTask.run", fails)
+    answer = await node_call.produce("synced", node_call.batch(b"a"))
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.kafka_storage_error, -1)
+    assert (await node_call.produce("t", node_call.batch(b"a"))).error_code is ErrorCode.none
+
+
+async def test_an_unknown_id_is_told_back(node_call: Any) -> None:
+    build = node_call.request(KEY, 13)
+    data = (build.PartitionProduceData(index=0, records=node_call.batch(b"a")),)
+    topics = (build.TopicProduceData(topic_id=UUID(int=9), partition_data=data),)
+    answer = await node_call.ask(build.ProduceRequest(acks=1, timeout=1, topic_data=topics))
+    assert answer.responses[0].topic_id == UUID(int=9)
+    code = answer.responses[0].partition_responses[0].error_code
+    assert code is ErrorCode.unknown_topic_id

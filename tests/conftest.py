@@ -1,0 +1,136 @@
+"""A whole node in this process, asked through the codec as from a connection, but without one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.api.table import HANDLERS
+from ottla.broker.call import Call
+from ottla.broker.node import Node
+from ottla.config import BrokerConfig
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.frames import (
+    read_request_body,
+    read_request_header,
+    read_response,
+    write_request,
+    write_response,
+)
+from ottla.protocol.messages import Messages, messages_of
+from ottla.records.build import build_batch
+from ottla.records.record import Record
+
+PRODUCE, CREATE_TOPICS = 0, 19
+
+
+class NodeCall:
+    """Requests to one node, and the everyday ones ready-made."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+    @staticmethod
+    def request(key: int, version: int) -> Messages:
+        """Builds request messages of that type and version."""
+        return messages_of(key, version, "request")
+
+    async def ask(self, request: Any) -> Any:
+        """The answer, sent through the codec both ways; None where none is due."""
+        frame = memoryview(write_request(request, 5, "tests"))[4:]
+        header = read_request_header(frame)
+        handler = HANDLERS.find(header.key)
+        assert handler is not None
+        assert handler.min_version <= header.version <= handler.max_version
+        call = Call(
+            node=self.node,
+            version=header.version,
+            client_id=header.client_id,
+            peer="/127.0.0.1",
+            listener_host="127.0.0.1",
+            listener_port=9092,
+            messages=messages_of(header.key, header.version),
+            connection_id=1,
+        )
+        answer = await handler.answer(read_request_body(header, frame), call)
+        if answer is None:
+            return None
+        data = b"".join(bytes(part) for part in write_response(answer, header.correlation_id))
+        return read_response(header.key, header.version, memoryview(data)[4:])[1]
+
+    async def create(self, topic: str, partitions: int = 1, **config: str) -> None:
+        build = self.request(CREATE_TOPICS, 7)
+        configs = tuple(
+            build.CreatableTopicConfig(name=name.replace("_", "."), value=value)
+            for name, value in config.items()
+        )
+        wanted = build.CreatableTopic(
+            name=topic, num_partitions=partitions, replication_factor=1, configs=configs
+        )
+        answer = await self.ask(build.CreateTopicsRequest(topics=(wanted,), timeout=1000))
+        assert answer.topics[0].error_code is ErrorCode.none
+
+    async def produce(
+        self,
+        topic: str,
+        records: bytes | None,
+        *,
+        index: int = 0,
+        version: int = 9,
+        acks: int = -1,
+        transactional_id: str | None = None,
+    ) -> Any:
+        """The answer for the one partition; None for acks=0."""
+        build = self.request(PRODUCE, version)
+        data = build.PartitionProduceData(index=index, records=records)
+        named = build.TopicProduceData(
+            **({"topic_id": self.topic_id(topic)} if version >= 13 else {"name": topic}),
+            partition_data=(data,),
+        )
+        answer = await self.ask(
+            build.ProduceRequest(
+                acks=acks, timeout=1000, topic_data=(named,), transactional_id=transactional_id
+            )
+        )
+        return None if answer is None else answer.responses[0].partition_responses[0]
+
+    def topic_id(self, topic: str) -> Any:
+        """None, which is the zero id, where there is none."""
+        found = self.node.image.topic(topic)
+        return None if found is None else found.topic_id
+
+    @staticmethod
+    def batch(*values: bytes, time_ms: int = 1_000, **header: Any) -> bytes:
+        """A batch of keyless records at `time_ms`, one millisecond after the other."""
+        records = [Record(0, time_ms + n, None, value) for n, value in enumerate(values)]
+        return build_batch(records, **header)
+
+
+@pytest.fixture
+async def start_node(tmp_path: Path) -> AsyncIterator[Callable[..., Awaitable[NodeCall]]]:
+    """Starts a node with these settings (dots as underscores) on this test's folder."""
+    running: list[Node] = []
+
+    async def start(**settings: str) -> NodeCall:
+        given = {name.replace("_", "."): value for name, value in settings.items()}
+        own = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path / "data")}
+        node = Node(BrokerConfig({**own, **given}), HANDLERS)
+        await node.start()
+        running.append(node)
+        return NodeCall(node)
+
+    yield start
+    for node in running:
+        if not node.closing:
+            await node.close()
+
+
+@pytest.fixture
+async def node_call(start_node: Callable[..., Awaitable[NodeCall]]) -> NodeCall:
+    """A node with nothing set, and the topic "t"."""
+    made = await start_node()
+    await made.create("t")
+    return made
