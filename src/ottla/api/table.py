@@ -16,7 +16,7 @@ def _in_json(handle: Any) -> Answer:
     async def answer(body: bytes, call: Call) -> bytes:
         try:
             request = json.loads(body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DecodeError(f"the request is no JSON: {error}") from None
         if not isinstance(request, dict):
             raise DecodeError("the request is no JSON object")

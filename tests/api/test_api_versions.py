@@ -1,0 +1,40 @@
+from typing import Any
+
+import pytest
+
+from ottla.api.api_versions import handle
+from ottla.api.table import ADVERTISED
+from ottla.broker.call import Call
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages import messages_of
+
+KEY = 18
+
+
+async def ask(node_call: Any, version: int, name: str = "tests", software: str = "1.0") -> Any:
+    build = node_call.request(KEY, version)
+    return await node_call.ask(
+        build.ApiVersionsRequest(client_software_name=name, client_software_version=software)
+    )
+
+
+@pytest.mark.parametrize("version", range(5))
+async def test_every_version_lists_what_works(node_call: Any, version: int) -> None:
+    answer = await ask(node_call, version)
+    assert answer.error_code is ErrorCode.none
+    listed = [(each.api_key, each.min_version, each.max_version) for each in answer.api_keys]
+    assert tuple(listed) == ADVERTISED
+
+
+async def test_software_without_a_name_is_refused(node_call: Any) -> None:
+    for name, software in (("", "1"), ("a", ""), ("-a", "1"), ("a b", "1"), ("a", "1-")):
+        answer = await ask(node_call, 3, name, software)
+        assert (answer.error_code, answer.api_keys) == (ErrorCode.invalid_request, ())
+    assert (await ask(node_call, 2, "", "")).error_code is ErrorCode.none
+
+
+async def test_an_unknown_version_is_told_what_is_known(node_call: Any) -> None:
+    call = Call(node_call.node, 0, "", "/127.0.0.1", "h", 1, messages_of(KEY, 0), 1)
+    answer = await handle(None, call)
+    assert answer.error_code is ErrorCode.unsupported_version
+    assert len(answer.api_keys) == len(ADVERTISED)

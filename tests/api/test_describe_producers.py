@@ -1,0 +1,35 @@
+from typing import Any
+
+from ottla.protocol.errors import ErrorCode
+
+KEY = 61
+
+
+async def ask(node_call: Any, topic: str, *indexes: int) -> Any:
+    build = node_call.request(KEY, 0)
+    topics = (build.TopicRequest(name=topic, partition_indexes=indexes),)
+    answer = await node_call.ask(build.DescribeProducersRequest(topics=topics))
+    return answer.topics[0].partitions
+
+
+async def test_what_is_known_of_each_producer(node_call: Any) -> None:
+    for producer_id in (7, 8):
+        batch = node_call.batch(
+            b"a", b"b", producer_id=producer_id, producer_epoch=3, base_sequence=0
+        )
+        await node_call.produce("t", batch)
+    await node_call.produce("t", node_call.batch(b"of nobody"))
+    (partition,) = await ask(node_call, "t", 0)
+    assert partition.error_code is ErrorCode.none
+    for producer, producer_id in zip(partition.active_producers, (7, 8), strict=True):
+        assert (producer.producer_id, producer.producer_epoch) == (producer_id, 3)
+        assert (producer.last_sequence, producer.last_timestamp) == (1, 1_001)
+        assert (producer.coordinator_epoch, producer.current_txn_start_offset) == (-1, -1)
+
+
+async def test_unknown_partitions(node_call: Any) -> None:
+    here, missing = await ask(node_call, "t", 0, 5)
+    assert (here.error_code, here.active_producers) == (ErrorCode.none, ())
+    assert missing.error_code is ErrorCode.unknown_topic_or_partition
+    (missing,) = await ask(node_call, "none", 0)
+    assert missing.error_code is ErrorCode.unknown_topic_or_partition

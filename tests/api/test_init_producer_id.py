@@ -1,0 +1,34 @@
+from typing import Any
+
+import pytest
+
+from ottla.protocol.errors import ErrorCode
+
+KEY = 22
+
+
+async def ask(node_call: Any, version: int = 4, transactional_id: str | None = None) -> Any:
+    build = node_call.request(KEY, version)
+    return await node_call.ask(
+        build.InitProducerIdRequest(
+            transactional_id=transactional_id,
+            transaction_timeout=1000,
+            producer_id=-1,
+            producer_epoch=-1,
+        )
+    )
+
+
+@pytest.mark.parametrize("version", range(6))
+async def test_every_version_gives_an_id_that_nobody_had(node_call: Any, version: int) -> None:
+    answers = [await ask(node_call, version) for _ in range(3)]
+    assert all(each.error_code is ErrorCode.none for each in answers)
+    assert all(each.producer_epoch == 0 for each in answers)
+    assert len({each.producer_id for each in answers}) == 3
+
+
+async def test_transactions_are_refused(node_call: Any) -> None:
+    answer = await ask(node_call, transactional_id="x")
+    assert answer.error_code is ErrorCode.transactional_id_authorization_failed
+    assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
+    assert (await ask(node_call, transactional_id="")).error_code is ErrorCode.invalid_request

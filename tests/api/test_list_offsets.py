@@ -1,0 +1,81 @@
+from typing import Any
+
+import pytest
+
+from ottla.protocol.errors import ErrorCode
+
+KEY = 2
+LATEST, EARLIEST, MAX_TIMESTAMP, LOCAL, TIERED, PENDING = -1, -2, -3, -4, -5, -6
+
+
+async def find(node_call: Any, timestamp: int, version: int = 11, **changes: Any) -> Any:
+    build = node_call.request(KEY, version)
+    partition = build.ListOffsetsPartition(
+        partition_index=changes.pop("index", 0),
+        timestamp=timestamp,
+        current_leader_epoch=changes.pop("epoch", -1),
+    )
+    topics = (
+        build.ListOffsetsTopic(
+            name=changes.pop("topic", "t"), partitions=(partition,) * changes.pop("times", 1)
+        ),
+    )
+    given = {"replica_id": -1, **changes}
+    answer = await node_call.ask(build.ListOffsetsRequest(topics=topics, **given))
+    return answer.topics[0].partitions[0]
+
+
+async def fill(node_call: Any) -> None:
+    for time_ms in (1000, 3000, 2000):
+        await node_call.produce("t", node_call.batch(b"a", b"b", time_ms=time_ms))
+
+
+@pytest.mark.parametrize("version", range(1, 12))
+async def test_every_version_finds_ends_and_times(node_call: Any, version: int) -> None:
+    await fill(node_call)
+    for asked, offset, time_ms in (
+        (LATEST, 6, -1), (EARLIEST, 0, -1), (0, 0, 1000), (1001, 1, 1001), (1002, 2, 3000),
+        (3001, 3, 3001), (3002, -1, -1),
+    ):  # fmt: skip
+        found = await find(node_call, asked, version)
+        assert (found.error_code, found.offset, found.timestamp) == (
+            ErrorCode.none, offset, time_ms,
+        ), asked  # fmt: skip
+        if version >= 4 and offset >= 0:
+            assert found.leader_epoch == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "since", "offset"),
+    [(MAX_TIMESTAMP, 7, 3), (LOCAL, 8, 0), (TIERED, 9, -1), (PENDING, 11, 0)],
+)
+async def test_special_times_since_their_version(
+    node_call: Any, asked: int, since: int, offset: int
+) -> None:
+    await fill(node_call)
+    found = await find(node_call, asked, since)
+    assert (found.error_code, found.offset) == (ErrorCode.none, offset)
+    refused = await find(node_call, asked, since - 1)
+    assert refused.error_code is ErrorCode.unsupported_version
+
+
+async def test_an_empty_partition(node_call: Any) -> None:
+    for asked, offset in ((LATEST, 0), (EARLIEST, 0), (MAX_TIMESTAMP, -1), (0, -1)):
+        assert (await find(node_call, asked)).offset == offset
+
+
+async def test_what_is_refused(node_call: Any) -> None:
+    for changes, code in (
+        ({"topic": "none"}, ErrorCode.unknown_topic_or_partition),
+        ({"index": 3}, ErrorCode.unknown_topic_or_partition),
+        ({"times": 2}, ErrorCode.invalid_request),
+        ({"epoch": 5}, ErrorCode.unknown_leader_epoch),
+        ({"timestamp": -9}, ErrorCode.invalid_request),
+    ):
+        found = await find(node_call, **{"timestamp": LATEST, **changes})
+        assert (found.error_code, found.offset) == (code, -1), changes
+
+
+async def test_read_committed_is_the_same_where_there_are_no_transactions(node_call: Any) -> None:
+    await fill(node_call)
+    assert (await find(node_call, LATEST, isolation_level=1)).offset == 6
