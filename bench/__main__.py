@@ -88,8 +88,12 @@ def measure(
         for run in range(runs):
             for name in order(run, contestants):
                 progress.update(task, description=f"{figure.name}: {name}, run {run + 1}")
-                for measured, value in figure.measure(name, bench).items():
+                found = figure.measure(name, bench)
+                for measured, value in found.items():
                     values[name].setdefault(measured, []).append(value)
+                if not console.is_terminal:
+                    told = ", ".join(f"{one} {results.number(found[one])}" for one in found)
+                    console.print(f"{name}, run {run + 1}: {told}", soft_wrap=True)
                 progress.advance(task)
         progress.update(task, description=figure.name)
     return {
