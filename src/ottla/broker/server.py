@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 from collections import Counter
 from dataclasses import replace
@@ -53,17 +54,25 @@ class Server:
     async def listen(self) -> int:
         """Binds and returns the port, which the system chose where 0 was asked for.
 
-        Raises OSError where the address cannot be had.
+        Raises OSError, one sentence for people, where the address cannot be had.
         """
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            lambda: Connection(self),
-            # One socket for every interface where the port is free to choose: two would differ.
-            self.endpoint.host or (None if self.endpoint.port else "0.0.0.0"),
-            self.endpoint.port,
-            backlog=self.config.socket_listen_backlog_size,
-            start_serving=False,
-        )
+        try:
+            self._server = await loop.create_server(
+                lambda: Connection(self),
+                # One socket for every interface where the port is free to choose: two would differ.
+                self.endpoint.host or (None if self.endpoint.port else "0.0.0.0"),
+                self.endpoint.port,
+                backlog=self.config.socket_listen_backlog_size,
+                start_serving=False,
+            )
+        except OSError as error:
+            # asyncio's own text begins with the number of the error and says it twice.
+            reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+            raise OSError(
+                f"cannot listen on {self.endpoint.host or '*'}:{self.endpoint.port}: {reason}."
+                " Give another address with --listen HOST:PORT"
+            ) from None
         self._sweep = loop.call_later(IDLE_SWEEP_MS / 1000, self.end_idle)
         self.port = self._server.sockets[0].getsockname()[1]
         return self.port

@@ -75,6 +75,8 @@ class LogStore:
         try:
             os.makedirs(folder, exist_ok=True)
             lock_fd = _lock(folder)
+        except (FileExistsError, NotADirectoryError):
+            raise DataFolderError(f"cannot use {folder}: it, or one above it, is no folder") from None
         except OSError as error:
             raise DataFolderError(f"cannot use {folder}: {error.strerror}") from None
         try:
