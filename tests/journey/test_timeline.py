@@ -7,6 +7,7 @@ import pytest
 from ottla.journey.file import HEAD, decode, encode
 from ottla.journey.step import Kind, Step, Versions
 from ottla.journey.timeline import (
+    BACKLOG_STEPS,
     MOST_GROUP_CHARS,
     MOST_STEPS,
     MOST_TRACKS,
@@ -211,8 +212,17 @@ def test_groups_beyond_the_limit_are_forgotten_oldest_first_and_their_next_step_
     ]
 
 
+def test_steps_that_nobody_takes_become_wider_first(timeline):
+    for at in range(2 * BACKLOG_STEPS):
+        timeline.appended(at, at, 2000 + at * WINDOW_MS, "a", -1)
+    steps = all_steps(timeline)
+    assert len(steps) == BACKLOG_STEPS + BACKLOG_STEPS // 2
+    assert all(step.is_exact for step in steps[:BACKLOG_STEPS])
+    assert {step.until_ms - step.since_ms for step in steps[BACKLOG_STEPS:]} == {WINDOW_MS}
+
+
 def test_steps_that_nobody_takes_do_not_pile_up(timeline):
     for at in range(MOST_STEPS + 100):
-        timeline.appended(at, at, 2000 + at * WINDOW_MS, "a", -1)
-    assert timeline.unnoted == 99
+        timeline.started_at(at + 1, 2000, "DeleteRecords")
+    assert timeline.unnoted == 100
     assert len(all_steps(timeline)) == MOST_STEPS

@@ -5,9 +5,10 @@ driver takes the steps of those partitions that have any and has its one thread 
 files. One thread, so that a journey which is asked for never reads half of what is being written:
 it first writes, then reads, in the same queue.
 
-Limits: a flush's own time is followed by ten times as much pause, so that thousands of busy
-partitions cost a tenth of one core at most, and then what a crash may take is that much longer. A
-disk that refuses costs the steps, a line in the log when it begins, and nothing else.
+Limits: a flush's own time is followed by fifty times as much pause (five seconds at most), so that
+thousands of busy partitions do not take the processor from the requests; then steps become coarser
+(see `timeline.py`), and what a crash may take is some seconds and not half of one. A disk that
+refuses costs the steps, a line in the log when it begins, and nothing else.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from ottla.log.log import Log
 logger = logging.getLogger("ottla.journey")
 
 FLUSH_MS: Final = 500
-PAUSE_PER_WORK: Final = 10
+PAUSE_PER_WORK: Final = 50
+LONGEST_PAUSE_MS: Final = 5_000
 MOST_TAKEN_AT_ONCE: Final = 256
 """Partitions whose steps are taken before other requests get their turn."""
 
@@ -154,7 +156,8 @@ class Journey:
             await asyncio.sleep(pause_ms / 1000)
             started_ms = self._clock.monotonic_ms()
             await self.flush()
-            pause_ms = max(FLUSH_MS, PAUSE_PER_WORK * (self._clock.monotonic_ms() - started_ms))
+            took_ms = self._clock.monotonic_ms() - started_ms
+            pause_ms = max(FLUSH_MS, min(PAUSE_PER_WORK * took_ms, LONGEST_PAUSE_MS))
 
     def _taken(self, timeline: PartitionTimeline, *, all_of_them: bool) -> _Work:
         place = self._places[timeline]

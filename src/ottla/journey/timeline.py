@@ -28,6 +28,8 @@ MOST_CLIENT_CHANGES: Final = 4
 """So often in a window a change of client starts a step of its own; beyond, clients share one."""
 MOST_TRACKS: Final = 64
 """Groups and pipelines remembered for each partition; a forgotten one's next step says so."""
+BACKLOG_STEPS: Final = 512
+"""For each so many steps that wait to be taken, windows are one `WINDOW_MS` longer."""
 MOST_STEPS: Final = 4096
 """Steps waiting to be taken; the driver is far behind when there are more, and the newest are not
 noted.
@@ -190,7 +192,7 @@ class PartitionTimeline:
         else:
             self._close_end()
             self._end_changes = 0
-            closes_ms = now_ms + WINDOW_MS
+            closes_ms = now_ms + self._window_ms()
         self._end_closes_ms = closes_ms
         self._end_since_ms = self._end_until_ms = now_ms
         self._end_before, self._end_first, self._end_last = base_offset, end, end
@@ -213,7 +215,7 @@ class PartitionTimeline:
             return
         # Shares the end's window where one is open, so that both can become one step.
         same = self._end_closes_ms if self._end_since_ms_or_0() == now_ms else 0
-        self._high_closes_ms = same or now_ms + WINDOW_MS
+        self._high_closes_ms = same or now_ms + self._window_ms()
         self._high_since_ms = self._high_until_ms = now_ms
         self._high_before, self._high_first = before, offset
         self._dirty.add(self)
@@ -318,11 +320,15 @@ class PartitionTimeline:
         track.before = offset if position is None else position
         track.first, track.versions = offset, versions
         track.since_ms = track.until_ms = now_ms
-        track.closes_ms = now_ms + WINDOW_MS
+        track.closes_ms = now_ms + self._window_ms()
         self._dirty.add(self)
         if delivery is not None and len(self._closed) < MOST_STEPS // 4:
             # Micro-batches are few, and a row's very version is worth a step of its own.
             self._close_track(kind, name, track)
+
+    def _window_ms(self) -> int:
+        """Wider where the driver does not keep up: then bounds are wider, and nothing is lost."""
+        return WINDOW_MS * (1 + len(self._closed) // BACKLOG_STEPS)
 
     def _track(self, kind: Kind, name: Name) -> _Track:
         if self._tracks is None:
