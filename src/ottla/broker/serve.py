@@ -17,6 +17,7 @@ from ottla.broker.node import Node
 from ottla.config import BrokerConfig, ConfigError
 from ottla.controller.embedded_store import StoreError
 from ottla.log.errors import DataFolderError
+from ottla.protocol.errors import ApiError
 
 EXIT_STOPPED = 0
 EXIT_FAILED = 1
@@ -43,7 +44,7 @@ def serve(properties: Mapping[str, str], handlers: Handlers) -> int:
     except ConfigError as error:
         print(f"ottla serve: {error}", file=sys.stderr)
         return EXIT_BAD_SETTING
-    except (DataFolderError, StartError, StoreError, OSError) as error:
+    except (ApiError, DataFolderError, StartError, StoreError, OSError) as error:
         print(f"ottla serve: {error}", file=sys.stderr)
         return EXIT_FAILED
 

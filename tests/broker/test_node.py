@@ -1,0 +1,82 @@
+import asyncio
+import socket
+from typing import Any
+
+import pytest
+
+from ottla.log.errors import DataFolderError
+from ottla.protocol.errors import ErrorCode
+
+
+async def test_what_was_written_is_there_after_a_clean_stop(start_node: Any) -> None:
+    first = await start_node()
+    await first.create("t", 2)
+    await first.produce("t", first.batch(b"a", b"b"), index=1)
+    data, topic_id = first.node.config.data_folder, first.topic_id("t")
+    await first.node.close()
+    assert (data / ".kafka_cleanshutdown").exists()
+    second = await start_node()
+    assert not (data / ".kafka_cleanshutdown").exists()
+    assert second.topic_id("t") == topic_id
+    assert second.node.high_watermarks() == {("t", 0): 0, ("t", 1): 2}
+    assert second.node.image.cluster_id == first.node.image.cluster_id
+
+
+async def test_one_folder_takes_one_node(start_node: Any) -> None:
+    first = await start_node()
+    with pytest.raises(DataFolderError, match="in use"):
+        await start_node()
+    await first.create("still.works")
+    await first.node.close()
+    await start_node()
+
+
+async def test_a_port_in_use_leaves_the_folder_free(start_node: Any) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(OSError, match="in use"):
+            await start_node(listeners=f"PLAINTEXT://127.0.0.1:{taken.getsockname()[1]}")
+    await start_node()
+
+
+async def test_the_address_has_the_port_that_was_bound(start_node: Any) -> None:
+    made = await start_node()
+    (endpoint,) = made.node.endpoints
+    assert endpoint.port > 0
+    reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
+    writer.close()
+    assert made.node.image.brokers[1].endpoints[0].port == endpoint.port
+    assert not reader.at_eof()
+
+
+async def test_settings_of_broker_and_topic_come_together(start_node: Any) -> None:
+    made = await start_node(log_retention_ms="1234", log_segment_bytes="2097152")
+    await made.create("t", segment_bytes="1048576")
+    config = made.node.log_config("t")
+    assert (config.retention_ms, config.segment_bytes) == (1234, 1_048_576)
+    assert made.node.log_config("none").segment_bytes == 2_097_152
+
+
+async def test_a_stop_answers_who_waits(start_node: Any) -> None:
+    made = await start_node()
+    await made.create("t")
+    build = made.request(1, 12)
+    partition = build.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=100)
+    topics = (build.FetchTopic(topic="t", partitions=(partition,)),)
+    asked = asyncio.create_task(
+        made.ask(build.FetchRequest(max_wait=600_000, min_bytes=1, topics=topics))
+    )
+    await asyncio.sleep(0.01)
+    await made.node.close()
+    assert (await asyncio.wait_for(asked, 30)).error_code is ErrorCode.none
+
+
+async def test_requests_are_counted_by_key(node_call: Any) -> None:
+    (endpoint,) = node_call.node.endpoints
+    reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
+    body = (18).to_bytes(2, "big") + bytes(2) + (1).to_bytes(4, "big") + b"\xff\xff"
+    writer.write(len(body).to_bytes(4, "big") + body)
+    await reader.readexactly(4)
+    writer.close()
+    assert node_call.node.request_counts() == {18: 1}

@@ -1,0 +1,56 @@
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from ottla.broker.partitions import Partitions
+from ottla.protocol.errors import ApiError, ErrorCode
+
+ID = UUID(int=5)
+
+
+def partition(topic: str = "t", index: int = 0, topic_id: UUID = ID) -> Any:
+    return SimpleNamespace(topic=topic, index=index, topic_id=topic_id)
+
+
+@pytest.fixture
+def partitions() -> Partitions:
+    made = Partitions()
+    for index in range(3):
+        made.add(partition(index=index))
+    made.add(partition("u", 0, UUID(int=6)))
+    return made
+
+
+def test_found_by_name_and_by_id(partitions: Partitions) -> None:
+    assert partitions.find("t", 1) is partitions.find(ID, 1) is partitions.get("t", 1)
+    assert partitions.topics() == ["t", "u"]
+    assert [each.index for each in partitions.of_topic("t")] == [0, 1, 2]
+    assert len(partitions) == len(list(partitions)) == 4
+
+
+@pytest.mark.parametrize(
+    ("topic", "index", "code"),
+    [
+        ("none", 0, ErrorCode.unknown_topic_or_partition),
+        ("t", 3, ErrorCode.unknown_topic_or_partition),
+        ("t", -1, ErrorCode.unknown_topic_or_partition),
+        (UUID(int=9), 0, ErrorCode.unknown_topic_id),
+        (None, 0, ErrorCode.unknown_topic_id),
+        (ID, 3, ErrorCode.unknown_topic_or_partition),
+    ],
+)
+def test_what_is_not_there(partitions: Partitions, topic: Any, index: int, code: ErrorCode) -> None:
+    with pytest.raises(ApiError) as refused:
+        partitions.find(topic, index)
+    assert refused.value.code is code
+
+
+def test_a_removed_topic_is_gone_by_name_and_by_id(partitions: Partitions) -> None:
+    assert [each.index for each in partitions.remove_topic("t")] == [0, 1, 2]
+    assert partitions.get("t", 0) is None
+    with pytest.raises(ApiError):
+        partitions.find(ID, 0)
+    assert partitions.remove_topic("t") == []
+    assert len(partitions) == 1
