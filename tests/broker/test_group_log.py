@@ -1,0 +1,78 @@
+from typing import Any
+
+import pytest
+
+from ottla.broker.group_log import OFFSETS_TOPIC, PartitionLog, group_settings
+from ottla.config import BrokerConfig
+from ottla.protocol.errors import ApiError, ErrorCode
+
+
+async def make(node_call: Any) -> PartitionLog:
+    outcome = await node_call.node.controller.ensure_offsets_topic()
+    assert not outcome.failed
+    return PartitionLog(node_call.node.partitions.find(OFFSETS_TOPIC, 0))
+
+
+async def test_what_is_appended_is_read_again(node_call: Any) -> None:
+    log = await make(node_call)
+    assert list(log.read_all()) == []
+    assert log.append([(b"k", b"v"), (b"k", None)], 5) == 1
+    assert log.append([(b"l", b"w")], 6) == 2
+    assert [tuple(record) for record in log.read_all()] == [
+        (0, b"k", b"v"), (1, b"k", None), (2, b"l", b"w"),
+    ]  # fmt: skip
+    assert log.high_watermark == 3
+    assert await log.committed(2)
+    assert not await log.committed(3)
+
+
+async def test_more_than_one_read_holds(node_call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ottla.broker.group_log.READ_BYTES", 100)
+    log = await make(node_call)
+    for number in range(50):
+        log.append([(b"%d" % number, bytes(number))], 5)
+    assert [record.key for record in log.read_all()] == [b"%d" % number for number in range(50)]
+
+
+async def test_records_before_the_start_are_gone(node_call: Any) -> None:
+    log = await make(node_call)
+    log.append([(b"a", b""), (b"b", b""), (b"c", b"")], 5)
+    node_call.node.partitions.find(OFFSETS_TOPIC, 0).log.advance_start(2)
+    assert [record.key for record in log.read_all()] == [b"c"]
+
+
+async def test_a_batch_too_large_is_refused(node_call: Any) -> None:
+    log = await make(node_call)
+    with pytest.raises(ApiError) as refused:
+        log.append([(b"k", bytes(2_000_000))], 5)
+    assert refused.value.code is ErrorCode.message_too_large
+    assert log.high_watermark == 0
+
+
+async def test_commits_of_a_group_are_there_for_the_next_node(start_node: Any) -> None:
+    first = await start_node(offsets_topic_num_partitions="3")
+    await first.create("t")
+    await first.node.controller.ensure_offsets_topic()
+    build = first.request(8, 8)
+    partition = build.OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=42, committed_leader_epoch=-1, committed_metadata="m"
+    )
+    topics = (build.OffsetCommitRequestTopic(name="t", partitions=(partition,)),)
+    answer = await first.ask(
+        build.OffsetCommitRequest(
+            group_id="g", generation_id_or_member_epoch=-1, member_id="", topics=topics
+        )
+    )
+    assert answer.topics[0].partitions[0].error_code is ErrorCode.none
+    await first.node.close()
+    second = await start_node(offsets_topic_num_partitions="3")
+    (found,) = (await second.node.groups.fetch_all("g"))["t"]
+    assert (found.offset, found.metadata) == (42, "m")
+
+
+def test_settings_are_those_of_the_broker() -> None:
+    settings = group_settings(
+        BrokerConfig({"offsets.retention.minutes": "3", "group.max.size": "7"})
+    )
+    assert settings.offsets_retention_ms == 180_000
+    assert settings.max_size == 7

@@ -1,0 +1,115 @@
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.log.flush import FlushTask
+from ottla.log.removal import Removal
+from ottla.protocol.errors import ApiError, ErrorCode
+
+OLD_MS, SEGMENT_BYTES = 1_000, 1_048_576
+
+
+async def fill(node_call: Any, topic: str, count: int = 8) -> Any:
+    """Three segments' worth of records that are long out of date."""
+    for _ in range(count):
+        batch = node_call.batch(bytes(400_000), time_ms=OLD_MS)
+        assert (await node_call.produce(topic, batch)).error_code is ErrorCode.none
+    return node_call.node.partitions.find(topic, 0)
+
+
+async def test_retention_by_size_takes_the_oldest_and_renames_them(node_call: Any) -> None:
+    await node_call.create(
+        "u", segment_bytes=str(SEGMENT_BYTES), retention_bytes="1000000", retention_ms="-1"
+    )
+    partition = await fill(node_call, "u")
+    before = partition.log.start_offset
+    await node_call.node.care.retain()
+    assert before < partition.log.start_offset < partition.high_watermark == 8
+    deleted = list(Path(partition.log.folder).glob("*.deleted"))
+    assert deleted
+    await node_call.node.care.retain()
+    assert partition.high_watermark == 8
+
+
+async def test_retention_by_time_wakes_who_waits(node_call: Any) -> None:
+    await node_call.create("u", segment_bytes=str(SEGMENT_BYTES), retention_ms="1")
+    partition = await fill(node_call, "u")
+    await node_call.node.care.retain()
+    assert partition.log.start_offset == partition.high_watermark == 8
+    assert (await node_call.produce("u", node_call.batch(b"a"))).base_offset == 8
+
+
+async def test_nothing_goes_while_it_is_wanted(node_call: Any) -> None:
+    await node_call.create("u", segment_bytes=str(SEGMENT_BYTES), retention_ms="-1")
+    partition = await fill(node_call, "u")
+    await node_call.node.care.retain()
+    assert partition.log.start_offset == 0
+
+
+async def test_old_records_are_synced_and_young_ones_not(node_call: Any) -> None:
+    await node_call.create("soon", flush_ms="0")
+    await node_call.create("never")
+    for topic in ("soon", "never"):
+        await node_call.produce(topic, node_call.batch(b"a"))
+    await node_call.node.care.flush_old()
+    assert node_call.node.partitions.find("soon", 0).log.unflushed_records == 0
+    assert node_call.node.partitions.find("never", 0).log.unflushed_records == 1
+
+
+async def test_a_checkpoint_covers_what_is_closed(node_call: Any) -> None:
+    await node_call.create("u", segment_bytes=str(SEGMENT_BYTES), retention_ms="-1")
+    partition = await fill(node_call, "u")
+    active = partition.log.active.base_offset
+    assert partition.log.recovery_point < active
+    await node_call.node.care.checkpoint()
+    assert partition.log.recovery_point >= active
+    written = (node_call.node.config.data_folder / "recovery-point-offset-checkpoint").read_text()
+    assert f"u 0 {partition.log.recovery_point}" in written.splitlines()
+
+
+async def test_silent_producers_are_forgotten(start_node: Any) -> None:
+    made = await start_node(producer_id_expiration_ms="1")
+    await made.create("t")
+    batch = made.batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0)
+    await made.produce("t", batch)
+    partition = made.node.partitions.find("t", 0)
+    assert len(partition.active_producers()) == 1
+    await made.node.care.forget_producers()
+    assert partition.active_producers() == []
+
+
+async def test_removals_wait_for_their_delay(node_call: Any, tmp_path: Path) -> None:
+    now, later = tmp_path / "now", tmp_path / "later"
+    for folder in (now, later):
+        folder.mkdir()
+    node_call.node.care.later(Removal((str(now),), 0))
+    node_call.node.care.later(Removal((str(later),), 600_000))
+    async with asyncio.timeout(30):
+        while now.exists():
+            await asyncio.sleep(0.005)
+    assert later.exists()
+
+
+async def test_a_disk_that_fails_is_said_and_tried_again(
+    start_node: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = await start_node(log_flush_scheduler_interval_ms="5", log_initial_task_delay_ms="5")
+    await made.create("t", flush_ms="0")
+    run, failed = FlushTask.run, asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def fails_once(task: FlushTask) -> None:
+        if not failed.is_set():
+            loop.call_soon_threadsafe(failed.set)
+            raise ApiError(ErrorCode.kafka_storage_error, "no disk today")
+        run(task)
+
+    monkeypatch.setattr(FlushTask, "run", fails_once)
+    await made.produce("t", made.batch(b"a"))
+    async with asyncio.timeout(30):
+        while made.node.partitions.find("t", 0).log.unflushed_records:
+            await asyncio.sleep(0.005)
+    assert failed.is_set()
+    assert "no disk today" in caplog.text

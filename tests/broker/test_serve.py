@@ -1,0 +1,57 @@
+import resource
+import socket
+from pathlib import Path
+
+import pytest
+
+from ottla.api.table import HANDLERS
+from ottla.broker.serve import EXIT_BAD_SETTING, EXIT_FAILED, raise_file_limit, run, serve
+
+
+def told(capsys: pytest.CaptureFixture[str]) -> str:
+    """What was said on stderr: one line."""
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith("ottla serve: ")
+    return line
+
+
+def test_a_wrong_setting(capsys: pytest.CaptureFixture[str]) -> None:
+    assert serve({"num.partitions": "none"}, HANDLERS) == EXIT_BAD_SETTING
+    assert "num.partitions" in told(capsys)
+
+
+def test_a_folder_that_is_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    given = {"log.dirs": str(file), "listeners": "PLAINTEXT://127.0.0.1:0"}
+    assert serve(given, HANDLERS) == EXIT_FAILED
+    assert str(file) in told(capsys)
+
+
+def test_a_port_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        given = {"log.dirs": str(tmp_path / "d"), "listeners": f"PLAINTEXT://127.0.0.1:{port}"}
+        assert serve(given, HANDLERS) == EXIT_FAILED
+    assert "in use" in told(capsys)
+
+
+def test_the_limit_of_files_is_raised_as_far_as_it_goes() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 1000), hard))
+    try:
+        raise_file_limit()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_runs_with_and_without_uvloop(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> int:
+        return 7
+
+    assert run(main()) == 7
+    monkeypatch.setitem(__import__("sys").modules, "uvloop", None)
+    assert run(main()) == 7
