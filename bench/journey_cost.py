@@ -1,26 +1,45 @@
 """What the journey costs: `python -m bench.journey_cost`, with it on and off in turn.
 
-Two things are promised: under 2 % of produce throughput, and bounded disk. Each run starts a
-broker of its own, warms it, and has librdkafka's rdkafka_performance write to one partition.
-Beside MB/s it takes the broker's CPU seconds for each GB, which other work on the machine
-disturbs less. The size of the timeline files by the seconds of load says what they take.
+Two things are promised: under 2 % of produce throughput, and bounded disk.
+
+The broker as a whole: each run starts one, warms it, and has librdkafka's rdkafka_performance write
+to one partition. Beside MB/s it takes the broker's CPU seconds for each GB, which other work on the
+machine disturbs less. The size of the timeline files by the seconds of load says what they take.
+
+The append alone, in this process: CPU seconds of `Partition.append`, flushes and writer thread
+included, network and protocol not. That is the strictest view, and the steadiest: a whole produce
+request costs several times an append.
 """
 
 import argparse
+import asyncio
 import statistics
+import tempfile
 import time
 from pathlib import Path
 from typing import NamedTuple
+from uuid import uuid4
 
 from bench import machine, rdkafka
 from bench.brokers import Broker, Ottla, Running
 from bench.figures.start import first_produce
+from ottla.broker.clock import SystemClock
+from ottla.broker.journey import Journey
+from ottla.broker.partition import Partition
 from ottla.journey.folder import CAP_BYTES
+from ottla.log.config import LogConfig
+from ottla.log.open_file import OpenFiles
+from ottla.log.opening import open_log
+from ottla.records.build import build_batch
+from ottla.records.record import Record
 
 GB = 1_000_000_000
 WARM_UP_BYTES = 100_000_000
 PROMISED_PERCENT = 2.0
 SETTING = "ottla.journey.enable"
+APPENDS = 20_000
+APPENDS_A_TURN = 50
+BATCH_BYTES = 16_000
 
 
 class Run(NamedTuple):
@@ -93,6 +112,40 @@ def said(runs: list[Run]) -> str:
     )
 
 
+async def append(enabled: bool) -> float:
+    """Microseconds of CPU for each append of one batch, writer thread and flushes included."""
+    clock = SystemClock()
+    journey = Journey(clock, enabled=enabled)
+    batch = build_batch([Record(0, clock.now_ms(), None, bytes(BATCH_BYTES))])
+    with tempfile.TemporaryDirectory(prefix="ottla-bench-") as folder:
+        log = open_log(f"{folder}/load-0", LogConfig(), OpenFiles(), now_ms=clock.now_ms())
+        partition = Partition("load", 0, uuid4(), log, leader_epoch=0, clock=clock, journey=journey)
+        journey.start()
+        began = time.process_time()
+        for _ in range(APPENDS // APPENDS_A_TURN):
+            for _ in range(APPENDS_A_TURN):
+                partition.append(batch, "rdkafka")
+            await asyncio.sleep(0)
+        took = time.process_time() - began
+        await journey.close()
+        log.close()
+    return took / APPENDS * 1e6
+
+
+def compare_appends(runs: int) -> str:
+    """The append alone, with and without, as often in turn."""
+    costs: dict[bool, list[float]] = {True: [], False: []}
+    for number in range(runs):
+        for enabled in (True, False) if number % 2 else (False, True):
+            costs[enabled].append(asyncio.run(append(enabled)))
+    off, on = statistics.median(costs[False]), statistics.median(costs[True])
+    more = difference(costs[True], costs[False])
+    return (
+        f"The append of a batch of {BATCH_BYTES // 1000} KB alone: {off:.1f} microseconds of CPU,"
+        f" with the journey {on:.1f} ({more:+.1f} %)"
+    )
+
+
 def main() -> None:
     """Measure 1 KB and 100 B records and print what came out."""
     parser = argparse.ArgumentParser(prog="python -m bench.journey_cost", description=__doc__)
@@ -104,6 +157,7 @@ def main() -> None:
     tool = rdkafka.built()
     for name, value in machine.describe().items():
         print(f"{name}: {value}")
+    print(compare_appends(given.runs))
     for size, share in ((1000, 1.0), (100, 0.5)):
         print(compare(tool, size, given.runs, int(given.gb * share * GB)))
 
