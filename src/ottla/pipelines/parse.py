@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 REASON: Final = "_ottla_reason"
 _PARSED: Final = "_ottla_parsed_"
+_GIVEN: Final = "_ottla_given_"
 _CORRUPT: Final = "_ottla_corrupt"
 
 
@@ -59,12 +60,13 @@ def parse(raw: DataFrame, schemas: dict[str, DataType]) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
     reason: Column = F.lit(None).cast("string")
-    frame = raw
-    for name, schema in schemas.items():
-        frame = frame.withColumn(_PARSED + name, _parsed(F.col(name), schema))
+    # What is asked of the raw bytes is asked here, so that Spark does not carry them on.
+    asked = {_PARSED + name: _parsed(F.col(name), schema) for name, schema in schemas.items()}
+    given = {_GIVEN + name: F.col(name).isNotNull() for name in schemas}
+    frame = raw.withColumns(asked | given)
     for name, schema in reversed(schemas.items()):
         for wrong, words in reversed(_faults(name, schema)):
-            reason = F.when(F.col(name).isNotNull() & wrong, F.lit(words)).otherwise(reason)
+            reason = F.when(F.col(_GIVEN + name) & wrong, F.lit(words)).otherwise(reason)
     return frame.withColumn(REASON, reason)
 
 

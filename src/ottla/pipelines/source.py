@@ -87,7 +87,7 @@ def topic(
         from pyspark.sql import functions as F  # noqa: N812
 
         SOURCES[source.metric] = source
-        count = F.count_if(F.col(REASON).isNotNull()).alias(REJECTED)
+        count = F.count(REASON).alias(REJECTED)
         frame = frame.observe(source.metric, count).where(F.col(REASON).isNull())
     return frame.select(*take_parsed(frame, source.schemas), *_PLACE)
 
