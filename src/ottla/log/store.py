@@ -76,10 +76,6 @@ class LogStore:
             os.makedirs(folder, exist_ok=True)
             lock_fd = _lock(folder)
         except (FileExistsError, NotADirectoryError):
-            raise DataFolderError(
-                f"cannot use {folder}: it, or one above it, is no folder"
-            ) from None
-        except (FileExistsError, NotADirectoryError):
             raise DataFolderError(f"cannot use {folder}: it is a file, or lies below one") from None
         except OSError as error:
             raise DataFolderError(f"cannot use {folder}: {error.strerror}") from None
