@@ -142,14 +142,14 @@ class Demo:
 def delays(airlines: list[dict[str, Any]]) -> Table:
     """Return the table of the worst delays, worst first."""
     table = Table(
-        title="The worst departure delays by airline",
+        title="The worst departure delay of each airline, in hours, and the mean in minutes",
         title_justify="left",
         box=box.SIMPLE_HEAD,
         show_edge=False,
-        pad_edge=False,
+        padding=(0, 1, 0, 0),
     )
-    for name in ("Airline", "Flights", "Mean min", "Worst h", "Flight", "Route", "Day"):
-        right = name in ("Flights", "Mean min", "Worst h", "Flight")
+    for name in ("Airline", "Flights", "Mean", "Worst", "Flight", "Route", "Day"):
+        right = name in ("Flights", "Mean", "Worst", "Flight")
         table.add_column(name, justify="right" if right else "left", no_wrap=True)
     for row in airlines:
         worst = row["worst"]
