@@ -88,6 +88,7 @@ def test_the_tree_is_for_people(broker, capsys):
         (["--key-base64", "?"], "--key-base64 wants base64, not '?'"),
         (["x"], "Input should be a valid integer"),
         (["1", "-5"], "-5"),
+        (["1", str(2**63)], "no partition or offset has so large a number"),
         (["--offset", "5"], "No such option"),
     ],
 )

@@ -25,15 +25,11 @@ def journey(
     topic: TopicName,
     partition: Annotated[
         int | None,
-        typer.Argument(
-            metavar="[PARTITION]", min=0, max=LARGEST_PARTITION, help="The partition's number."
-        ),
+        typer.Argument(metavar="PARTITION", min=0, help="The partition's number."),
     ] = None,
     offset: Annotated[
         int | None,
-        typer.Argument(
-            metavar="[OFFSET]", min=0, max=LARGEST_OFFSET, help="The message's offset in it."
-        ),
+        typer.Argument(metavar="OFFSET", min=0, help="The message's offset in it."),
     ] = None,
     key: Annotated[
         str | None,
@@ -86,6 +82,8 @@ def asked(
     chosen = [name for name, is_given in given.items() if is_given]
     if len(chosen) > 1:
         raise UsageFailed(f"give either {' or '.join(chosen)}, not both.", WAYS)
+    if (partition or 0) > LARGEST_PARTITION or (offset or 0) > LARGEST_OFFSET:
+        raise UsageFailed("no partition or offset has so large a number.", WAYS)
     question: Document = {"journey": VERSION, "topic": topic, "partition": partition}
     if key is not None:
         question["key"] = base64.b64encode(key.encode("utf-8", "surrogateescape")).decode()
