@@ -251,6 +251,23 @@ def test_a_restart_keeps_what_was_told(new_broker: Callable[..., Any], crash: bo
             assert holds(when, began_ms, latest_ms)
 
 
+@pytest.mark.parametrize("crash", [False, True])
+def test_a_groups_first_commit_after_a_restart_is_exact(
+    new_broker: Callable[..., Any], crash: bool
+):
+    broker = new_broker()
+    create(broker.bootstrap, "read_on")
+    publish(broker.bootstrap, "read_on", [{"value": f"{number}"} for number in range(10)])
+    commit(broker.bootstrap, "readers", "read_on", 4)
+    broker.kill() if crash else broker.stop()
+    broker.start()
+    before_ms = now_ms()
+    commit(broker.bootstrap, "readers", "read_on", 9)
+    (read,) = ask(broker.bootstrap, "read_on", 0, offset=6)["read"]
+    assert read["when"]["exact"]
+    assert holds(read["when"], before_ms, now_ms())
+
+
 def test_what_a_crash_took_is_a_bound(new_broker: Callable[..., Any]):
     broker = new_broker()
     create(broker.bootstrap, "lost")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
 from ottla.broker.clock import Clock
-from ottla.broker.group_shard import CoordinatorLog, GroupShardDriver, OnCommit
+from ottla.broker.group_shard import CoordinatorLog, GroupShardDriver, OnCommit, OnLoaded
 from ottla.groups.classic.requests import (
     DescribedGroup,
     HeartbeatRequest,
@@ -63,6 +63,7 @@ class GroupCoordinators:
         partition_count: Callable[[], int],
         *,
         on_commit: OnCommit | None = None,
+        on_loaded: OnLoaded | None = None,
     ) -> None:
         self.settings = settings
         self._clock = clock
@@ -70,6 +71,7 @@ class GroupCoordinators:
         self._led_partitions = led_partitions
         self._partition_count = partition_count
         self._on_commit = on_commit
+        self._on_loaded = on_loaded
         self._drivers: dict[int, GroupShardDriver] = {}
         self._sweeping: asyncio.Task[None] | None = None
         self._closed = False
@@ -105,7 +107,9 @@ class GroupCoordinators:
         driver = self._drivers.get(partition)
         if driver is None:
             log = self._open_log(partition)
-            driver = GroupShardDriver(partition, log, self.settings, self._clock, self._on_commit)
+            driver = GroupShardDriver(
+                partition, log, self.settings, self._clock, self._on_commit, self._on_loaded
+            )
             self._drivers[partition] = driver
         if not driver.loading.done():
             await asyncio.wait({driver.loading}, timeout=LOAD_WAIT_S)

@@ -77,6 +77,7 @@ def group_coordinators(node: Node) -> GroupCoordinators:
         lambda: _led(node),
         lambda: _count(node),
         on_commit=lambda *commit: _on_commit(node, *commit),
+        on_loaded=lambda *found: _on_loaded(node, *found),
     )
 
 
@@ -117,3 +118,10 @@ def _on_commit(
     partition = node.partitions.get(topic, index)
     if partition is not None:
         partition.timeline.committed(group, offset, metadata, now_ms)
+
+
+def _on_loaded(node: Node, group: str, topic: str, index: int, offset: int, metadata: str) -> None:
+    """Else the group's first commit after a restart would not know where it begins."""
+    partition = node.partitions.get(topic, index)
+    if partition is not None:
+        partition.timeline.group_is_at(group, offset, metadata)

@@ -60,6 +60,9 @@ class CoordinatorLog(Protocol):
 OnCommit: TypeAlias = Callable[[str, str, int, int, str, int], None]
 """Called with group, topic, partition, offset, metadata, now_ms once a commit is committed."""
 
+OnLoaded: TypeAlias = Callable[[str, str, int, int, str], None]
+"""Called with group, topic, partition, offset, metadata of each offset found when a shard loads."""
+
 
 def coordinator_error(code: ErrorCode) -> ErrorCode:
     """What a failed append means to a client of the coordinator, as in Kafka."""
@@ -99,6 +102,7 @@ class GroupShardDriver:
         settings: GroupSettings,
         clock: Clock,
         on_commit: OnCommit | None = None,
+        on_loaded: OnLoaded | None = None,
     ) -> None:
         self.partition = partition
         self.shard = GroupShard()
@@ -106,6 +110,7 @@ class GroupShardDriver:
         self._settings = settings
         self._clock = clock
         self._on_commit = on_commit
+        self._on_loaded = on_loaded
         self._timers = GroupTimers(self._expired)
         self._last_offset = -1
         self._deliveries: deque[_Delivery] = deque()
@@ -133,6 +138,10 @@ class GroupShardDriver:
                 self.partition,
                 strange,
             )
+        if self._on_loaded is not None:
+            for key, value in self.shard.offsets.all():
+                place = (key.group, key.topic, key.partition)
+                self._on_loaded(*place, value.offset, value.metadata)
         step = self.step()
         self.shard.loaded(step)
         self.carry_out(step)
