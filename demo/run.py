@@ -142,7 +142,7 @@ class Demo:
 def delays(airlines: list[dict[str, Any]]) -> Table:
     """Return the table of the worst delays, worst first."""
     table = Table(
-        title="The worst departure delay of each airline, in hours, and the mean in minutes",
+        title="Departure delays: the worst (hours) and the mean (minutes) of each airline",
         title_justify="left",
         box=box.SIMPLE_HEAD,
         show_edge=False,
