@@ -1,8 +1,10 @@
 import asyncio
+import errno
 from typing import Any
 
 import pytest
 
+from ottla.log.file_range import FileRange
 from ottla.protocol.errors import ErrorCode
 from ottla.records.header import iterate_headers
 
@@ -129,3 +131,16 @@ async def test_a_deleted_topic_wakes_who_waits(node_call: Any) -> None:
     await node_call.ask(build.DeleteTopicsRequest(topics=topics, timeout=1000))
     found = await asyncio.wait_for(asked, 30)
     assert found.error_code is ErrorCode.unknown_topic_or_partition
+
+
+async def test_a_disk_that_cannot_be_read_is_told(
+    node_call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await node_call.produce("t", node_call.batch(b"a"))
+
+    def fail(self: FileRange) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(FileRange, "read", fail)
+    found = await fetch(node_call, 0, max_wait=0)
+    assert (found.error_code, found.high_watermark) == (ErrorCode.kafka_storage_error, -1)

@@ -47,7 +47,7 @@ async def test_every_version_finds_ends_and_times(node_call: Any, version: int) 
 
 @pytest.mark.parametrize(
     ("asked", "since", "offset"),
-    [(MAX_TIMESTAMP, 7, 3), (LOCAL, 8, 0), (TIERED, 9, -1), (PENDING, 11, 0)],
+    [(MAX_TIMESTAMP, 7, 3), (LOCAL, 8, 0), (TIERED, 9, -1), (PENDING, 11, -1)],
 )
 async def test_special_times_since_their_version(
     node_call: Any, asked: int, since: int, offset: int
@@ -70,7 +70,7 @@ async def test_what_is_refused(node_call: Any) -> None:
         ({"index": 3}, ErrorCode.unknown_topic_or_partition),
         ({"times": 2}, ErrorCode.invalid_request),
         ({"epoch": 5}, ErrorCode.unknown_leader_epoch),
-        ({"timestamp": -9}, ErrorCode.invalid_request),
+        ({"timestamp": -9}, ErrorCode.unsupported_version),
     ):
         found = await find(node_call, **{"timestamp": LATEST, **changes})
         assert (found.error_code, found.offset) == (code, -1), changes

@@ -138,3 +138,13 @@ async def test_times_and_epochs_are_found(node_call: Any, partition: Any) -> Non
     assert partition.epoch_of(1) == 0
     assert partition.end_of_epoch(0) == (0, 3)
     assert partition.end_of_epoch(9) == (-1, -1)
+
+
+async def test_a_batch_of_a_transaction_is_refused(node_call: Any, partition: Any) -> None:
+    batch = node_call.batch(
+        b"a", producer_id=3, producer_epoch=0, base_sequence=0, is_transactional=True
+    )
+    with pytest.raises(ApiError) as refused:
+        partition.append(batch, "me")
+    assert refused.value.code is ErrorCode.transactional_id_authorization_failed
+    assert partition.log.last_stable_offset == partition.high_watermark == 0

@@ -221,6 +221,21 @@ async def test_idle_connections_are_ended_and_busy_ones_not() -> None:
     await server.close(grace_ms=0)
 
 
+async def test_a_client_that_takes_nothing_of_its_answer_is_ended() -> None:
+    given = {"listeners": "PLAINTEXT://127.0.0.1:0", "connections.max.idle.ms": "0"}
+    server = await new_server(BrokerConfig(given))
+    client = await connect(server)
+    header = (20_000).to_bytes(2, "big") + bytes(2) + bytes(4) + b"\xff\xff\0"
+    body = bytes(30_000_000)
+    client.writer.write((len(header) + len(body)).to_bytes(4, "big") + header + body)
+    await client.reader.readexactly(4)  # the answer is on its way, and too large for any buffer
+    async with asyncio.timeout(60):
+        while server._limits.count:
+            server.end_idle()
+            await asyncio.sleep(0.01)
+    await server.close(grace_ms=0)
+
+
 async def test_requests_under_way_are_finished_at_the_end(server: Server) -> None:
     client = await connect(server)
     client.send(beat(1, "slow"), 1)

@@ -30,6 +30,8 @@ def test_defaults_and_given_values() -> None:
         ({"group.min.session.timeout.ms": "9000000"}, "group.max.session.timeout.ms"),
         ({"log.cleaner.max.compaction.lag.ms": "5", "log.cleaner.min.compaction.lag.ms": "6"}, "6"),
         ({"max.connections.per.ip.overrides": "host"}, "Expected host:number"),
+        ({"ottla.metrics.listener": "9100"}, "ottla.metrics.listener: Expected HOST:PORT"),
+        ({"ottla.metrics.listener": "host:99999"}, "Expected HOST:PORT"),
         ({"authorizer.class.name": "org.example.Authorizer"}, "Authorizers are not supported"),
         ({"remote.log.storage.system.enable": "true"}, "Tiered storage is not supported"),
         ({"security.inter.broker.protocol": "SSL"}, "String must be one of: PLAINTEXT"),
@@ -113,3 +115,9 @@ def test_what_may_change_while_running() -> None:
 def test_broker_id_is_the_older_name() -> None:
     assert BrokerConfig({"broker.id": "7"}).id == 7
     assert BrokerConfig({"node.id": "8"}).id == 8
+
+
+def test_a_broker_numbered_by_broker_id_alone_takes_dynamic_settings() -> None:
+    config = BrokerConfig({"broker.id": "0"})
+    assert config.reconfigure({"log.retention.ms": "2"}, {}) == ("log.retention.ms",)
+    assert config.id == 0

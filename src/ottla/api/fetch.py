@@ -9,6 +9,7 @@ response comes whole, even where it exceeds the limits (KIP-74).
 
 from __future__ import annotations
 
+import logging
 from typing import Any, Final
 
 from ottla.broker.call import Call
@@ -18,6 +19,8 @@ from ottla.broker.waiting import Waiter
 from ottla.protocol.errors import ApiError, ErrorCode
 
 KEY: Final = 1
+
+logger = logging.getLogger("ottla.fetch")
 
 _READ_COMMITTED: Final = 1
 
@@ -91,6 +94,11 @@ def _respond(fetch: Fetch, reads: list[tuple[FetchedPartition, Read]], call: Cal
 
 def _partition_data(each: FetchedPartition, read: Read, call: Call) -> Any:
     build = call.messages
+    try:
+        records = read.data()
+    except OSError as error:
+        logger.error("cannot read %s-%d: %s", each.topic, each.index, error)
+        read, records = refused_read(ErrorCode.kafka_storage_error), b""
     extra = {}
     if read.diverging_epoch is not None:
         epoch, end_offset = read.diverging_epoch
@@ -103,6 +111,6 @@ def _partition_data(each: FetchedPartition, read: Read, call: Call) -> Any:
         log_start_offset=read.log_start_offset,
         aborted_transactions=None,
         preferred_read_replica=-1,
-        records=read.data(),
+        records=records,
         **extra,
     )

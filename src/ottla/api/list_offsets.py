@@ -9,6 +9,7 @@ earliest offset that waits for its upload.
 from __future__ import annotations
 
 from collections import Counter
+from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
 from ottla.broker.call import Call
@@ -17,18 +18,27 @@ from ottla.protocol.errors import ApiError, ErrorCode
 
 KEY: Final = 2
 
-LATEST: Final = -1
-EARLIEST: Final = -2
-MAX_TIMESTAMP: Final = -3
-EARLIEST_LOCAL: Final = -4
-LATEST_TIERED: Final = -5
-EARLIEST_PENDING_UPLOAD: Final = -6
+
+class Asked(IntEnum):
+    """What a timestamp below 0 asks for, in place of a time."""
+
+    LATEST = -1
+    EARLIEST = -2
+    MAX_TIMESTAMP = -3
+    EARLIEST_LOCAL = -4
+    LATEST_TIERED = -5
+    EARLIEST_PENDING_UPLOAD = -6
+
+
 _SINCE_VERSION: Final = {
-    MAX_TIMESTAMP: 7,
-    EARLIEST_LOCAL: 8,
-    LATEST_TIERED: 9,
-    EARLIEST_PENDING_UPLOAD: 11,
+    Asked.LATEST: 1,
+    Asked.EARLIEST: 1,
+    Asked.MAX_TIMESTAMP: 7,
+    Asked.EARLIEST_LOCAL: 8,
+    Asked.LATEST_TIERED: 9,
+    Asked.EARLIEST_PENDING_UPLOAD: 11,
 }
+_NEVER: Final = 2**15
 _READ_COMMITTED: Final = 1
 _CONSUMER: Final = -1
 
@@ -73,7 +83,7 @@ async def handle(request: Any, call: Call) -> Any:
 
 
 def _find(request: Any, topic: str, each: Any, call: Call) -> Answer:
-    if call.version < _SINCE_VERSION.get(each.timestamp, 0):
+    if each.timestamp < 0 and call.version < _SINCE_VERSION.get(each.timestamp, _NEVER):
         raise ApiError(ErrorCode.unsupported_version)
     partition: Partition = call.node.partitions.find(topic, each.partition_index)
     partition.check_leader_epoch(getattr(each, "current_leader_epoch", -1))
@@ -82,19 +92,17 @@ def _find(request: Any, topic: str, each: Any, call: Call) -> Answer:
     end = partition.end_for(committed_only) if request.replica_id == _CONSUMER else None
     epoch = partition.leader_epoch
     match each.timestamp:
-        case -1:
+        case Asked.LATEST:
             return Answer(-1, partition.log.end_offset if end is None else end, epoch)
-        case -2 | -4 | -6:
+        case Asked.EARLIEST | Asked.EARLIEST_LOCAL:
             start = partition.log.start_offset
             return Answer(-1, start, partition.epoch_of(start))
-        case -5:
+        case Asked.LATEST_TIERED | Asked.EARLIEST_PENDING_UPLOAD:
             return Answer(-1, -1, -1)  # nothing is ever moved to remote storage
-        case -3:
+        case Asked.MAX_TIMESTAMP:
             found = partition.find_max_timestamp()
-        case timestamp if timestamp >= 0:
-            found = partition.find_timestamp(timestamp)
-        case unknown:
-            raise ApiError(ErrorCode.invalid_request, f"timestamp {unknown} has no meaning")
+        case time_ms:
+            found = partition.find_timestamp(time_ms)
     if found is None or (end is not None and found.offset >= end):
         return Answer(-1, -1, -1)
     return Answer(found.timestamp_ms, found.offset, found.leader_epoch)

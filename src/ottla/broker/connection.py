@@ -28,7 +28,7 @@ class Connection(asyncio.BufferedProtocol):
 
     __slots__ = (
         "_drained", "_filled", "_frame", "_frame_bytes", "_frames", "_reading", "_rest", "_server",
-        "_task", "active_ms", "connection_id", "host", "transport",
+        "_task", "_unsent_bytes", "active_ms", "connection_id", "host", "transport",
     )  # fmt: skip
 
     def __init__(self, server: Server) -> None:
@@ -41,6 +41,7 @@ class Connection(asyncio.BufferedProtocol):
         self._reading = True
         self._task: asyncio.Task[None] | None = None
         self._drained: asyncio.Event | None = None
+        self._unsent_bytes = 0
         self.transport: asyncio.Transport | None = None
         self.host = "?"
         self.connection_id = 0
@@ -158,18 +159,32 @@ class Connection(asyncio.BufferedProtocol):
             self._start()
 
     def close(self) -> None:
-        """Ends the connection once what was written has been sent."""
+        """Ends the connection once what was written has been sent; at once where it is stuck."""
         if self.transport is not None:
-            self.transport.close()
+            if self._drained is not None:
+                self.transport.abort()
+            else:
+                self.transport.close()
 
     @property
     def is_busy(self) -> bool:
         return self._task is not None
 
+    def is_idle(self, before_ms: int) -> bool:
+        """Since `before_ms` the client has sent nothing, and taken nothing of what it asked for."""
+        if self._drained is None or self.transport is None:
+            return self._task is None and self.active_ms < before_ms
+        unsent_bytes = self.transport.get_write_buffer_size()
+        if unsent_bytes != self._unsent_bytes:
+            self._unsent_bytes = unsent_bytes
+            self.active_ms = self._server.clock.monotonic_ms()
+        return self.active_ms < before_ms
+
     def pause_writing(self) -> None:
         self._drained = asyncio.Event()
 
     def resume_writing(self) -> None:
+        self.active_ms = self._server.clock.monotonic_ms()
         if self._drained is not None:
             self._drained.set()
             self._drained = None

@@ -36,12 +36,12 @@ class LogCleaner:
             plan = self._plan(partition)
             if plan is None:
                 return
-            before = partition.log.size_bytes
             reached_before = self._node.store.cleaner_offsets.get(name)
             await asyncio.to_thread(plan.run)
             if self._node.partitions.get(*name) is not partition:
                 plan.discard()  # deleted meanwhile
                 return
+            before = partition.log.size_bytes
             for removal in plan.apply():
                 self._node.care.later(removal)
             self._node.store.cleaner_offsets[name] = plan.clean_offset

@@ -167,6 +167,11 @@ class Partition:
             keys_required=config.cleanup_compact,
             zstd_allowed=zstd_allowed,
         )
+        if headers[0].is_transactional:
+            # As Kafka: written without a transaction it would hold back read_committed for ever.
+            raise ApiError(
+                ErrorCode.transactional_id_authorization_failed, "transactions are not served yet"
+            )
         wanted = config.stored_compression
         if wanted is not None and wanted != headers[0].compression:
             headers[0], records = recompress(

@@ -72,8 +72,9 @@ async def _serve(node: Node) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     await node.start()
-    metrics = _start_metrics(node)
+    metrics = None
     try:
+        metrics = _start_metrics(node)
         _say_ready(node)
         await stop.wait()
     finally:
@@ -90,7 +91,11 @@ def _start_metrics(node: Node) -> WSGIServer | None:
     from ottla.broker.metrics import serve_metrics
 
     host, _, port = listener.rpartition(":")
-    return serve_metrics(node, host.strip("[]") or "0.0.0.0", int(port))
+    try:
+        return serve_metrics(node, host.strip("[]") or "0.0.0.0", int(port))
+    except OSError as error:
+        why = f"cannot answer /metrics on {listener}: {error.strerror}"
+        raise StartError(why) from None
 
 
 def _say_ready(node: Node) -> None:

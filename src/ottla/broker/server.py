@@ -128,7 +128,7 @@ class Server:
     def end_idle(self) -> None:
         before_ms = self.clock.monotonic_ms() - self.config.connections_max_idle_ms
         for connection in list(self._connections.values()):
-            if connection.active_ms < before_ms and not connection.is_busy:
+            if connection.is_idle(before_ms):
                 connection.close()
         loop = asyncio.get_running_loop()
         self._sweep = loop.call_later(IDLE_SWEEP_MS / 1000, self.end_idle)

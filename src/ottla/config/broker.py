@@ -10,7 +10,7 @@ from typing import Final, Self
 from ottla.config import broker_log, broker_server
 from ottla.config.error import ConfigError, invalid_value
 from ottla.config.listener import Endpoint, check_advertised, parse_endpoints
-from ottla.config.setting import Settings, Update
+from ottla.config.setting import Update
 from ottla.config.unneeded import UNNEEDED, RefusedSettings, unneeded_reason
 
 
@@ -78,9 +78,9 @@ class BrokerConfig(
         """
         check_dynamic(cluster, per_broker=False)
         check_dynamic(broker, per_broker=True)
-        candidate = Settings.load(
-            type(self).__new__(type(self)), {**self.given, **cluster, **broker}
-        )
+        candidate = type(self).__new__(type(self))
+        candidate.given = self.given
+        candidate.load({**self.given, **cluster, **broker})
         candidate._check_together()
         changed = [name for name in self.definitions if candidate.value(name) != self.value(name)]
         self.cluster_dynamic, self.broker_dynamic = dict(cluster), dict(broker)

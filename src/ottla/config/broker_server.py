@@ -14,7 +14,7 @@ from ottla.config.setting import (
     string,
     words,
 )
-from ottla.config.validator import at_least, between, gzip_level, one_of
+from ottla.config.validator import at_least, between, gzip_level, host_and_port, one_of
 from ottla.config.value import INT_MAX
 
 COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
@@ -308,4 +308,5 @@ class OwnSettings(Settings):
     ottla_metrics_listener = optional_string(
         "ottla.metrics.listener",
         "HOST:PORT on which /metrics answers Prometheus; without it there are no metrics.",
+        host_and_port(),
     )

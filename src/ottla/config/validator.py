@@ -80,6 +80,21 @@ def gzip_level() -> Validator:
     return Validator("1..9 or -1", check)
 
 
+_HOST_AND_PORT: Final = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]]*):(\d{1,5})\Z", re.ASCII)
+
+
+def host_and_port() -> Validator:
+    """HOST:PORT, an IPv6 host in brackets; an empty host means every interface."""
+
+    def check(name: str, value: Value) -> None:
+        assert isinstance(value, str)
+        matched = _HOST_AND_PORT.match(value)
+        if matched is None or int(matched[2]) > 65_535:
+            raise invalid_value(name, value, "Expected HOST:PORT, such as 127.0.0.1:9100")
+
+    return Validator("HOST:PORT", check)
+
+
 _THROTTLED: Final = re.compile(r"\d+:\d+\Z", re.ASCII)
 
 
