@@ -139,9 +139,8 @@ class GroupShardDriver:
                 strange,
             )
         if self._on_loaded is not None:
-            for key, value in self.shard.offsets.all():
-                place = (key.group, key.topic, key.partition)
-                self._on_loaded(*place, value.offset, value.metadata)
+            for at, stood in self.shard.offsets.all():
+                self._on_loaded(at.group, at.topic, at.partition, stood.offset, stood.metadata)
         step = self.step()
         self.shard.loaded(step)
         self.carry_out(step)
