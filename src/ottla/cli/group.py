@@ -10,7 +10,8 @@ import typer
 
 from ottla.cli.client import Connection, connect
 from ottla.cli.complete import complete_topic
-from ottla.cli.failures import EXIT_FAILED, Failed, unknown
+from ottla.cli.deletion import delete_all
+from ottla.cli.failures import Failed, unknown
 from ottla.cli.group_documents import (
     committed_offsets,
     described_groups,
@@ -30,7 +31,7 @@ from ottla.cli.options import (
     SomeGroupNames,
     Yes,
 )
-from ottla.cli.screen import ask, note, say, show_json, show_table
+from ottla.cli.screen import note, show_documents, show_json, show_table
 
 commands = typer.Typer(help="List, describe, reset and delete consumer groups.")
 
@@ -120,14 +121,12 @@ def describe(
         names = [str(group.group_id) for group in connection.groups()]
         found = described_groups(connection, names)
     documents = [group_document(connection, name, each) for name, each in found.items()]
-    if as_json:
-        show_json(documents)
-    elif not documents:
-        note("No groups yet. One comes to be with: ottla consume TOPIC --group NAME")
-    for number, document in enumerate(() if as_json else documents):
-        if number:
-            say("")
-        show_group(document)
+    show_documents(
+        documents,
+        show_group,
+        as_json=as_json,
+        none="No groups yet. One comes to be with: ottla consume TOPIC --group NAME",
+    )
 
 
 @commands.command()
@@ -196,18 +195,12 @@ def delete(
                 f"{readers(description)} reading as group {name!r} now.",
                 f"Stop the consumers first; to see who: ottla group describe {name}",
             )
-    if not yes:
-        words = " ".join(found)
-        question = f"Delete {', '.join(found)} with all committed offsets?"
-        if not ask(question, what_else=f"Say it outright: ottla group delete {words} --yes"):
-            note("Nothing was deleted.")
-            raise typer.Exit(EXIT_FAILED)
-    futures = connection.admin.delete_consumer_groups(
-        list(found), request_timeout=connection.answer_timeout_s
+    delete_all(
+        connection,
+        "group",
+        list(found),
+        connection.admin.delete_consumer_groups,
+        with_what="committed offsets",
+        yes=yes,
+        as_json=as_json,
     )
-    for name in found:
-        connection.wait(futures[name], f"delete group {name!r}")
-        if not as_json:
-            say(f"Deleted group {name}.")
-    if as_json:
-        show_json([{"group": name, "deleted": True} for name in found])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, Final
 
@@ -69,6 +69,20 @@ def show_json(value: Any) -> None:
     import json
 
     write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def show_documents(
+    documents: Sequence[Any], show: Callable[[Any], None], *, as_json: bool, none: str
+) -> None:
+    """All as one JSON list, or each by `show` with a blank line between; `none` where none is."""
+    if as_json:
+        show_json(documents)
+    elif not documents:
+        note(none)
+    for number, document in enumerate(() if as_json else documents):
+        if number:
+            say("")
+        show(document)
 
 
 def console() -> Console:

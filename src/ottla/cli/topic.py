@@ -9,7 +9,8 @@ from confluent_kafka.admin import NewPartitions, NewTopic
 
 from ottla.cli.client import Connection, connect, is_internal, pairs
 from ottla.cli.configs import alter_configs
-from ottla.cli.failures import EXIT_FAILED, Failed, UsageFailed
+from ottla.cli.deletion import delete_all
+from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.options import (
     DEFAULT_BOOTSTRAP,
     AsJson,
@@ -25,7 +26,7 @@ from ottla.cli.options import (
     UnsetConfig,
     Yes,
 )
-from ottla.cli.screen import ask, note, say, show_json, show_table
+from ottla.cli.screen import note, say, show_documents, show_json, show_table
 from ottla.cli.topic_documents import (
     described_topics,
     plural,
@@ -140,14 +141,12 @@ def describe(
     else:
         names = sorted(name for name in connection.topics() if not is_internal(name))
     documents = topic_documents(connection, names)
-    if as_json:
-        show_json(documents)
-    elif not documents:
-        note("No topics yet. To make one: ottla topic create NAME")
-    for number, document in enumerate(() if as_json else documents):
-        if number:
-            say("")
-        show_topic(document)
+    show_documents(
+        documents,
+        show_topic,
+        as_json=as_json,
+        none="No topics yet. To make one: ottla topic create NAME",
+    )
 
 
 @commands.command()
@@ -207,19 +206,12 @@ def delete(
     connection = connect(bootstrap, client_config)
     names = list(dict.fromkeys(topics))
     connection.existing_topics(names)
-    if not yes:
-        listed = ", ".join(names)
-        allowed = ask(
-            f"Delete {listed} with all records?",
-            what_else=f"To delete without being asked: ottla topic delete {' '.join(names)} --yes",
-        )
-        if not allowed:
-            note("Nothing was deleted.")
-            raise typer.Exit(EXIT_FAILED)
-    futures = connection.admin.delete_topics(names, request_timeout=connection.answer_timeout_s)
-    for name in names:
-        connection.wait(futures[name], f"delete topic {name!r}")
-        if not as_json:
-            say(f"Deleted topic {name}.")
-    if as_json:
-        show_json([{"topic": name, "deleted": True} for name in names])
+    delete_all(
+        connection,
+        "topic",
+        names,
+        connection.admin.delete_topics,
+        with_what="records",
+        yes=yes,
+        as_json=as_json,
+    )

@@ -1,0 +1,46 @@
+"""Deleting by name: asked first, done one after the other, told for people or as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeAlias
+
+import typer
+
+from ottla.cli.client import Connection
+from ottla.cli.failures import EXIT_FAILED
+from ottla.cli.screen import ask, note, say, show_json
+
+Begin: TypeAlias = Callable[..., Mapping[str, Future[Any]]]
+"""An admin client's call: names and `request_timeout` (s) to a future for each name."""
+
+
+def delete_all(
+    connection: Connection,
+    kind: str,
+    names: Sequence[str],
+    begin: Begin,
+    *,
+    with_what: str,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Delete the `names`, all of one `kind` (topic, group); `with_what` goes with them.
+
+    Raises typer.Exit with code 1 where the person says no, Failed for the first that cannot be
+    deleted.
+    """
+    if not yes:
+        outright = f"ottla {kind} delete {' '.join(names)} --yes"
+        question = f"Delete {', '.join(names)} with all {with_what}?"
+        if not ask(question, what_else=f"To delete without being asked: {outright}"):
+            note("Nothing was deleted.")
+            raise typer.Exit(EXIT_FAILED)
+    futures = begin(list(names), request_timeout=connection.answer_timeout_s)
+    for name in names:
+        connection.wait(futures[name], f"delete {kind} {name!r}")
+        if not as_json:
+            say(f"Deleted {kind} {name}.")
+    if as_json:
+        show_json([{kind: name, "deleted": True} for name in names])
