@@ -38,6 +38,19 @@ def test_a_port_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "in use" in told(capsys)
 
 
+def test_a_port_in_use_for_metrics_is_a_clean_stop(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        listen = {"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://127.0.0.1:0"}
+        assert serve({**listen, "ottla.metrics.listener": address}, HANDLERS) == EXIT_FAILED
+    assert address in told(capsys)
+    assert (tmp_path / ".kafka_cleanshutdown").exists()
+
+
 def test_the_limit_of_files_is_raised_as_far_as_it_goes() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 1000), hard))

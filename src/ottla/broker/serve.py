@@ -100,8 +100,9 @@ def _start_metrics(node: Node) -> WSGIServer | None:
 
 def _say_ready(node: Node) -> None:
     addresses = ", ".join(_address(each.host, each.port) for each in node.endpoints)
+    topics = sum(not topic.is_internal for topic in node.image.topics.values())
     print(
-        f"Ottla is ready on {addresses} (broker {node.config.id}, {len(node.image.topics)} topics,"
+        f"Ottla is ready on {addresses} (broker {node.config.id}, {topics} topics,"
         f" data in {node.config.data_folder}). Ctrl-C stops it.",
         flush=True,
     )
