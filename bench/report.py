@@ -21,7 +21,7 @@ pair to pair, because machines are shared and noisy: compare the ratios, not the
 Shown is the median, with the least and the most in brackets; the ratio is Ottla's median over
 Kafka's. A goal with a limit and a ratio wants both. All single values are in `results.json`.
 
-`load` below is the machine's load average before and after, and it counts the bench itself (2 to 3).
+`load` below is the machine's load average before and after; the bench itself makes 2 to 3 of it.
 Where it is far above the number of cores, other work shared the machine. That is not even-handed: a
 broker with one busy thread gets a smaller share of crowded cores than one with many.
 """
