@@ -86,10 +86,14 @@ class Load:
         assert self._producer.flush(WAIT_S) == 0
 
     def abandon(self) -> None:
-        """Takes in the answers that came before the kill; drops what had none."""
+        """Takes in the answers that came before the kill; drops what had none.
+
+        The client ends here: it would send again what it had on its way, purged or not.
+        """
         self._producer.poll(0)
         self._producer.purge()
         self._producer.flush(5)
+        del self._producer
 
 
 def make_topic(broker: Any) -> None:
@@ -97,7 +101,7 @@ def make_topic(broker: Any) -> None:
     admin.create_topics([NewTopic("load", PARTITIONS, 1)])["load"].result(WAIT_S)
 
 
-def read_all(broker: Any, partition: int, count: int) -> list[Any]:
+def read_all(broker: Any, partition: int, count: int, note: str) -> list[Any]:
     """The partition's messages from its start to its end, which must be `count` of them."""
     consumer = Consumer(
         {
@@ -109,7 +113,8 @@ def read_all(broker: Any, partition: int, count: int) -> list[Any]:
     )
     try:
         where = TopicPartition("load", partition, 0)
-        assert consumer.get_watermark_offsets(where, timeout=WAIT_S) == (0, count)
+        ends = consumer.get_watermark_offsets(where, timeout=WAIT_S)
+        assert ends == (0, count), f"{note}: of partition {partition}"
         consumer.assign([where])
         messages: list[Any] = []
         until = time.monotonic() + WAIT_S
@@ -161,7 +166,7 @@ def take_stock(broker: Any, expected: dict[int, Expected], load: Load, note: str
 def check(broker: Any, expected: dict[int, Expected], note: str) -> None:
     """What is served is what lay whole in the files, in order, once."""
     for partition, each in expected.items():
-        messages = read_all(broker, partition, len(each.values))
+        messages = read_all(broker, partition, len(each.values), note)
         assert [message.offset() for message in messages] == list(range(len(each.values))), note
         assert [message.value() for message in messages] == list(each.values.values()), note
         # One producer's records stand in the order in which it sent them, none twice.
