@@ -27,7 +27,8 @@ class Throughput:
         self.settings = (
             f"rdkafka_performance: {count:,} records of {size} B to one partition, acks=all,"
             f" {' '.join(rdkafka.DEFAULTS)}; then read from the beginning with the tool's own"
-            f" settings, {READS} times of which the median counts; before it {WARM_UP_BYTES // 1_000_000} MB to and from another topic"
+            f" settings, {READS} times of which the median counts; before it"
+            f" {WARM_UP_BYTES // 1_000_000} MB to and from another topic"
         )
         self.measures = (
             Measure(f"produce {label}", "MB/s", more_is_better=True, ratio=1.0),
