@@ -22,6 +22,10 @@ KEY: Final = 1
 
 logger = logging.getLogger("ottla.fetch")
 
+MOST_RESPONSE_BYTES: Final = 8 << 20
+"""A response lies in memory until its client has taken it, and slow clients may be many: so it
+holds no more than this, or one batch, whatever larger limit client and fetch.max.bytes allow."""
+
 _READ_COMMITTED: Final = 1
 
 
@@ -48,12 +52,13 @@ def _is_enough(reads: list[tuple[FetchedPartition, Read]], min_bytes: int) -> bo
         if read.error_code is not ErrorCode.none or read.diverging_epoch is not None:
             return True
         size += read.size_bytes
-    return size >= min_bytes or not reads
+    return size >= min(min_bytes, MOST_RESPONSE_BYTES) or not reads
 
 
 def _read_all(fetch: Fetch, request: Any, call: Call) -> list[tuple[FetchedPartition, Read]]:
     """Where each partition's data lies; the data itself is read when the response is written."""
-    left = most = min(getattr(request, "max_bytes", 2**31 - 1), call.node.config.fetch_max_bytes)
+    asked_bytes = getattr(request, "max_bytes", MOST_RESPONSE_BYTES)
+    left = most = min(asked_bytes, call.node.config.fetch_max_bytes, MOST_RESPONSE_BYTES)
     committed_only = getattr(request, "isolation_level", 0) == _READ_COMMITTED
     reads = []
     for each in fetch.partitions.values():

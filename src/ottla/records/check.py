@@ -63,6 +63,8 @@ def check_batches(
         raise ApiError(
             ErrorCode.unsupported_compression_type, "Produce below version 7 has no zstd"
         )
+    if header.base_offset != 0:
+        raise InvalidRecordError(f"the batch's base offset is {header.base_offset} and must be 0")
     if header.size_bytes > max_message_bytes:
         raise ApiError(
             ErrorCode.message_too_large,
