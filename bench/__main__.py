@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -100,6 +101,7 @@ def measure(
         "values": values,
         "runs": runs,
         "load": f"{load:.1f} to {machine.load():.1f}",
+        "nice": os.nice(0),
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "machine": machine.describe(),
     }

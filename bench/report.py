@@ -23,7 +23,8 @@ Kafka's. A goal with a limit and a ratio wants both. All single values are in `r
 
 `load` below is the machine's load average before and after; the bench itself makes 2 to 3 of it.
 Where it is far above the number of cores, other work shared the machine. That is not even-handed: a
-broker with one busy thread gets a smaller share of crowded cores than one with many.
+broker with one busy thread gets a smaller share of crowded cores than one with many. `nice` is the
+priority of all of it, brokers and clients alike; below 0 keeps a crowd away from a light figure.
 """
 
 
@@ -69,7 +70,7 @@ def markdown(figures: Sequence[Figure], kept: Mapping[str, Any], profiles: Path)
     for figure in measured:
         entry = kept[figure.name]
         text += f"- **{figure.name}** ({entry['runs']} runs each, load {entry['load']},"
-        text += f" {entry['date']}): {figure.settings}\n"
+        text += f" nice {entry.get('nice', 0)}, {entry['date']}): {figure.settings}\n"
     text += "\n## Machine and versions\n\n"
     for name, value in kept[measured[-1].name]["machine"].items() if measured else ():
         text += f"- {name}: {value}\n"
