@@ -6,6 +6,7 @@ listeners. Each that fails leaves nothing behind that would damage the folder.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
 from collections import Counter
@@ -111,6 +112,10 @@ class Node:
         news = TopicNews(self)
         await news.open_all()
         opening.callback(self._close_logs)
+        if not self.store.was_clean:
+            # A log that recovery has cut ends before its old recovery point: a second crash must
+            # not take what is written next for flushed.
+            await asyncio.to_thread(self.store.checkpoint(self.high_watermarks()).run)
         self.journey.start()
         opening.push_async_callback(self.journey.close)
         self.care.start()

@@ -26,6 +26,10 @@ from ottla.records.check import check_batches
 from ottla.records.header import BatchHeader, Buffer
 from ottla.records.recompress import recompress
 
+MOST_UNPACKED_BYTES = 64 << 20
+"""What a batch may hold where it must be unpacked to be stored (a compacted topic, another
+compression): that happens on the event loop, and a small batch may unpack to a thousand times its
+size."""
 IN_SYNC = 1
 """One broker alone is the whole in-sync set."""
 NO_EPOCH = -1
@@ -166,6 +170,7 @@ class Partition:
             timestamp_after_max_ms=config.timestamp_after_max_ms,
             keys_required=config.cleanup_compact,
             zstd_allowed=zstd_allowed,
+            limit_bytes=MOST_UNPACKED_BYTES,
         )
         if headers[0].is_transactional:
             # As Kafka: written without a transaction it would hold back read_committed for ever.
@@ -175,7 +180,11 @@ class Partition:
         wanted = config.stored_compression
         if wanted is not None and wanted != headers[0].compression:
             headers[0], records = recompress(
-                headers[0], records, wanted, level=config.compression_level
+                headers[0],
+                records,
+                wanted,
+                level=config.compression_level,
+                limit_bytes=MOST_UNPACKED_BYTES,
             )
         return self._append(records, headers, now_ms, client_id)
 
