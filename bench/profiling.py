@@ -15,7 +15,8 @@ def top(file: Path, lines: int = LINES) -> str:
     """The functions with the most time of their own, as pstats prints them, paths cut short."""
     out = io.StringIO()
     pstats.Stats(str(file), stream=out).strip_dirs().sort_stats("tottime").print_stats(lines)
-    return "\n".join(line for line in out.getvalue().splitlines() if line.strip())
+    # The first line names the time and a scratch file.
+    return "\n".join(line for line in out.getvalue().splitlines()[1:] if line.strip())
 
 
 def slowest_imports(text: str, lines: int = LINES) -> str:
