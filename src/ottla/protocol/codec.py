@@ -135,7 +135,7 @@ def _compile_field(field: dataclasses.Field[Any], compact: bool) -> Field:
     return Field(field.name, tag, default, read, write)
 
 
-def _read_tags(
+def read_tags(
     buffer: Buffer, position: int, tagged: dict[int, Field], values: dict[str, Any]
 ) -> int:
     """The tagged fields behind an entity (KIP-482); unknown tags are passed over."""
@@ -181,7 +181,7 @@ def codec_of(cls: Any) -> Codec:
         for name, read_field in plain:
             values[name], position = read_field(buffer, position)
         if flexible:
-            position = _read_tags(buffer, position, tagged, values)
+            position = read_tags(buffer, position, tagged, values)
         return construct(**values), position
 
     def write(output: Output, value: Any) -> None:

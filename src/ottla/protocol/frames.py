@@ -11,7 +11,7 @@ from struct import Struct, error
 from typing import Any, NamedTuple
 
 from ottla.protocol import primitives
-from ottla.protocol.codec import decode, encode
+from ottla.protocol.codec import decode, encode, read_tags
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.messages import message_class
 from ottla.protocol.primitives import Buffer, Output
@@ -53,14 +53,9 @@ def read_request_body(header: RequestHeader, frame: Buffer) -> Any:
 
 def _pass_over_tags(frame: Buffer, position: int) -> int:
     try:
-        count, position = primitives.read_varint(frame, position)
-        for _ in range(count):
-            _, position = primitives.read_varint(frame, position)
-            size, position = primitives.read_varint(frame, position)
-            _, position = primitives.take(frame, position, size)
+        return read_tags(frame, position, {}, {})
     except IndexError:
         raise DecodeError("the bytes end within the request header") from None
-    return position
 
 
 def write_response(response: Any, correlation_id: int) -> list[Buffer | bytearray]:
