@@ -18,7 +18,6 @@ KEY: Final = 10
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
-SHARE: Final = 2
 _MANY_KEYS: Final = 4
 _NOWHERE: Final = (-1, "", -1)
 

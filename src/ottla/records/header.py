@@ -26,7 +26,6 @@ OVERHEAD_BYTES: Final = 12
 """Base offset and length: what comes before the bytes that the length counts."""
 STAMPED_BYTES: Final = 16
 """Base offset, length and leader epoch: what a broker rewrites in front of a client's batch."""
-CRC_POSITION: Final = 17
 ATTRIBUTES_POSITION: Final = 21
 MAGIC: Final = 2
 NO_TIMESTAMP: Final = -1
