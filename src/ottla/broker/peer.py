@@ -1,0 +1,368 @@
+"""A connection to another broker: requests out, responses matched by correlation id.
+
+One broker asks, one answers, in order, as a client would. A Peer connects at first use and again
+after a loss; when to try again is the caller's matter. A request that is not answered in time ends
+the connection, as in Kafka's NetworkClient: what stands behind it would not be answered either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from enum import Enum
+from socket import SOCK_STREAM
+from struct import Struct
+from typing import Any, Final, cast
+
+from ottla.protocol.errors import DecodeError
+from ottla.protocol.frames import read_response, write_request
+from ottla.protocol.messages import messages_of
+from ottla.protocol.primitives import Buffer
+from ottla.protocol.versions import API_VERSIONS
+
+CONNECT_TIMEOUT_MS: Final = 10_000
+"""Kafka's default of socket.connection.setup.timeout.ms."""
+MOST_UNDER_WAY: Final = 100
+"""Requests of one connection that wait for their answers."""
+SCRATCH_BYTES: Final = 64 << 10
+FIRST_ALLOCATION_BYTES: Final = 2 << 20
+"""A response gets this much room at first, and more only as its bytes really arrive."""
+LAST_CORRELATION_ID: Final = 2**31 - 1
+
+_HEADER: Final = Struct(">hhi")
+_JSON_HEADER: Final = Struct(">hhih")
+_SIZE: Final = Struct(">i")
+
+
+class PeerError(Exception):
+    """No answer; one line that says why. Whether the request was carried out is unknown."""
+
+    def __init__(self, message: str, *, refused: bool = False) -> None:
+        super().__init__(message)
+        self.refused = refused
+        """The machine answered that nobody listens there: the process is gone."""
+
+
+class Probe(Enum):
+    """What is known of a listener after knocking."""
+
+    ALIVE = "alive"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+    """No answer at all: it may live behind a network that is cut."""
+
+
+async def probe(host: str, port: int, timeout_ms: int) -> Probe:
+    """Whether somebody listens at the address; nothing is sent."""
+    try:
+        async with asyncio.timeout(timeout_ms / 1000):
+            transport, _ = await _connect(host, port, asyncio.Protocol)
+    except ConnectionRefusedError:
+        return Probe.REFUSED
+    except OSError:  # TimeoutError is one of them
+        return Probe.UNKNOWN
+    transport.abort()
+    return Probe.ALIVE
+
+
+async def _connect(
+    host: str, port: int, factory: Callable[[], asyncio.BaseProtocol]
+) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
+    """Tries each address of the host. Raises OSError; ConnectionRefusedError only where every
+    address refused, which asyncio's own message for many addresses does not tell.
+    """
+    loop = asyncio.get_running_loop()
+    failure: OSError = OSError(f"{host} has no address")
+    for *_, address in await loop.getaddrinfo(host, port, type=SOCK_STREAM):
+        try:
+            transport, protocol = await loop.create_connection(
+                factory, str(address[0]), int(address[1])
+            )
+        except ConnectionRefusedError as error:
+            if failure.errno is None:
+                failure = error
+        except OSError as error:
+            failure = error
+        else:
+            return transport, protocol
+    raise failure
+
+
+class _Link(asyncio.BufferedProtocol):
+    """Cuts the stream into responses; a large one is read straight into a buffer of its own."""
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        most_frame_bytes: int,
+        lost: Callable[[_Link, str], None],
+    ) -> None:
+        self.address = address
+        self.waiting: dict[int, asyncio.Future[memoryview]] = {}
+        self.transport: asyncio.Transport | None = None
+        self.introduced = False
+        """A request has told who calls."""
+        self.ended = False
+        self._most_frame_bytes = most_frame_bytes
+        self._lost = lost
+        self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+        self._rest = b""
+        self._frame: bytearray | None = None
+        self._frame_bytes = 0
+        self._filled = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.end("closed the connection" if error is None else f"lost the connection: {error}")
+
+    def end(self, why: str) -> None:
+        """Ends the connection; who waits learns why."""
+        if self.ended:
+            return
+        self.ended = True
+        if self.transport is not None:
+            self.transport.abort()
+        self._frame = None
+        self._lost(self, why)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        if self._frame is not None:
+            return memoryview(self._frame)[self._filled :]
+        return self._scratch
+
+    def buffer_updated(self, count: int) -> None:
+        if self._frame is None:
+            self._cut(self._scratch[:count])
+            return
+        self._filled += count
+        if self._filled == self._frame_bytes:
+            frame, self._frame = self._frame, None
+            self._received(memoryview(frame))
+        elif self._filled == len(self._frame):
+            larger = bytearray(min(self._frame_bytes, 2 * len(self._frame)))
+            larger[: self._filled] = self._frame
+            self._frame = larger
+
+    def _cut(self, data: memoryview | bytes) -> None:
+        if self._rest:
+            data, self._rest = self._rest + data, b""
+        position, end = 0, len(data)
+        while end - position >= _SIZE.size and not self.ended:
+            (size,) = _SIZE.unpack_from(data, position)
+            if not _SIZE.size <= size <= self._most_frame_bytes:
+                self.end(f"sent a response of {size} bytes")
+                return
+            position += _SIZE.size
+            if end - position < size:
+                self._begin_frame(size, data[position:])
+                return
+            self._received(memoryview(bytes(data[position : position + size])))
+            position += size
+        self._rest = bytes(data[position:])
+
+    def _begin_frame(self, size: int, start: memoryview | bytes) -> None:
+        self._frame_bytes = size
+        self._frame = bytearray(min(size, max(FIRST_ALLOCATION_BYTES, len(start) + 1)))
+        self._frame[: len(start)] = start
+        self._filled = len(start)
+
+    def _received(self, frame: memoryview) -> None:
+        (correlation_id,) = _SIZE.unpack_from(frame)
+        waiter = self.waiting.pop(correlation_id, None)
+        if waiter is None:
+            self.end(f"answered request {correlation_id}, which was not asked")
+        elif not waiter.done():  # else its asker was cancelled
+            waiter.set_result(frame.toreadonly())
+
+
+class Peer:
+    """Asks one broker; made by Peers. For the event loop's thread alone."""
+
+    def __init__(
+        self,
+        name: str,
+        address: Callable[[], tuple[str, int] | None],
+        client_id: str,
+        *,
+        most_frame_bytes: int,
+        connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
+    ) -> None:
+        """`name` stands in the errors ("broker 2"); `address` tells where it is at present."""
+        self.name = name
+        self.client_id = client_id
+        self._address = address
+        self._most_frame_bytes = most_frame_bytes
+        self._connect_timeout_ms = connect_timeout_ms
+        self._link: _Link | None = None
+        self._connecting: asyncio.Task[_Link] | None = None
+        self._last_correlation_id = 0
+        self._closed = False
+
+    @property
+    def is_connected(self) -> bool:
+        return self._link is not None
+
+    async def ask(self, request: Any, timeout_ms: int) -> Any:
+        """The response to a message of kio's. `records` in it are views into the frame.
+
+        Raises PeerError.
+        """
+
+        def framed(correlation_id: int) -> list[Buffer]:
+            return [write_request(request, correlation_id, self.client_id)]
+
+        frame = await self._ask(framed, timeout_ms)
+        try:
+            _, response = read_response(request.__api_key__, request.__version__, frame)
+        except DecodeError as error:
+            self._end(f"sent what is no response: {error}")
+            raise PeerError(f"{self.name} sent what is no response: {error}") from None
+        return response
+
+    async def ask_frame(self, parts: Sequence[Buffer], timeout_ms: int) -> memoryview:
+        """Sends a request as it came from a client, and returns the response's frame.
+
+        `parts` together are the frame without its size; the first holds at least key, version and
+        correlation id, of which the last is replaced. The response begins with the correlation id
+        sent here, which the caller replaces by the client's. Raises PeerError.
+        """
+        key, version, _ = _HEADER.unpack_from(parts[0])
+
+        def framed(correlation_id: int) -> list[Buffer]:
+            size = _SIZE.pack(sum(map(len, parts)))
+            header = _HEADER.pack(key, version, correlation_id)
+            return [size + header, memoryview(parts[0])[_HEADER.size :], *parts[1:]]
+
+        return await self._ask(framed, timeout_ms, names_another=True)
+
+    async def ask_json(self, key: int, document: Any, timeout_ms: int) -> dict[str, Any]:
+        """Asks one of Ottla's own requests: header v1, then JSON; so is the answer.
+
+        Raises PeerError.
+        """
+        client_id = self.client_id.encode()
+        body = json.dumps(document, separators=(",", ":")).encode()
+
+        def framed(correlation_id: int) -> list[Buffer]:
+            header = _JSON_HEADER.pack(key, 0, correlation_id, len(client_id)) + client_id
+            return [_SIZE.pack(len(header) + len(body)) + header, body]
+
+        frame = await self._ask(framed, timeout_ms)
+        try:
+            answer = json.loads(bytes(frame[_SIZE.size :]))
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            self._end("sent what is no JSON document")
+            raise PeerError(f"{self.name} sent what is no JSON document")
+        return answer
+
+    async def _ask(
+        self,
+        framed: Callable[[int], list[Buffer]],
+        timeout_ms: int,
+        *,
+        names_another: bool = False,
+    ) -> memoryview:
+        link: _Link | None = None
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                link = await self._connected()
+                return await self._send(link, framed, names_another)
+        except TimeoutError:
+            if link is not None:
+                link.end(f"did not answer within {timeout_ms} ms")
+            raise PeerError(f"{self.name} did not answer within {timeout_ms} ms") from None
+
+    def _send(
+        self, link: _Link, framed: Callable[[int], list[Buffer]], names_another: bool
+    ) -> Awaitable[memoryview]:
+        if len(link.waiting) >= MOST_UNDER_WAY:
+            raise PeerError(f"{self.name} has {MOST_UNDER_WAY} requests to answer already")
+        assert link.transport is not None
+        if names_another and not link.introduced:
+            self._introduce(link)
+        link.introduced = True
+        waiter: asyncio.Future[memoryview] = asyncio.get_running_loop().create_future()
+        correlation_id = self._next_correlation_id()
+        link.waiting[correlation_id] = waiter
+        link.transport.writelines(framed(correlation_id))
+        return waiter
+
+    def _introduce(self, link: _Link) -> None:
+        """A frame of a client's names that client: who really calls is told before it."""
+        correlation_id = self._next_correlation_id()
+        request = messages_of(API_VERSIONS, 0, "request").ApiVersionsRequest()
+        link.waiting[correlation_id] = asyncio.get_running_loop().create_future()
+        assert link.transport is not None
+        link.transport.write(write_request(request, correlation_id, self.client_id))
+
+    def _next_correlation_id(self) -> int:
+        self._last_correlation_id = self._last_correlation_id % LAST_CORRELATION_ID + 1
+        return self._last_correlation_id
+
+    async def _connected(self) -> _Link:
+        if self._closed:
+            raise PeerError(f"the connection to {self.name} is closed")
+        address = self._address()
+        link = self._link
+        if link is not None:
+            if address is None or link.address == address:
+                return link
+            link.end("moved to another address")
+        if address is None:
+            raise PeerError(f"{self.name} is not registered")
+        if self._connecting is None:
+            self._connecting = asyncio.get_running_loop().create_task(self._connect(address))
+            self._connecting.add_done_callback(self._connect_ended)
+        # Many may wait for it, and the first to give up must not take it from the others.
+        return await asyncio.shield(self._connecting)
+
+    async def _connect(self, address: tuple[str, int]) -> _Link:
+        where = f"{self.name} at {address[0]}:{address[1]}"
+        link = _Link(address, self._most_frame_bytes, self._lost)
+        try:
+            async with asyncio.timeout(self._connect_timeout_ms / 1000):
+                await _connect(*address, lambda: link)
+        except ConnectionRefusedError:
+            raise PeerError(f"nobody listens as {where}", refused=True) from None
+        except TimeoutError:
+            waited_ms = self._connect_timeout_ms
+            raise PeerError(f"{where} cannot be reached within {waited_ms} ms") from None
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+            raise PeerError(f"{where} cannot be reached: {reason}") from None
+        if self._closed:
+            link.end("is no longer needed")
+            raise PeerError(f"the connection to {self.name} is closed")
+        if link.ended:
+            raise PeerError(f"{where} closed the connection at once")
+        self._link = link
+        return link
+
+    def _connect_ended(self, task: asyncio.Task[_Link]) -> None:
+        self._connecting = None
+        if not task.cancelled():
+            task.exception()  # looked at, though all who asked may have given up
+
+    def _lost(self, link: _Link, why: str) -> None:
+        if self._link is link:
+            self._link = None
+        waiting, link.waiting = link.waiting, {}
+        for waiter in waiting.values():
+            if not waiter.done():
+                waiter.set_exception(PeerError(f"{self.name} {why}"))
+                waiter.exception()  # looked at: nobody waits for the answer to an introduction
+
+    def _end(self, why: str) -> None:
+        if self._link is not None:
+            self._link.end(why)
+
+    def close(self) -> None:
+        """For good; who waits for an answer gets a PeerError."""
+        self._closed = True
+        self._end("is no longer needed")

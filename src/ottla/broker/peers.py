@@ -1,0 +1,74 @@
+"""The other brokers: one connection for each broker and purpose.
+
+A purpose has a connection of its own because a broker answers a connection's requests in turn: a
+long poll would hold up what is asked behind it. Every connection names its broker and purpose as
+client id (`broker-1-controller`), from its first request on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.peer import Peer, PeerError
+from ottla.config.listener import Endpoint
+from ottla.controller.image import BrokerImage
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+__all__ = ("Peer", "PeerError", "Peers", "inter_broker_endpoint")
+
+MOST_RESPONSE_BYTES: Final = 10 << 20
+"""Kafka's default of replica.fetch.response.max.bytes."""
+
+
+def inter_broker_endpoint(broker: BrokerImage, listener: str | None) -> Endpoint | None:
+    """Where other brokers reach this one: inter.broker.listener.name, else its first listener."""
+    if listener:
+        return broker.endpoint(listener)
+    return broker.endpoints[0] if broker.endpoints else None
+
+
+class Peers:
+    """Connections by broker and purpose, opened at first use."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._peers: dict[tuple[int, str], Peer] = {}
+
+    def peer(self, broker_id: int, purpose: str) -> Peer:
+        """The connection to a broker for one purpose, such as "controller" or "fetcher-0"."""
+        found = self._peers.get((broker_id, purpose))
+        if found is None:
+            config = self._node.config
+            found = self._peers[broker_id, purpose] = Peer(
+                f"broker {broker_id}",
+                lambda: self.address(broker_id),
+                f"broker-{config.id}-{purpose}",
+                # A first batch larger than the limit is sent whole; no larger one than a Produce
+                # request can have come into a log.
+                most_frame_bytes=config.socket_request_max_bytes
+                + getattr(config, "replica_fetch_response_max_bytes", MOST_RESPONSE_BYTES),
+            )
+        return found
+
+    def address(self, broker_id: int) -> tuple[str, int] | None:
+        """Host and port of a broker as the image has it; None where it is not registered."""
+        broker = self._node.image.brokers.get(broker_id)
+        if broker is None:
+            return None
+        listener = getattr(self._node.config, "inter_broker_listener_name", None)
+        endpoint = inter_broker_endpoint(broker, listener)
+        return None if endpoint is None else (endpoint.host, endpoint.port)
+
+    def drop(self, broker_id: int, purpose: str) -> None:
+        """Ends the connection for one purpose; the next `peer` is a new one."""
+        found = self._peers.pop((broker_id, purpose), None)
+        if found is not None:
+            found.close()
+
+    def close(self) -> None:
+        """Ends all; who waits for an answer gets a PeerError."""
+        peers, self._peers = self._peers, {}
+        for each in peers.values():
+            each.close()

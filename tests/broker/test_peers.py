@@ -1,0 +1,50 @@
+"""Where the other brokers are, and under which name they are called."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ottla.broker.peer import PeerError
+from ottla.broker.peers import Peers, inter_broker_endpoint
+from ottla.config.listener import Endpoint
+from ottla.controller.image import BrokerImage
+
+CLIENTS, BROKERS = Endpoint("PLAINTEXT", "a", 1), Endpoint("REPLICATION", "b", 2)
+BOTH = BrokerImage(2, (CLIENTS, BROKERS))
+
+
+def peers_of(brokers: dict[int, BrokerImage]) -> Peers:
+    config = SimpleNamespace(
+        id=1, socket_request_max_bytes=100, inter_broker_listener_name="REPLICATION"
+    )
+    node: Any = SimpleNamespace(config=config, image=SimpleNamespace(brokers=brokers))
+    return Peers(node)
+
+
+def test_the_first_listener_is_the_brokers_own_unless_one_is_named() -> None:
+    assert inter_broker_endpoint(BOTH, None) == CLIENTS
+    assert inter_broker_endpoint(BOTH, "REPLICATION") == BROKERS
+    assert inter_broker_endpoint(BOTH, "OTHER") is None
+    assert inter_broker_endpoint(BrokerImage(2, ()), None) is None
+
+
+def test_the_address_is_that_of_the_image_at_present() -> None:
+    brokers = {2: BOTH}
+    peers = peers_of(brokers)
+    assert peers.address(2) == ("b", 2)
+    del brokers[2]
+    assert peers.address(2) is None
+
+
+async def test_one_connection_a_broker_and_purpose() -> None:
+    peers = peers_of({})
+    peer = peers.peer(2, "controller")
+    assert peer.client_id == "broker-1-controller"
+    assert peers.peer(2, "controller") is peer
+    assert peers.peer(2, "fetcher-0") is not peer
+    peers.drop(2, "controller")
+    with pytest.raises(PeerError, match="is closed"):
+        await peer.ask_json(20_001, {}, 1_000)
+    assert peers.peer(2, "controller") is not peer
+    peers.close()
