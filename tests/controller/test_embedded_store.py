@@ -42,15 +42,41 @@ def store() -> Iterator[EmbeddedStore]:
 
 def test_versions_grow_by_one_and_guard(store: EmbeddedStore) -> None:
     store.multi([Create("/a", b"x")], 1)
-    assert store.get("/a") == Node(b"x", 0, 0)
+    assert store.get("/a") == Node(b"x", 0, 0, 1)
     store.multi([SetData("/a", b"y", 0), SetData("/a", b"z")], 1)
-    assert store.get("/a") == Node(b"z", 2, 0)
+    assert store.get("/a") == Node(b"z", 2, 0, 1)
     with pytest.raises(BadVersionError):
         store.multi([SetData("/a", b"lost", 1)], 1)
     with pytest.raises(BadVersionError):
         store.multi([Delete("/a", 1)], 1)
     store.multi([Check("/a", 2), Delete("/a", 2)], 1)
     assert store.get("/a") is None
+
+
+def test_each_creation_has_its_own_number(store: EmbeddedStore) -> None:
+    numbers = set()
+    for _ in range(3):
+        store.multi([Create("/a")], 1)
+        node = store.get("/a")
+        assert node is not None
+        numbers.add(node.created)
+        store.multi([Delete("/a")], 1)
+    assert len(numbers) == 3
+
+
+def test_a_file_from_before_creations_had_numbers_is_taken(tmp_path: Path) -> None:
+    old = sqlite3.connect(tmp_path / FILE_NAME)
+    old.executescript(
+        "CREATE TABLE node (path TEXT PRIMARY KEY, parent TEXT NOT NULL, data BLOB NOT NULL,"
+        " version INTEGER NOT NULL, owner INTEGER NOT NULL) WITHOUT ROWID;"
+        "INSERT INTO node VALUES ('/', '', x'', 0, 0), ('/a', '/', x'31', 4, 0);"
+    )
+    old.close()
+    store = EmbeddedStore(tmp_path)
+    assert store.get("/a") == Node(b"1", 4, 0, 0)
+    store.multi([Create("/a/b")], 1)
+    assert store.get("/a/b") == Node(b"", 0, 0, 1)
+    store.close()
 
 
 def test_multi_does_all_or_nothing(store: EmbeddedStore) -> None:
@@ -180,15 +206,20 @@ class Model:
     """The tree as a plain dictionary."""
 
     nodes: dict[str, Node] = field(default_factory=lambda: {"/": Node(b"", 0, 0)})
+    number: int = 0
+    """Of the last transaction that made nodes."""
 
     def multi(self, operations: list[Operation], session: int) -> None:
         nodes = dict(self.nodes)
+        makes = any(isinstance(operation, Create) for operation in operations)
+        number = self.number + makes
         for operation in operations:
-            self.apply(nodes, operation, session)
+            self.apply(nodes, operation, session, number)
         self.nodes = nodes
+        self.number = number
 
     @staticmethod
-    def apply(nodes: dict[str, Node], operation: Operation, session: int) -> None:
+    def apply(nodes: dict[str, Node], operation: Operation, session: int, number: int) -> None:
         path = operation.path
         if isinstance(operation, Create):
             if parent_of(path) not in nodes:
@@ -197,7 +228,7 @@ class Model:
                 raise EphemeralParentError(path)
             if path in nodes:
                 raise NodeExistsError(path)
-            nodes[path] = Node(operation.data, 0, session if operation.ephemeral else 0)
+            nodes[path] = Node(operation.data, 0, session if operation.ephemeral else 0, number)
             return
         if path not in nodes:
             raise NoNodeError(path)
@@ -205,7 +236,7 @@ class Model:
         if operation.version not in (ANY_VERSION, node.version):
             raise BadVersionError(path)
         if isinstance(operation, SetData):
-            nodes[path] = Node(operation.data, node.version + 1, node.owner)
+            nodes[path] = Node(operation.data, node.version + 1, node.owner, node.created)
         elif isinstance(operation, Delete):
             if any(each != "/" and parent_of(each) == path for each in nodes):
                 raise NotEmptyError(path)

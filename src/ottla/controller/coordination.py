@@ -12,6 +12,7 @@ once, after the change that it waits for is visible. `multi` does all of its ope
         NotEmptyError           a node with children cannot be deleted
         EphemeralParentError    an ephemeral node cannot have children
         SessionExpiredError     the session is over; its ephemeral nodes are gone
+        ConnectionLostError     the answer did not come: whether a write happened is unknown
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 ANY_VERSION: Final = -1
+
+MOST_OPERATIONS: Final = 1_000
+"""So many operations a `multi` may have."""
+MOST_REQUEST_BYTES: Final = 1_000_000
+"""So large a `multi` may be, by `size_bytes`: ZooKeeper's `jute.maxbuffer` is 1,048,575."""
 
 
 class CoordinationError(Exception):
@@ -52,6 +58,10 @@ class SessionExpiredError(CoordinationError):
     """The session is over."""
 
 
+class ConnectionLostError(CoordinationError):
+    """The answer did not come. A write may have happened or not; the session may still live."""
+
+
 class Node(NamedTuple):
     """One node's content."""
 
@@ -59,6 +69,8 @@ class Node(NamedTuple):
     version: int
     owner: int = 0
     """The session that an ephemeral node lives with; 0 for a lasting one."""
+    created: int = 0
+    """Which creation this node is of: another number each time a node is made (czxid)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +110,13 @@ class Check:
 Operation = Create | SetData | Delete | Check
 
 
+def size_bytes(operation: Operation) -> int:
+    """At least the size of an operation in a request, for cutting many into several `multi`."""
+    data = operation.data if isinstance(operation, Create | SetData) else b""
+    # 64: ZooKeeper's header of each (9), lengths (8), version or flags (4), access list (27).
+    return len(operation.path.encode()) + len(data) + 64
+
+
 class Change(enum.Enum):
     """What happened to a watched node."""
 
@@ -120,7 +139,15 @@ Watch = Callable[[Event], None]
 
 
 class Coordination(Protocol):
-    """A session with the tree. Every call raises SessionExpiredError once the session is over."""
+    """A session with the tree.
+
+    Every call raises SessionExpiredError once the session is over, and ConnectionLostError when
+    its answer does not come. Calls take effect in the order in which they were made.
+    """
+
+    @property
+    def number(self) -> int:
+        """The session, as `Node.owner` has it."""
 
     async def get(self, path: str, watch: Watch | None = None) -> Node:
         """The node; `watch` waits for its data to change or for its end. NoNodeError."""
@@ -134,8 +161,8 @@ class Coordination(Protocol):
     async def read_tree(self, path: str) -> dict[str, Node]:
         """The node and all below it, by path; empty where there is none."""
 
-    async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False) -> None:
-        """Make a node. NodeExistsError, NoNodeError, EphemeralParentError."""
+    async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False) -> Node:
+        """Make a node and return it. NodeExistsError, NoNodeError, EphemeralParentError."""
 
     async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> int:
         """Replace the data; returns the new version. NoNodeError, BadVersionError."""
@@ -144,7 +171,10 @@ class Coordination(Protocol):
         """Remove a node. NoNodeError, BadVersionError, NotEmptyError."""
 
     async def multi(self, operations: Sequence[Operation]) -> None:
-        """Do all operations in order, or none and raise what the first bad one raises."""
+        """Do all operations in order, or none and raise what the first bad one raises.
+
+        A ZooKeeper session asserts no more than MOST_OPERATIONS and MOST_REQUEST_BYTES.
+        """
 
     async def close(self) -> None:
         """End the session; its ephemeral nodes go."""

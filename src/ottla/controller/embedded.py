@@ -115,21 +115,11 @@ class EmbeddedCoordination:
         self._check_alive()
         return await self._tree.run(lambda store: store.read_tree(path))
 
-    async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False) -> None:
-        await self.multi([Create(path, data, ephemeral)])
+    async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False) -> Node:
+        return await self._write(Create(path, data, ephemeral))
 
     async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> int:
-        self._check_alive()
-
-        def work(store: EmbeddedStore) -> tuple[list[Event], int]:
-            events = store.multi([SetData(path, data, version)], self.number)
-            node = store.get(path)
-            assert node is not None
-            return events, node.version
-
-        events, new_version = await self._tree.run(work)
-        self._tree.tell(events)
-        return new_version
+        return (await self._write(SetData(path, data, version))).version
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
         await self.multi([Delete(path, version)])
@@ -138,6 +128,20 @@ class EmbeddedCoordination:
         self._check_alive()
         number = self.number
         self._tree.tell(await self._tree.run(lambda store: store.multi(operations, number)))
+
+    async def _write(self, operation: Create | SetData) -> Node:
+        """Do it; the node as it is then, in the same step of the store's thread."""
+        self._check_alive()
+
+        def work(store: EmbeddedStore) -> tuple[list[Event], Node]:
+            events = store.multi([operation], self.number)
+            node = store.get(operation.path)
+            assert node is not None
+            return events, node
+
+        events, node = await self._tree.run(work)
+        self._tree.tell(events)
+        return node
 
     async def close(self) -> None:
         """End the session; its ephemeral nodes go."""

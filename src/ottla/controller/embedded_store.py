@@ -1,8 +1,9 @@
 """The coordination tree in one SQLite file, for a broker that is alone.
 
 File: `coordination.sqlite` in the data folder, with SQLite's own -wal and -shm beside it. Table
-`node`: path, parent, data, version, owner (session of an ephemeral node, else 0). Table `meta`:
-number of the last session.
+`node`: path, parent, data, version, owner (session of an ephemeral node, else 0), created (number
+of the transaction that made it). Table `meta`: the last numbers of sessions and of transactions
+that made nodes.
 
 Crash: each `multi` is one transaction in write-ahead mode with synchronous=FULL, so after any stop
 the file holds all of it or none, and what was answered is on the disk. Ephemeral nodes left by a
@@ -48,12 +49,13 @@ CREATE TABLE IF NOT EXISTS node (
     parent TEXT NOT NULL,
     data BLOB NOT NULL,
     version INTEGER NOT NULL,
-    owner INTEGER NOT NULL
+    owner INTEGER NOT NULL,
+    created INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS node_parent ON node (parent);
 CREATE INDEX IF NOT EXISTS node_owner ON node (owner) WHERE owner != 0;
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-INSERT OR IGNORE INTO node VALUES ('/', '', x'', 0, 0);
+INSERT OR IGNORE INTO node (path, parent, data, version, owner) VALUES ('/', '', x'', 0, 0);
 """
 
 
@@ -73,6 +75,11 @@ class EmbeddedStore:
             self._database.execute("PRAGMA journal_mode=WAL")
             self._database.execute("PRAGMA synchronous=FULL")
             self._database.executescript(_SCHEMA)
+            columns = {row[1] for row in self._database.execute("PRAGMA table_info(node)")}
+            if "created" not in columns:  # a file of version 0.1
+                self._database.execute(
+                    "ALTER TABLE node ADD COLUMN created INTEGER NOT NULL DEFAULT 0"
+                )
             self._database.execute("DELETE FROM node WHERE owner != 0")
         except sqlite3.Error as error:
             raise StoreError(f"{self._place}: {error}") from None
@@ -84,17 +91,21 @@ class EmbeddedStore:
     def new_session(self) -> int:
         """A number that no session had before."""
         with _Transaction(self._database):
-            self._database.execute(
-                "INSERT INTO meta VALUES ('session', 1) "
-                "ON CONFLICT (name) DO UPDATE SET value = value + 1"
-            )
-            row = self._database.execute("SELECT value FROM meta WHERE name = 'session'").fetchone()
+            return self._next("session")
+
+    def _next(self, name: str) -> int:
+        """The next number of that name, within the transaction that is open."""
+        self._database.execute(
+            "INSERT INTO meta VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1",
+            (name,),
+        )
+        row = self._database.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
         return int(row[0])
 
     def get(self, path: str) -> Node | None:
         """The node of that path."""
         row = self._database.execute(
-            "SELECT data, version, owner FROM node WHERE path = ?", (check_path(path),)
+            "SELECT data, version, owner, created FROM node WHERE path = ?", (check_path(path),)
         ).fetchone()
         return None if row is None else Node(*row)
 
@@ -111,7 +122,7 @@ class EmbeddedStore:
         below = path if path.endswith("/") else path + "/"
         rows = self._database.execute(
             # "0" is the character after "/", so this range is exactly what begins with `below`.
-            "SELECT path, data, version, owner FROM node WHERE path = ? "
+            "SELECT path, data, version, owner, created FROM node WHERE path = ? "
             "OR (path > ? AND path < ?) ORDER BY path",
             (check_path(path), below, below[:-1] + "0"),
         )
@@ -122,8 +133,10 @@ class EmbeddedStore:
         events: list[Event] = []
         try:
             with _Transaction(self._database):
+                makes = any(isinstance(operation, Create) for operation in operations)
+                number = self._next("created") if makes else 0
                 for operation in operations:
-                    self._apply(operation, session, events)
+                    self._apply(operation, session, number, events)
         except sqlite3.Error as error:
             raise StoreError(f"{self._place}: {error}") from None
         return events
@@ -136,10 +149,10 @@ class EmbeddedStore:
             paths = [row[0] for row in rows]
         return self.multi([Delete(path) for path in paths], session)
 
-    def _apply(self, operation: Operation, session: int, events: list[Event]) -> None:
+    def _apply(self, operation: Operation, session: int, number: int, events: list[Event]) -> None:
         path = check_path(operation.path)
         if isinstance(operation, Create):
-            self._create(operation, session)
+            self._create(operation, session, number)
             events.append(Event(Change.CREATED, path))
             events.append(Event(Change.CHILDREN, parent_of(path)))
             return
@@ -161,7 +174,7 @@ class EmbeddedStore:
         else:
             assert isinstance(operation, Check)
 
-    def _create(self, operation: Create, session: int) -> None:
+    def _create(self, operation: Create, session: int, number: int) -> None:
         path = operation.path
         parent = parent_of(path)
         row = self._database.execute("SELECT owner FROM node WHERE path = ?", (parent,)).fetchone()
@@ -172,7 +185,8 @@ class EmbeddedStore:
         owner = session if operation.ephemeral else 0
         try:
             self._database.execute(
-                "INSERT INTO node VALUES (?, ?, ?, 0, ?)", (path, parent, operation.data, owner)
+                "INSERT INTO node VALUES (?, ?, ?, 0, ?, ?)",
+                (path, parent, operation.data, owner, number),
             )
         except sqlite3.IntegrityError:
             raise NodeExistsError(path) from None
