@@ -19,6 +19,11 @@ def test_defaults_and_given_values() -> None:
     ("given", "message"),
     [
         ({"num.partition": "1"}, "Unknown setting num.partition; did you mean num.partitions?"),
+        ({"inter.broker.listener.name": "REPLICATION"}, "No such name in listeners (PLAINTEXT)"),
+        ({"replica.fetch.wait.max.ms": "30001"}, "replica.lag.time.max.ms (30000)"),
+        ({"replica.socket.timeout.ms": "1"}, "replica.fetch.wait.max.ms (500)"),
+        ({"offsets.topic.replication.factor": "0"}, "Value must be -1 or above 0"),
+        ({"replica.selector.class": "org.example.Any"}, "RackAwareReplicaSelector"),
         ({"replica.lag.time.max": "1"}, "did you mean replica.lag.time.max.ms?"),
         ({"zzzzzzzzzz": "1"}, "Unknown setting zzzzzzzzzz"),
         ({"num.partitions": "0"}, "configuration num.partitions: Value must be at least 1"),
@@ -63,7 +68,8 @@ def test_a_stock_server_properties_is_taken_with_notes() -> None:
     )
     noted = {note.split()[0] for note in config.notes}
     assert "num.io.threads" in noted
-    assert "zookeeper.connect" in noted
+    assert "zookeeper.connect" not in noted
+    assert config.zookeeper_connect == "localhost:2181"
     assert "log.retention.hours" not in noted
     assert all(" has no effect: " in note and "secret" not in note for note in config.notes)
 
@@ -121,3 +127,13 @@ def test_a_broker_numbered_by_broker_id_alone_takes_dynamic_settings() -> None:
     config = BrokerConfig({"broker.id": "0"})
     assert config.reconfigure({"log.retention.ms": "2"}, {}) == ("log.retention.ms",)
     assert config.id == 0
+
+
+def test_brokers_reach_each_other_on_the_first_listener_or_the_named_one() -> None:
+    listeners = {
+        "listeners": "CLIENTS://:1,BROKERS://:2",
+        "listener.security.protocol.map": "CLIENTS:PLAINTEXT,BROKERS:PLAINTEXT",
+    }
+    assert BrokerConfig(listeners).inter_broker_listener == "CLIENTS"
+    named = {**listeners, "inter.broker.listener.name": "brokers"}
+    assert BrokerConfig(named).inter_broker_listener == "BROKERS"

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from ottla.config.broker import BrokerConfig, is_known
+from ottla.config.broker_server import OwnSettings
 from ottla.config.setting import Setting, Settings
 from ottla.config.topic import TopicConfig
 from ottla.config.unneeded import UNNEEDED, unneeded_reason
@@ -67,6 +68,27 @@ NOT_CHANGED_WHILE_RUNNING = {
     "log.local.retention.ms",
     "log.local.retention.bytes",
 }
+
+
+KEPT_FROM_3_9 = {
+    # ZooKeeper mode's, gone with it in Kafka 4.
+    "zookeeper.connect": None,
+    "zookeeper.session.timeout.ms": "18000",
+    "zookeeper.connection.timeout.ms": None,
+    "leader.imbalance.per.broker.percentage": "10",
+    "controlled.shutdown.max.retries": "3",
+    "controlled.shutdown.retry.backoff.ms": "5000",
+    # Only ever set dynamically (QuotaConfig), so not in the broker's own definitions.
+    "leader.replication.throttled.rate": "9223372036854775807",
+    "follower.replication.throttled.rate": "9223372036854775807",
+}
+
+
+def test_nothing_is_in_force_that_kafka_does_not_have() -> None:
+    kafkas = {name for _, name, *_ in kafka_settings("broker")} | set(KEPT_FROM_3_9)
+    assert set(BrokerConfig.definitions) - kafkas == set(OwnSettings.definitions)
+    for name, default in KEPT_FROM_3_9.items():
+        assert BrokerConfig.definitions[name].default_text == default
 
 
 def test_a_setting_is_in_force_or_unneeded_and_never_both() -> None:

@@ -5,10 +5,17 @@ from uuid import UUID
 import pytest
 
 from ottla.config.broker import BrokerConfig
+from ottla.config.listener import Endpoint
 from ottla.controller import layout
 from ottla.controller.coordination import Create, SetData
 from ottla.controller.embedded_store import EmbeddedStore
-from ottla.controller.image import ClusterImage, PartitionsAdded, TopicCreated
+from ottla.controller.image import (
+    BrokerAppeared,
+    BrokerImage,
+    ClusterImage,
+    PartitionsAdded,
+    TopicCreated,
+)
 from ottla.controller.loading import first_writes
 from ottla.controller.topics import (
     PARTITIONS_PER_REQUEST_MAX,
@@ -278,3 +285,17 @@ def test_more_partitions_where_the_client_wants_them(
     assert [state.replicas for state in topic.partitions[1:]] == [(3, 1), (2, 3)]
     assert results["u"].outcome.message == "Duplicate topic name."
     assert plan.writes == ()
+
+
+@pytest.mark.parametrize(("brokers", "factor"), [(1, 1), (2, 2), (3, 3), (5, 3)])
+def test_offsets_of_groups_have_three_replicas_where_there_are_three_brokers(
+    brokers: int, factor: int, new_id: Callable[[], UUID], config: BrokerConfig
+) -> None:
+    image = ClusterImage("cluster")
+    for number in range(brokers):
+        image.apply(BrokerAppeared(BrokerImage(number, (Endpoint("PLAINTEXT", "h", 1),))))
+    wanted = [NewTopic("__consumer_offsets", 50)]
+    plan = create_topics(wanted, image, config, new_id=new_id, start=0)
+    topic = plan.reply[0].topic
+    assert topic is not None
+    assert {len(state.replicas) for state in topic.partitions} == {factor}

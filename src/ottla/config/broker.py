@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
-from ottla.config import broker_log, broker_server
+from ottla.config import broker_cluster, broker_log, broker_server
 from ottla.config.error import ConfigError, invalid_value
 from ottla.config.listener import Endpoint, check_advertised, parse_endpoints
 from ottla.config.setting import Update
@@ -21,6 +21,10 @@ class BrokerConfig(
     broker_server.ProducerSettings,
     broker_server.GroupSettings,
     broker_server.OwnSettings,
+    broker_cluster.ZooKeeperSettings,
+    broker_cluster.ReplicationSettings,
+    broker_cluster.ThrottleSettings,
+    broker_cluster.LeadershipSettings,
     broker_log.FolderSettings,
     broker_log.SegmentSettings,
     broker_log.RetentionSettings,
@@ -49,6 +53,7 @@ class BrokerConfig(
             "advertised.listeners", self.advertised_listeners or ()
         )
         check_advertised(self.advertised_endpoints, self.endpoints)
+        self._check_inter_broker_listener()
 
     @classmethod
     def from_properties(cls, given: Mapping[str, str]) -> Self:
@@ -64,6 +69,19 @@ class BrokerConfig(
     def id(self) -> int:
         """The number of this broker (node.id, or broker.id where only that is given)."""
         return self.broker_id if self.broker_id >= 0 else self.node_id
+
+    @property
+    def inter_broker_listener(self) -> str:
+        """Name of the listener on which other brokers reach this one."""
+        named = self.inter_broker_listener_name
+        return self.endpoints[0].name if named is None else named.upper()
+
+    def _check_inter_broker_listener(self) -> None:
+        names = [endpoint.name for endpoint in self.endpoints]
+        if self.inter_broker_listener not in names:
+            reason = f"No such name in listeners ({', '.join(sorted(names))})"
+            given = self.inter_broker_listener_name
+            raise invalid_value("inter.broker.listener.name", given, reason)
 
     def connection_limits(self) -> dict[str, int]:
         """max.connections.per.ip.overrides by host: one object that follows dynamic changes."""
@@ -125,6 +143,21 @@ class BrokerConfig(
                 "log.cleaner.min.compaction.lag.ms "
                 f"({self.log_cleaner_min_compaction_lag_ms}) must not be above "
                 f"log.cleaner.max.compaction.lag.ms ({self.log_cleaner_max_compaction_lag_ms})"
+            )
+        if self.offsets_topic_replication_factor == 0:
+            raise invalid_value(
+                "offsets.topic.replication.factor", 0, "Value must be -1 or above 0"
+            )
+        # As KafkaConfig: a fetch that may wait longer than the lag throws followers out of sync.
+        if self.replica_fetch_wait_max_ms > self.replica_lag_time_max_ms:
+            raise ConfigError(
+                f"replica.fetch.wait.max.ms ({self.replica_fetch_wait_max_ms}) must not be above "
+                f"replica.lag.time.max.ms ({self.replica_lag_time_max_ms})"
+            )
+        if self.replica_fetch_wait_max_ms > self.replica_socket_timeout_ms:
+            raise ConfigError(
+                f"replica.socket.timeout.ms ({self.replica_socket_timeout_ms}) must not be below "
+                f"replica.fetch.wait.max.ms ({self.replica_fetch_wait_max_ms})"
             )
         _connection_limits(self.max_connections_per_ip_overrides)
 

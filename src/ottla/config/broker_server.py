@@ -283,11 +283,12 @@ class GroupSettings(Settings):
     )
     offsets_topic_replication_factor = short(
         "offsets.topic.replication.factor",
-        1,
-        "Replicas of __consumer_offsets.",
-        at_least(1),
+        -1,
+        "Replicas of __consumer_offsets. -1 means three, or as many as there are live brokers "
+        "when the topic is made.",
+        at_least(-1),
         kafka_default="3",
-        why="One broker cannot hold three; with Kafka's default no group would ever start.",
+        why="One broker cannot hold three, and three brokers should; with -1 both work unasked.",
     )
     offsets_topic_segment_bytes = integer(
         "offsets.topic.segment.bytes",

@@ -52,9 +52,9 @@ class RefusedSettings(Settings):
 
 
 _ZOOKEEPER: Final = """
-    zookeeper.clientCnxnSocket zookeeper.connect zookeeper.connection.timeout.ms
-    zookeeper.max.in.flight.requests zookeeper.metadata.migration.enable
-    zookeeper.metadata.migration.min.batch.size zookeeper.session.timeout.ms zookeeper.set.acl
+    zookeeper.clientCnxnSocket zookeeper.max.in.flight.requests
+    zookeeper.metadata.migration.enable zookeeper.metadata.migration.min.batch.size
+    zookeeper.set.acl
     zookeeper.ssl.cipher.suites zookeeper.ssl.client.enable zookeeper.ssl.crl.enable
     zookeeper.ssl.enabled.protocols zookeeper.ssl.endpoint.identification.algorithm
     zookeeper.ssl.keystore.location zookeeper.ssl.keystore.password zookeeper.ssl.keystore.type
@@ -136,17 +136,9 @@ _TRANSACTIONS: Final = """
 _REPLICATION: Final = """
     request.timeout.ms
     alter.log.dirs.replication.quota.window.num
-    alter.log.dirs.replication.quota.window.size.seconds auto.leader.rebalance.enable
-    controlled.shutdown.enable controlled.shutdown.max.retries
-    controlled.shutdown.retry.backoff.ms follower.fetch.last.tiered.offset.enable
-    follower.replication.throttled.rate inter.broker.listener.name
-    leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage
-    leader.replication.throttled.rate num.replica.fetchers
-    replica.alter.log.dirs.io.max.bytes.per.second replica.fetch.backoff.ms
-    replica.fetch.max.bytes replica.fetch.min.bytes replica.fetch.response.max.bytes
-    replica.fetch.wait.max.ms replica.high.watermark.checkpoint.interval.ms
-    replica.lag.time.max.ms replica.selector.class replica.socket.receive.buffer.bytes
-    replica.socket.timeout.ms replication.quota.window.num replication.quota.window.size.seconds
+    alter.log.dirs.replication.quota.window.size.seconds
+    follower.fetch.last.tiered.offset.enable
+    replica.alter.log.dirs.io.max.bytes.per.second replica.socket.receive.buffer.bytes
     socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
     unclean.leader.election.interval.ms
 """
@@ -227,12 +219,15 @@ _OLD: Final = """
 """
 
 _REASONS: Final = (
-    (_ZOOKEEPER, "this broker keeps its cluster state itself and asks no ZooKeeper"),
+    (_ZOOKEEPER, "ZooKeeper is spoken to in plain text, without TLS and access lists"),
     (_QUORUM, "there is no KRaft quorum and no separate controller"),
     (_THREADS, "one event loop does the work: there are no such threads or buffers to size"),
     (_GROUPS, "only classic consumer groups are served"),
     (_TRANSACTIONS, "transactions are not served yet"),
-    (_REPLICATION, "one broker has no other to copy from, to hand over to or to talk to"),
+    (
+        _REPLICATION,
+        "brokers need no such limit: one folder, one fetch loop a leader, elections at once",
+    ),
     (_SECURITY, "listeners speak PLAINTEXT: nothing is encrypted, nobody asked for a password"),
     (_TIERED, "there is no tiered storage"),
     (_METRICS, "metrics come from ottla.metrics.listener, not from Java reporters"),

@@ -32,6 +32,9 @@ from ottla.protocol.errors import ApiError, ErrorCode
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 """As Kafka limits one request (QuorumController.MAX_RECORDS_PER_USER_OP)."""
 
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+_OFFSETS_FACTOR_MAX: Final = 3
+
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
@@ -190,8 +193,20 @@ def _replicas(
         )
     partitions = config.num_partitions if wish.partitions == -1 else wish.partitions
     _check_room(partitions, room)
-    factor = config.default_replication_factor if wish.factor == -1 else wish.factor
+    factor = default_factor(wish.name, image, config) if wish.factor == -1 else wish.factor
     return place(list(image.brokers.values()), partitions, factor, 0, start)
+
+
+def default_factor(topic: str, image: ClusterImage, config: BrokerConfig) -> int:
+    """How many replicas a topic gets whose creator does not say it.
+
+    The offsets of groups get three where there are three brokers (Kafka's default) and what there
+    is where there are fewer, so that one broker alone can serve groups.
+    """
+    if topic == OFFSETS_TOPIC:
+        factor = config.offsets_topic_replication_factor
+        return factor if factor > 0 else min(_OFFSETS_FACTOR_MAX, max(len(image.brokers), 1))
+    return config.default_replication_factor
 
 
 def _check_room(partitions: int, room: int) -> None:
