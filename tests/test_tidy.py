@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = ("src", "tests", "bench", "conformance", "demo")
+FOLDERS = ("src", "tests", "bench", "conformance", "demo", "faults")
 MOST_LINES_IN_FILE = 400
 MOST_LINES_IN_FUNCTION = 60
 BANNED_NAMES = ("util", "utils", "helper", "helpers", "manager", "managers", "misc", "common")

@@ -1,0 +1,226 @@
+"""Holds a history against what must always hold. Pure.
+
+On the lines of Jepsen's workload for Kafka and Redpanda: each offset has one value, each value one
+offset, each acknowledged value is read in the end, and no consumer skips or goes back. The topics
+here have no transactions and no compaction, so offsets have no gaps at all.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from faults import consumers
+from faults.anomaly import Anomaly, Kind, Policy, Verdict
+from faults.elections import Elections
+from faults.history import (
+    Acknowledged,
+    Event,
+    FinalRead,
+    Polled,
+    Refused,
+    Sent,
+    parts_of,
+)
+
+
+@dataclass(slots=True)
+class Facts:
+    """A history, looked up by value and by (partition, offset)."""
+
+    sent: dict[str, Sent] = field(default_factory=dict)
+    acknowledged: dict[str, Acknowledged] = field(default_factory=dict)
+    refused: dict[str, Refused] = field(default_factory=dict)
+    polled: dict[tuple[int, int], dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
+    """When each value was first read at that place by the group."""
+    final: dict[int, FinalRead] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, events: Sequence[Event]) -> Facts:
+        facts = cls()
+        for event in events:
+            match event:
+                case Sent():
+                    facts.sent[event.value] = event
+                case Acknowledged():
+                    facts.acknowledged[event.value] = event
+                case Refused():
+                    facts.refused[event.value] = event
+                case FinalRead():
+                    facts.final[event.partition] = event
+                case Polled():
+                    for offset, value in event.records:
+                        facts.polled[event.partition, offset].setdefault(value, event.at_ms)
+        return facts
+
+    def read_places(self) -> Iterator[tuple[int, int, str]]:
+        """(partition, offset, value) of all that was read, by the group or in the end."""
+        for (partition, offset), values in self.polled.items():
+            for value in values:
+                yield partition, offset, value
+        for partition, final in self.final.items():
+            for offset, value in final.records:
+                if value not in self.polled.get((partition, offset), ()):
+                    yield partition, offset, value
+
+
+def check(events: Sequence[Event], policy: Policy) -> Verdict:
+    """All anomalies of the history, each with the policy's excuse where it has one."""
+    facts = Facts.of(events)
+    elections = Elections(events)
+    found: list[Anomaly] = []
+    found += _lost(facts, elections, policy)
+    found += _never_written(facts)
+    found += _two_values(facts, elections, policy)
+    found += _twice(facts, elections, policy)
+    found += _final_order(facts, policy)
+    found += consumers.check(events, elections, policy)
+    return Verdict(tuple(found))
+
+
+def _lost(facts: Facts, elections: Elections, policy: Policy) -> Iterator[Anomaly]:
+    """Acknowledged, or even read, and not there in the end.
+
+    Without a final read of the partition (the run broke off), what was acknowledged below the
+    highest offset polled must have been polled.
+    """
+    last = {
+        partition: {value for _, value in final.records} for partition, final in facts.final.items()
+    }
+    offsets = {
+        partition: {offset for offset, _ in final.records}
+        for partition, final in facts.final.items()
+    }
+    polled: dict[int, set[str]] = defaultdict(set)
+    highest: dict[int, int] = defaultdict(lambda: -1)
+    for (partition, offset), values in facts.polled.items():
+        polled[partition].update(values)
+        highest[partition] = max(highest[partition], offset)
+    for value, ack in facts.acknowledged.items():
+        seen = last.get(ack.partition)
+        if seen is None:
+            if ack.offset < 0 or ack.offset > highest[ack.partition]:
+                continue
+            seen = polled[ack.partition]
+        if value not in seen:
+            taken = ack.offset in offsets.get(ack.partition, ())
+            because = elections.excuse(policy, ack.partition, ack.offset, ack.at_ms, is_taken=taken)
+            what = f"{value} was acknowledged at offset {ack.offset} ({ack.at_ms} ms) and is gone"
+            yield Anomaly(Kind.lost_write, ack.partition, what, because)
+    for (partition, offset), values in facts.polled.items():
+        for value, at_ms in values.items():
+            if partition in last and value not in last[partition]:
+                # Only what is committed is read, and acks=1 loses only what is not.
+                because = _excuse_unclean(elections, policy, partition, offset, at_ms)
+                what = f"{value} was read at offset {offset} ({at_ms} ms) and is gone"
+                yield Anomaly(Kind.lost_read, partition, what, because)
+
+
+def _excuse_unclean(
+    elections: Elections, policy: Policy, partition: int, offset: int, at_ms: int
+) -> str | None:
+    if policy is not Policy.unclean:
+        return None
+    return elections.excuse(policy, partition, offset, at_ms)
+
+
+def _never_written(facts: Facts) -> Iterator[Anomaly]:
+    for partition, offset, value in facts.read_places():
+        sent = facts.sent.get(value)
+        if sent is None or sent.partition != partition:
+            what = f"{value} was read at offset {offset}, and was not sent there"
+            yield Anomaly(Kind.phantom_read, partition, what)
+        elif value in facts.refused:
+            error = facts.refused[value].error
+            what = f"{value} was read at offset {offset}, though it was refused: {error}"
+            yield Anomaly(Kind.aborted_read, partition, what)
+
+
+def _two_values(facts: Facts, elections: Elections, policy: Policy) -> Iterator[Anomaly]:
+    """Acknowledgements, polls and the final read must agree on what an offset holds."""
+    at: dict[tuple[int, int], dict[str, int | None]] = defaultdict(dict)
+    for place, first_read in facts.polled.items():
+        at[place].update(first_read)
+    read = {place: set(values) for place, values in facts.polled.items()}
+    for partition, final in facts.final.items():
+        for offset, value in final.records:
+            at[partition, offset].setdefault(value, None)
+            read.setdefault((partition, offset), set()).add(value)
+    for value, ack in facts.acknowledged.items():
+        if ack.offset >= 0:
+            at[ack.partition, ack.offset].setdefault(value, ack.at_ms)
+    for (partition, offset), values in sorted(at.items()):
+        if len(values) == 1:
+            continue
+        # acks=1 gives an offset twice, but only one of them is ever read.
+        excused = policy is Policy.unclean or len(read.get((partition, offset), ())) <= 1
+        times = [at_ms for at_ms in values.values() if at_ms is not None]
+        because = None
+        if excused:
+            because = elections.excuse(policy, partition, offset, min(times), is_taken=True)
+        what = f"offset {offset} was seen with {', '.join(sorted(values))}"
+        yield Anomaly(Kind.two_values, partition, what, because)
+
+
+def _twice(facts: Facts, elections: Elections, policy: Policy) -> Iterator[Anomaly]:
+    """A value seen at two offsets: written twice, or moved.
+
+    A retry without idempotence may write twice. After an unclean election the retry of a record
+    whose answer got lost lies elsewhere than a consumer saw it before.
+    """
+    places: dict[str, dict[int, int]] = defaultdict(dict)
+    partition_of: dict[str, int] = {}
+    for (partition, offset), values in facts.polled.items():
+        for value, at_ms in values.items():
+            places[value].setdefault(offset, at_ms)
+            partition_of[value] = partition
+    finals: dict[str, set[int]] = defaultdict(set)
+    for partition, final in facts.final.items():
+        for offset, value in final.records:
+            finals[value].add(offset)
+            places[value].setdefault(offset, final.at_ms)
+            partition_of[value] = partition
+    for value, ack in facts.acknowledged.items():
+        if ack.offset >= 0:
+            places[value].setdefault(ack.offset, ack.at_ms)
+            partition_of[value] = ack.partition
+    for value, offsets in places.items():
+        if len(offsets) == 1:
+            continue
+        because = None
+        if policy is Policy.acks_1:
+            because = "a retry without idempotence may write twice"
+        elif len(finals[value]) <= 1:
+            because = elections.excuse(
+                policy, partition_of[value], min(offsets), min(offsets.values())
+            )
+        what = f"{value} was seen at offsets {', '.join(map(str, sorted(offsets)))}"
+        yield Anomaly(Kind.duplicate, partition_of[value], what, because)
+
+
+def _final_order(facts: Facts, policy: Policy) -> Iterator[Anomaly]:
+    """In the final read offsets follow each other, and each producer's values are in its order.
+
+    The first writing of a value counts: a retry that wrote it again (acks=1) is a duplicate.
+    """
+    for partition, final in facts.final.items():
+        expected = final.start
+        last: dict[int, int] = {}
+        seen: set[str] = set()
+        for offset, value in final.records:
+            if offset != expected:
+                what = f"offset {offset} came after {expected - 1}"
+                yield Anomaly(Kind.offset_gap, partition, what)
+            expected = offset + 1
+            if value not in facts.sent or value in seen:
+                continue
+            seen.add(value)
+            producer, sequence = parts_of(value)
+            if sequence < last.get(producer, -1):
+                what = f"{value} at offset {offset} came after {producer}-{last[producer]}"
+                yield Anomaly(Kind.reordered, partition, what)
+            last[producer] = max(sequence, last.get(producer, -1))
+        if expected != final.end:
+            what = f"the final read ended at {expected} and not at {final.end}"
+            yield Anomaly(Kind.offset_gap, partition, what)

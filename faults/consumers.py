@@ -1,0 +1,106 @@
+"""What the consumers of a group may see: no skip, no step back, no commit lost. Pure.
+
+Within one assignment of a partition the offsets that a consumer polls follow each other without
+gap. The first one after an assignment is the group's committed offset: at least as far as the last
+commit that was acknowledged before, at most as far as any commit that was asked for. A former owner
+that was paused learns of its loss late, so two owners at a time are no anomaly by themselves.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from faults.anomaly import Anomaly, Kind, Policy
+from faults.elections import Elections
+from faults.history import Assigned, Committed, Event, FinalCommitted, Polled, Revoked
+
+
+@dataclass(slots=True)
+class Group:
+    """The group as far as the history has been read."""
+
+    next_offset: dict[tuple[int, int], int] = field(default_factory=dict)
+    """By (consumer, partition); missing until the first poll of an assignment."""
+    floor: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    ceiling: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    floor_at_assignment: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+
+
+def check(events: Sequence[Event], elections: Elections, policy: Policy) -> list[Anomaly]:
+    group = Group()
+    # A commit counts as asked for from the time it was sent, which is before its own event.
+    for event in events:
+        if isinstance(event, Committed):
+            for partition, offset in event.offsets:
+                group.ceiling[partition] = max(group.ceiling[partition], offset)
+    found: list[Anomaly] = []
+    for event in events:
+        match event:
+            case Assigned():
+                for partition in event.partitions:
+                    group.next_offset.pop((event.consumer, partition), None)
+                    group.floor_at_assignment[partition] = group.floor[partition]
+            case Revoked():
+                for partition in event.partitions:
+                    group.next_offset.pop((event.consumer, partition), None)
+            case Polled():
+                found += _polled(group, event, elections, policy)
+            case Committed(error=None):
+                for partition, offset in event.offsets:
+                    group.floor[partition] = max(group.floor[partition], offset)
+            case FinalCommitted():
+                found += _final(group, event)
+    return found
+
+
+def _polled(group: Group, event: Polled, elections: Elections, policy: Policy) -> Iterator[Anomaly]:
+    place = (event.consumer, event.partition)
+    who = f"consumer {event.consumer} at {event.at_ms} ms"
+    for offset, _ in event.records:
+        expected = group.next_offset.get(place)
+        group.next_offset[place] = offset + 1
+        if expected is None:
+            yield from _first(group, event, offset, elections, policy)
+        elif offset > expected:
+            what = f"{who} went from offset {expected - 1} to {offset}"
+            yield Anomaly(Kind.poll_skip, event.partition, what)
+        elif offset < expected:
+            because = _excuse_cut(elections, policy, event.partition, expected)
+            what = f"{who} went back from offset {expected - 1} to {offset}"
+            yield Anomaly(Kind.nonmonotonic_poll, event.partition, what, because)
+
+
+def _first(
+    group: Group, event: Polled, offset: int, elections: Elections, policy: Policy
+) -> Iterator[Anomaly]:
+    who = f"consumer {event.consumer} at {event.at_ms} ms"
+    floor = group.floor_at_assignment[event.partition]
+    ceiling = group.ceiling[event.partition]
+    if offset < floor:
+        because = _excuse_cut(elections, policy, event.partition, floor)
+        what = f"{who} began at offset {offset}, though {floor} was committed"
+        yield Anomaly(Kind.lost_commit, event.partition, what, because)
+    elif offset > ceiling:
+        what = f"{who} began at offset {offset}, though at most {ceiling} was committed"
+        yield Anomaly(Kind.poll_skip, event.partition, what)
+
+
+def _excuse_cut(
+    elections: Elections, policy: Policy, partition: int, next_offset: int
+) -> str | None:
+    """Where an unclean election cut off the consumer's place, it begins anew where its own rule
+    (auto.offset.reset) says."""
+    if policy is not Policy.unclean:
+        return None
+    return elections.excuse(policy, partition, next_offset - 1, 0)
+
+
+def _final(group: Group, event: FinalCommitted) -> Iterator[Anomaly]:
+    for partition, offset in event.offsets:
+        if max(offset, 0) < group.floor[partition]:
+            what = (
+                f"the group ended at offset {offset}, though {group.floor[partition]} was committed"
+            )
+            yield Anomaly(Kind.lost_commit, partition, what)

@@ -1,0 +1,87 @@
+"""Which elections could have cut a record off: the only excuse that a loss may have. Pure.
+
+A record that was acknowledged at offset `o` and is gone must have lain in the log of a leader whose
+successor's log ended at or before `o`. The leader epochs of the surviving log say where each began
+(KIP-101), and the coordination tree said when each was elected and out of which ISR.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from faults.anomaly import Policy
+from faults.history import Elected, Epochs, Event
+
+
+@dataclass(frozen=True, slots=True)
+class Election:
+    """One new leader epoch. `is_unclean`: the leader was in no ISR that stood before."""
+
+    at_ms: int
+    leader: int
+    leader_epoch: int
+    is_unclean: bool
+
+
+STALE_LEADER_MS = 60_000
+"""So long may a leader that was cut off go on answering acks=1, for it cannot know."""
+
+
+class Elections:
+    """The elections of all partitions of a history."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self._of: dict[int, list[Election]] = defaultdict(list)
+        self._starts: dict[int, tuple[tuple[int, int], ...]] = {}
+        before: dict[int, Elected] = {}
+        for event in events:
+            if isinstance(event, Epochs):
+                self._starts[event.partition] = event.starts
+            elif isinstance(event, Elected):
+                old = before.get(event.partition)
+                before[event.partition] = event
+                if old is None or event.leader_epoch > old.leader_epoch:
+                    unclean = old is not None and event.leader not in (-1, *old.isr)
+                    self._of[event.partition].append(
+                        Election(event.at_ms, event.leader, event.leader_epoch, unclean)
+                    )
+
+    def excuse(
+        self,
+        policy: Policy,
+        partition: int,
+        offset: int,
+        acknowledged_ms: int,
+        *,
+        is_taken: bool = False,
+    ) -> str | None:
+        """Why the policy allows the loss of a record that was seen at that offset and time.
+
+        `is_taken`: another record has that offset, so two leaders gave it. With acks=1 the one may
+        then have been elected before the other answered, which did not know of it.
+        """
+        if policy is Policy.strict:
+            return None
+        slack_ms = STALE_LEADER_MS if policy is Policy.acks_1 and is_taken else 0
+        # The first leader follows nobody, so it cuts nothing off.
+        for election in self._of[partition][1:]:
+            if election.at_ms + slack_ms < acknowledged_ms or election.leader == -1:
+                continue
+            if policy is Policy.unclean and not election.is_unclean:
+                continue
+            start = self._start(partition, election.leader_epoch)
+            if start is not None and start <= offset:
+                how = "uncleanly " if election.is_unclean else ""
+                return (
+                    f"broker {election.leader} was {how}elected in epoch {election.leader_epoch}"
+                    f" at {election.at_ms} ms, and its log ended at {start}"
+                )
+        return None
+
+    def _start(self, partition: int, leader_epoch: int) -> int | None:
+        """Where this epoch begins, or the next one that the log knows: one without records may be
+        missing from it."""
+        starts = self._starts.get(partition, ())
+        return next((start for epoch, start in starts if epoch >= leader_epoch), None)

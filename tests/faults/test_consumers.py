@@ -1,0 +1,69 @@
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from faults.anomaly import Kind, Policy
+from faults.consumers import check
+from faults.elections import Elections
+from faults.history import (
+    Assigned,
+    Committed,
+    Event,
+    FinalCommitted,
+    Polled,
+    Revoked,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+Clean = Callable[..., list[Event]]
+
+
+def kinds(*events: Event, policy: Policy = Policy.strict) -> list[Kind]:
+    return [each.kind for each in check(events, Elections(events), policy)]
+
+
+def polled(at_ms: int, consumer: int, *offsets: int) -> Polled:
+    return Polled(at_ms, consumer, 0, tuple((offset, f"0-{offset}") for offset in offsets))
+
+
+def committed(at_ms: int, offset: int, error: str | None = None) -> Committed:
+    return Committed(at_ms, at_ms - 1, 0, ((0, offset),), error)
+
+
+@given(length=st.integers(3, 20), data=st.data())
+def test_a_poll_left_out_is_a_skip(clean_history: Clean, length: int, data: st.DataObject) -> None:
+    events = clean_history([length], batch=1)
+    polls = [event for event in events if isinstance(event, Polled)]
+    gone = polls[data.draw(st.integers(1, length - 2))]
+    assert kinds(*(event for event in events if event is not gone)) == [Kind.poll_skip]
+
+
+@given(length=st.integers(2, 20), data=st.data())
+def test_a_poll_that_comes_again_goes_back(
+    clean_history: Clean, length: int, data: st.DataObject
+) -> None:
+    events = clean_history([length], batch=1)
+    polls = [event for event in events if isinstance(event, Polled)]
+    again = polls[data.draw(st.integers(0, length - 2))]
+    late = replace(again, at_ms=10**6)
+    assert kinds(*events, late) == [Kind.nonmonotonic_poll]
+
+
+def test_a_new_owner_begins_at_the_commit() -> None:
+    start = (Assigned(1, 0, (0,)), polled(2, 0, 0, 1), committed(4, 2), Revoked(5, 0, (0,)))
+    assert kinds(*start, Assigned(6, 1, (0,)), polled(7, 1, 2, 3)) == []
+    assert kinds(*start, Assigned(6, 1, (0,)), polled(7, 1, 1, 2)) == [Kind.lost_commit]
+    assert kinds(*start, Assigned(6, 1, (0,)), polled(7, 1, 3)) == [Kind.poll_skip]
+
+
+def test_a_commit_without_answer_may_count_or_not() -> None:
+    start = (Assigned(1, 0, (0,)), polled(2, 0, 0, 1), committed(4, 2, "timed out"))
+    for offset in (0, 1, 2):
+        assert kinds(*start, Assigned(6, 1, (0,)), polled(7, 1, offset)) == []
+    assert kinds(*start, Assigned(6, 1, (0,)), polled(7, 1, 3)) == [Kind.poll_skip]
+
+
+@pytest.mark.parametrize("offset", [-1, 1])
+def test_the_end_must_not_be_behind_a_commit(offset: int) -> None:
+    assert kinds(committed(4, 2), FinalCommitted(9, ((0, offset),))) == [Kind.lost_commit]
