@@ -16,7 +16,10 @@ BOTH = BrokerImage(2, (CLIENTS, BROKERS))
 
 def peers_of(brokers: dict[int, BrokerImage]) -> Peers:
     config = SimpleNamespace(
-        id=1, socket_request_max_bytes=100, inter_broker_listener_name="REPLICATION"
+        id=1,
+        socket_request_max_bytes=100,
+        replica_fetch_response_max_bytes=100,
+        inter_broker_listener_name="REPLICATION",
     )
     node: Any = SimpleNamespace(config=config, image=SimpleNamespace(brokers=brokers))
     return Peers(node)

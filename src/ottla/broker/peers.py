@@ -7,7 +7,7 @@ client id (`broker-1-controller`), from its first request on.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ottla.broker.peer import Peer, PeerError
 from ottla.config.listener import Endpoint
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from ottla.broker.node import Node
 
 __all__ = ("Peer", "PeerError", "Peers", "inter_broker_endpoint")
-
-MOST_RESPONSE_BYTES: Final = 10 << 20
-"""Kafka's default of replica.fetch.response.max.bytes."""
 
 
 def inter_broker_endpoint(broker: BrokerImage, listener: str | None) -> Endpoint | None:
@@ -48,7 +45,7 @@ class Peers:
                 # A first batch larger than the limit is sent whole; no larger one than a Produce
                 # request can have come into a log.
                 most_frame_bytes=config.socket_request_max_bytes
-                + getattr(config, "replica_fetch_response_max_bytes", MOST_RESPONSE_BYTES),
+                + config.replica_fetch_response_max_bytes,
             )
         return found
 
@@ -57,8 +54,7 @@ class Peers:
         broker = self._node.image.brokers.get(broker_id)
         if broker is None:
             return None
-        listener = getattr(self._node.config, "inter_broker_listener_name", None)
-        endpoint = inter_broker_endpoint(broker, listener)
+        endpoint = inter_broker_endpoint(broker, self._node.config.inter_broker_listener_name)
         return None if endpoint is None else (endpoint.host, endpoint.port)
 
     def drop(self, broker_id: int, purpose: str) -> None:

@@ -188,6 +188,8 @@ class Log:
         assert headers, "an append has a batch at least"
         if self._producers is None:
             self._wake()
+        # What an epoch without records left here as a leader says nothing about what comes.
+        self.epochs.truncate_from_end(self.end_offset)
         expected = self.end_offset
         for header in headers:
             if header.base_offset < expected:
