@@ -1,0 +1,330 @@
+"""What the leader of one partition decides: the high watermark, who is in sync, what to propose.
+
+Pure: the time and the log's end are passed in. Sources: Kafka's Partition and Replica; KIP-497 (a
+change of the in-sync set is proposed to the controller), KIP-903 (with broker epochs), KIP-207.
+
+The rule that keeps what is acknowledged: while a proposal is in flight nobody knows whether the old
+or the new set holds, so the high watermark waits for both (the *maximal* in-sync set).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+from uuid import UUID
+
+from ottla.controller.image import PartitionState
+from ottla.protocol.errors import ErrorCode
+
+UNKNOWN_OFFSET: Final = -1
+NEVER_MS: Final = -(2**62)
+NO_BROKER_EPOCH: Final = -1
+"""Of a follower that does not tell its epoch (Fetch before v15)."""
+
+LiveEpoch: TypeAlias = Callable[[int], int | None]
+"""A broker's number to its epoch; None where it is not alive."""
+
+_AWAIT_NEWS: Final = frozenset({
+    ErrorCode.new_leader_elected,
+    ErrorCode.fenced_leader_epoch,
+    ErrorCode.invalid_update_version,
+    ErrorCode.invalid_request,
+    ErrorCode.unknown_topic_id,
+    ErrorCode.unknown_topic_or_partition,
+})  # fmt: skip
+"""The controller knows more than we: its news will tell, and until then the maximal set stays."""
+_TAKEN_BACK: Final = frozenset({ErrorCode.ineligible_replica, ErrorCode.operation_not_attempted})
+"""Nothing was changed, for certain."""
+
+
+class InSyncChange(NamedTuple):
+    """A proposal of a new in-sync set, for AlterPartition."""
+
+    topic_id: UUID
+    index: int
+    leader_epoch: int
+    partition_epoch: int
+    """What the change builds on; the controller refuses it where it knows a later one."""
+    isr: tuple[tuple[int, int], ...]
+    """Broker and broker epoch, -1 where the epoch is not known."""
+
+
+class Follower(NamedTuple):
+    """Who a replica's fetch comes from (KIP-903)."""
+
+    broker_id: int
+    broker_epoch: int = NO_BROKER_EPOCH
+    start_offset: int = UNKNOWN_OFFSET
+    """Where its log begins."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """What is known of one follower (Kafka's ReplicaState)."""
+
+    end_offset: int = UNKNOWN_OFFSET
+    """What it fetched from last: it holds all below."""
+    start_offset: int = UNKNOWN_OFFSET
+    caught_up_ms: int = NEVER_MS
+    """When it last had all that the leader had."""
+    fetched_ms: int = NEVER_MS
+    leader_end_then: int = UNKNOWN_OFFSET
+    """The leader's end at the last fetch."""
+    broker_epoch: int = NO_BROKER_EPOCH
+
+    def fetched(
+        self, offset: int, start_offset: int, leader_end: int, broker_epoch: int, now_ms: int
+    ) -> None:
+        """A fetch from `offset`. A follower that reads as fast as the leader writes never sees its
+        end: it is caught up as of the last fetch once it has reached the end of then.
+        """
+        if offset >= leader_end:
+            self.caught_up_ms = max(self.caught_up_ms, now_ms)
+        elif offset >= self.leader_end_then >= 0:
+            self.caught_up_ms = max(self.caught_up_ms, self.fetched_ms)
+        self.end_offset, self.start_offset = offset, start_offset
+        self.leader_end_then, self.fetched_ms = leader_end, now_ms
+        self.broker_epoch = broker_epoch
+
+    def is_caught_up(self, leader_end: int, now_ms: int, lag_max_ms: int) -> bool:
+        return self.end_offset == leader_end or now_ms - self.caught_up_ms <= lag_max_ms
+
+
+class Leader:
+    """The decisions of one leader epoch after the other, as long as this broker leads.
+
+    `high_watermark` never goes back. `lag_max_ms` is replica.lag.time.max.ms.
+    """
+
+    __slots__ = (
+        "_resend",
+        "broker_id",
+        "epoch_start",
+        "followers",
+        "high_watermark",
+        "in_flight",
+        "index",
+        "lag_max_ms",
+        "live_epoch",
+        "maximal_isr",
+        "state",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        topic_id: UUID,
+        index: int,
+        state: PartitionState,
+        *,
+        end_offset: int,
+        high_watermark: int,
+        now_ms: int,
+        lag_max_ms: int,
+        live_epoch: LiveEpoch,
+    ) -> None:
+        self.topic_id = topic_id
+        self.index = index
+        self.state = state
+        self.broker_id = state.leader
+        self.high_watermark = high_watermark
+        self.epoch_start = end_offset
+        """Where this leader epoch began: what lies before is others' and may not be committed."""
+        self.lag_max_ms = lag_max_ms
+        self.live_epoch = live_epoch
+        self.in_flight: InSyncChange | None = None
+        self.maximal_isr = frozenset(state.isr)
+        self._resend = False
+        # Who is in sync gets the whole lag time to show it.
+        self.followers = {
+            each: Progress(caught_up_ms=now_ms if each in state.isr else NEVER_MS)
+            for each in state.replicas
+            if each != self.broker_id
+        }
+
+    @property
+    def is_alone(self) -> bool:
+        """No other replica: the high watermark is the log's end."""
+        return not self.followers
+
+    def update(self, state: PartitionState, *, end_offset: int, now_ms: int) -> bool:
+        """The controller's newer word on a partition that this broker still leads.
+
+        True where it was news. Older or equal news are passed over.
+        """
+        assert state.leader == self.broker_id
+        known = self.state
+        if (state.leader_epoch, state.partition_epoch) <= (
+            known.leader_epoch,
+            known.partition_epoch,
+        ) and state.replicas == known.replicas:
+            return False
+        if state.leader_epoch < known.leader_epoch:
+            return False
+        for each in [each for each in self.followers if each not in state.replicas]:
+            del self.followers[each]
+        for each in state.replicas:
+            if each != self.broker_id and each not in self.followers:
+                self.followers[each] = Progress(
+                    caught_up_ms=now_ms if each in state.isr else NEVER_MS
+                )
+        if state.leader_epoch > known.leader_epoch:
+            self.epoch_start = end_offset
+            for broker_id, follower in self.followers.items():
+                # In sync by the controller's word; else it has to show it anew.
+                in_sync = broker_id in state.isr
+                follower.caught_up_ms = now_ms if in_sync else NEVER_MS
+                follower.fetched_ms = now_ms if in_sync else NEVER_MS
+                follower.leader_end_then = end_offset
+        if state.partition_epoch > known.partition_epoch or state.leader_epoch > known.leader_epoch:
+            self._commit(state)
+        else:
+            self.state = state
+        return True
+
+    def fetched(
+        self,
+        follower: Follower,
+        offset: int,
+        start_offset: int,
+        *,
+        end_offset: int,
+        now_ms: int,
+    ) -> bool:
+        """A follower fetches from `offset`: it holds all before. False where it is no replica, or
+        speaks from an earlier life than the one known.
+        """
+        progress = self.followers.get(follower.broker_id)
+        if progress is None:
+            return False
+        epoch = follower.broker_epoch
+        if NO_BROKER_EPOCH != epoch < progress.broker_epoch:
+            return False
+        progress.fetched(offset, start_offset, end_offset, epoch, now_ms)
+        return True
+
+    def advance(self, end_offset: int, now_ms: int, min_isr: int) -> bool:
+        """Raises the high watermark as far as the maximal in-sync set allows; True if it moved.
+
+        It rests while fewer than `min_isr` are in sync (KIP-966). Who is about to join is waited
+        for too, or it would never reach a high watermark that runs ahead of it.
+        """
+        reached = end_offset
+        if self.followers:
+            if len(self.state.isr) < min(min_isr, len(self.state.replicas)):
+                return False
+            for broker_id, follower in self.followers.items():
+                if follower.end_offset < reached and (
+                    broker_id in self.maximal_isr
+                    or (
+                        follower.is_caught_up(end_offset, now_ms, self.lag_max_ms)
+                        and self._is_eligible(broker_id, follower)
+                    )
+                ):
+                    reached = follower.end_offset
+        if reached <= self.high_watermark:
+            return False
+        self.high_watermark = reached
+        return True
+
+    def in_sync_change(self, end_offset: int, now_ms: int) -> InSyncChange | None:
+        """What to propose now: who is caught up joins, who lags is left out. None where nothing
+        changes or a proposal is in flight.
+        """
+        if not self.followers:
+            return None
+        if self.in_flight is not None:
+            if self._resend:
+                self._resend = False
+                return self.in_flight
+            return None
+        isr = tuple(
+            each
+            for each in self.state.isr
+            if each == self.broker_id or not self._lags(each, end_offset, now_ms)
+        )
+        joins = tuple(each for each in self.followers if self.may_join(each))
+        proposed = isr + joins
+        if proposed == self.state.isr:
+            return None
+        self.in_flight = InSyncChange(
+            self.topic_id,
+            self.index,
+            self.state.leader_epoch,
+            self.state.partition_epoch,
+            tuple((each, self._broker_epoch(each)) for each in proposed),
+        )
+        self.maximal_isr = frozenset(self.state.isr) | frozenset(proposed)
+        return self.in_flight
+
+    def may_join(self, broker_id: int) -> bool:
+        """Whether this follower may be proposed now: it holds all that is committed and all of
+        before this epoch, and it lives.
+        """
+        follower = self.followers.get(broker_id)
+        return (
+            follower is not None
+            and self.in_flight is None
+            and broker_id not in self.state.isr
+            and follower.end_offset >= self.high_watermark
+            and follower.end_offset >= self.epoch_start
+            and self._is_eligible(broker_id, follower)
+        )
+
+    def answered(self, code: ErrorCode, state: PartitionState | None) -> bool:
+        """The controller's answer to the proposal; True where the in-sync set is another now.
+
+        With no error `state` is what the controller wrote. Any error that leaves open whether the
+        change was made (a time-out, a lost connection) has the same proposal sent again.
+        """
+        if code is ErrorCode.none:
+            if (
+                state is None
+                or state.leader_epoch != self.state.leader_epoch
+                or state.partition_epoch <= self.state.partition_epoch
+            ):
+                return False  # the news were faster
+            self._commit(state)
+            return True
+        if self.in_flight is None:
+            return False
+        if code in _TAKEN_BACK:
+            self.in_flight = None
+            self._resend = False
+            self.maximal_isr = frozenset(self.state.isr)
+            return True
+        self._resend = code not in _AWAIT_NEWS
+        return False
+
+    def low_watermark(self, start_offset: int) -> int:
+        """The lowest log start of all living replicas (KIP-107); -1 where one has not told."""
+        starts = [
+            follower.start_offset
+            for broker_id, follower in self.followers.items()
+            if self.live_epoch(broker_id) is not None
+        ]
+        return min([start_offset, *starts])
+
+    def _commit(self, state: PartitionState) -> None:
+        self.state = state
+        self.in_flight = None
+        self._resend = False
+        self.maximal_isr = frozenset(state.isr)
+
+    def _lags(self, broker_id: int, end_offset: int, now_ms: int) -> bool:
+        follower = self.followers.get(broker_id)
+        return follower is None or not follower.is_caught_up(end_offset, now_ms, self.lag_max_ms)
+
+    def _is_eligible(self, broker_id: int, follower: Progress) -> bool:
+        """Alive, and the life that fetched is the one that is registered (KIP-903)."""
+        epoch = self.live_epoch(broker_id)
+        return epoch is not None and (
+            follower.broker_epoch == NO_BROKER_EPOCH or follower.broker_epoch == epoch
+        )
+
+    def _broker_epoch(self, broker_id: int) -> int:
+        if broker_id == self.broker_id:
+            epoch = self.live_epoch(broker_id)
+            return NO_BROKER_EPOCH if epoch is None else epoch
+        return self.followers[broker_id].broker_epoch

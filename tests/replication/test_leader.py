@@ -1,0 +1,199 @@
+from uuid import UUID
+
+import pytest
+
+from ottla.controller.image import PartitionState
+from ottla.protocol.errors import ErrorCode
+from ottla.replication.leader import Follower, InSyncChange, Leader
+
+ID = UUID(int=7)
+LAG_MS = 100
+EPOCHS = {1: 11, 2: 12, 3: 13}
+
+
+def state(isr: tuple[int, ...] = (1, 2, 3), epoch: int = 0, at: int = 0) -> PartitionState:
+    return PartitionState(1, epoch, (1, 2, 3), isr, at)
+
+
+class Bench:
+    """A leader with the end of its log, told in one line what happens."""
+
+    def __init__(self, isr: tuple[int, ...] = (1, 2, 3), end: int = 0, high: int = 0) -> None:
+        self.end = end
+        self.live = dict(EPOCHS)
+        self.leader = Leader(
+            ID,
+            0,
+            state(isr),
+            end_offset=end,
+            high_watermark=high,
+            now_ms=0,
+            lag_max_ms=LAG_MS,
+            live_epoch=self.live.get,
+        )
+
+    def append(self, end: int, now_ms: int = 0) -> int:
+        self.end = end
+        self.leader.advance(end, now_ms, 1)
+        return self.leader.high_watermark
+
+    def fetch(self, broker: int, offset: int, now_ms: int = 0, epoch: int | None = None) -> int:
+        follower = Follower(broker, EPOCHS[broker] if epoch is None else epoch)
+        self.leader.fetched(follower, offset, 0, end_offset=self.end, now_ms=now_ms)
+        return self.append(self.end, now_ms)
+
+    def change(self, now_ms: int) -> InSyncChange | None:
+        return self.leader.in_sync_change(self.end, now_ms)
+
+
+def test_the_high_watermark_is_what_all_in_sync_hold() -> None:
+    bench = Bench()
+    transcript = [
+        bench.append(10),
+        bench.fetch(2, 10),
+        bench.fetch(3, 4),
+        bench.fetch(3, 10),
+        bench.fetch(2, 5),  # it was cut off: what is committed stays so
+    ]
+    assert transcript == [0, 0, 4, 10, 10]
+
+
+def test_alone_all_is_committed_at_once_and_nothing_is_proposed() -> None:
+    alone = PartitionState(1, 0, (1,), (1,), 0)
+    leader = Leader(
+        ID, 0, alone, end_offset=0, high_watermark=0, now_ms=0, lag_max_ms=LAG_MS,
+        live_epoch=EPOCHS.get,
+    )  # fmt: skip
+    assert leader.is_alone
+    assert leader.advance(5, 0, 2)
+    assert (leader.high_watermark, leader.in_sync_change(5, 10**6)) == (5, None)
+
+
+def test_who_lags_is_left_out_and_the_old_set_counts_until_the_answer() -> None:
+    bench = Bench()
+    bench.append(10)
+    bench.fetch(2, 10, 50)
+    assert bench.change(100) is None
+    proposal = bench.change(101)
+    assert proposal == (ID, 0, 0, 0, ((1, 11), (2, 12)))
+    assert bench.change(200) is None
+    assert bench.append(10, 200) == 0
+    assert bench.leader.answered(ErrorCode.none, state((1, 2), at=1))
+    assert bench.append(10, 200) == 10
+
+
+def test_one_that_reads_as_fast_as_the_leader_writes_is_in_sync() -> None:
+    bench = Bench()
+    for step in range(1, 20):
+        bench.append(step * 10, step * 50)
+        for broker in (2, 3):
+            bench.fetch(broker, step * 10 - 10, step * 50)
+    assert bench.change(19 * 50) is None
+
+
+def test_who_is_caught_up_joins_and_is_waited_for_from_the_proposal_on() -> None:
+    bench = Bench((1, 2), end=10)
+    bench.fetch(2, 10)
+    assert bench.leader.high_watermark == 10
+    bench.fetch(3, 9)
+    assert bench.change(0) is None
+    bench.fetch(3, 10)
+    proposal = bench.change(0)
+    assert proposal is not None
+    assert proposal.isr == ((1, 11), (2, 12), (3, 13))
+    bench.append(20, 500)
+    assert bench.fetch(2, 20, 500) == 10
+    assert bench.fetch(3, 20, 500) == 20
+
+
+def test_nobody_joins_before_the_start_of_the_epoch() -> None:
+    bench = Bench((1,), end=10, high=4)
+    bench.leader.followers[3].end_offset = 6
+    assert not bench.leader.may_join(3)
+    bench.leader.followers[3].end_offset = 10
+    assert bench.leader.may_join(3)
+
+
+@pytest.mark.parametrize("life", ["dead", "another life"])
+def test_who_is_not_alive_or_was_registered_again_does_not_join(life: str) -> None:
+    bench = Bench((1, 2), end=10)
+    bench.fetch(2, 10)
+    bench.fetch(3, 10)
+    if life == "dead":
+        del bench.live[3]
+    else:
+        bench.live[3] = 99
+    assert bench.change(0) is None
+    assert bench.append(11, 0) == 10
+    assert bench.fetch(2, 11) == 11
+
+
+def test_a_fetch_of_an_earlier_life_or_of_a_stranger_is_refused() -> None:
+    bench = Bench()
+    refused = [
+        bench.leader.fetched(each, 0, 0, end_offset=0, now_ms=0)
+        for each in (Follower(2, 12), Follower(2, 11), Follower(9, 1), Follower(2, 14))
+    ]
+    assert refused == [True, False, False, True]
+
+
+@pytest.mark.parametrize("code", [ErrorCode.ineligible_replica, ErrorCode.operation_not_attempted])
+def test_a_refusal_for_certain_takes_the_proposal_back(code: ErrorCode) -> None:
+    bench = Bench((1, 2), end=10)
+    bench.fetch(3, 10)
+    assert bench.change(0) is not None
+    assert bench.leader.answered(code, None)
+    assert bench.leader.maximal_isr == {1, 2}
+    assert bench.change(0) is not None
+
+
+def test_after_an_unknown_outcome_the_same_is_proposed_again() -> None:
+    bench = Bench((1, 2), end=10)
+    bench.fetch(3, 10)
+    proposal = bench.change(0)
+    assert not bench.leader.answered(ErrorCode.request_timed_out, None)
+    assert bench.change(0) is proposal
+    assert bench.change(0) is None
+
+
+def test_a_fenced_leader_waits_for_the_news_with_the_maximal_set() -> None:
+    bench = Bench((1, 2), end=10)
+    bench.fetch(3, 10)
+    bench.change(0)
+    for code in (ErrorCode.new_leader_elected, ErrorCode.invalid_update_version):
+        assert not bench.leader.answered(code, None)
+        assert bench.change(10**6) is None
+    assert bench.leader.maximal_isr == {1, 2, 3}
+    assert bench.leader.update(state((1, 2), at=4), end_offset=10, now_ms=0)
+    assert (bench.leader.in_flight, bench.leader.maximal_isr) == (None, {1, 2})
+
+
+def test_an_answer_older_than_the_news_changes_nothing() -> None:
+    bench = Bench((1, 2))
+    assert bench.leader.update(state((1,), at=5), end_offset=0, now_ms=0)
+    assert not bench.leader.answered(ErrorCode.none, state((1, 2, 3), at=5))
+    assert not bench.leader.update(state((1, 2), at=4), end_offset=0, now_ms=0)
+    assert bench.leader.state.isr == (1,)
+
+
+def test_a_new_epoch_begins_at_the_logs_end() -> None:
+    bench = Bench(end=3)
+    bench.append(10)
+    bench.leader.update(state(epoch=1, at=1), end_offset=10, now_ms=0)
+    assert bench.leader.epoch_start == 10
+
+
+def test_under_the_least_in_sync_set_the_high_watermark_rests() -> None:
+    bench = Bench((1,), end=0)
+    assert not bench.leader.advance(10, 10**6, 2)
+    assert bench.leader.advance(10, 10**6, 1)
+
+
+def test_the_low_watermark_is_that_of_the_living() -> None:
+    bench = Bench()
+    bench.leader.fetched(Follower(2, 12), 9, 5, end_offset=9, now_ms=0)
+    assert bench.leader.low_watermark(8) == -1
+    bench.leader.fetched(Follower(3, 13), 9, 2, end_offset=9, now_ms=0)
+    assert bench.leader.low_watermark(8) == 2
+    del bench.live[3]
+    assert bench.leader.low_watermark(8) == 5
