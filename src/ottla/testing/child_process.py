@@ -1,0 +1,116 @@
+"""Child processes that cannot outlive us, whatever ends us: a failed test, Ctrl-C, SIGKILL.
+
+On Linux the kernel is asked to kill the child when we die (prctl PR_SET_PDEATHSIG). It counts the
+death of the *thread* that made the child, so all children are made by one thread that lives as
+long as this process. Elsewhere an exit handler ends them, which a SIGKILL of ours escapes.
+
+A child has a session of its own, so that Ctrl-C at a terminal reaches us alone and we end the
+children in our order.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from queue import SimpleQueue
+from typing import IO, Final
+
+_PR_SET_PDEATHSIG: Final = 1
+# Loaded before any fork: the child may not import.
+_LIBC: Final = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+
+_Job = tuple[Callable[[], "subprocess.Popen[bytes]"], Future["subprocess.Popen[bytes]"]]
+_jobs: SimpleQueue[_Job] = SimpleQueue()
+_starter_lock: Final = threading.Lock()
+_starter: threading.Thread | None = None
+_running: Final[set[subprocess.Popen[bytes]]] = set()
+
+
+def start_child(
+    arguments: Sequence[str],
+    *,
+    output: Path,
+    errors: Path | None = None,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start a program; what it says is appended to the file `output`, and stderr to `errors`.
+
+    Raises OSError when the program cannot be started.
+    """
+    parent = os.getpid()
+
+    def popen() -> subprocess.Popen[bytes]:
+        with output.open("ab") as out:
+            if errors is None:
+                return _popen(arguments, out, subprocess.STDOUT, folder, environment, parent)
+            with errors.open("ab") as err:
+                return _popen(arguments, out, err, folder, environment, parent)
+
+    done: Future[subprocess.Popen[bytes]] = Future()
+    _start_starter()
+    _jobs.put((popen, done))
+    child = done.result()
+    _running.difference_update([each for each in _running if each.poll() is not None])
+    _running.add(child)
+    return child
+
+
+def _popen(
+    arguments: Sequence[str],
+    output: IO[bytes],
+    errors: IO[bytes] | int,
+    folder: Path | None,
+    environment: Mapping[str, str] | None,
+    parent: int,
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        list(arguments),
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=errors,
+        cwd=folder,
+        env=environment,
+        start_new_session=True,
+        preexec_fn=None if _LIBC is None else lambda: _die_with(parent),
+    )
+
+
+def _die_with(parent: int) -> None:
+    assert _LIBC is not None
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        # The parent died before the kernel was asked.
+        os._exit(1)
+
+
+def _start_starter() -> None:
+    global _starter
+    with _starter_lock:
+        if _starter is None or not _starter.is_alive():
+            _starter = threading.Thread(target=_work, name="ottla-children", daemon=True)
+            _starter.start()
+
+
+def _work() -> None:
+    while True:
+        popen, done = _jobs.get()
+        try:
+            done.set_result(popen())
+        except Exception as error:  # noqa: BLE001 - the one who asked gets it
+            done.set_exception(error)
+
+
+@atexit.register
+def _end_children() -> None:
+    for child in _running:
+        if child.poll() is None:
+            child.kill()

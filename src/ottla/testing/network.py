@@ -1,0 +1,142 @@
+"""The network of a cluster under test: every way between brokers, and from each to ZooKeeper, goes
+through a proxy that can be cut. All proxies share one loop in one thread of the background."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Sequence
+from typing import Any, Final, TypeVar
+
+from ottla.testing.ports import HOST, free_ports
+from ottla.testing.proxy import Proxy, read_broker
+
+CALL_WITHIN_S: Final = 10.0
+_T = TypeVar("_T")
+
+
+class Network:
+    """Proxies by what they stand for; methods may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="ottla-network", daemon=True
+        )
+        self._thread.start()
+        self._between: dict[int, Proxy] = {}
+        self._zookeeper: dict[int, list[Proxy]] = {}
+        # Read by the proxies on the loop's thread; replaced whole, never changed.
+        self._cut_pairs: frozenset[frozenset[int]] = frozenset()
+        self._cut_from_zookeeper: frozenset[int] = frozenset()
+
+    def add_broker(self, broker_id: int, target_port: int) -> int:
+        """A proxy before a broker's listener for brokers; gives the port to advertise."""
+        (port,) = free_ports(1)
+        proxy = Proxy(broker_id, port, (HOST, target_port), self._are_cut, read_caller=read_broker)
+        self._between[broker_id] = proxy
+        self._call(self._open(proxy))
+        return port
+
+    def add_way_to_zookeeper(self, broker_id: int, hosts: Sequence[tuple[str, int]]) -> str:
+        """A proxy for the broker before each member of the ensemble; gives the broker's address
+        of ZooKeeper, `HOST:PORT,HOST:PORT`."""
+        ports = free_ports(len(hosts))
+        way = [
+            Proxy(broker_id, port, host, self._is_off_zookeeper, keep_answer_bytes=256)
+            for port, host in zip(ports, hosts, strict=True)
+        ]
+        self._zookeeper[broker_id] = way
+        for proxy in way:
+            self._call(self._open(proxy))
+        return ",".join(f"{HOST}:{port}" for port in ports)
+
+    def _is_off_zookeeper(self, caller: int, _owner: int) -> bool:
+        return caller in self._cut_from_zookeeper
+
+    def _are_cut(self, caller: int, owner: int) -> bool:
+        return frozenset((caller, owner)) in self._cut_pairs
+
+    def cut(self, one: int, other: int, *, reset: bool = False) -> None:
+        """Nothing passes between two brokers, in either direction, until `heal`."""
+        self._cut_pairs |= {frozenset((one, other))}
+        self._call(self._cut([self._between[one], self._between[other]], reset))
+
+    def cut_zookeeper(self, broker_id: int, *, reset: bool = False) -> None:
+        """Nothing passes between a broker and ZooKeeper until `heal`."""
+        self._cut_from_zookeeper |= {broker_id}
+        self._call(self._cut(self._zookeeper[broker_id], reset))
+
+    def heal(self) -> None:
+        """End every cut."""
+        self._cut_pairs = frozenset()
+        self._cut_from_zookeeper = frozenset()
+        self._call(self._heal())
+
+    def broker_is_down(self, broker_id: int) -> None:
+        """Refuse connections to a broker from now until `broker_comes_up`.
+
+        Callers must be refused at once when a broker is killed, as they are without a proxy.
+        """
+        self._call(self._shut(broker_id))
+
+    def broker_comes_up(self, broker_id: int) -> None:
+        """Take connections to the broker as soon as it listens."""
+        self._call(self._may_open(broker_id))
+
+    def zookeeper_sessions(self, broker_id: int) -> list[bytes]:
+        """What ZooKeeper first answered on each open connection of the broker."""
+        return self._call(self._first_answers(broker_id))
+
+    def close(self) -> None:
+        """End all proxies and the thread."""
+        self._call(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(CALL_WITHIN_S)
+        if not self._thread.is_alive():
+            self._loop.close()
+
+    def _call(self, work: Coroutine[Any, Any, _T]) -> _T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(CALL_WITHIN_S)
+
+    @property
+    def _proxies(self) -> list[Proxy]:
+        return [
+            *self._between.values(),
+            *(each for row in self._zookeeper.values() for each in row),
+        ]
+
+    @staticmethod
+    async def _open(proxy: Proxy) -> None:
+        proxy.open()
+
+    @staticmethod
+    async def _cut(proxies: Sequence[Proxy], reset: bool) -> None:
+        for proxy in proxies:
+            proxy.resets = reset
+            proxy.cut_links()
+
+    async def _heal(self) -> None:
+        for proxy in self._proxies:
+            proxy.resets = False
+            proxy.heal_links()
+
+    async def _shut(self, broker_id: int) -> None:
+        self._between[broker_id].shut(stay=True)
+
+    async def _may_open(self, broker_id: int) -> None:
+        self._between[broker_id].may_open()
+
+    async def _first_answers(self, broker_id: int) -> list[bytes]:
+        return [
+            link.first_answer
+            for proxy in self._zookeeper[broker_id]
+            for link in proxy.links
+            if link.first_answer
+        ]
+
+    async def _close(self) -> None:
+        for proxy in self._proxies:
+            await proxy.close()
+        # Tasks that were cancelled end within a turn or two of the loop.
+        await asyncio.sleep(0.05)

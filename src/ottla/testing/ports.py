@@ -1,0 +1,54 @@
+"""Ports that nobody else on this machine takes between their choice and their use."""
+
+from __future__ import annotations
+
+import random
+import socket
+from pathlib import Path
+from typing import Final
+
+HOST: Final = "127.0.0.1"
+MOST_TRIES: Final = 500
+_FIRST: Final = 10_000
+_PAST: Final = 32_000
+_EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_given: Final[set[int]] = set()
+
+
+def free_ports(count: int) -> list[int]:
+    """That many free ports, none of them given by this process before.
+
+    A port of the kernel's ephemeral range may become some connection's own end while its broker is
+    down, and the broker could not come back to it: so they are taken below that range. Two test
+    runs side by side choose at random, which keeps them apart.
+    """
+    chosen: list[int] = []
+    numbers = random.SystemRandom()
+    past = min(_PAST, _first_ephemeral_port())
+    for _ in range(MOST_TRIES):
+        if len(chosen) == count:
+            return chosen
+        port = numbers.randrange(_FIRST, past)
+        if port not in _given and is_free(port):
+            _given.add(port)
+            chosen.append(port)
+    raise OSError(f"no {count} free ports between {_FIRST} and {past}")
+
+
+def is_free(port: int, host: str = HOST) -> bool:
+    """Whether a server could listen there now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+def _first_ephemeral_port() -> int:
+    try:
+        first = int(_EPHEMERAL.read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return _PAST
+    return first if first > _FIRST + 1000 else _PAST

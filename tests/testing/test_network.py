@@ -1,0 +1,208 @@
+"""Cuts: what a broker would see of the network when it is cut, and when it is healed."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from ottla.testing.network import Network
+from ottla.testing.ports import HOST, free_ports
+
+ANSWER_WITHIN_S = 5
+SILENT_FOR_S = 0.2
+
+
+class Echo:
+    """Answers each connection with the bytes that it sends."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.listener = socket.create_server((HOST, port))
+        self.connections: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            self.connections.append(connection)
+            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+
+    @staticmethod
+    def _answer(connection: socket.socket) -> None:
+        try:
+            while data := connection.recv(4096):
+                connection.sendall(data)
+        except OSError:
+            pass
+        finally:
+            connection.close()
+
+    def close(self) -> None:
+        # Without it the thread in accept() would keep the port listening.
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        for connection in self.connections:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue
+
+
+def hello(broker_id: int) -> bytes:
+    """A frame that begins as a broker's requests do."""
+    client_id = f"broker-{broker_id}-fetcher-0".encode()
+    header = struct.pack(">hhih", 1, 17, 0, len(client_id)) + client_id
+    return struct.pack(">i", len(header)) + header
+
+
+def connect(port: int) -> socket.socket:
+    """A connection; the proxy needs a moment until it listens."""
+    for _ in range(500):
+        try:
+            return socket.create_connection((HOST, port), ANSWER_WITHIN_S)
+        except ConnectionRefusedError:
+            threading.Event().wait(0.01)
+    raise AssertionError("the proxy does not listen")
+
+
+def exchange(connection: socket.socket, data: bytes) -> bytes:
+    connection.settimeout(ANSWER_WITHIN_S)
+    connection.sendall(data)
+    answer = b""
+    while len(answer) < len(data):
+        piece = connection.recv(4096)
+        if not piece:
+            break
+        answer += piece
+    return answer
+
+
+def is_silent(connection: socket.socket) -> bool:
+    connection.settimeout(SILENT_FOR_S)
+    try:
+        connection.recv(1)
+    except TimeoutError:
+        return True
+    return False
+
+
+def is_ended(connection: socket.socket) -> bool:
+    connection.settimeout(ANSWER_WITHIN_S)
+    try:
+        return connection.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+@pytest.fixture
+def network() -> Iterator[Network]:
+    network = Network()
+    yield network
+    network.close()
+
+
+@pytest.fixture
+def brokers(network: Network) -> Iterator[dict[int, int]]:
+    """Ports of the proxies before brokers 1, 2 and 3."""
+    echoes = {number: Echo(port) for number, port in enumerate(free_ports(3), 1)}
+    yield {number: network.add_broker(number, echo.port) for number, echo in echoes.items()}
+    for echo in echoes.values():
+        echo.close()
+
+
+def test_bytes_pass_unchanged(brokers: dict[int, int]) -> None:
+    with connect(brokers[1]) as connection:
+        assert exchange(connection, hello(2)) == hello(2)
+        assert exchange(connection, b"x" * 300_000) == b"x" * 300_000
+
+
+def test_a_cut_link_is_silent_in_both_directions_and_ended_by_the_healing(
+    network: Network, brokers: dict[int, int]
+) -> None:
+    with connect(brokers[1]) as to_one, connect(brokers[2]) as to_two:
+        exchange(to_one, hello(2))
+        exchange(to_two, hello(1))
+        network.cut(1, 2)
+        to_one.sendall(b"anyone?")
+        to_two.sendall(b"anyone?")
+        assert is_silent(to_one)
+        assert is_silent(to_two)
+        network.heal()
+        assert is_ended(to_one)
+        assert is_ended(to_two)
+    with connect(brokers[1]) as again:
+        assert exchange(again, hello(2)) == hello(2)
+
+
+def test_a_new_connection_over_a_cut_is_taken_and_never_answered(
+    network: Network, brokers: dict[int, int]
+) -> None:
+    network.cut(1, 2)
+    with connect(brokers[1]) as connection:
+        connection.sendall(hello(2))
+        assert is_silent(connection)
+        network.heal()
+        assert is_ended(connection)
+
+
+def test_others_are_not_cut(network: Network, brokers: dict[int, int]) -> None:
+    with connect(brokers[1]) as from_three:
+        exchange(from_three, hello(3))
+        network.cut(1, 2)
+        assert exchange(from_three, b"still here") == b"still here"
+    with connect(brokers[1]) as client:
+        stranger = struct.pack(">ihhih", 12, 18, 0, 0, 2) + b"me"
+        assert exchange(client, stranger) == stranger
+
+
+def test_a_cut_with_reset_ends_links_old_and_new(network: Network, brokers: dict[int, int]) -> None:
+    with connect(brokers[1]) as old:
+        exchange(old, hello(2))
+        network.cut(1, 2, reset=True)
+        assert is_ended(old)
+    with connect(brokers[1]) as new:
+        new.sendall(hello(2))
+        assert is_ended(new)
+
+
+def test_who_kills_a_broker_has_its_callers_refused_until_it_comes_up(network: Network) -> None:
+    (target,) = free_ports(1)
+    echo = Echo(target)
+    port = network.add_broker(1, target)
+    connect(port).close()
+    network.broker_is_down(1)
+    echo.close()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((HOST, port), ANSWER_WITHIN_S)
+    network.broker_comes_up(1)
+    echo = Echo(target)
+    with connect(port) as connection:
+        assert exchange(connection, hello(2)) == hello(2)
+    echo.close()
+
+
+def test_the_way_to_zookeeper_is_cut_for_one_broker_only(network: Network) -> None:
+    member = Echo(free_ports(1)[0])
+    ways = {
+        number: network.add_way_to_zookeeper(number, [(HOST, member.port)]) for number in (1, 2)
+    }
+    links = {number: connect(int(way.rpartition(":")[2])) for number, way in ways.items()}
+    for link in links.values():
+        exchange(link, b"session")
+    assert network.zookeeper_sessions(1) == [b"session"]
+    network.cut_zookeeper(1)
+    links[1].sendall(b"ping")
+    assert is_silent(links[1])
+    assert exchange(links[2], b"ping") == b"ping"
+    network.heal()
+    assert is_ended(links[1])
+    for link in links.values():
+        link.close()
+    member.close()
