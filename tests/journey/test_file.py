@@ -11,6 +11,7 @@ OFFSETS = st.integers(0, 2**62)
 MS = st.integers(0, 2**42)
 SPANS = st.integers(0, MOST_SPAN // 2)
 VERSIONS = st.builds(Versions, *[st.integers(-1, 2**31 - 1)] * 4)
+NUMBERS = st.integers(-1, 2**31 - 1)
 NAMES = {
     Kind.END: st.lists(st.tuples(st.integers(-1, 2**62), st.text(max_size=9)), max_size=8).map(
         tuple
@@ -21,7 +22,11 @@ NAMES = {
     Kind.GROUP: st.text(max_size=9),
     Kind.SET_BACK: st.text(max_size=9),
     Kind.DELIVERED: st.tuples(*[st.text(max_size=9)] * 3),
+    Kind.REPLICA: st.integers(0, 2**31 - 1).map(str),
+    Kind.DIVERGED: st.integers(0, 2**31 - 1).map(str),
+    Kind.IN_SYNC: st.tuples(NUMBERS, NUMBERS, st.lists(NUMBERS, max_size=5).map(tuple), NUMBERS),
 }
+NAMES[Kind.CUT] = NAMES[Kind.IN_SYNC]
 NAMES[Kind.END_AND_HIGH] = NAMES[Kind.END]
 
 

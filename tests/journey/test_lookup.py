@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.journey.folder import TimelineFolder
+from ottla.journey.gathering import WINDOW_MS
 from ottla.journey.lookup import (
     Opening,
     When,
@@ -19,7 +20,7 @@ from ottla.journey.lookup import (
     removed,
 )
 from ottla.journey.step import OTHERS, Kind, Step, Versions
-from ottla.journey.timeline import WINDOW_MS, PartitionTimeline
+from ottla.journey.timeline import PartitionTimeline
 
 GROUPS = ("g", "h")
 PIPELINE = ("pipes", "flights", "/t")

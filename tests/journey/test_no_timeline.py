@@ -12,4 +12,7 @@ def test_no_timeline_takes_the_same_calls_and_keeps_nothing():
     nothing.group_is_at("g", 5, None)
     nothing.started_at(1, 2000, "DeleteRecords")
     nothing.truncated(1, 2000)
+    nothing.replicated(2, 1, 2000)
+    nothing.in_sync(1, 0, (1, 2), 1, 2000)
+    nothing.diverged(2, 1, 3, 2000)
     assert not hasattr(nothing, "__dict__")

@@ -5,15 +5,9 @@ import json
 import pytest
 
 from ottla.journey.file import HEAD, decode, encode
+from ottla.journey.gathering import BACKLOG_STEPS, MOST_STEPS, MOST_TRACKS, WINDOW_MS
 from ottla.journey.step import Kind, Step, Versions
-from ottla.journey.timeline import (
-    BACKLOG_STEPS,
-    MOST_GROUP_CHARS,
-    MOST_STEPS,
-    MOST_TRACKS,
-    WINDOW_MS,
-    PartitionTimeline,
-)
+from ottla.journey.timeline import MOST_GROUP_CHARS, PartitionTimeline
 
 
 @pytest.fixture
@@ -195,6 +189,7 @@ def test_a_truncation_ends_the_steps_and_is_told(timeline):
     timeline.high_watermark(5, 2020)
     assert [(step.kind, step.before, step.last) for step in all_steps(timeline)] == [
         (Kind.END_AND_HIGH, 0, 10),
+        (Kind.CUT, 4, 10),
         (Kind.OPENED, 4, 4),
         (Kind.END_AND_HIGH, 4, 5),
     ]

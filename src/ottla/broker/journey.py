@@ -22,6 +22,7 @@ from typing import Final, NamedTuple, ParamSpec, TypeVar
 
 from ottla.broker.clock import Clock
 from ottla.journey.folder import TimelineFolder
+from ottla.journey.gathering import Gathering
 from ottla.journey.lookup import Opening
 from ottla.journey.no_timeline import NoTimeline
 from ottla.journey.step import Step
@@ -78,7 +79,7 @@ class Journey:
         self.turn = asyncio.Lock()
         """Held while one journey is explained: each may read some hundred MiB."""
         self._clock = clock
-        self._dirty: set[PartitionTimeline] = set()
+        self._dirty: set[Gathering] = set()
         self._places: dict[PartitionTimeline, _Place] = {}
         self._executor: ThreadPoolExecutor | None = None
         self._task: asyncio.Task[None] | None = None
@@ -131,7 +132,7 @@ class Journey:
 
     async def flush(self, *, all_of_them: bool = False) -> None:
         """Write the steps that are over (or all) of the partitions that have some."""
-        waiting = list(self._dirty)
+        waiting = [one for one in self._dirty if isinstance(one, PartitionTimeline)]
         for at in range(0, len(waiting), MOST_TAKEN_AT_ONCE):
             work = [
                 self._taken(timeline, all_of_them=all_of_them)

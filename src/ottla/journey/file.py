@@ -9,8 +9,9 @@ are big-endian.
             base      i64   the smallest offset of the block
             names     u8    how many
             steps     u16   how many
-            names           each: size u16, then JSON: a string, a list of strings (a pipeline), or
-                            of [producer id, client id] pairs
+            names           each: size u16, then JSON: a string, a list of strings (a pipeline), of
+                            [producer id, client id] pairs, or a role: [leader, leader epoch,
+                            [in-sync brokers], partition epoch]
             steps           24 bytes each:
               kind u8, name u8 (its place in the list, 255: none), flags u16,
               since u32, until u32 (ms: since - base time, until - since),
@@ -18,7 +19,8 @@ are big-endian.
 
 Flag 1: nothing is known of the number before this step. A step of kind DELIVERED is followed by
 one of kind 255 whose five u32 hold: first batch, last batch, first version, last version (2^32-1:
-none), 0.
+none), 0. Kinds 9 to 12 (replicas) came later: a file without them is as sound, and a kind that a
+reader does not know is passed over.
 
 Blocks need nothing from each other, so that a file may be appended to at any time, and each block
 is written by one call. A crash leaves at most one torn block at the end: `decode` stops at it,
@@ -182,10 +184,13 @@ def _read_block(data: bytes, start: int, end: int, steps: list[Step]) -> None:
             numbers = (-1 if number == _MOST else number for number in (since, span, before, first))
             steps[-1] = steps[-1]._replace(versions=Versions(*numbers))
             continue
+        known = _KINDS.get(kind)
+        if known is None:
+            continue
         since_ms = base_ms + since
         steps.append(
             Step(
-                _KINDS[kind],
+                known,
                 None if name == _NO_NAME else names[name],
                 since_ms,
                 since_ms + span,

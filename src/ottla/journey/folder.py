@@ -3,9 +3,10 @@
 Each step goes into the file of the segment that holds the last offset which it explains
 (`step.last - 1`), even where that is an older segment, as with a slow group's commits. So all
 that explains offset N is in the files from N's segment on; and when a segment is removed, its
-file explains nothing that is left and goes too. Two kinds are not about offsets that lie in the
-segment: the log start's steps are carried to the first file that remains, and an `OPENED` lies
-with the active one.
+file explains nothing that is left and goes too. Some kinds are not about offsets that lie in the
+segment: the log start's steps are carried to the first file that remains, and what happened to the
+log as a whole (`OPENED`, a cut, a change of leader or in-sync set) lies with the active one. Each
+new segment's file begins with the leader and in-sync set as they were, so that it needs no other.
 
 Bounds: a file that has grown beyond `cap_bytes` is rewritten at half of that (see `thin.py`); it
 is first written as `.timeline.new` and then renamed, so a crash leaves the old or the new, and
@@ -31,6 +32,7 @@ MOST_STARTS_CARRIED: Final = 256
 MOST_FILES_READ: Final = 32
 """An offset's own segment and those after it: where its steps are looked for."""
 _NEW: Final = SUFFIX + ".new"
+_OF_THE_LOG: Final = (Kind.OPENED, Kind.IN_SYNC, Kind.CUT, Kind.DIVERGED)
 
 
 class TimelineFolder:
@@ -46,6 +48,8 @@ class TimelineFolder:
         self._sizes: dict[int, int] = {}
         """Files that were checked for a torn end, and their sizes."""
         self._bases: tuple[int, ...] = ()
+        self._in_sync: Step | None = None
+        """The last that was written."""
 
     def write(self, steps: Sequence[Step], bases: Sequence[int]) -> None:
         """Append the steps to their files; clean up when segments came or went.
@@ -55,11 +59,16 @@ class TimelineFolder:
         """
         if not bases or self.is_gone or not self.path.is_dir():
             return
+        by_base: dict[int, list[Step]] = {}
         if tuple(bases) != self._bases:
             self._follow(bases)
+            if self._bases and self._in_sync is not None:
+                rolled = (base for base in bases if base > self._bases[-1])
+                by_base = {base: [self._in_sync] for base in rolled}
             self._bases = tuple(bases)
-        by_base: dict[int, list[Step]] = {}
         for step in steps:
+            if step.kind is Kind.IN_SYNC:
+                self._in_sync = step
             base = _home(step, bases)
             if base is not None:
                 by_base.setdefault(base, []).append(step)
@@ -182,7 +191,7 @@ class TimelineFolder:
 
 def _home(step: Step, bases: Sequence[int]) -> int | None:
     """The file that a step belongs to; None when all that it explains is gone."""
-    if step.kind is Kind.OPENED:
+    if step.kind in _OF_THE_LOG:
         return bases[-1]
     if step.kind is Kind.START:
         return bases[max(bisect_right(bases, step.last) - 1, 0)]

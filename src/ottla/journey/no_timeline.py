@@ -1,5 +1,7 @@
 """For brokers that keep no journeys."""
 
+from collections.abc import Iterable
+
 
 class NoTimeline:
     """What a partition talks to when `ottla.journey.enable` is false."""
@@ -24,4 +26,21 @@ class NoTimeline:
         return
 
     def truncated(self, end_offset: int, now_ms: int) -> None:
+        return
+
+    def replicated(self, broker_id: int, offset: int, now_ms: int) -> None:
+        return
+
+    def in_sync(
+        self,
+        leader: int,
+        leader_epoch: int,
+        isr: Iterable[int],
+        end_offset: int,
+        now_ms: int,
+        partition_epoch: int = -1,
+    ) -> None:
+        return
+
+    def diverged(self, broker_id: int, from_offset: int, to_offset: int, now_ms: int) -> None:
         return

@@ -1,11 +1,11 @@
 """One step of a timeline: when a number that only grows went from one value to another.
 
 Everything that happens to a message on a partition is such a number: log end offset, high
-watermark, log start offset, a group's committed offset, a pipeline's delivered offset. A step
-says: at `since_ms` the number went from `before` to `first`; by `until_ms` it had come to `last`.
-So for an offset N with `before <= N < first` the time is exact, and for `first <= N < last` it
-lies between `since_ms` and `until_ms`. When nothing was coalesced into the step, `first == last`
-and both times are the same.
+watermark, log start offset, a group's committed offset, a pipeline's delivered offset, a follower's
+fetch offset. A step says: at `since_ms` the number went from `before` to `first`; by `until_ms` it
+had come to `last`. So for an offset N with `before <= N < first` the time is exact, and for
+`first <= N < last` it lies between `since_ms` and `until_ms`. When nothing was coalesced into the
+step, `first == last` and both times are the same.
 """
 
 from enum import IntEnum
@@ -39,13 +39,30 @@ class Kind(IntEnum):
     """A pipeline's delivered offset; the name is (group, query, table), `versions` tells where it
     went.
     """
+    REPLICA = 9
+    """A follower's fetch offset, as its leader saw it; the name is the broker's number."""
+    IN_SYNC = 10
+    """Leader, epoch or in-sync set changed while the log ended at `last`; the name is a `Role`.
+    `unknown_before`: found so at a start, it may have begun earlier.
+    """
+    CUT = 11
+    """The log was cut from `last` back to `before`, to follow the leader of this `Role`. What lay
+    before `first` had been committed, as far as this broker knew.
+    """
+    DIVERGED = 12
+    """A follower held other records from `before` to `last` than its leader; the name is its
+    number.
+    """
 
 
 Clients = tuple[tuple[int, str], ...]
 """Pairs of producer id (-1: none) and client id."""
 Pipeline = tuple[str, str, str]
 """Group, query, and the Delta table's place ("" where the sink is no Delta table)."""
-Name = Clients | Pipeline | str | None
+Role = tuple[int, int, tuple[int, ...], int]
+"""Leader (-1: none), leader epoch, in-sync set, and partition epoch (-1: not told)."""
+NO_ROLE: Final[Role] = (-1, -1, (), -1)
+Name = Clients | Pipeline | Role | str | None
 
 
 class Versions(NamedTuple):

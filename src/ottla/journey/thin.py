@@ -13,7 +13,13 @@ from typing import Final, cast
 from ottla.journey.file import MOST_SPAN
 from ottla.journey.step import Clients, Kind, Name, Step, joined_clients, joined_versions
 
-_KEPT_APART: Final = (Kind.SET_BACK, Kind.OPENED)
+_KEPT_APART: Final = (
+    Kind.SET_BACK,
+    Kind.OPENED,
+    Kind.IN_SYNC,
+    Kind.CUT,
+    Kind.DIVERGED,
+)
 
 
 def thin(steps: Sequence[Step], most_steps: int) -> list[Step]:

@@ -9,9 +9,12 @@ has its own, exact step.
 An idle partition holds a few numbers and no step. No clock inside: `now_ms` is passed in.
 """
 
+from collections.abc import Iterable
 from typing import Final, Protocol
 
 from ottla.journey.delivery import Delivery, read_delivery
+from ottla.journey.gathering import MOST_STEPS, MOST_TRACKS, Gathering, Track
+from ottla.journey.replicas import ReplicaTimeline
 from ottla.journey.step import (
     Clients,
     Kind,
@@ -23,18 +26,8 @@ from ottla.journey.step import (
     joined_versions,
 )
 
-WINDOW_MS: Final = 100
 MOST_CLIENT_CHANGES: Final = 4
 """So often in a window a change of client starts a step of its own; beyond, clients share one."""
-MOST_TRACKS: Final = 64
-"""Groups and pipelines remembered for each partition; a forgotten one's next step says so."""
-BACKLOG_STEPS: Final = 512
-"""For each so many steps that wait to be taken, windows are one `WINDOW_MS` longer."""
-MOST_STEPS: Final = 4096
-"""Steps waiting to be taken; the driver is far behind when there are more, and the newest are not
-noted.
-"""
-
 MOST_CLIENT_CHARS: Final = 256
 MOST_GROUP_CHARS: Final = 1024
 """Longer names are not noted: a group's is told apart by all of it. Kafka allows 32,767."""
@@ -71,38 +64,31 @@ class Timeline(Protocol):
     def truncated(self, end_offset: int, now_ms: int) -> None:
         """The log was cut back to `end_offset` (a follower's divergence)."""
 
+    def replicated(self, broker_id: int, offset: int, now_ms: int) -> None:
+        """On the leader: the follower fetches from `offset` on, so it holds all below."""
 
-class _Track:
-    """One group's or pipeline's number and its open step (`closes_ms` 0: none is open)."""
+    def in_sync(
+        self,
+        leader: int,
+        leader_epoch: int,
+        isr: Iterable[int],
+        end_offset: int,
+        now_ms: int,
+        partition_epoch: int = -1,
+    ) -> None:
+        """Who leads (-1: nobody) and who is in sync, while the log ends at `end_offset`."""
 
-    __slots__ = (
-        "before",
-        "closes_ms",
-        "first",
-        "position",
-        "since_ms",
-        "unknown",
-        "until_ms",
-        "versions",
-    )
-
-    def __init__(self) -> None:
-        self.position: int | None = None
-        self.since_ms = self.until_ms = self.closes_ms = 0
-        self.before = self.first = 0
-        self.unknown = False
-        self.versions: Versions | None = None
+    def diverged(self, broker_id: int, from_offset: int, to_offset: int, now_ms: int) -> None:
+        """On the leader: the follower was told to cut its records from..to (exclusive)."""
 
 
-class PartitionTimeline:
+class PartitionTimeline(ReplicaTimeline):
     """The timelines of one partition. `dirty` is shared with the driver: a timeline with steps
     adds itself.
     """
 
     __slots__ = (
         "_clients",
-        "_closed",
-        "_dirty",
         "_end_before",
         "_end_changes",
         "_end_client",
@@ -124,7 +110,6 @@ class PartitionTimeline:
         "end_at_open",
         "high_at_open",
         "opened_ms",
-        "unnoted",
     )
 
     def __init__(
@@ -134,16 +119,13 @@ class PartitionTimeline:
         end_offset: int,
         high_watermark: int,
         now_ms: int,
-        dirty: "set[PartitionTimeline]",
+        dirty: set[Gathering],
     ) -> None:
+        super().__init__(dirty)
         self.opened_ms = now_ms
         self.end_at_open = end_offset
         self.high_at_open = high_watermark
-        self.unnoted = 0
-        """Steps that found no room because nobody took the others."""
-        self._dirty = dirty
-        self._closed: list[Step] = []
-        self._tracks: dict[tuple[Kind, Name], _Track] | None = None
+        self._tracks: dict[tuple[Kind, Name], Track] | None = None
         self._start = start_offset
         self._opening_told = end_offset == 0
         self._end_closes_ms = self._end_changes = 0
@@ -260,8 +242,11 @@ class PartitionTimeline:
         """The log was cut back to `end_offset`: what is appended there from now on is something
         else.
         """
-        self._close_end()
-        self._close_high()
+        self._close_own()
+        end, committed = self._end_last, min(self._high_last, self._end_last)
+        if end_offset < end:
+            numbers = (now_ms, now_ms, end_offset, max(committed, end_offset), end)
+            self._add(Step(Kind.CUT, self._role, *numbers))
         self._end_last = end_offset
         self._high_last = min(self._high_last, end_offset)
         self._add(_opening_step(now_ms, end_offset))
@@ -281,6 +266,9 @@ class PartitionTimeline:
                     self._close_track(kind, name, track)
                 else:
                     is_open = True
+        is_open |= self._close_copies(now_ms, all_of_them=all_of_them)
+        if all_of_them:
+            self._tell_found_role()
         steps, self._closed = self._closed, []
         if is_open:
             self._dirty.add(self)
@@ -326,11 +314,7 @@ class PartitionTimeline:
             # Micro-batches are few, and a row's very version is worth a step of its own.
             self._close_track(kind, name, track)
 
-    def _window_ms(self) -> int:
-        """Wider where the driver does not keep up: then bounds are wider, and nothing is lost."""
-        return WINDOW_MS * (1 + len(self._closed) // BACKLOG_STEPS)
-
-    def _track(self, kind: Kind, name: Name) -> _Track:
+    def _track(self, kind: Kind, name: Name) -> Track:
         if self._tracks is None:
             self._tracks = {}
         track = self._tracks.get((kind, name))
@@ -339,8 +323,12 @@ class PartitionTimeline:
                 (oldest_kind, oldest_name), oldest = next(iter(self._tracks.items()))
                 self._close_track(oldest_kind, oldest_name, oldest)
                 del self._tracks[oldest_kind, oldest_name]
-            track = self._tracks[kind, name] = _Track()
+            track = self._tracks[kind, name] = Track()
         return track
+
+    def _close_own(self) -> None:
+        self._close_end()
+        self._close_high()
 
     def _end_since_ms_or_0(self) -> int:
         return self._end_since_ms if self._end_closes_ms else 0
@@ -364,20 +352,13 @@ class PartitionTimeline:
             else:
                 self._add(Step(Kind.HIGH, None, *numbers))
 
-    def _close_track(self, kind: Kind, name: Name, track: _Track) -> None:
+    def _close_track(self, kind: Kind, name: Name, track: Track) -> None:
         if track.closes_ms:
             track.closes_ms = 0
             assert track.position is not None
             numbers = (track.since_ms, track.until_ms, track.before, track.first, track.position)
             self._add(Step(kind, name, *numbers, track.unknown, track.versions))
             track.versions = None
-
-    def _add(self, step: Step) -> None:
-        if len(self._closed) >= MOST_STEPS:
-            self.unnoted += 1
-            return
-        self._closed.append(step)
-        self._dirty.add(self)
 
 
 def _opening_step(now_ms: int, end: int) -> Step:
