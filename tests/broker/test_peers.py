@@ -19,17 +19,16 @@ def peers_of(brokers: dict[int, BrokerImage]) -> Peers:
         id=1,
         socket_request_max_bytes=100,
         replica_fetch_response_max_bytes=100,
-        inter_broker_listener_name="REPLICATION",
+        inter_broker_listener="REPLICATION",
     )
     node: Any = SimpleNamespace(config=config, image=SimpleNamespace(brokers=brokers))
     return Peers(node)
 
 
-def test_the_first_listener_is_the_brokers_own_unless_one_is_named() -> None:
-    assert inter_broker_endpoint(BOTH, None) == CLIENTS
+def test_brokers_meet_on_the_listener_named_or_on_the_first() -> None:
     assert inter_broker_endpoint(BOTH, "REPLICATION") == BROKERS
-    assert inter_broker_endpoint(BOTH, "OTHER") is None
-    assert inter_broker_endpoint(BrokerImage(2, ()), None) is None
+    assert inter_broker_endpoint(BOTH, "OTHER") == CLIENTS
+    assert inter_broker_endpoint(BrokerImage(2, ()), "OTHER") is None
 
 
 def test_the_address_is_that_of_the_image_at_present() -> None:

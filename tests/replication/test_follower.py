@@ -177,11 +177,12 @@ def test_a_gap_that_compaction_left_is_kept() -> None:
     ("records", "reason"),
     [
         (batch(10)[:-1] + b"?", "is corrupt"),
-        (bytes(100), "cannot be 12 bytes long"),
+        (bytes(100), "cannot be 0 bytes long"),
         (batch(8), "8 to 8 where 10 is next"),
         (batch(10, 3) + batch(11), "11 to 11 where 13 is next"),
         (batch(9, 3), "at offset 9 for 10"),
     ],
+    ids=["crc", "zeros", "before", "overlap", "astride"],
 )
 def test_what_is_damaged_or_out_of_turn_is_never_appended(records: bytes, reason: str) -> None:
     decision = decided(log_of(10, (5, 0)), Answer(ErrorCode.none, 12, 0, None, records))

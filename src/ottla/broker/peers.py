@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 __all__ = ("Peer", "PeerError", "Peers", "inter_broker_endpoint")
 
 
-def inter_broker_endpoint(broker: BrokerImage, listener: str | None) -> Endpoint | None:
-    """Where other brokers reach this one: inter.broker.listener.name, else its first listener."""
-    if listener:
-        return broker.endpoint(listener)
-    return broker.endpoints[0] if broker.endpoints else None
+def inter_broker_endpoint(broker: BrokerImage, listener: str) -> Endpoint | None:
+    """Where other brokers reach this one: its listener of that name, else its first (a broker
+    with other listener names than ours is one that is being reconfigured).
+    """
+    return broker.endpoint(listener) or (broker.endpoints[0] if broker.endpoints else None)
 
 
 class Peers:
@@ -54,7 +54,7 @@ class Peers:
         broker = self._node.image.brokers.get(broker_id)
         if broker is None:
             return None
-        endpoint = inter_broker_endpoint(broker, self._node.config.inter_broker_listener_name)
+        endpoint = inter_broker_endpoint(broker, self._node.config.inter_broker_listener)
         return None if endpoint is None else (endpoint.host, endpoint.port)
 
     def drop(self, broker_id: int, purpose: str) -> None:
