@@ -1,0 +1,277 @@
+"""Coordination on a ZooKeeper ensemble (3.6 or newer), through kazoo.
+
+A session is a `ZooKeeperCoordination`; how it loses its connection, and ends, is told in
+`zookeeper_session.py`. Requests are sent without waiting for the answers of those before, and take
+effect in their order. `read_tree` asks for many nodes a request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from kazoo import exceptions as kazoo_errors
+from kazoo.hosts import collect_hosts
+from kazoo.protocol import serialization as wire
+from kazoo.protocol.states import ZnodeStat
+from kazoo.security import OPEN_ACL_UNSAFE
+
+from ottla.controller.coordination import (
+    ANY_VERSION,
+    MOST_OPERATIONS,
+    MOST_REQUEST_BYTES,
+    Check,
+    ConnectionLostError,
+    CoordinationError,
+    Create,
+    Delete,
+    Event,
+    Node,
+    NodeExistsError,
+    NoNodeError,
+    Operation,
+    SetData,
+    Watch,
+    check_path,
+    size_bytes,
+)
+from ottla.controller.zookeeper_session import State, ZooKeeperSession, port_error
+from ottla.controller.zookeeper_wire import MultiRead
+
+__all__ = ["EnsembleError", "State", "ZooKeeperCoordination", "ZooKeeperTree"]
+
+READS_A_REQUEST: Final = 500
+REQUESTS_AT_ONCE: Final = 4
+_EPHEMERAL: Final = 1
+_NOT_THE_CAUSE: Final = (kazoo_errors.RolledBackError, kazoo_errors.RuntimeInconsistency)
+"""What the operations before and after the bad one of a `multi` are answered with."""
+_SERVERS_OWN: Final = "zookeeper"
+"""The child of the root that every ensemble has for itself: not part of our tree."""
+
+
+class EnsembleError(CoordinationError):
+    """The ensemble cannot be reached or does not take us; the text names it in one line."""
+
+
+class ZooKeeperTree:
+    """The ensemble; each `connect` begins a session of its own."""
+
+    def __init__(
+        self, connect: str, *, session_timeout_ms: int, connection_timeout_ms: int
+    ) -> None:
+        """`connect`: HOST:PORT[,HOST:PORT...][/chroot], as in `zookeeper.connect`."""
+        hosts, _, chroot = connect.partition("/")
+        self._connect_string = connect
+        self._hosts = hosts
+        self._chroot = "/" + chroot.strip("/") if chroot.strip("/") else ""
+        self._session_timeout_ms = session_timeout_ms
+        self._connection_timeout_ms = connection_timeout_ms
+
+    async def connect(self) -> ZooKeeperCoordination:
+        """A new session.
+
+        A chroot that is not there is made. Raises EnsembleError when no server answers within
+        `connection_timeout_ms`, or one does not let us in.
+        """
+        try:
+            collect_hosts(self._hosts)
+            check_path(self._chroot or "/")
+        except (ValueError, AssertionError):
+            raise EnsembleError(f"{self._connect_string}: not HOST:PORT[,...][/chroot]") from None
+        session = ZooKeeperCoordination(self._hosts, self._chroot, self._session_timeout_ms)
+        try:
+            async with asyncio.timeout(self._connection_timeout_ms / 1000):
+                await session.open()
+        except (TimeoutError, ConnectionLostError):
+            await session.close()
+            raise EnsembleError(
+                f"ZooKeeper at {self._connect_string} does not answer"
+                f" (waited {self._connection_timeout_ms} ms)"
+            ) from None
+        except CoordinationError as error:
+            await session.close()
+            raise EnsembleError(f"ZooKeeper at {self._connect_string}: {error}") from None
+        except BaseException:
+            await session.close()
+            raise
+        return session
+
+
+class ZooKeeperCoordination:
+    """One session; see `ottla.controller.coordination.Coordination`."""
+
+    def __init__(self, hosts: str, chroot: str, session_timeout_ms: int) -> None:
+        self._chroot = chroot
+        self._session = ZooKeeperSession(hosts, chroot, session_timeout_ms)
+
+    @property
+    def number(self) -> int:
+        """The session's number; 0 before there is one."""
+        return self._session.number
+
+    @property
+    def state(self) -> State:
+        """How it stands; see `on_state`."""
+        return self._session.state
+
+    def on_state(self, callback: Callable[[State], None]) -> None:
+        """Be told of each change of the state, on the loop, before the watches are."""
+        self._session.state_callbacks.append(callback)
+
+    async def open(self) -> None:
+        """Begin the session, and make the chroot; waits as long as it takes."""
+        await self._session.open()
+        path = ""
+        for name in self._chroot.split("/")[1:]:
+            path += f"/{name}"
+            try:
+                await self._session.ask(wire.Create(path, b"", OPEN_ACL_UNSAFE, 0), path)
+            except NodeExistsError:
+                continue
+
+    async def get(self, path: str, watch: Watch | None = None) -> Node:
+        full = self._full(path)
+        response = await self._session.watched(
+            lambda watcher: wire.GetData(full, watcher), path, self._session.data_watches, watch
+        )
+        return _node(response)
+
+    async def exists(self, path: str, watch: Watch | None = None) -> Node | None:
+        # ZooKeeper's own `exists` brings no data, and its `getData` leaves no watch where there is
+        # no node: the second first, then the first.
+        full = self._full(path)
+        while True:
+            try:
+                return await self.get(path, watch)
+            except NoNodeError:
+                if watch is None:
+                    return None
+            made = asyncio.Event()
+
+            def tell(event: Event, made: asyncio.Event = made) -> None:
+                if not made.is_set():
+                    watch(event)
+
+            stat = await self._session.watched(
+                lambda watcher: wire.Exists(full, watcher), path, self._session.data_watches, tell
+            )
+            if stat is None:
+                return None
+            made.set()  # in between; this watch is given up and the node read
+
+    async def children(self, path: str, watch: Watch | None = None) -> tuple[str, ...]:
+        full = self._full(path)
+        names = await self._session.watched(
+            lambda watcher: wire.GetChildren(full, watcher),
+            path,
+            self._session.child_watches,
+            watch,
+        )
+        return tuple(sorted(name for name in names if not self._servers_own(path, name)))
+
+    async def read_tree(self, path: str) -> dict[str, Node]:
+        """The node and all below it, level by level, many nodes a request.
+
+        Not one moment's state: what changes meanwhile may be read before or after.
+        """
+        nodes: dict[str, Node] = {}
+        level = [check_path(path)]
+        while level:
+            parents = []
+            for each, answer in await self._read_many(level, children=False):
+                data, stat = answer
+                nodes[each] = _node((data, stat))
+                if stat.numChildren:
+                    parents.append(each)
+            level = [
+                f"{parent.rstrip('/')}/{name}"
+                for parent, names in await self._read_many(parents, children=True)
+                for name in names
+                if not self._servers_own(parent, name)
+            ]
+        return dict(sorted(nodes.items()))
+
+    async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False) -> Node:
+        operation = Create(path, data, ephemeral)
+        assert size_bytes(operation) <= MOST_REQUEST_BYTES, path
+        _, stat = await self._session.ask(
+            wire.Create2(self._full(path), data, OPEN_ACL_UNSAFE, _EPHEMERAL if ephemeral else 0),
+            path,
+            made=True,
+        )
+        return _node((data, stat))
+
+    async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> int:
+        operation = SetData(path, data, version)
+        assert size_bytes(operation) <= MOST_REQUEST_BYTES, path
+        stat = await self._session.ask(self._request(operation), path)
+        return int(stat.version)
+
+    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        await self._session.ask(self._request(Delete(path, version)), path)
+
+    async def multi(self, operations: Sequence[Operation]) -> None:
+        assert len(operations) <= MOST_OPERATIONS, len(operations)
+        assert sum(map(size_bytes, operations)) <= MOST_REQUEST_BYTES
+        if not operations:
+            self._session.check_alive()
+            return
+        requests = [self._request(operation) for operation in operations]
+        for operation, result in zip(
+            operations, await self._session.ask(wire.Transaction(requests), "multi"), strict=True
+        ):
+            if isinstance(result, Exception) and not isinstance(result, _NOT_THE_CAUSE):
+                raise port_error(result, operation.path, made=isinstance(operation, Create))
+
+    async def close(self) -> None:
+        """End the session; its ephemeral nodes go."""
+        await self._session.close()
+
+    async def _read_many(self, paths: Sequence[str], *, children: bool) -> list[tuple[str, Any]]:
+        """What is there of these, in their order."""
+        limit = asyncio.Semaphore(REQUESTS_AT_ONCE)
+
+        async def some(part: Sequence[str]) -> list[Any]:
+            async with limit:
+                request = MultiRead([(self._full(path), children) for path in part])
+                return list(await self._session.ask_again(request, part[0]))
+
+        self._session.check_alive()
+        parts = [
+            paths[first : first + READS_A_REQUEST]
+            for first in range(0, len(paths), READS_A_REQUEST)
+        ]
+        found: list[tuple[str, Any]] = []
+        for part, answers in zip(parts, await asyncio.gather(*map(some, parts)), strict=True):
+            for path, answer in zip(part, answers, strict=True):
+                if isinstance(answer, kazoo_errors.NoNodeError):
+                    continue
+                if isinstance(answer, Exception):
+                    raise port_error(answer, path)
+                found.append((path, answer))
+        return found
+
+    def _request(self, operation: Operation) -> Any:
+        path = self._full(operation.path)
+        if isinstance(operation, Create):
+            flags = _EPHEMERAL if operation.ephemeral else 0
+            return wire.Create(path, operation.data, OPEN_ACL_UNSAFE, flags)
+        if isinstance(operation, SetData):
+            return wire.SetData(path, operation.data, operation.version)
+        if isinstance(operation, Delete):
+            return wire.Delete(path, operation.version)
+        assert isinstance(operation, Check)
+        return wire.CheckVersion(path, operation.version)
+
+    def _full(self, path: str) -> str:
+        check_path(path)
+        return (self._chroot + path).rstrip("/") or "/"
+
+    def _servers_own(self, parent: str, name: str) -> bool:
+        return name == _SERVERS_OWN and parent == "/" and not self._chroot
+
+
+def _node(response: tuple[bytes | None, ZnodeStat]) -> Node:
+    data, stat = response
+    return Node(data or b"", stat.version, stat.ephemeralOwner, stat.czxid)

