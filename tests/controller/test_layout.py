@@ -21,11 +21,14 @@ def test_topic_ids_are_written_as_kafka_writes_them(topic_id: UUID) -> None:
     assert layout.uuid_from_text(text) == topic_id
 
 
-@given(st.uuids(), st.lists(broker_lists, min_size=1, max_size=12))
-def test_topics_come_back(topic_id: UUID, replicas: list[tuple[int, ...]]) -> None:
-    assert layout.read_topic("t", layout.write_topic(topic_id, replicas)) == (
+assignments = st.builds(layout.Assignment, broker_lists, broker_lists | st.just(()), broker_lists)
+
+
+@given(st.uuids(), st.lists(assignments, min_size=1, max_size=12))
+def test_topics_come_back(topic_id: UUID, partitions: list[layout.Assignment]) -> None:
+    assert layout.read_topic("t", layout.write_topic(topic_id, partitions)) == (
         topic_id,
-        tuple(replicas),
+        tuple(partitions),
     )
 
 
@@ -40,15 +43,19 @@ def test_states_come_back(
 ) -> None:
     state = PartitionState(leader, epoch, replicas, isr, version)
     data = layout.write_state(state, controller_epoch)
-    assert layout.read_state("/path", data, version, replicas) == state
+    assert layout.read_state("/path", data, version, layout.Assignment(replicas)) == state
 
 
 def test_brokers_come_back_with_every_listener() -> None:
     broker = BrokerImage(
-        4, (Endpoint("PLAINTEXT", "host", 9092), Endpoint("INSIDE", "::1", 9093)), "rack"
+        4,
+        (Endpoint("PLAINTEXT", "host", 9092), Endpoint("INSIDE", "::1", 9093)),
+        "rack",
+        77,
+        "folder",
     )
     data = layout.write_broker(broker, 17)
-    assert layout.read_broker(4, data) == broker
+    assert layout.read_broker(4, data, 77) == broker
     content = json.loads(data)
     assert (content["version"], content["host"], content["timestamp"]) == (5, "host", "17")
     assert content["endpoints"] == ["PLAINTEXT://host:9092", "INSIDE://[::1]:9093"]
@@ -62,7 +69,8 @@ def test_settings_come_back(values: dict[str, str]) -> None:
 def test_the_rest_comes_back() -> None:
     assert layout.read_cluster_id(layout.write_cluster_id("abc")) == "abc"
     assert layout.read_producer_ids(layout.write_producer_ids(1, 0, 999)) == 999
-    assert json.loads(layout.write_controller(3, 5))["brokerid"] == 3
+    assert layout.read_controller(layout.write_controller(3, 5)) == 3
+    assert layout.read_directory("/path", layout.write_directory("abc")) == "abc"
     assert layout.broker_resource("<default>") == EVERY_BROKER
     assert layout.broker_config_path(EVERY_BROKER) == "/config/brokers/<default>"
     assert layout.broker_config_path("3") == "/config/brokers/3"
@@ -72,10 +80,14 @@ def test_the_rest_comes_back() -> None:
 def test_what_kafka_would_not_write_is_an_error_that_names_the_node(data: bytes) -> None:
     readers = (
         lambda: layout.read_topic("t", data),
-        lambda: layout.read_state("/brokers/topics/t/partitions/0/state", data, 0, (1,)),
+        lambda: layout.read_state(
+            "/brokers/topics/t/partitions/0/state", data, 0, layout.Assignment((1,))
+        ),
         lambda: layout.read_broker(1, data),
         lambda: layout.read_config("/config/topics/t", data),
         lambda: layout.read_cluster_id(data),
+        lambda: layout.read_controller(data),
+        lambda: layout.read_directory("/ottla/directories/1", data),
         lambda: layout.read_producer_ids(data),
     )
     for read in readers:

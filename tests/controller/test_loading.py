@@ -78,7 +78,7 @@ def test_the_loaded_image_is_the_one_that_wrote(
 
 
 def test_a_missing_state_is_an_error_that_names_it(store: EmbeddedStore) -> None:
-    data = layout.write_topic(UUID(int=1), [[1]])
+    data = layout.write_topic(UUID(int=1), [layout.Assignment((1,))])
     store.multi([Create(layout.topic_path("t"), data)], 1)
     with pytest.raises(LayoutError, match="/brokers/topics/t/partitions/0/state: missing"):
         load_image(tree(store), 1)

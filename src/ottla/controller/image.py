@@ -33,6 +33,15 @@ class PartitionState(NamedTuple):
     isr: tuple[int, ...]
     partition_epoch: int
     """Version of the partition's state node, for compare-and-set (KIP-497)."""
+    adding: tuple[int, ...] = ()
+    """Replicas that a reassignment adds; they are in `replicas` too (KIP-455)."""
+    removing: tuple[int, ...] = ()
+    """Replicas that leave when the reassignment completes; in `replicas` until then."""
+
+    @property
+    def is_reassigning(self) -> bool:
+        """True while a reassignment is under way."""
+        return bool(self.adding or self.removing)
 
 
 @lru_cache(maxsize=4096)
@@ -69,6 +78,10 @@ class BrokerImage:
     endpoints: tuple[Endpoint, ...]
     """Where clients reach it, by listener name."""
     rack: str | None = None
+    epoch: int = -1
+    """Which registration this is: the czxid of its node (KIP-903)."""
+    directory_id: str | None = None
+    """The directory.id of its data folder; another one means that the disk was lost."""
 
     def endpoint(self, listener: str) -> Endpoint | None:
         """Its address on the listener of that name."""
@@ -82,6 +95,15 @@ class ConfigImage:
     values: Mapping[str, str]
     version: int | None = None
     """Version of the node that holds them; None where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryImage:
+    """The data folder with which a broker was last seen, whether it is alive or not."""
+
+    directory_id: str
+    version: int
+    """Version of the node that holds it."""
 
 
 NO_CONFIG: Final = ConfigImage({})
@@ -162,7 +184,15 @@ class ProducerIdsReserved:
     """A block of producer ids was reserved: the next one begins at `next_id`."""
 
     next_id: int
-    version: int
+    version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryChanged:
+    """A broker has another data folder than before; None: it was never seen."""
+
+    broker_id: int
+    directory: DirectoryImage | None
 
 
 News = (
@@ -176,6 +206,7 @@ News = (
     | BrokerVanished
     | ControllerChanged
     | ProducerIdsReserved
+    | DirectoryChanged
 )
 
 
@@ -192,6 +223,7 @@ class ClusterImage:
         self.topics_by_id: dict[UUID, TopicImage] = {}
         self.configs: dict[str, ConfigImage] = {}
         """By resource: EVERY_BROKER or a broker's number as text."""
+        self.directories: dict[int, DirectoryImage] = {}
         self.next_producer_id = 0
         self.producer_ids_version: int | None = None
         self._collidable: dict[str, set[str]] = {}
@@ -237,7 +269,10 @@ class ClusterImage:
                 assert topic.name in self.topics, topic.name
                 self._put(topic)
             case BrokerConfigChanged(resource, config):
-                self.configs[resource] = config
+                if config == NO_CONFIG:
+                    self.configs.pop(resource, None)
+                else:
+                    self.configs[resource] = config
             case BrokerAppeared(broker):
                 self.brokers[broker.broker_id] = broker
             case BrokerVanished(broker_id):
@@ -246,6 +281,11 @@ class ClusterImage:
                 self.controller_id, self.controller_epoch = broker_id, epoch
             case ProducerIdsReserved(next_id, version):
                 self.next_producer_id, self.producer_ids_version = next_id, version
+            case DirectoryChanged(broker_id, directory):
+                if directory is None:
+                    self.directories.pop(broker_id, None)
+                else:
+                    self.directories[broker_id] = directory
         self.version += 1
 
     def _put(self, topic: TopicImage) -> None:

@@ -8,6 +8,10 @@
     /brokers/topics/T/partitions/P/state       leader, epochs, isr (version 1)
     /config/topics/T, /config/brokers/N        {"version": 1, "config": {...}}; N <default> for all
     /latest_producer_id_block                  {"version": 1, "broker": N, "block_start": "..."}
+    /admin/delete_topics/T                     a topic whose deletion was begun
+    /ottla/directories/N                       {"version": 1, "directory_id": ...}; not Kafka's
+
+Ours alone: a registration also has the directory_id of the broker's data folder.
 
 Topic ids are written as Kafka writes them: URL-safe base64 without padding (KIP-516).
 """
@@ -17,7 +21,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from ottla.config.listener import Endpoint, parse_endpoints
@@ -31,6 +35,8 @@ TOPICS: Final = "/brokers/topics"
 TOPIC_CONFIGS: Final = "/config/topics"
 BROKER_CONFIGS: Final = "/config/brokers"
 PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
+DELETED_TOPICS: Final = "/admin/delete_topics"
+DIRECTORIES: Final = "/ottla/directories"
 
 _DEFAULT_BROKER: Final = "<default>"
 
@@ -46,11 +52,13 @@ LASTING_NODES: Final = (
     "/config/clients",
     "/config/users",
     "/admin",
-    "/admin/delete_topics",
+    DELETED_TOPICS,
     "/isr_change_notification",
     "/log_dir_event_notification",
+    "/ottla",
+    DIRECTORIES,
 )
-"""What Kafka makes at its first start, parents before children."""
+"""What Kafka makes at its first start, and our own, parents before children."""
 
 
 class LayoutError(ValueError):
@@ -80,6 +88,16 @@ def state_path(topic: str, partition: int) -> str:
 def broker_path(broker_id: int) -> str:
     """The ephemeral node of a live broker."""
     return f"{BROKER_IDS}/{broker_id}"
+
+
+def deleted_topic_path(topic: str) -> str:
+    """The mark of a topic whose deletion was begun."""
+    return f"{DELETED_TOPICS}/{topic}"
+
+
+def directory_path(broker_id: int) -> str:
+    """The node that remembers a broker's data folder."""
+    return f"{DIRECTORIES}/{broker_id}"
 
 
 def topic_config_path(topic: str) -> str:
@@ -147,6 +165,27 @@ def write_controller(broker_id: int, now_ms: int) -> bytes:
     )
 
 
+def read_controller(data: bytes) -> int:
+    """The controller's broker number: the opposite of `write_controller`."""
+    try:
+        return int(_read(CONTROLLER, data)["brokerid"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise LayoutError(f"{CONTROLLER}: {error!r}") from None
+
+
+def write_directory(directory_id: str) -> bytes:
+    """Content of a broker's DIRECTORIES node."""
+    return _write({"version": 1, "directory_id": directory_id})
+
+
+def read_directory(path: str, data: bytes) -> str:
+    """The opposite of `write_directory`."""
+    directory_id = _read(path, data).get("directory_id")
+    if not isinstance(directory_id, str):
+        raise LayoutError(f"{path}: no directory_id")
+    return directory_id
+
+
 def write_broker(broker: BrokerImage, now_ms: int) -> bytes:
     """Content of a broker's node: version 5 of Kafka's registration."""
     first = broker.endpoints[0]
@@ -164,11 +203,13 @@ def write_broker(broker: BrokerImage, now_ms: int) -> bytes:
     }
     if broker.rack is not None:
         content["rack"] = broker.rack
+    if broker.directory_id is not None:
+        content["directory_id"] = broker.directory_id
     return _write(content)
 
 
-def read_broker(broker_id: int, data: bytes) -> BrokerImage:
-    """The opposite of `write_broker`."""
+def read_broker(broker_id: int, data: bytes, epoch: int = -1) -> BrokerImage:
+    """The opposite of `write_broker`; `epoch` is the czxid of the node."""
     path = broker_path(broker_id)
     content = _read(path, data)
     try:
@@ -177,32 +218,50 @@ def read_broker(broker_id: int, data: bytes) -> BrokerImage:
         endpoints: tuple[Endpoint, ...] = parse_endpoints(path, content["endpoints"], pairs)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise LayoutError(f"{path}: {error!r}") from None
-    return BrokerImage(broker_id, endpoints, content.get("rack"))
+    rack, directory_id = content.get("rack"), content.get("directory_id")
+    return BrokerImage(broker_id, endpoints, rack, epoch, directory_id)
 
 
-def write_topic(topic_id: UUID, replicas: Sequence[Sequence[int]]) -> bytes:
-    """Content of a topic's node: the replicas of each partition, in order."""
+class Assignment(NamedTuple):
+    """One partition's replicas, as the topic's node has them."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+
+def write_topic(topic_id: UUID, partitions: Sequence[Assignment | PartitionState]) -> bytes:
+    """Content of a topic's node: the replicas of each partition, in order (KIP-455)."""
     return _write(
         {
             "version": 3,
             "topic_id": uuid_text(topic_id),
-            "partitions": {str(index): list(each) for index, each in enumerate(replicas)},
-            "adding_replicas": {},
-            "removing_replicas": {},
+            "partitions": {str(at): list(each.replicas) for at, each in enumerate(partitions)},
+            "adding_replicas": {
+                str(at): list(each.adding) for at, each in enumerate(partitions) if each.adding
+            },
+            "removing_replicas": {
+                str(at): list(each.removing) for at, each in enumerate(partitions) if each.removing
+            },
         }
     )
 
 
-def read_topic(topic: str, data: bytes) -> tuple[UUID, tuple[tuple[int, ...], ...]]:
+def read_topic(topic: str, data: bytes) -> tuple[UUID, tuple[Assignment, ...]]:
     """The opposite of `write_topic`."""
     content = _read(topic_path(topic), data)
     try:
-        partitions = content["partitions"]
-        replicas = tuple(
-            tuple(int(each) for each in partitions[str(index)]) for index in range(len(partitions))
+        kinds = [content[kind] for kind in ("partitions", "adding_replicas", "removing_replicas")]
+        partitions = tuple(
+            Assignment(*(tuple(map(int, kind.get(str(at), ()))) for kind in kinds))
+            for at in range(len(kinds[0]))
         )
-        return uuid_from_text(content["topic_id"]), replicas
-    except (KeyError, TypeError, ValueError) as error:
+        if not all(each.replicas for each in partitions):
+            raise LayoutError(f"{topic_path(topic)}: a partition without replicas")
+        return uuid_from_text(content["topic_id"]), partitions
+    except LayoutError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise LayoutError(f"{topic_path(topic)}: {error!r}") from None
 
 
@@ -219,16 +278,18 @@ def write_state(state: PartitionState, controller_epoch: int) -> bytes:
     )
 
 
-def read_state(path: str, data: bytes, version: int, replicas: tuple[int, ...]) -> PartitionState:
+def read_state(path: str, data: bytes, version: int, assignment: Assignment) -> PartitionState:
     """The opposite of `write_state`; `version` is that of the node."""
     content = _read(path, data)
     try:
         return PartitionState(
             leader=int(content["leader"]),
             leader_epoch=int(content["leader_epoch"]),
-            replicas=replicas,
+            replicas=assignment.replicas,
             isr=tuple(int(each) for each in content["isr"]),
             partition_epoch=version,
+            adding=assignment.adding,
+            removing=assignment.removing,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise LayoutError(f"{path}: {error!r}") from None

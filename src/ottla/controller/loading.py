@@ -13,13 +13,23 @@ from ottla.controller.image import (
     ClusterImage,
     ConfigImage,
     ControllerChanged,
+    DirectoryChanged,
+    DirectoryImage,
     ProducerIdsReserved,
     TopicCreated,
     TopicImage,
 )
 
-ROOTS: Final = ("/brokers", "/config", "/cluster", "/controller_epoch", layout.PRODUCER_ID_BLOCK)
-"""The parts of the tree that `load_image` wants to see."""
+ROOTS: Final = (
+    "/brokers",
+    "/config",
+    "/cluster",
+    "/controller_epoch",
+    layout.PRODUCER_ID_BLOCK,
+    layout.DELETED_TOPICS,
+    layout.DIRECTORIES,
+)
+"""The parts of the tree that `load_image` and `recovery` want to see."""
 
 
 def first_writes(tree: Mapping[str, Node], cluster_id: str) -> tuple[Operation, ...]:
@@ -35,13 +45,15 @@ def first_writes(tree: Mapping[str, Node], cluster_id: str) -> tuple[Operation, 
 def load_image(tree: Mapping[str, Node], controller_id: int) -> ClusterImage:
     """The image that a tree (the nodes under ROOTS, by path) stands for.
 
-    Raises LayoutError when a node's content is not what it must be.
+    `recovery.healing_writes` must have been done before: raises LayoutError where a node is missing
+    or its content is not what it must be.
     """
     image = ClusterImage(layout.read_cluster_id(tree[layout.CLUSTER_ID].data))
     epoch = int(tree[layout.CONTROLLER_EPOCH].data)
     image.apply(ControllerChanged(controller_id, epoch))
     for name in _children(tree, layout.BROKER_IDS):
-        broker = layout.read_broker(int(name), tree[layout.broker_path(int(name))].data)
+        node = tree[layout.broker_path(int(name))]
+        broker = layout.read_broker(int(name), node.data, node.created)
         image.apply(BrokerAppeared(broker))
     for name in _children(tree, layout.BROKER_CONFIGS):
         node = tree[f"{layout.BROKER_CONFIGS}/{name}"]
@@ -50,6 +62,10 @@ def load_image(tree: Mapping[str, Node], controller_id: int) -> ClusterImage:
         image.apply(BrokerConfigChanged(resource, ConfigImage(values, node.version)))
     for name in _children(tree, layout.TOPICS):
         image.apply(TopicCreated(_topic(tree, name)))
+    for name in _children(tree, layout.DIRECTORIES):
+        path = layout.directory_path(int(name))
+        directory = DirectoryImage(layout.read_directory(path, tree[path].data), tree[path].version)
+        image.apply(DirectoryChanged(int(name), directory))
     block = tree.get(layout.PRODUCER_ID_BLOCK)
     if block is not None:
         last = layout.read_producer_ids(block.data)
@@ -65,14 +81,14 @@ def _children(tree: Mapping[str, Node], path: str) -> list[str]:
 
 def _topic(tree: Mapping[str, Node], name: str) -> TopicImage:
     node = tree[layout.topic_path(name)]
-    topic_id, replicas = layout.read_topic(name, node.data)
+    topic_id, assignments = layout.read_topic(name, node.data)
     states = []
-    for partition, brokers in enumerate(replicas):
+    for partition, assignment in enumerate(assignments):
         path = layout.state_path(name, partition)
         state = tree.get(path)
         if state is None:
             raise layout.LayoutError(f"{path}: missing")
-        states.append(layout.read_state(path, state.data, state.version, brokers))
+        states.append(layout.read_state(path, state.data, state.version, assignment))
     config = tree.get(layout.topic_config_path(name))
     return TopicImage(
         name=name,

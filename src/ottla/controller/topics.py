@@ -122,15 +122,14 @@ def add_partitions(
             results.append(TopicResult(wish.name, refused(error)))
             continue
         first = len(topic.partitions)
-        states = tuple(map(_first_state, replicas))
+        states = tuple(map(first_state, replicas))
         grown = replace(
             topic, partitions=topic.partitions + states, node_version=topic.node_version + 1
         )
-        assignment = [state.replicas for state in grown.partitions]
         draft.writes.append(
             SetData(
                 layout.topic_path(topic.name),
-                layout.write_topic(topic.topic_id, assignment),
+                layout.write_topic(topic.topic_id, grown.partitions),
                 topic.node_version,
             )
         )
@@ -286,13 +285,14 @@ def _new_topic(
     return TopicImage(
         name=name,
         topic_id=topic_id,
-        partitions=tuple(map(_first_state, replicas)),
+        partitions=tuple(map(first_state, replicas)),
         overrides=overrides,
         config_version=0,
     )
 
 
-def _first_state(replicas: tuple[int, ...]) -> PartitionState:
+def first_state(replicas: tuple[int, ...]) -> PartitionState:
+    """The state of a new partition."""
     return PartitionState(
         leader=replicas[0], leader_epoch=0, replicas=replicas, isr=replicas, partition_epoch=0
     )
@@ -300,10 +300,9 @@ def _first_state(replicas: tuple[int, ...]) -> PartitionState:
 
 def _write_topic(draft: Draft, topic: TopicImage, image: ClusterImage) -> None:
     config_path = layout.topic_config_path(topic.name)
-    assignment = [state.replicas for state in topic.partitions]
     draft.writes += (
         Create(config_path, layout.write_config(topic.overrides)),
-        Create(layout.topic_path(topic.name), layout.write_topic(topic.topic_id, assignment)),
+        Create(layout.topic_path(topic.name), layout.write_topic(topic.topic_id, topic.partitions)),
         Create(layout.partitions_path(topic.name)),
     )
     _write_states(draft, topic, 0, image.controller_epoch)
