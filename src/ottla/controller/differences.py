@@ -1,0 +1,111 @@
+"""The news that lead from one image to another: what a broker tells its rooms after a snapshot.
+
+A snapshot is the news that lead from an empty image to the one that it shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ottla.controller.image import (
+    NO_CONFIG,
+    BrokerAppeared,
+    BrokerConfigChanged,
+    BrokerVanished,
+    ClusterImage,
+    ControllerChanged,
+    DirectoryChanged,
+    News,
+    PartitionsAdded,
+    PartitionsChanged,
+    ProducerIdsReserved,
+    TopicConfigChanged,
+    TopicCreated,
+    TopicDeleted,
+    TopicImage,
+)
+
+
+def differences(old: ClusterImage, new: ClusterImage) -> list[News]:
+    """News that make `old` equal to `new` when they are applied in this order.
+
+    Brokers come before topics, so that a new leader's address is known; a deleted topic goes before
+    another one of its name comes. The cluster's id is no news.
+    """
+    news: list[News] = []
+    if (old.controller_id, old.controller_epoch) != (new.controller_id, new.controller_epoch):
+        news.append(ControllerChanged(new.controller_id, new.controller_epoch))
+    news.extend(_brokers(old, new))
+    for resource in sorted(old.configs.keys() | new.configs.keys()):
+        config = new.configs.get(resource, NO_CONFIG)
+        if config != old.configs.get(resource, NO_CONFIG):
+            news.append(BrokerConfigChanged(resource, config))
+    for number in sorted(old.directories.keys() | new.directories.keys()):
+        directory = new.directories.get(number)
+        if directory != old.directories.get(number):
+            news.append(DirectoryChanged(number, directory))
+    news.extend(_topics(old, new))
+    ids = (new.next_producer_id, new.producer_ids_version)
+    if (old.next_producer_id, old.producer_ids_version) != ids:
+        news.append(ProducerIdsReserved(*ids))
+    return news
+
+
+def snapshot(image: ClusterImage) -> list[News]:
+    """The news that build the image from an empty one."""
+    return differences(ClusterImage(image.cluster_id), image)
+
+
+def _brokers(old: ClusterImage, new: ClusterImage) -> Iterator[News]:
+    for number, broker in old.brokers.items():
+        now = new.brokers.get(number)
+        # Another epoch is another life: it was away in between, seen or not.
+        if now is None or now.epoch != broker.epoch:
+            yield BrokerVanished(number)
+    for number, broker in new.brokers.items():
+        if old.brokers.get(number) != broker:
+            yield BrokerAppeared(broker)
+
+
+def _topics(old: ClusterImage, new: ClusterImage) -> Iterator[News]:
+    stayed: list[tuple[TopicImage, TopicImage]] = []
+    for name, topic in old.topics.items():
+        now = new.topics.get(name)
+        if (
+            now is None
+            or now.topic_id != topic.topic_id
+            or len(now.partitions) < len(topic.partitions)
+        ):
+            yield TopicDeleted(topic)
+        elif now is not topic:
+            stayed.append((topic, now))
+    for name, topic in new.topics.items():
+        before = old.topics.get(name)
+        if (
+            before is None
+            or before.topic_id != topic.topic_id
+            or len(topic.partitions) < len(before.partitions)
+        ):
+            yield TopicCreated(topic)
+    for before, topic in stayed:
+        yield from _topic(before, topic)
+
+
+def _topic(old: TopicImage, new: TopicImage) -> Iterator[News]:
+    """News of one topic; each says one thing, so that who hears it need not compare."""
+    count = len(old.partitions)
+    if len(new.partitions) > count:
+        grown = old.partitions + new.partitions[count:]
+        old = replace(old, partitions=grown, node_version=new.node_version)
+        yield PartitionsAdded(old, count)
+    changed = tuple(
+        at
+        for at, (before, now) in enumerate(zip(old.partitions, new.partitions, strict=True))
+        if before != now
+    )
+    if changed or old.node_version != new.node_version:
+        old = replace(old, partitions=new.partitions, node_version=new.node_version)
+        yield PartitionsChanged(old, changed)
+    if (old.overrides, old.config_version) != (new.overrides, new.config_version):
+        yield TopicConfigChanged(new)

@@ -1,0 +1,221 @@
+"""News as JSON-able lists, for the way from the controller to the brokers.
+
+A piece of news is a list whose first member is its kind. Partitions that share a state (most of a
+cluster's do) share one entry of a table of states; a change carries the changed partitions only:
+
+    [leader, leader_epoch, replicas, isr, partition_epoch, adding, removing]    a state
+    [name, id, node_version, config_version, overrides, [number of state, ...]]  a topic
+
+Whoever reads the texts trusts them: they come from a broker of the same cluster. Still, what cannot
+be read raises NewsTextError and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from ottla.config.listener import Endpoint
+from ottla.controller.differences import snapshot
+from ottla.controller.image import (
+    BrokerAppeared,
+    BrokerConfigChanged,
+    BrokerImage,
+    BrokerVanished,
+    ClusterImage,
+    ConfigImage,
+    ControllerChanged,
+    DirectoryChanged,
+    DirectoryImage,
+    News,
+    PartitionsAdded,
+    PartitionsChanged,
+    PartitionState,
+    ProducerIdsReserved,
+    TopicConfigChanged,
+    TopicCreated,
+    TopicDeleted,
+    TopicImage,
+)
+
+
+class NewsTextError(ValueError):
+    """This is no news, or not one about this image; the text says what it is."""
+
+
+class _States:
+    """Numbers for states, each state once."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[PartitionState, int] = {}
+
+    def number(self, state: PartitionState) -> int:
+        return self.numbers.setdefault(state, len(self.numbers))
+
+    def table(self) -> list[list[Any]]:
+        return [list(state) for state in self.numbers]
+
+
+def encode_news(news: News) -> list[Any]:
+    """One piece of news, complete in itself."""
+    match news:
+        case TopicCreated(topic):
+            states = _States()
+            text = _topic_text(topic, states)
+            return ["created", states.table(), text]
+        case TopicDeleted(topic):
+            return ["deleted", topic.name, topic.topic_id.hex]
+        case PartitionsAdded(topic, first):
+            return ["added", *_changes_text(topic, range(first, len(topic.partitions))), first]
+        case PartitionsChanged(topic, partitions):
+            return ["changed", *_changes_text(topic, partitions)]
+        case TopicConfigChanged(topic):
+            return ["topic config", topic.name, topic.config_version, dict(topic.overrides)]
+        case BrokerConfigChanged(resource, config):
+            return ["broker config", resource, config.version, dict(config.values)]
+        case BrokerAppeared(broker):
+            return ["broker", _broker_text(broker)]
+        case BrokerVanished(broker_id):
+            return ["broker gone", broker_id]
+        case ControllerChanged(broker_id, epoch):
+            return ["controller", broker_id, epoch]
+        case ProducerIdsReserved(next_id, version):
+            return ["producer ids", next_id, version]
+        case DirectoryChanged(broker_id, directory):
+            known = directory and [directory.directory_id, directory.version]
+            return ["directory", broker_id, known]
+
+
+def decode_news(text: Any, image: ClusterImage) -> News:
+    """The opposite of `encode_news`; `image` is what the news are to be applied to.
+
+    Raises NewsTextError.
+    """
+    try:
+        return _decode(text[0], text[1:], image)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise NewsTextError(f"no news: {str(text)[:80]}: {error!r}") from None
+
+
+def encode_snapshot(image: ClusterImage) -> dict[str, Any]:
+    """A whole image, with one table of states for all topics."""
+    states = _States()
+    topics: list[list[Any]] = []
+    others: list[list[Any]] = []
+    for news in snapshot(image):
+        if isinstance(news, TopicCreated):
+            topics.append(_topic_text(news.topic, states))
+        else:
+            others.append(encode_news(news))
+    text = {"cluster": image.cluster_id, "news": others, "topics": topics}
+    return {**text, "states": states.table()}
+
+
+def decode_snapshot(text: Any) -> ClusterImage:
+    """The opposite of `encode_snapshot`. Raises NewsTextError."""
+    try:
+        image = ClusterImage(text["cluster"])
+        for news in text["news"]:
+            image.apply(decode_news(news, image))
+        states = list(map(_state, text["states"]))
+        for topic in text["topics"]:
+            image.apply(TopicCreated(_topic(topic, states)))
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise NewsTextError(f"no snapshot: {error!r}") from None
+    return image
+
+
+def _topic_text(topic: TopicImage, states: _States) -> list[Any]:
+    numbers = list(map(states.number, topic.partitions))
+    versions = (topic.node_version, topic.config_version)
+    return [topic.name, topic.topic_id.hex, *versions, dict(topic.overrides), numbers]
+
+
+def _changes_text(topic: TopicImage, partitions: Iterable[int]) -> list[Any]:
+    states = _States()
+    changed = list(partitions)
+    numbers = [states.number(topic.partitions[each]) for each in changed]
+    id_and_version = [topic.topic_id.hex, topic.node_version]
+    return [topic.name, *id_and_version, states.table(), changed, numbers]
+
+
+def _broker_text(broker: BrokerImage) -> list[Any]:
+    endpoints = [[each.name, each.host, each.port, each.protocol] for each in broker.endpoints]
+    return [broker.broker_id, endpoints, broker.rack, broker.epoch, broker.directory_id]
+
+
+def _decode(kind: str, rest: Sequence[Any], image: ClusterImage) -> News:
+    match kind, rest:
+        case "created", [states, topic]:
+            return TopicCreated(_topic(topic, list(map(_state, states))))
+        case "deleted", [name, topic_id]:
+            return TopicDeleted(_known(image, name, topic_id))
+        case "added", [*change, first]:
+            return PartitionsAdded(_changed_topic(change, image)[0], first)
+        case "changed", change:
+            return PartitionsChanged(*_changed_topic(change, image))
+        case "topic config", [name, version, values]:
+            topic = image.topics[name]
+            return TopicConfigChanged(replace(topic, overrides=values, config_version=version))
+        case "broker config", [resource, version, values]:
+            return BrokerConfigChanged(resource, ConfigImage(values, version))
+        case "broker", [broker]:
+            return BrokerAppeared(_broker(*broker))
+        case "broker gone", [broker_id]:
+            return BrokerVanished(broker_id)
+        case "controller", [broker_id, epoch]:
+            return ControllerChanged(broker_id, epoch)
+        case "producer ids", [next_id, version]:
+            return ProducerIdsReserved(next_id, version)
+        case "directory", [broker_id, known]:
+            return DirectoryChanged(broker_id, None if known is None else DirectoryImage(*known))
+    raise NewsTextError(f"no such kind: {kind}")
+
+
+def _state(text: Sequence[Any]) -> PartitionState:
+    leader, leader_epoch, replicas, isr, partition_epoch, adding, removing = text
+    return PartitionState(
+        leader,
+        leader_epoch,
+        tuple(replicas),
+        tuple(isr),
+        partition_epoch,
+        tuple(adding),
+        tuple(removing),
+    )
+
+
+def _topic(text: Sequence[Any], states: Sequence[PartitionState]) -> TopicImage:
+    name, topic_id, node_version, config_version, overrides, numbers = text
+    partitions = tuple([states[number] for number in numbers])
+    return TopicImage(name, UUID(hex=topic_id), partitions, overrides, node_version, config_version)
+
+
+def _known(image: ClusterImage, name: str, topic_id: str) -> TopicImage:
+    topic = image.topics[name]
+    if topic.topic_id.hex != topic_id:
+        raise NewsTextError(f"another topic {name} than {topic_id}")
+    return topic
+
+
+def _changed_topic(text: Sequence[Any], image: ClusterImage) -> tuple[TopicImage, tuple[int, ...]]:
+    name, topic_id, node_version, table, changed, numbers = text
+    topic = _known(image, name, topic_id)
+    states = list(map(_state, table))
+    partitions = list(topic.partitions)
+    for at, number in zip(changed, numbers, strict=True):
+        if at == len(partitions):
+            partitions.append(states[number])
+        else:
+            partitions[at] = states[number]
+    grown = replace(topic, partitions=tuple(partitions), node_version=node_version)
+    return grown, tuple(changed)
+
+
+def _broker(
+    broker_id: int, endpoints: Any, rack: str | None, epoch: int, directory_id: str | None
+) -> BrokerImage:
+    places = tuple(Endpoint(*each) for each in endpoints)
+    return BrokerImage(broker_id, places, rack, epoch, directory_id)

@@ -1,0 +1,146 @@
+"""Any two images: the differences, applied to the first, give the second; also as text."""
+
+from __future__ import annotations
+
+import json
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.config.listener import Endpoint
+from ottla.controller.differences import differences, snapshot
+from ottla.controller.image import (
+    BrokerAppeared,
+    BrokerConfigChanged,
+    BrokerImage,
+    BrokerVanished,
+    ClusterImage,
+    ConfigImage,
+    ControllerChanged,
+    DirectoryChanged,
+    DirectoryImage,
+    PartitionsAdded,
+    PartitionsChanged,
+    PartitionState,
+    ProducerIdsReserved,
+    TopicConfigChanged,
+    TopicCreated,
+    TopicDeleted,
+    TopicImage,
+)
+from ottla.controller.news_text import decode_news, decode_snapshot, encode_news, encode_snapshot
+
+few = st.integers(0, 3)
+ids = st.lists(few, unique=True, max_size=3).map(tuple)
+states = st.builds(PartitionState, st.integers(-1, 3), few, ids, ids, few, ids, ids)
+brokers = st.builds(
+    BrokerImage,
+    st.just(0),
+    st.builds(Endpoint, st.sampled_from("AB"), st.just("h"), few).map(lambda each: (each,)),
+    st.sampled_from([None, "r"]),
+    few,
+    st.sampled_from([None, "x", "y"]),
+)
+texts = st.dictionaries(st.sampled_from("ab"), st.sampled_from("12"), max_size=2)
+topics = st.builds(
+    TopicImage,
+    st.just(""),
+    few.map(lambda number: UUID(int=number)),
+    st.lists(states, min_size=1, max_size=4).map(tuple),
+    texts,
+    few,
+    st.none() | few,
+)
+
+
+@st.composite
+def images(draw: st.DrawFn) -> ClusterImage:
+    image = ClusterImage("c")
+    image.apply(ControllerChanged(draw(few), draw(few)))
+    for number, broker in draw(st.dictionaries(few, brokers, max_size=3)).items():
+        named = BrokerImage(
+            number, broker.endpoints, broker.rack, broker.epoch, broker.directory_id
+        )
+        image.apply(BrokerAppeared(named))
+    for number in draw(st.sets(few, max_size=2)):
+        image.apply(
+            DirectoryChanged(number, DirectoryImage(draw(st.sampled_from("xy")), draw(few)))
+        )
+    for resource, values in draw(st.dictionaries(st.sampled_from(["", "1"]), texts)).items():
+        image.apply(BrokerConfigChanged(resource, ConfigImage(values, draw(few))))
+    chosen = draw(st.dictionaries(st.sampled_from(["t", "u", "u.v"]), topics, max_size=3))
+    for number, (name, topic) in enumerate(chosen.items()):
+        topic_id = UUID(int=topic.topic_id.int * 4 + number)
+        image.apply(
+            TopicCreated(
+                TopicImage(
+                    name,
+                    topic_id,
+                    topic.partitions,
+                    topic.overrides,
+                    topic.node_version,
+                    topic.config_version,
+                )
+            )
+        )
+    image.apply(ProducerIdsReserved(draw(few), draw(st.none() | few)))
+    return image
+
+
+def content(image: ClusterImage) -> dict[str, object]:
+    return {key: value for key, value in vars(image).items() if key != "version"}
+
+
+@given(images(), images())
+def test_differences_lead_from_one_image_to_the_other(old: ClusterImage, new: ClusterImage) -> None:
+    for news in differences(old, new):
+        old.apply(decode_news(json.loads(json.dumps(encode_news(news))), old))
+    assert content(old) == content(new)
+    assert differences(old, new) == []
+
+
+@given(images())
+def test_a_snapshot_is_the_whole_image(image: ClusterImage) -> None:
+    built = ClusterImage("c")
+    for news in snapshot(image):
+        built.apply(news)
+    assert content(built) == content(image)
+    assert content(decode_snapshot(json.loads(json.dumps(encode_snapshot(image))))) == content(
+        image
+    )
+
+
+STATE = PartitionState(1, 0, (1, 2), (1, 2), 0)
+TOPIC = TopicImage("t", UUID(int=1), (STATE, STATE), {})
+
+
+def one_topic(topic: TopicImage) -> ClusterImage:
+    image = ClusterImage("c")
+    image.apply(TopicCreated(topic))
+    return image
+
+
+def test_each_piece_says_one_thing() -> None:
+    moved = STATE._replace(leader=2, leader_epoch=1)
+    grown = TopicImage("t", UUID(int=1), (STATE, moved, STATE), {"a": "1"}, 1, 0)
+    news = differences(one_topic(TOPIC), one_topic(grown))
+    assert [type(each) for each in news] == [PartitionsAdded, PartitionsChanged, TopicConfigChanged]
+    assert isinstance(news[0], PartitionsAdded)
+    assert (news[0].first, news[0].topic.partitions) == (2, (STATE, STATE, STATE))
+    assert isinstance(news[1], PartitionsChanged)
+    assert news[1].partitions == (1,)
+
+
+def test_a_topic_of_the_same_name_but_another_id_is_another_one() -> None:
+    again = TopicImage("t", UUID(int=2), (STATE,), {})
+    news = differences(one_topic(TOPIC), one_topic(again))
+    assert news == [TopicDeleted(TOPIC), TopicCreated(again)]
+
+
+def test_a_broker_that_was_away_between_two_looks_vanishes_first() -> None:
+    old, new = ClusterImage("c"), ClusterImage("c")
+    old.apply(BrokerAppeared(BrokerImage(1, (), None, 5)))
+    back = BrokerImage(1, (), None, 9)
+    new.apply(BrokerAppeared(back))
+    assert differences(old, new) == [BrokerVanished(1), BrokerAppeared(back)]
