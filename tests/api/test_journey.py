@@ -11,6 +11,7 @@ import pytest
 from ottla.api.journey import KEY, Question, Refusal, handle_json, read_question
 from ottla.api.table import find
 from ottla.broker.journey import Journey
+from ottla.controller.image import PartitionState
 from ottla.log.config import LogConfig
 from ottla.log.open_file import OpenFiles
 from ottla.log.opening import open_log
@@ -65,14 +66,15 @@ def call(tmp_path: Path) -> Any:
             topic="t", index=index, log=log, timeline=timeline, high_watermark=log.end_offset
         )
         partitions.by_topic.setdefault("t", []).append(partition)
-    image = SimpleNamespace(partitions=[SimpleNamespace(replicas=(1,))] * 3)
+    state = PartitionState(1, 0, (1,), (1,), 0)
+    image = SimpleNamespace(partitions=[state] * 3)
     node = SimpleNamespace(
         config=SimpleNamespace(id=1),
         clock=clock,
         journey=journey,
         partitions=partitions,
         groups=NoGroups(),
-        image=SimpleNamespace(topic=lambda name: image),
+        image=SimpleNamespace(topics={"t": image}, topic={"t": image}.get),
     )
     return SimpleNamespace(node=node)
 
@@ -172,3 +174,39 @@ async def test_many_that_ask_are_answered_in_turn(call):
     asked = [handle_json(question(partition=1, offset=at % 3), call) for at in range(20)]
     said = await asyncio.gather(*asked)
     assert [one["offset"] for one in said] == [at % 3 for at in range(20)]
+
+
+def led_by(call: Any, *leaders: int) -> None:
+    states = [PartitionState(leader, 5, (1, 2), (1, 2), 0) for leader in leaders]
+    call.node.image.topic("t").partitions[:] = states
+
+
+async def test_another_leaders_partition_is_not_told_here(call):
+    led_by(call, 1, 2, -1)
+    error = (await handle_json(question(partition=1, offset=0), call))["error"]
+    assert (error["code"], error["leader"]) == ("not_leader", 2)
+    error = (await handle_json(question(partition=2, offset=0), call))["error"]
+    assert (error["code"], error["leader"]) == ("not_leader", None)
+    assert "has no leader now" in error["message"]
+    assert (await handle_json(question(partition=3), call))["error"]["code"] == "unknown_partition"
+
+
+async def test_without_a_partition_it_says_which_others_are_led_elsewhere(call):
+    led_by(call, 2, 1, 2)
+    said = await handle_json(question(latest=True), call)
+    assert (said["partition"], said["offset"]) == (1, 2)
+    assert said["elsewhere"] == [0, 2]
+    said = await handle_json(question(offset=1), call)
+    assert said["error"]["code"] == "which_offset"
+    assert [one["partition"] for one in said["error"]["partitions"]] == [1]
+    led_by(call, 2, 2, 2)
+    said = await handle_json(question(latest=True), call)
+    assert said["error"]["code"] == "not_leader"
+    assert said["elsewhere"] == [0, 1, 2]
+
+
+async def test_the_leader_tells_of_the_replicas(call):
+    led_by(call, 1, 1, 1)
+    replicated = (await handle_json(question(partition=1, offset=0), call))["replicated"]
+    assert (replicated["leader"], replicated["leader_epoch"]) == (1, 5)
+    assert [copy["broker"] for copy in replicated["copies"]] == [1, 2]

@@ -11,7 +11,7 @@ import pytest
 
 from ottla.cli import journey_client
 from ottla.cli.failures import Failed, UsageFailed
-from ottla.cli.journey_client import ask_journey
+from ottla.cli.journey_client import ask_journey, joined
 
 QUESTION = {"journey": 1, "topic": "t"}
 
@@ -87,3 +87,57 @@ def test_the_second_address_is_tried():
         closed = server.getsockname()[1]
     with listener(lambda frame: framed(b'{"journey": 1}')) as address:
         assert ask_journey(f"127.0.0.1:{closed},{address}", QUESTION) == {"journey": 1}
+
+
+def told(partition: int, stamped: int | None) -> dict:
+    return {
+        "journey": 1,
+        "partition": partition,
+        "published": {"timestamp_ms": stamped},
+        "elsewhere": [9],
+    }
+
+
+def refused(code: str, **more: object) -> dict:
+    return {"journey": 1, "error": {"code": code, "message": "m", **more}}
+
+
+def test_of_several_leaders_answers_the_newest_message_is_told():
+    answer = joined([told(0, 5), refused("key_not_found", searched=[]), told(2, 9), told(1, None)])
+    assert answer["partition"] == 2
+    assert "elsewhere" not in answer
+
+
+def test_what_all_leaders_lack_is_said_of_all_partitions():
+    answer = joined(
+        [
+            refused("not_leader"),
+            refused("which_offset", partitions=[{"partition": 2}]),
+            refused("which_offset", partitions=[{"partition": 0}, {"partition": 1}]),
+        ]
+    )
+    assert answer["error"]["code"] == "which_offset"
+    assert [one["partition"] for one in answer["error"]["partitions"]] == [0, 1, 2]
+
+
+def test_the_leader_is_asked_where_another_broker_was(monkeypatch):
+    answers = {"a:1": refused("not_leader", leader=2), "b:2": {"journey": 1, "topic": "t"}}
+    monkeypatch.setattr(journey_client, "ask_broker", lambda address, question: answers[address])
+    monkeypatch.setattr(journey_client, "leader_addresses", lambda bootstrap, question: ["b:2"])
+    assert ask_journey("a:1", QUESTION) == {"journey": 1, "topic": "t"}
+
+
+def test_without_any_leader_the_brokers_own_answer_stands(monkeypatch):
+    answer = refused("not_leader", leader=None)
+    monkeypatch.setattr(journey_client, "ask_broker", lambda address, question: answer)
+    monkeypatch.setattr(journey_client, "leader_addresses", lambda bootstrap, question: [])
+    assert ask_journey("a:1", QUESTION) == answer
+
+
+def test_leadership_that_keeps_moving_ends_in_an_answer(monkeypatch):
+    answer = refused("not_leader", leader=2)
+    monkeypatch.setattr(journey_client, "ask_broker", lambda address, question: answer)
+    monkeypatch.setattr(journey_client, "leader_addresses", lambda bootstrap, question: ["b:2"])
+    monkeypatch.setattr(journey_client, "SETTLE_S", 0.0)
+    monkeypatch.setattr(journey_client, "SETTLE_PAUSE_S", 0.0)
+    assert ask_journey("a:1", QUESTION)["error"]["code"] == "not_leader"

@@ -1,7 +1,7 @@
 """The timeline file: what goes in comes out, and a file cut or damaged anywhere gives a prefix."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.journey.file import HEAD, MOST_SPAN, decode, encode, sound_bytes
@@ -48,6 +48,7 @@ def steps(draw):
     )
 
 
+@settings(deadline=None)
 @given(st.lists(steps(), max_size=30))
 def test_what_goes_in_comes_out(some):
     data = HEAD + encode(some)
@@ -55,6 +56,7 @@ def test_what_goes_in_comes_out(some):
     assert sound_bytes(data) == len(data)
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(steps(), min_size=1, max_size=4), max_size=4), st.data())
 def test_a_file_cut_anywhere_gives_whole_blocks_only(blocks, data):
     ends, whole = [len(HEAD)], HEAD
@@ -72,6 +74,7 @@ def test_a_file_cut_anywhere_gives_whole_blocks_only(blocks, data):
     )
 
 
+@settings(deadline=None)
 @given(
     st.lists(steps(), min_size=1, max_size=5), st.lists(steps(), min_size=1, max_size=5), st.data()
 )

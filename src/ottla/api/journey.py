@@ -12,8 +12,12 @@ Without an offset, key or `latest` the answer is an error that lists the partiti
 offsets they have. A key is looked for in all partitions where none is given, likely ones first, and
 the newest record is told. One journey at a time is explained, so that a flood of them is a queue.
 
+A partition's leader tells, for it alone knows all. Another broker answers `not_leader`, with the
+number of the one that is (null: none is). Asked without a partition, a broker answers for those it
+leads; `elsewhere` lists the others, which are to be asked for at their leaders.
+
 Codes: bad_request, unknown_topic, unknown_partition, which_offset, key_not_found, empty,
-storage_error, not_available.
+not_leader, storage_error, not_available.
 """
 
 from __future__ import annotations
@@ -27,7 +31,9 @@ from ottla.broker.call import Call
 from ottla.broker.journey_facts import Around, gather, largest_timestamp
 from ottla.broker.journey_search import find_newest
 from ottla.broker.partition import Partition
-from ottla.journey.explain import VERSION, Document, explain
+from ottla.controller.image import NO_LEADER
+from ottla.journey.explain import VERSION, explain
+from ottla.journey.moment import Document
 from ottla.journey.partitioner import likely_partitions
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.versions import JOURNEY
@@ -62,12 +68,15 @@ async def handle_json(request: dict[str, Any], call: Call) -> dict[str, Any]:
     """The journey's document, or an error's."""
     try:
         question = read_question(request)
-        partitions = partitions_of(question, call)
-        async with call.node.journey.turn:
-            partition, offset = await find(question, partitions)
-            return await tell(question.topic, partition, offset, call)
     except Refusal as refusal:
         return refusal.document
+    try:
+        partitions = partitions_of(question, call)
+        async with call.node.journey.turn:
+            partition, offset = await find(question, partitions, call)
+            return await tell(question.topic, partition, offset, call) | elsewhere(question, call)
+    except Refusal as refusal:
+        return refusal.document | elsewhere(question, call)
     except ApiError as error:
         code = "storage_error" if error.code in _STORAGE else "not_available"
         return Refusal(code, str(error)).document
@@ -114,21 +123,45 @@ def bad(message: str) -> Refusal:
 
 
 def partitions_of(question: Question, call: Call) -> list[Partition]:
-    """The topic's partitions that this broker has, or the one asked for."""
-    topic = question.topic
-    found = sorted(call.node.partitions.of_topic(topic), key=lambda partition: partition.index)
-    if not found:
-        names = sorted(call.node.partitions.topics())[:MOST_SUGGESTIONS]
+    """The topic's partitions that this broker leads, or the one asked for."""
+    topic, image = question.topic, call.node.image.topic(question.topic)
+    if image is None:
+        names = sorted(call.node.image.topics)[:MOST_SUGGESTIONS]
         raise Refusal("unknown_topic", f"there is no topic {topic!r}", topics=names)
-    if question.partition is None:
-        return found
+    own = call.node.config.id
+    found = [
+        partition
+        for partition in sorted(call.node.partitions.of_topic(topic), key=lambda one: one.index)
+        if partition.index < len(image.partitions)
+        and image.partitions[partition.index].leader == own
+    ]
+    wanted, count = question.partition, len(image.partitions)
+    if wanted is None:
+        if found:
+            return found
+        raise Refusal("not_leader", f"this broker leads no partition of topic {topic!r}")
+    if wanted >= count:
+        has = "only partition 0" if count == 1 else f"partitions 0 to {count - 1}"
+        message = f"topic {topic!r} has no partition {wanted}, it has {has}"
+        raise Refusal("unknown_partition", message, partitions=ranges(found))
     for partition in found:
-        if partition.index == question.partition:
+        if partition.index == wanted:
             return [partition]
-    count = len(found)
-    has = "only partition 0" if count == 1 else f"partitions 0 to {found[-1].index}"
-    message = f"topic {topic!r} has no partition {question.partition}, it has {has}"
-    raise Refusal("unknown_partition", message, partitions=ranges(found))
+    leader = image.partitions[wanted].leader
+    message = f"partition {wanted} of topic {topic!r} is led by another broker"
+    if leader == NO_LEADER:
+        message = f"partition {wanted} of topic {topic!r} has no leader now"
+    raise Refusal("not_leader", message, leader=None if leader == NO_LEADER else leader)
+
+
+def elsewhere(question: Question, call: Call) -> Document:
+    """Where no partition was named: those which another broker leads, or none (nothing then)."""
+    image = call.node.image.topic(question.topic)
+    if image is None or question.partition is not None:
+        return {}
+    own = call.node.config.id
+    others = [index for index, state in enumerate(image.partitions) if state.leader != own]
+    return {"elsewhere": others} if others else {}
 
 
 def ranges(partitions: Sequence[Partition]) -> list[Document]:
@@ -143,7 +176,9 @@ def ranges(partitions: Sequence[Partition]) -> list[Document]:
     ]
 
 
-async def find(question: Question, partitions: list[Partition]) -> tuple[Partition, int]:
+async def find(
+    question: Question, partitions: list[Partition], call: Call
+) -> tuple[Partition, int]:
     """The partition and offset that are meant."""
     if question.key is not None:
         return await find_key(question.key, partitions)
@@ -157,7 +192,9 @@ async def find(question: Question, partitions: list[Partition]) -> tuple[Partiti
     if question.offset is None:
         message = "say which message: an offset, a key, or the latest"
         raise Refusal("which_offset", message, partitions=ranges(partitions))
-    if question.partition is None and len(partitions) > 1:
+    image = call.node.image.topic(question.topic)
+    count = len(image.partitions) if image else 0
+    if question.partition is None and count > 1:
         message = f"say in which partition offset {question.offset} lies"
         raise Refusal("which_offset", message, partitions=ranges(partitions))
     return partitions[0], question.offset
@@ -189,7 +226,9 @@ async def find_key(key: bytes, partitions: list[Partition]) -> tuple[Partition, 
 async def tell(topic: str, partition: Partition, offset: int, call: Call) -> Document:
     node = call.node
     image = node.image.topic(topic)
-    count = len(image.partitions) if image else 1
-    replicas = len(image.partitions[partition.index].replicas) if image else 1
-    around = Around(node.config.id, count, replicas, node.journey, node.groups)
+    if image is None or partition.index >= len(image.partitions):
+        raise Refusal("unknown_topic", f"topic {topic!r} was deleted meanwhile")
+    state = image.partitions[partition.index]
+    count, replicas = len(image.partitions), len(state.replicas)
+    around = Around(node.config.id, count, replicas, node.journey, node.groups, state)
     return explain(await gather(partition, offset, around, node.clock.now_ms()))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ottla.broker.journey import Journey
 from ottla.broker.journey_search import find_later
 from ottla.broker.partition import Partition
+from ottla.controller.image import PartitionState
 from ottla.journey.facts import Facts, Place, Position
 from ottla.journey.place import PlacedRecord, find_record
 from ottla.journey.retention import SegmentFacts
@@ -35,6 +36,7 @@ class Around(NamedTuple):
     replica_count: int
     journey: Journey
     groups: GroupCoordinators
+    state: PartitionState = PartitionState(-1, -1, (), (), -1)
 
 
 async def gather(partition: Partition, offset: int, around: Around, now_ms: int) -> Facts:
@@ -68,6 +70,10 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
         place=place,
         superseded_by=superseded_by,
         searched_to=searched_to,
+        replicas=around.state.replicas,
+        isr=around.state.isr,
+        leader=around.state.leader,
+        leader_epoch=around.state.leader_epoch,
     )
 
 

@@ -9,14 +9,19 @@ from __future__ import annotations
 import json
 import socket
 import struct
+import time
+from collections.abc import Sequence
 from typing import Any, Final
 
-from ottla.cli.client import CONNECT_TIMEOUT_S, addresses, check_reachable
+from ottla.cli.client import CONNECT_TIMEOUT_S, addresses, check_reachable, connect
 from ottla.cli.failures import Failed
 from ottla.protocol.versions import JOURNEY
 
 ANSWER_TIMEOUT_S: Final = 30.0
 """A search for a key reads some hundred MiB at most."""
+SETTLE_S: Final = 5.0
+"""How long a journey is asked for again while leadership moves."""
+SETTLE_PAUSE_S: Final = 0.2
 MOST_ANSWER_BYTES: Final = 16 * 1024 * 1024
 CLIENT_ID: Final = b"ottla-cli"
 _HEADER: Final = struct.Struct(">hhih")
@@ -27,7 +32,71 @@ NO_OTTLA: Final = "Only an Ottla broker knows the journey of its messages."
 
 
 def ask_journey(bootstrap: str, question: dict[str, Any]) -> dict[str, Any]:
-    """The answer's document. Raises Failed with a sentence when there is none."""
+    """The document of the broker that knows: the partition's leader, whichever broker was asked.
+
+    Raises Failed with a sentence when there is none.
+    """
+    answer = ask_broker(bootstrap, question)
+    asked_at = time.monotonic()
+    while is_elsewhere(answer):
+        leaders = leader_addresses(bootstrap, question)
+        answers = [ask_broker(address, question) for address in leaders]
+        answer = joined(answers) if answers else answer
+        if not answers or not is_led_by_another(answer):
+            return answer
+        # Leadership moved between the two questions.
+        if time.monotonic() - asked_at > SETTLE_S:
+            return answer
+        time.sleep(SETTLE_PAUSE_S)
+    return answer
+
+
+def is_led_by_another(answer: dict[str, Any]) -> bool:
+    return bool(answer.get("error", {}).get("code") == "not_leader")
+
+
+def is_elsewhere(answer: dict[str, Any]) -> bool:
+    """Whether other brokers are to be asked, instead or too."""
+    return is_led_by_another(answer) or bool(answer.get("elsewhere"))
+
+
+def leader_addresses(bootstrap: str, question: dict[str, Any]) -> list[str]:
+    """Where the leaders of the partitions in question listen; empty where none leads."""
+    metadata = connect(bootstrap).metadata()
+    topic, wanted = metadata.topics.get(question["topic"]), question.get("partition")
+    partitions = topic.partitions if topic is not None else {}
+    leaders = {
+        partition.leader
+        for index, partition in partitions.items()
+        if wanted is None or index == wanted
+    }
+    found = [metadata.brokers[leader] for leader in sorted(leaders) if leader in metadata.brokers]
+    return [f"{broker.host}:{broker.port}" for broker in found]
+
+
+def joined(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One answer out of those of several leaders: the newest message, or what all of them lack."""
+    told = [answer for answer in answers if "error" not in answer]
+    if told:
+        newest = max(told, key=newest_ms)
+        return {name: value for name, value in newest.items() if name != "elsewhere"}
+    errors = [answer["error"] for answer in answers]
+    first = next((error for error in errors if error["code"] != "not_leader"), errors[0])
+    merged = dict(first)
+    for name in ("partitions", "searched"):
+        every = [one for error in errors for one in error.get(name, ())]
+        if name in first:
+            merged[name] = sorted(every, key=lambda one: one["partition"])
+    return {"journey": answers[0]["journey"], "error": merged}
+
+
+def newest_ms(document: dict[str, Any]) -> int:
+    stamped = (document.get("published") or {}).get("timestamp_ms")
+    return stamped if stamped is not None else -1
+
+
+def ask_broker(bootstrap: str, question: dict[str, Any]) -> dict[str, Any]:
+    """One broker's answer; of several addresses the first that takes a connection."""
     with connected(bootstrap) as connection:
         try:
             connection.sendall(framed(json.dumps(question).encode()))

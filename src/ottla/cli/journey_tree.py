@@ -6,48 +6,26 @@ Made from the document that `--json` prints, so nothing is shown that a program 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.cli.screen import printable
-from ottla.journey.words import bytes_said, elapsed_said, moment_said
+from ottla.cli.journey_branches import (
+    BAD,
+    GOOD,
+    STEP,
+    WAITING,
+    WEAK,
+    Branch,
+    Clock,
+    Document,
+    line,
+)
+from ottla.cli.journey_replicas import grow_replicated
+from ottla.journey.words import bytes_said, moment_said
 
 if TYPE_CHECKING:
     from rich.tree import Tree
 
-Document = dict[str, Any]
-
-STEP: Final = "bold cyan"
-WEAK: Final = "dim"
-GOOD: Final = "green"
-WAITING: Final = "yellow"
-BAD: Final = "red"
-NO_TIME: Final = "when is not recorded"
 MOST_VALUE_CHARACTERS: Final = 300
-DATE_CHARACTERS: Final = len("2026-01-31")
-TIME_CHARACTERS: Final = len("12:00:00.123")
-
-
-@dataclass(slots=True)
-class Branch:
-    """A line, in parts with their styles, and the lines below it."""
-
-    parts: list[tuple[str, str]]
-    below: list[Branch] = field(default_factory=list)
-
-    def text(self) -> str:
-        return "".join(text for text, _ in self.parts)
-
-    def add(self, *parts: tuple[str, str] | str) -> Branch:
-        branch = line(*parts)
-        self.below.append(branch)
-        return branch
-
-
-def line(*parts: tuple[str, str] | str) -> Branch:
-    """A branch of plain and styled parts; what others wrote is made printable."""
-    pairs = [(part, "") if isinstance(part, str) else part for part in parts]
-    return Branch([(printable(text), style) for text, style in pairs])
 
 
 def rich_tree(branch: Branch) -> Tree:
@@ -91,54 +69,10 @@ def tell(document: Document) -> Branch:
         named = f"{chosen['partition']} of {chosen['partitions']}: "
         top.add(("Partition chosen  ", STEP), named, chosen["why"])
     _appended(top, document, clock)
-    _replicated(top, document["replicated"], clock)
+    grow_replicated(top, document["replicated"], clock)
     _readers(top, document, "Read and delivered", clock)
     _retention(top, document["retention"])
     return top
-
-
-class Clock:
-    """Says moments: the date only where it is not that of the publishing, and how long after it."""
-
-    def __init__(self, document: Document) -> None:
-        published: int | None = (document["published"] or {}).get("timestamp_ms")
-        self._published_ms = published if published is not None and published >= 0 else None
-        self._day = None
-        if self._published_ms is not None:
-            self._day = moment_said(self._published_ms)[:DATE_CHARACTERS]
-
-    def at(self, ms: int, *, dated: bool = False) -> str:
-        """`2026-01-31 12:00:00.123`, or the time alone."""
-        said = moment_said(ms).removesuffix(" UTC")
-        return said if dated or self._day is None else said.removeprefix(f"{self._day} ")
-
-    def after(self, when: Document | None) -> str:
-        """`  +12 ms`: how long after the publishing, where both are known exactly."""
-        if not when or not when["exact"] or self._published_ms is None:
-            return ""
-        took_ms = when["since_ms"] - self._published_ms
-        sign = "+" if took_ms >= 0 else "-"
-        return f"  {sign}{elapsed_said(abs(took_ms))}"
-
-    def moment(self, when: Document | None, *, dated: bool = False) -> str:
-        """A moment of the document: exact, or the bounds between which it lies."""
-        said = when or {}
-        since: int | None = said.get("since_ms")
-        until: int | None = said.get("until_ms")
-        if since is None and until is None:
-            return NO_TIME
-        if since is None:
-            assert until is not None
-            return f"before {self.at(until, dated=dated)}"
-        first = self.at(since, dated=dated)
-        if until is None:
-            return f"after {first}"
-        if since == until:
-            return first
-        last = self.at(until, dated=dated)
-        if len(last) > TIME_CHARACTERS and first[:DATE_CHARACTERS] == last[:DATE_CHARACTERS]:
-            last = last[-TIME_CHARACTERS:]
-        return f"between {first} and {last}"
 
 
 def shown(content: Document | None, most: int = MOST_VALUE_CHARACTERS) -> str:
@@ -182,7 +116,10 @@ def _published(top: Branch, published: Document, clock: Clock) -> None:
 def _appended(top: Branch, document: Document, clock: Clock) -> None:
     appended = document["appended"]
     when = appended["when"]
-    by = f"  by broker {appended['broker']}, at offset {document['offset']}"
+    who = "a broker that is not recorded"
+    if appended["broker"] is not None:
+        who = f"broker {appended['broker']}"
+    by = f"  by {who}, at offset {document['offset']}"
     branch = top.add(("Appended  ", STEP), clock.moment(when), (clock.after(when), WEAK), by)
     segment = appended.get("segment")
     if not segment:
@@ -210,17 +147,6 @@ def _appended(top: Branch, document: Document, clock: Clock) -> None:
     else:
         leads = "no entry yet leads there: the segment is read from its beginning"
     branch.add(("index    ", WEAK), leads)
-
-
-def _replicated(top: Branch, replicated: Document, clock: Clock) -> None:
-    count = replicated["replicas"]
-    by = "1 replica" if count == 1 else f"{count} replicas"
-    if not replicated["committed"]:
-        top.add(("Replicated  ", STEP), ("not yet", WAITING), ": the high watermark is before it")
-        return
-    when = replicated["when"]
-    passed = f"  the high watermark passed it ({by})"
-    top.add(("Replicated  ", STEP), clock.moment(when), (clock.after(when), WEAK), passed)
 
 
 def _readers(top: Branch, document: Document, title: str, clock: Clock | None = None) -> None:

@@ -6,9 +6,10 @@ both times the same where it is exactly known, null for a side of which nothing 
 """
 
 import base64
-from typing import Any, Final
+from typing import Final
 
 from ottla.journey.delivery import read_delivery
+from ottla.journey.explain_replicas import Replicas
 from ottla.journey.facts import Facts, Place
 from ottla.journey.lookup import (
     Appended,
@@ -22,6 +23,7 @@ from ottla.journey.lookup import (
     reads,
     removed,
 )
+from ottla.journey.moment import Document, moment
 from ottla.journey.partitioner import explain_choice
 from ottla.journey.retention import RecordFacts, explain_retention
 from ottla.records.compression import Compression
@@ -32,7 +34,6 @@ MOST_VALUE_BYTES: Final = 2048
 MOST_HEADERS: Final = 32
 MOST_NAME_CHARS: Final = 256
 
-Document = dict[str, Any]
 UNKNOWN: Final = When(None, None)
 
 
@@ -50,6 +51,7 @@ def explain(facts: Facts) -> Document:
         state = "stored"
     was_written = state != "not_yet_written"
     was = appended(facts.steps or (), facts.offset, facts.opening)
+    replicas = Replicas(facts, was)
     return {
         "journey": VERSION,
         "topic": facts.topic,
@@ -66,18 +68,13 @@ def explain(facts: Facts) -> Document:
         },
         "published": _published(facts, was) if was_written else None,
         "partition_chosen": _chosen(facts),
-        "appended": _appended(facts, was) if was_written else None,
-        "replicated": _replicated(facts, was) if was_written else None,
+        "appended": _appended(facts, replicas) if was_written else None,
+        "replicated": _replicated(facts, replicas) if was_written else None,
         "read": _read(facts),
         "delivered": _delivered(facts) if was_written else [],
         "retention": _retention(facts) if state == "stored" else None,
         "removed": _removed(facts) if state == "removed" else None,
     }
-
-
-def moment(when: When) -> Document:
-    """A moment as the document has it."""
-    return {"since_ms": when.since_ms, "until_ms": when.until_ms, "exact": when.is_exact}
 
 
 def content(data: bytes | None, most_bytes: int) -> Document | None:
@@ -153,8 +150,9 @@ def _chosen(facts: Facts) -> Document | None:
     }
 
 
-def _appended(facts: Facts, was: Appended) -> Document:
-    said: Document = {"when": moment(was.when), "broker": facts.broker_id}
+def _appended(facts: Facts, replicas: Replicas) -> Document:
+    when = moment(replicas.heard(replicas.own))
+    said: Document = {"when": when, "broker": replicas.appended_by}
     if facts.place is not None:
         said |= _where(facts.place)
     return said
@@ -196,14 +194,20 @@ def _where(place: Place) -> Document:
     return said
 
 
-def _replicated(facts: Facts, was: Appended) -> Document:
+def _replicated(facts: Facts, replicas: Replicas) -> Document:
     """When the high watermark passed; `committed` says whether it has."""
     committed = facts.offset < facts.high_watermark
     when = None
     if committed:
         steps = facts.steps or ()
-        when = moment(high_watermark_passed(steps, facts.offset, facts.opening, was.when))
-    return {"committed": committed, "when": when, "replicas": facts.replica_count}
+        passed = high_watermark_passed(steps, facts.offset, facts.opening, replicas.own)
+        when = replicas.heard(passed)
+    said = {
+        "committed": committed,
+        "when": moment(when) if when else None,
+        "replicas": facts.replica_count,
+    }
+    return said | replicas.document(when)
 
 
 def _read(facts: Facts) -> list[Document]:

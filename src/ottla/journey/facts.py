@@ -62,3 +62,8 @@ class Facts:
     place: Place | None
     superseded_by: int | None = None
     searched_to: int = 0
+    replicas: tuple[int, ...] = ()
+    """In assignment order; like the next three, as the cluster has it now."""
+    isr: tuple[int, ...] = ()
+    leader: int = -1
+    leader_epoch: int = -1

@@ -1,0 +1,96 @@
+"""The replicas in the journey's tree: who copied the message when, who was in sync, and which
+elections followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ottla.cli.journey_branches import BAD, GOOD, STEP, WAITING, WEAK, Branch, Clock, Document
+
+
+def grow_replicated(top: Branch, replicated: Document, clock: Clock) -> None:
+    """The step `Replicated`; one replica alone is a line, several have lines of their own."""
+    count = replicated["replicas"]
+    by = "1 replica" if count == 1 else f"{count} replicas"
+    if replicated["committed"]:
+        when = replicated["when"]
+        passed = f"  the high watermark passed it ({by})"
+        branch = top.add(
+            ("Replicated  ", STEP), clock.moment(when), (clock.after(when), WEAK), passed
+        )
+    else:
+        branch = top.add(
+            ("Replicated  ", STEP), ("not yet", WAITING), ": the high watermark is before it"
+        )
+    elections = replicated.get("elections", ())
+    if count > 1:
+        for copy in replicated.get("copies", ()):
+            _copy(branch, copy, clock)
+        _in_sync(branch, replicated)
+    for election in elections:
+        _election(branch, election, clock)
+
+
+def _copy(branch: Branch, copy: Document, clock: Clock) -> None:
+    name, when = (f"broker {copy['broker']}", "bold"), copy["when"]
+    if copy["state"] == "leader":
+        branch.add(name, "  led, and wrote it  ", clock.moment(when), (clock.after(when), WEAK))
+    elif copy["state"] == "copied":
+        copied = ("  copied it  ", GOOD)
+        branch.add(name, copied, clock.moment(when), (clock.after(when), WEAK))
+    elif copy["state"] == "not_yet":
+        come = f": it has come to offset {copy['fetched_to']}"
+        branch.add(name, ("  not yet", WAITING), come)
+    else:
+        branch.add(name, "  when it copied it is not recorded here")
+
+
+def _in_sync(branch: Branch, replicated: Document) -> None:
+    then = replicated.get("in_sync")
+    if then is None:
+        return
+    led = "without a leader"
+    if then["leader"] is not None:
+        led = f"led by {then['leader']}"
+    said = f"{brokers_said(then['brokers'])}, {led} in epoch {then['leader_epoch']}"
+    branch.add(("in sync then  ", WEAK), said)
+    now = replicated["in_sync_now"]
+    if sorted(now) != sorted(then["brokers"]):
+        branch.add(("in sync now   ", WEAK), brokers_said(now))
+
+
+def brokers_said(brokers: Sequence[int]) -> str:
+    """`brokers 1 2 3`, `broker 2`, `no broker`."""
+    if not brokers:
+        return "no broker"
+    noun = "broker" if len(brokers) == 1 else "brokers"
+    return f"{noun} {' '.join(map(str, brokers))}"
+
+
+def _election(branch: Branch, election: Document, clock: Clock) -> None:
+    at, leader, before = (
+        clock.at(election["at_ms"]),
+        election["leader"],
+        election["previous_leader"],
+    )
+    over = f" after broker {before}" if before is not None and before != leader else ""
+    epoch = f"epoch {election['leader_epoch']}"
+    found = "by " if election["seen_at_start"] else ""
+    said = f"  {found}{at}  broker {leader} leads{over}, {epoch}, from offset "
+    parts: list[tuple[str, str] | str] = [("election", STEP), f"{said}{election['end_offset']}"]
+    if election["unclean"]:
+        parts.append(("  unclean: it was not in sync", BAD))
+    grown = branch.add(*parts)
+    for cut in election["dropped"]:
+        _dropped(grown, cut, clock)
+
+
+def _dropped(branch: Branch, cut: Document, clock: Clock) -> None:
+    first, last = cut["from_offset"], cut["to_offset"]
+    reach = f"offset {first}" if first == last else f"offsets {first} to {last}"
+    said = f"  {reach} of broker {cut['broker']}, at {clock.at(cut['at_ms'])}"
+    parts: list[tuple[str, str] | str] = [("dropped", BAD), said]
+    if cut["committed_to"] is not None:
+        parts.append((f"  (committed up to {cut['committed_to']})", BAD))
+    branch.add(*parts)

@@ -1,0 +1,101 @@
+"""What steps tell of replicas: exact where it was seen, bounds where not, unknown stays unknown."""
+
+from ottla.journey.lookup import When
+from ottla.journey.replication import (
+    Copy,
+    Dropped,
+    copies,
+    dropped,
+    elections,
+    leader_of,
+    reign_at,
+    reigns,
+)
+from ottla.journey.step import Kind, Step
+
+
+def role(at, leader, epoch, isr, partition_epoch=-1, end=0, *, found=False) -> Step:
+    name = (leader, epoch, tuple(isr), partition_epoch)
+    return Step(Kind.IN_SYNC, name, at, at, end, end, end, found)
+
+
+def fetch(at, before, last, *, broker=2, until=None, first=None, sight=False) -> Step:
+    first = last if first is None else first
+    return Step(Kind.REPLICA, str(broker), at, until or at, before, first, last, sight)
+
+
+def test_reigns_are_told_once_and_in_order():
+    one, two = role(10, 1, 4, (1, 2), 7), role(20, 2, 5, (2,), 8)
+    again = role(30, 2, 5, (2,), 8, found=True)
+    known = reigns([two, one, one, again])
+    assert [(reign.since_ms, reign.leader) for reign in known] == [(10, 1), (20, 2)]
+    assert reign_at(known, 9) is None
+    assert reign_at(known, 19).leader_epoch == 4
+    assert reign_at(known, 25).isr == (2,)
+    assert leader_of(known, 5) == 2
+    assert leader_of(known, 6) is None
+
+
+def test_a_fetch_that_passed_is_exact_or_bounded_as_its_step_is():
+    steps = [fetch(10, 0, 40, until=90, first=5)]
+    assert copies(steps, 3) == {2: Copy(When(10, 10), 40)}
+    assert copies(steps, 30) == {2: Copy(When(10, 90), 40)}
+    assert copies(steps, 40) == {2: Copy(None, 40)}
+
+
+def test_a_first_sight_beyond_the_offset_bounds_it_from_above_only():
+    assert copies([fetch(10, 50, 50, sight=True)], 30) == {2: Copy(When(None, 10), 50)}
+
+
+def test_a_hole_between_steps_is_a_bound():
+    steps = [fetch(10, 0, 10), fetch(50, 20, 30)]
+    assert copies(steps, 15)[2].when == When(None, 50)
+    assert copies(steps, 25)[2].when == When(None, 50)
+
+
+def test_a_follower_that_went_back_has_it_no_more():
+    steps = [fetch(10, 0, 10), fetch(20, 4, 4, sight=True)]
+    assert copies(steps, 8) == {2: Copy(None, 4)}
+    steps.append(fetch(30, 4, 12))
+    assert copies(steps, 8)[2].when == When(30, 30)
+
+
+def test_what_was_fetched_before_our_own_cut_was_another_record():
+    cut = Step(Kind.CUT, (2, 5, (2,), -1), 20, 20, 5, 5, 10)
+    assert copies([fetch(10, 0, 10), cut], 7) == {}
+    assert copies([fetch(10, 0, 10), cut], 3)[2].when == When(10, 10)
+
+
+def test_an_election_is_unclean_only_where_both_states_are_known():
+    before = role(10, 1, 4, (1, 3), 7)
+    for after, unclean in (
+        (role(20, 2, 5, (2,), 8), True),
+        (role(20, 3, 5, (3,), 8), False),
+        (role(20, 2, 5, (2,), 9), None),
+        (role(20, 2, 5, (2,), -1), None),
+        (role(20, 2, 5, (2,), 8, found=True), None),
+    ):
+        assert elections(reigns([before, after]), [])[-1].unclean is unclean
+
+
+def test_a_time_without_a_leader_is_no_election_and_in_sync_changes_are_none():
+    known = reigns(
+        [
+            role(10, 1, 4, (1, 2), 7),
+            role(15, 1, 4, (1,), 8),
+            role(20, -1, 5, (1,), 9),
+            role(30, 2, 6, (2,), 10),
+        ]
+    )
+    found = elections(known, [])
+    assert [(one.reign.leader, one.reign.leader_epoch) for one in found] == [(1, 4), (2, 6)]
+    assert found[1].unclean is True
+
+
+def test_what_was_dropped_belongs_to_the_election_before_it():
+    cut = Step(Kind.CUT, (2, 5, (2,), -1), 25, 25, 100, 120, 150)
+    told = Step(Kind.DIVERGED, "3", 35, 35, 110, 110, 130)
+    cuts = dropped([told, told._replace(since_ms=36, until_ms=36), cut])
+    assert cuts == [Dropped(25, None, 100, 150, 120), Dropped(35, 3, 110, 130, None)]
+    known = reigns([role(20, 2, 5, (2,), 8), role(30, 1, 6, (1,), 9)])
+    assert [one.dropped for one in elections(known, cuts)] == [(cuts[0],), (cuts[1],)]
