@@ -43,7 +43,7 @@ class Network:
         of ZooKeeper, `HOST:PORT,HOST:PORT`."""
         ports = free_ports(len(hosts))
         way = [
-            Proxy(broker_id, port, host, self._is_off_zookeeper, keep_answer_bytes=256)
+            Proxy(broker_id, port, host, self._is_off_zookeeper)
             for port, host in zip(ports, hosts, strict=True)
         ]
         self._zookeeper[broker_id] = way
@@ -84,9 +84,9 @@ class Network:
         """Take connections to the broker as soon as it listens."""
         self._call(self._may_open(broker_id))
 
-    def zookeeper_sessions(self, broker_id: int) -> list[bytes]:
-        """What ZooKeeper first answered on each open connection of the broker."""
-        return self._call(self._first_answers(broker_id))
+    def drop_zookeeper(self, broker_id: int) -> None:
+        """End the broker's connections to ZooKeeper once; it may connect again at once."""
+        self._call(self._drop(self._zookeeper[broker_id]))
 
     def close(self) -> None:
         """End all proxies and the thread."""
@@ -127,13 +127,10 @@ class Network:
     async def _may_open(self, broker_id: int) -> None:
         self._between[broker_id].may_open()
 
-    async def _first_answers(self, broker_id: int) -> list[bytes]:
-        return [
-            link.first_answer
-            for proxy in self._zookeeper[broker_id]
-            for link in proxy.links
-            if link.first_answer
-        ]
+    @staticmethod
+    async def _drop(proxies: Sequence[Proxy]) -> None:
+        for proxy in proxies:
+            proxy.abort_links(lambda link: True)
 
     async def _close(self) -> None:
         for proxy in self._proxies:

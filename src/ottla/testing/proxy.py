@@ -60,8 +60,6 @@ class Link:
     open_door: asyncio.Event
     """Set while bytes pass; cleared while the link is cut."""
     writers: list[asyncio.StreamWriter] = field(default_factory=list)
-    first_answer: bytes = b""
-    """The target's first bytes, where the proxy keeps them."""
 
     @property
     def is_cut(self) -> bool:
@@ -92,7 +90,6 @@ class Proxy:
         target: tuple[str, int],
         is_cut: Callable[[int, int], bool],
         read_caller: ReadCaller | None = None,
-        keep_answer_bytes: int = 0,
     ) -> None:
         self.owner = owner
         self.port = port
@@ -101,7 +98,6 @@ class Proxy:
         self.resets = False
         self._is_cut = is_cut
         self._read_caller = read_caller
-        self._keep_answer_bytes = keep_answer_bytes
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -224,7 +220,7 @@ class Proxy:
         await to_writer.drain()
         async with asyncio.TaskGroup() as both:
             both.create_task(self._pump(link, reader, to_writer))
-            both.create_task(self._pump(link, to_reader, writer, keep=self._keep_answer_bytes))
+            both.create_task(self._pump(link, to_reader, writer))
         await self._look()
 
     async def _look(self) -> None:
@@ -256,14 +252,10 @@ class Proxy:
             return data
 
     @staticmethod
-    async def _pump(
-        link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, keep: int = 0
-    ) -> None:
+    async def _pump(link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while data := await reader.read(CHUNK_BYTES):
                 await link.open_door.wait()
-                if len(link.first_answer) < keep:
-                    link.first_answer += data[: keep - len(link.first_answer)]
                 writer.write(data)
                 await writer.drain()
             await link.open_door.wait()

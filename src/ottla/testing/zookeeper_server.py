@@ -223,8 +223,10 @@ class ZooKeeperServer:
 class ZooKeeperEnsemble:
     """`size` servers that agree; `servers[k]` is killed, paused and started by itself."""
 
-    def __init__(self, folder: Path, size: int = 1) -> None:
+    def __init__(self, folder: Path, size: int = 1, port: int = 0) -> None:
+        """`port` is for clients of the first server; 0 takes a free one, as the others do."""
         ports = free_ports(3 * size)
+        ports[0] = port or ports[0]
         members = [
             f"server.{index + 1}={HOST}:{ports[3 * index + 1]}:{ports[3 * index + 2]}"
             for index in range(size)

@@ -1,0 +1,126 @@
+"""What the cluster says of itself in its coordination tree: who leads, who is in sync."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+
+from ottla.controller import layout
+from ottla.testing.errors import KitError
+
+CONNECT_WITHIN_S: Final = 20.0
+SESSION_TIMEOUT_S: Final = 10.0
+
+
+class ClusterState:
+    """Reads Kafka's own tree in ZooKeeper, past every broker, so that no broker's stale view can
+    mislead a test. Raises KitError while ZooKeeper cannot be reached."""
+
+    def __init__(self, zookeeper: str) -> None:
+        self._zookeeper = zookeeper
+        self._client: Any = None
+
+    def controller(self) -> int | None:
+        """The number of the broker that is the controller."""
+        node = self._json(layout.CONTROLLER)
+        return None if node is None else int(node["brokerid"])
+
+    def controller_epoch(self) -> int | None:
+        """How many controllers there have been."""
+        data = self._data(layout.CONTROLLER_EPOCH)
+        return None if data is None else int(data)
+
+    def live_brokers(self) -> list[int]:
+        """The brokers that are registered."""
+        return sorted(map(int, self._children(layout.BROKER_IDS)))
+
+    def session_of(self, broker_id: int) -> int | None:
+        """The ZooKeeper session that a registered broker lives with."""
+        stat = self._read(layout.broker_path(broker_id))
+        return None if stat is None else int(stat[1].ephemeralOwner)
+
+    def topics(self) -> list[str]:
+        """All topics, internal ones too."""
+        return sorted(self._children(layout.TOPICS))
+
+    def replicas(self, topic: str) -> dict[int, list[int]] | None:
+        """The assignment by partition; None where there is no such topic."""
+        node = self._json(layout.topic_path(topic))
+        if node is None:
+            return None
+        return {int(number): list(brokers) for number, brokers in node["partitions"].items()}
+
+    def partition(self, topic: str, partition: int) -> dict[str, Any] | None:
+        """`leader` (-1 for none), `leader_epoch`, `isr`, `controller_epoch`; None before there is
+        such a state."""
+        return self._json(layout.state_path(topic, partition))
+
+    def leader(self, topic: str, partition: int) -> int | None:
+        """Who leads, or None."""
+        state = self.partition(topic, partition)
+        return None if state is None or state["leader"] < 0 else int(state["leader"])
+
+    def not_in_sync(self, topic: str) -> list[str]:
+        """What keeps the topic from being whole: a line for each such partition."""
+        replicas = self.replicas(topic)
+        if not replicas:
+            return [f"there is no topic {topic}"]
+        missing = []
+        for partition, brokers in sorted(replicas.items()):
+            state = self.partition(topic, partition) or {"leader": -1, "isr": []}
+            if state["leader"] < 0 or set(state["isr"]) != set(brokers):
+                missing.append(
+                    f"{topic}-{partition}: leader {state['leader']}, in sync {state['isr']} "
+                    f"of {brokers}"
+                )
+        return missing
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.stop()
+            self._client.close()
+            self._client = None
+
+    def _connected(self) -> Any:
+        if self._client is None:
+            client = KazooClient(self._zookeeper, timeout=SESSION_TIMEOUT_S)
+            try:
+                client.start(CONNECT_WITHIN_S)
+            except KazooTimeoutError:
+                client.close()
+                raise KitError(f"ZooKeeper at {self._zookeeper} cannot be reached") from None
+            self._client = client
+        return self._client
+
+    def _data(self, path: str) -> bytes | None:
+        found = self._read(path)
+        return None if found is None else found[0]
+
+    def _read(self, path: str) -> tuple[bytes, Any] | None:
+        try:
+            data, stat = self._connected().get(path)
+        except NoNodeError:
+            return None
+        except (KazooException, KazooTimeoutError) as error:
+            raise self._lost(path, error) from None
+        return bytes(data), stat
+
+    def _json(self, path: str) -> dict[str, Any] | None:
+        data = self._data(path)
+        return None if data is None else dict(json.loads(data))
+
+    def _children(self, path: str) -> list[str]:
+        try:
+            return list(self._connected().get_children(path))
+        except NoNodeError:
+            return []
+        except (KazooException, KazooTimeoutError) as error:
+            raise self._lost(path, error) from None
+
+    def _lost(self, path: str, error: Exception) -> KitError:
+        self.close()
+        return KitError(f"cannot read {path} in ZooKeeper: {type(error).__name__} {error}")

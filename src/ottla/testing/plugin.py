@@ -1,0 +1,48 @@
+"""Brokers as pytest fixtures; pytest finds this plugin by itself where Ottla is installed.
+
+def test_orders(ottla_broker):
+    producer = Producer({"bootstrap.servers": ottla_broker.bootstrap})
+
+def test_failover(ottla_cluster):
+    cluster = ottla_cluster(brokers=3)
+    cluster.kill(cluster.leader("orders", 0))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from ottla.testing.broker_process import BrokerProcess
+    from ottla.testing.cluster import Cluster
+
+
+@pytest.fixture(scope="session")
+def ottla_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """One broker for the whole run, started when first asked for; `.bootstrap` is its address.
+
+    One start serves all tests: give each test topics and groups of its own. With pytest-xdist each
+    worker has its own broker. For a broker of a test's own use `ottla.testing.BrokerProcess`.
+    """
+    # Imported late: pytest loads this module in every project that has Ottla.
+    from ottla.testing.broker_process import BrokerProcess
+
+    with BrokerProcess(tmp_path_factory.mktemp("ottla-broker") / "data") as broker:
+        yield broker
+
+
+@pytest.fixture
+def ottla_cluster() -> Iterator[Callable[..., Cluster]]:
+    """Starts clusters for one test: takes the arguments of `ottla.testing.Cluster`."""
+    from ottla.testing.cluster import Cluster
+
+    with ExitStack() as ending:
+
+        def start(*arguments: Any, **options: Any) -> Cluster:
+            return ending.enter_context(Cluster(*arguments, **options))
+
+        yield start

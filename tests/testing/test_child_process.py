@@ -1,0 +1,88 @@
+"""Children end with their parent, however it ends."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from ottla.testing.child_process import start_child
+
+GONE_WITHIN_S = 20
+PARENT = """
+import os, sys, threading
+from pathlib import Path
+from ottla.testing.child_process import start_child
+children = []
+def start():
+    children.append(start_child(["sleep", "600"], output=Path(sys.argv[1])))
+thread = threading.Thread(target=start)
+thread.start()
+thread.join()
+print(children[0].pid, flush=True)
+sys.stdin.readline()
+"""
+
+
+def is_gone(pid: int) -> bool:
+    """Whether the process is gone or but a corpse that nobody has fetched."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return status.rpartition(")")[2].split()[0] == "Z"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the Linux kernel")
+def test_a_child_dies_with_a_killed_parent_but_not_with_the_thread_that_asked(
+    tmp_path: Path,
+) -> None:
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, str(tmp_path / "output")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    assert not is_gone(child)
+    parent.kill()
+    parent.communicate()
+    until = time.monotonic() + GONE_WITHIN_S
+    while not is_gone(child):
+        assert time.monotonic() < until, "the child outlives its parent"
+        time.sleep(0.01)
+
+
+def test_what_it_says_is_appended(tmp_path: Path) -> None:
+    output, errors = tmp_path / "output", tmp_path / "errors"
+    for word in ("one", "two"):
+        start_child(["sh", "-c", f"echo {word}; echo bad >&2"], output=output).wait(20)
+    assert output.read_text() == "one\nbad\ntwo\nbad\n"
+    start_child(["sh", "-c", "echo good; echo bad >&2"], output=output, errors=errors).wait(20)
+    assert errors.read_text() == "bad\n"
+    assert output.read_text().endswith("good\n")
+
+
+def test_a_program_that_is_not_there_is_told_to_the_one_who_asks(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        start_child(["/no/such/program"], output=tmp_path / "output")
+
+
+def test_children_may_be_started_from_many_threads(tmp_path: Path) -> None:
+    codes = []
+
+    def start(number: int) -> None:
+        child = start_child(["sh", "-c", f"exit {number}"], output=tmp_path / "output")
+        codes.append(child.wait(20))
+
+    threads = [threading.Thread(target=start, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(codes) == list(range(8))

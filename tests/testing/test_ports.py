@@ -1,0 +1,19 @@
+"""Free ports."""
+
+import socket
+
+from ottla.testing.ports import HOST, free_ports, is_free
+
+
+def test_ports_are_free_and_given_once() -> None:
+    first, second = free_ports(20), free_ports(20)
+    assert len(set(first) | set(second)) == 40
+    for port in first:
+        socket.create_server((HOST, port)).close()
+
+
+def test_a_port_where_someone_listens_is_not_free() -> None:
+    (port,) = free_ports(1)
+    assert is_free(port)
+    with socket.create_server((HOST, port)):
+        assert not is_free(port)
