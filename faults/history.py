@@ -143,6 +143,17 @@ class Epochs:
 
 
 @dataclass(frozen=True, slots=True)
+class ClientError:
+    """A client told its user of an error that is no record's outcome. After a fatal one the load
+    goes on with a new client."""
+
+    at_ms: int
+    client: str
+    error: str
+    is_fatal: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Fault:
     """The nemesis did this."""
 
@@ -163,13 +174,15 @@ Event = (
     | FinalRead
     | Elected
     | Epochs
+    | ClientError
     | Fault
 )
 KINDS: Final[dict[str, type[Any]]] = {
     kind.__name__: kind
     for kind in (
         *(Sent, Acknowledged, Refused, Unknown, Assigned, Revoked, Polled),
-        *(Committed, FinalCommitted, FinalRead, Elected, Epochs, Fault),
+        *(Committed, FinalCommitted, FinalRead, Elected, Epochs),
+        *(ClientError, Fault),
     )
 }
 
