@@ -156,9 +156,9 @@ def test_no_write_where_nothing_changes(
         ),
         (broker(name="x"), ErrorCode.invalid_request, "Node id must be an integer"),
         (
-            broker(name="2"),
-            ErrorCode.invalid_request,
-            "Unexpected broker id, expected 1, but received 2",
+            broker(name="9"),
+            ErrorCode.broker_id_not_registered,
+            "No node with id 9 found.",
         ),
         (
             ResourceChange(ResourceType.CLIENT_METRICS, "m", ()),

@@ -4,7 +4,8 @@ from uuid import UUID
 import pytest
 
 from ottla.config.broker import BrokerConfig
-from ottla.controller.coordination import Delete
+from ottla.controller import layout
+from ottla.controller.coordination import Create, Delete
 from ottla.controller.deletion import UnwantedTopic, delete_topics
 from ottla.controller.image import ClusterImage, TopicDeleted
 from ottla.controller.topics import NewTopic
@@ -26,7 +27,12 @@ def test_by_name_and_by_id(image: ClusterImage, config: BrokerConfig) -> None:
         ("t", ErrorCode.none),
         ("u", ErrorCode.none),
     ]
-    assert all(isinstance(write, Delete) for write in plan.writes)
+    marks = [layout.deleted_topic_path(name) for name in ("t", "u")]
+    assert [write for write in plan.writes if not isinstance(write, Delete)] == [
+        Create(mark) for mark in marks
+    ]
+    assert plan.writes[0] == Create(marks[0])
+    assert plan.writes[-1] == Delete(marks[1])
     paths = [write.path for write in plan.writes]
     assert paths.index("/brokers/topics/t/partitions/1/state") < paths.index("/brokers/topics/t")
     assert "/config/topics/t" in paths

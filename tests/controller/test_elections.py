@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from ottla.controller.coordination import SetData
-from ottla.controller.elections import ElectionType, elect_leaders, next_leader
+from ottla.controller.elections import ElectionType, elect_leaders
 from ottla.controller.image import (
     NO_LEADER,
     BrokerVanished,
@@ -93,11 +93,3 @@ def test_unclean_takes_the_first_that_lives(
     image.apply(BrokerVanished(3))
     plan = elect_leaders(ElectionType.UNCLEAN, {"t": [0]}, image)
     assert plan.reply["t"][0].code is ErrorCode.eligible_leaders_not_available
-
-
-def test_who_leads_next() -> None:
-    assert next_leader(state(1, (3, 2)), [1, 2, 3], unclean=False) == 2
-    assert next_leader(state(1, (3, 2)), [1, 3], unclean=False) == 3
-    assert next_leader(state(1, (3,)), [1, 2], unclean=False) == NO_LEADER
-    assert next_leader(state(1, (3,)), [2, 1], unclean=True) == 1
-    assert next_leader(state(1, (3,)), [], unclean=True) == NO_LEADER

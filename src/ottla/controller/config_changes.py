@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -22,12 +22,16 @@ from ottla.controller import layout
 from ottla.controller.coordination import Create, Operation, SetData
 from ottla.controller.image import (
     EVERY_BROKER,
+    NO_LEADER,
     BrokerConfigChanged,
     ClusterImage,
     ConfigImage,
     TopicConfigChanged,
+    TopicImage,
 )
+from ottla.controller.leadership import all_brokers, unclean_allowed, with_leader
 from ottla.controller.naming import check_topic_name
+from ottla.controller.partition_changes import PartitionChanges
 from ottla.controller.plan import DONE, Draft, Outcome, Plan, refused
 from ottla.protocol.errors import ApiError, ErrorCode
 
@@ -87,6 +91,7 @@ def alter_configs(
     *,
     incremental: bool,
     validate_only: bool = False,
+    shutting_down: Collection[int] = (),
 ) -> Plan[tuple[ResourceResult, ...]]:
     """Change each resource that can be; not `incremental`, what is not named is taken away."""
     draft = Draft()
@@ -99,7 +104,7 @@ def alter_configs(
                 raise _bad_request("Each resource must appear at most once.")
             _check_changes(resource.changes)
             if resource.kind == ResourceType.TOPIC:
-                _alter_topic(draft, resource, image, config, incremental)
+                _alter_topic(draft, resource, image, config, incremental, shutting_down)
             elif resource.kind == ResourceType.BROKER:
                 _alter_broker(draft, resource, image, config, incremental)
             else:
@@ -144,6 +149,7 @@ def _alter_topic(
     image: ClusterImage,
     config: BrokerConfig,
     incremental: bool,
+    shutting_down: Collection[int],
 ) -> None:
     if not resource.name:
         raise _bad_request("Default topic resources are not allowed.")
@@ -161,7 +167,24 @@ def _alter_topic(
     path = layout.topic_config_path(topic.name)
     draft.writes.append(_write(path, values, topic.config_version))
     version = _next_version(topic.config_version)
-    draft.news.append(TopicConfigChanged(replace(topic, overrides=values, config_version=version)))
+    changed = replace(topic, overrides=values, config_version=version)
+    draft.news.append(TopicConfigChanged(changed))
+    if unclean_allowed(changed, config) and not unclean_allowed(topic, config):
+        _elect_unclean(draft, changed, image, shutting_down)
+
+
+def _elect_unclean(
+    draft: Draft, topic: TopicImage, image: ClusterImage, shutting_down: Collection[int]
+) -> None:
+    """Partitions without a leader get one now that any replica will do (KAFKA-5413)."""
+    brokers = all_brokers(image, shutting_down)
+    changes = PartitionChanges(image)
+    for index, state in enumerate(topic.partitions):
+        if state.leader == NO_LEADER:
+            after = with_leader(state, brokers, unclean=True)
+            if after != state:
+                changes.put(topic, index, after)
+    changes.into(draft)
 
 
 def _alter_broker(
@@ -172,7 +195,7 @@ def _alter_broker(
     incremental: bool,
 ) -> None:
     if resource.name != EVERY_BROKER:
-        _check_broker_name(resource.name, config)
+        _check_broker_name(resource.name, image)
     for change in resource.changes:
         if not is_known(change.name):
             raise _bad_request(unknown_name(change.name, BrokerConfig.definitions))
@@ -191,18 +214,25 @@ def _alter_broker(
 def _check_in_force(
     resource: str, values: Mapping[str, str], image: ClusterImage, config: BrokerConfig
 ) -> None:
-    """Raise ConfigError when the settings would contradict each other once they are in force."""
+    """Raise ConfigError when the settings would contradict each other once they are in force.
+
+    What the configuration files of other brokers have is not known here: theirs are checked
+    against the defaults, and by the broker itself when it hears of them.
+    """
     own = str(config.id)
     cluster = values if resource == EVERY_BROKER else image.config(EVERY_BROKER).values
     broker = values if resource != EVERY_BROKER else image.config(own).values
-    BrokerConfig({**config.given, **cluster, **broker})
+    given = config.given if resource in (EVERY_BROKER, own) else {}
+    BrokerConfig({**given, **cluster, **broker})
 
 
-def _check_broker_name(name: str, config: BrokerConfig) -> None:
+def _check_broker_name(name: str, image: ClusterImage) -> None:
+    """Any broker that is, or was, in the cluster (Kafka's ConfigResourceExistenceChecker)."""
     if not name.lstrip("+-").isdecimal() or len(name) > 11:
         raise _bad_request(f"Node id must be an integer, but it is: {name}")
-    if int(name) != config.id:
-        raise _bad_request(f"Unexpected broker id, expected {config.id}, but received {name}")
+    number = int(name)
+    if str(number) != name or (number not in image.brokers and number not in image.directories):
+        raise ApiError(ErrorCode.broker_id_not_registered, f"No node with id {name} found.")
 
 
 def _changed(

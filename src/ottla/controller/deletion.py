@@ -1,4 +1,9 @@
-"""Deleting topics, by name or by id (DeleteTopics; ids since KIP-516)."""
+"""Deleting topics, by name or by id (DeleteTopics; ids since KIP-516).
+
+A mark under /admin/delete_topics comes first and goes last: where the writes stop in between, the
+next controller finishes them (`recovery`). A broker that is away does not hold a deletion up: when
+it returns, the id of its folder is one that no topic has, and the folder goes.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ from uuid import UUID
 
 from ottla.config.broker import BrokerConfig
 from ottla.controller import layout
-from ottla.controller.coordination import Delete
+from ottla.controller.coordination import Create, Delete
 from ottla.controller.image import ClusterImage, TopicDeleted, TopicImage
 from ottla.controller.plan import DONE, Draft, Outcome, Plan
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -94,6 +99,8 @@ def _find(wish: UnwantedTopic, image: ClusterImage) -> TopicImage | None:
 
 
 def _delete(draft: Draft, topic: TopicImage) -> None:
+    mark = layout.deleted_topic_path(topic.name)
+    draft.writes.append(Create(mark))
     for partition, state in enumerate(topic.partitions):
         draft.writes.append(Delete(layout.state_path(topic.name, partition), state.partition_epoch))
         draft.writes.append(Delete(layout.partition_path(topic.name, partition)))
@@ -101,4 +108,5 @@ def _delete(draft: Draft, topic: TopicImage) -> None:
     draft.writes.append(Delete(layout.topic_path(topic.name), topic.node_version))
     if topic.config_version is not None:
         draft.writes.append(Delete(layout.topic_config_path(topic.name), topic.config_version))
+    draft.writes.append(Delete(mark))
     draft.news.append(TopicDeleted(topic))

@@ -1,4 +1,4 @@
-"""Electing leaders: by request (ElectLeaders; KIP-183, KIP-460), and who may lead at all.
+"""Electing leaders by request (ElectLeaders; KIP-183, KIP-460).
 
 A new leader gets the next leader epoch, so that what the former one still writes is told apart.
 """
@@ -6,17 +6,11 @@ A new leader gets the next leader epoch, so that what the former one still write
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from ottla.controller import layout
-from ottla.controller.coordination import SetData
-from ottla.controller.image import (
-    NO_LEADER,
-    ClusterImage,
-    PartitionsChanged,
-    PartitionState,
-    TopicImage,
-)
+from ottla.controller.image import NO_LEADER, ClusterImage, TopicImage
+from ottla.controller.leadership import Brokers, all_brokers, with_leader
+from ottla.controller.partition_changes import PartitionChanges
 from ottla.controller.plan import DONE, Draft, Outcome, Plan
 from ottla.protocol.errors import ErrorCode
 
@@ -29,29 +23,29 @@ class ElectionType(enum.IntEnum):
 
 
 def elect_leaders(
-    kind: ElectionType, wanted: Mapping[str, Sequence[int]] | None, image: ClusterImage
+    kind: ElectionType,
+    wanted: Mapping[str, Sequence[int]] | None,
+    image: ClusterImage,
+    *,
+    shutting_down: Collection[int] = (),
 ) -> Plan[dict[str, dict[int, Outcome]]]:
     """Give each named partition the leader that it should have.
 
     `wanted` None means every partition; those that need no election are then left out of the
-    reply, as Kafka does it.
+    reply, as Kafka does it. Brokers that are shutting down are not chosen.
     """
     draft = Draft()
+    changes = PartitionChanges(image)
+    brokers = all_brokers(image, shutting_down)
     reply: dict[str, dict[int, Outcome]] = {}
     names = {name: range(len(topic.partitions)) for name, topic in image.topics.items()}
     for name, partitions in (names if wanted is None else wanted).items():
         topic = image.topic(name)
         outcomes: dict[int, Outcome] = {}
-        changed: dict[int, PartitionState] = {}
         for partition in partitions:
             if partition in outcomes:
                 continue
-            outcome, state = _elect(kind, name, topic, partition, image)
-            outcomes[partition] = outcome
-            if state is not None:
-                changed[partition] = state
-        if topic is not None and changed:
-            _write(draft, topic, changed, image.controller_epoch)
+            outcomes[partition] = _elect(kind, name, topic, partition, brokers, changes)
         if wanted is None:
             outcomes = {
                 partition: outcome
@@ -59,79 +53,43 @@ def elect_leaders(
                 if outcome.code is not ErrorCode.election_not_needed
             }
         reply[name] = outcomes
+    changes.into(draft)
     return draft.plan(reply)
 
 
-def next_leader(state: PartitionState, alive: Sequence[int], *, unclean: bool) -> int:
-    """The first live in-sync replica in assignment order; else, unclean, the first live one."""
-    for broker in state.replicas:
-        if broker in alive and broker in state.isr:
-            return broker
-    if unclean:
-        return next((broker for broker in state.replicas if broker in alive), NO_LEADER)
-    return NO_LEADER
-
-
 def _elect(
-    kind: ElectionType, name: str, topic: TopicImage | None, partition: int, image: ClusterImage
-) -> tuple[Outcome, PartitionState | None]:
+    kind: ElectionType,
+    name: str,
+    topic: TopicImage | None,
+    partition: int,
+    brokers: Brokers,
+    changes: PartitionChanges,
+) -> Outcome:
     if topic is None:
         message = f"No such topic as {name}"
-        return Outcome(ErrorCode.unknown_topic_or_partition, message), None
+        return Outcome(ErrorCode.unknown_topic_or_partition, message)
     if not 0 <= partition < len(topic.partitions):
         message = f"No such partition as {name}-{partition}"
-        return Outcome(ErrorCode.unknown_topic_or_partition, message), None
+        return Outcome(ErrorCode.unknown_topic_or_partition, message)
     state = topic.partitions[partition]
-    preferred = state.replicas[0]
-    alive = list(image.brokers)
     if kind is ElectionType.PREFERRED:
+        preferred = state.replicas[0]
         if state.leader == preferred:
-            return Outcome(ErrorCode.election_not_needed, _NOT_NEEDED), None
-        if preferred not in alive or preferred not in state.isr:
-            return Outcome(ErrorCode.preferred_leader_not_available, _NO_PREFERRED), None
-        return DONE, _led_by(state, preferred)
-    if state.leader != NO_LEADER:
-        return Outcome(ErrorCode.election_not_needed, _NOT_NEEDED), None
-    leader = next_leader(state, alive, unclean=True)
-    if leader == NO_LEADER:
-        return Outcome(ErrorCode.eligible_leaders_not_available, _NO_ELIGIBLE), None
-    return DONE, _led_by(state, leader)
+            return Outcome(ErrorCode.election_not_needed, _NOT_NEEDED)
+        if not brokers.eligible(preferred) or preferred not in state.isr:
+            return Outcome(ErrorCode.preferred_leader_not_available, _NO_PREFERRED)
+        isr = tuple(broker for broker in state.isr if broker in brokers.live)
+        after = state._replace(leader=preferred, leader_epoch=state.leader_epoch + 1, isr=isr)
+    else:
+        if state.leader != NO_LEADER:
+            return Outcome(ErrorCode.election_not_needed, _NOT_NEEDED)
+        after = with_leader(state, brokers, unclean=True)
+        if after.leader == NO_LEADER:
+            return Outcome(ErrorCode.eligible_leaders_not_available, _NO_ELIGIBLE)
+    changes.put(topic, partition, after)
+    return DONE
 
 
 _NOT_NEEDED = "Leader election not needed for topic partition."
 _NO_PREFERRED = "The preferred leader was not available."
 _NO_ELIGIBLE = "Eligible topic partition leaders are not available."
-
-
-def _led_by(state: PartitionState, leader: int) -> PartitionState:
-    isr = state.isr if leader in state.isr else (leader,)
-    return state._replace(
-        leader=leader,
-        leader_epoch=state.leader_epoch + 1,
-        isr=isr,
-        partition_epoch=state.partition_epoch + 1,
-    )
-
-
-def _write(
-    draft: Draft, topic: TopicImage, changed: Mapping[int, PartitionState], controller_epoch: int
-) -> None:
-    states = list(topic.partitions)
-    for partition, state in changed.items():
-        draft.writes.append(
-            SetData(
-                layout.state_path(topic.name, partition),
-                layout.write_state(state, controller_epoch),
-                states[partition].partition_epoch,
-            )
-        )
-        states[partition] = state
-    image = TopicImage(
-        topic.name,
-        topic.topic_id,
-        tuple(states),
-        topic.overrides,
-        topic.node_version,
-        topic.config_version,
-    )
-    draft.news.append(PartitionsChanged(image, tuple(changed)))

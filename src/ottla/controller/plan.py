@@ -1,7 +1,8 @@
 """What a decider returns: what to write, what to tell, what to answer.
 
 The order is the meaning: the writes are done first, all or none; only then is the news applied to
-the image and told to the brokers; only then is the reply sent. A plan without writes has no news.
+the image and told to the brokers; only then is the reply sent. A plan without writes has
+no news; only brokers, which register by themselves, appear and vanish without any.
 """
 
 from __future__ import annotations

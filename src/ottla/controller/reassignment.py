@@ -1,0 +1,211 @@
+"""Moving partitions to other brokers (KIP-455): AlterPartitionReassignments and its listing.
+
+A reassignment has three stages, as in Kafka's ReplicationControlManager:
+
+    1. the new replicas are put before the old ones, noted as adding and removing
+    2. the new ones copy, until the in-sync replicas have them all
+    3. the removing ones are dropped; if one of them led, another leads
+
+Stage 3 follows at once where there is nothing to copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from ottla.config.broker import BrokerConfig
+from ottla.controller.image import NO_LEADER, ClusterImage, PartitionState, TopicImage
+from ottla.controller.leadership import Brokers, all_brokers, unclean_allowed, with_leader
+from ottla.controller.partition_changes import PartitionChanges
+from ottla.controller.plan import DONE, Draft, Outcome, Plan, refused
+from ottla.protocol.errors import ApiError, ErrorCode
+
+Target = tuple[int, ...] | None
+"""The replicas that a partition is to have; None cancels what is under way."""
+
+
+def alter_reassignments(
+    wanted: Mapping[str, Mapping[int, Target]],
+    image: ClusterImage,
+    config: BrokerConfig,
+    *,
+    shutting_down: Collection[int] = (),
+    allow_factor_change: bool = True,
+) -> Plan[dict[str, dict[int, Outcome]]]:
+    """Begin or cancel the reassignment of each partition; the others' outcomes say why not.
+
+    `allow_factor_change` False refuses another number of replicas (KIP-860).
+    """
+    draft = Draft()
+    changes = PartitionChanges(image)
+    brokers = all_brokers(image, shutting_down)
+    reply: dict[str, dict[int, Outcome]] = {}
+    for name, partitions in wanted.items():
+        topic = image.topic(name)
+        outcomes = reply.setdefault(name, {})
+        for index, target in partitions.items():
+            try:
+                known, state = _find(name, topic, index)
+                unclean = unclean_allowed(known, config)
+                if target is None:
+                    after = _cancelled(known, index, state, brokers, unclean=unclean)
+                else:
+                    if not allow_factor_change:
+                        _check_factor(state, target)
+                    after = _reassigned(state, target, image)
+                    _check_revert(known, index, state, after, unclean=unclean)
+                    after = settled(_without_dropped(state, after), brokers, unclean=unclean)
+            except ApiError as error:
+                outcomes[index] = refused(error)
+                continue
+            outcomes[index] = DONE
+            if after != state:
+                changes.put(known, index, after)
+    changes.into(draft)
+    return draft.plan(reply)
+
+
+def list_reassignments(
+    wanted: Mapping[str, Sequence[int]] | None, image: ClusterImage
+) -> dict[str, dict[int, PartitionState]]:
+    """The partitions under reassignment, of those named or (None) of all; others are left out."""
+    found: dict[str, dict[int, PartitionState]] = {}
+    names = image.topics if wanted is None else wanted
+    for name in names:
+        topic = image.topic(name)
+        if topic is None:
+            continue
+        count = len(topic.partitions)
+        for index in range(count) if wanted is None else wanted[name]:
+            if 0 <= index < count and topic.partitions[index].is_reassigning:
+                found.setdefault(name, {})[index] = topic.partitions[index]
+    return found
+
+
+def settled(state: PartitionState, brokers: Brokers, *, unclean: bool) -> PartitionState:
+    """The state with the leader that it should have, its reassignment completed if it can be."""
+    state = with_leader(state, brokers, unclean=unclean)
+    return _completed(state, brokers) if state.is_reassigning else state
+
+
+def _completed(state: PartitionState, brokers: Brokers) -> PartitionState:
+    """Stage 3, where all that is added is in sync; else `state` itself."""
+    replicas = tuple(b for b in state.replicas if b not in state.removing)
+    isr = tuple(b for b in state.isr if b not in state.removing)
+    if not isr or not replicas or not set(state.adding) <= set(isr):
+        return state
+    # Fewer replicas than before: none of those that stay may be missing, or a partition with two
+    # in sync would be left with one.
+    if len(state.adding) < len(state.removing) and not set(replicas) <= set(isr):
+        return state
+    after = with_leader(
+        state._replace(replicas=replicas, isr=isr, adding=(), removing=()), brokers, unclean=False
+    )
+    if after.leader == NO_LEADER:
+        return state
+    # Replicas that are dropped must not go on as followers: the next epoch tells them (KRaft's
+    # PartitionChangeBuilder.triggerLeaderEpochBumpForReplicaReassignmentIfNeeded).
+    if state.removing and after.leader_epoch == state.leader_epoch:
+        after = after._replace(leader_epoch=state.leader_epoch + 1)
+    return after
+
+
+def _find(name: str, topic: TopicImage | None, index: int) -> tuple[TopicImage, PartitionState]:
+    if topic is None:
+        raise ApiError(
+            ErrorCode.unknown_topic_or_partition, f"Unable to find a topic named {name}."
+        )
+    if not 0 <= index < len(topic.partitions):
+        raise ApiError(
+            ErrorCode.unknown_topic_or_partition, f"Unable to find partition {name}:{index}."
+        )
+    return topic, topic.partitions[index]
+
+
+def _cancelled(
+    topic: TopicImage, index: int, state: PartitionState, brokers: Brokers, *, unclean: bool
+) -> PartitionState:
+    if not state.is_reassigning:
+        raise ApiError(
+            ErrorCode.no_reassignment_in_progress, "No partition reassignment is in progress."
+        )
+    after = state._replace(replicas=_origin(state), adding=(), removing=())
+    _check_revert(topic, index, state, after, unclean=unclean)
+    return with_leader(_without_dropped(state, after), brokers, unclean=unclean)
+
+
+def _reassigned(
+    state: PartitionState, target: tuple[int, ...], image: ClusterImage
+) -> PartitionState:
+    """Stage 1. What an earlier reassignment was adding and this one does not name is dropped."""
+    _check_target(state, target, image)
+    origin = _origin(state)
+    removing = tuple(b for b in sorted(origin) if b not in target)
+    adding = tuple(b for b in sorted(target) if b not in origin)
+    return state._replace(replicas=target + removing, adding=adding, removing=removing)
+
+
+def _origin(state: PartitionState) -> tuple[int, ...]:
+    """The replicas before the reassignment under way."""
+    return tuple(b for b in state.replicas if b not in state.adding)
+
+
+def _without_dropped(before: PartitionState, after: PartitionState) -> PartitionState:
+    """Replicas that are none any more are not in sync; all of them gone, the first one is.
+
+    `_check_revert` has made sure that the last is allowed.
+    """
+    dropped = set(before.replicas) - set(after.replicas)
+    if not dropped:
+        return after
+    isr = tuple(b for b in before.isr if b not in dropped)
+    if not isr and before.isr:
+        isr = after.replicas[:1]
+    return after._replace(isr=isr, leader_epoch=before.leader_epoch + 1)
+
+
+def _check_revert(
+    topic: TopicImage,
+    index: int,
+    before: PartitionState,
+    after: PartitionState,
+    *,
+    unclean: bool,
+) -> None:
+    """Taking back what was added must not take the last in-sync replica (KIP-455)."""
+    if unclean or not before.isr or set(before.isr) & set(after.replicas):
+        return
+    raise ApiError(
+        ErrorCode.invalid_replica_assignment,
+        f"Unable to revert partition assignment for {topic.name}:{index} because it would "
+        "require an unclean leader election.",
+    )
+
+
+def _check_target(state: PartitionState, target: tuple[int, ...], image: ClusterImage) -> None:
+    """Raise INVALID_REPLICA_ASSIGNMENT; a dead broker may stay a replica, and not become one."""
+    begin = "The manual partition assignment includes"
+    if not target:
+        raise ApiError(ErrorCode.invalid_replica_assignment, f"{begin} an empty replica list.")
+    previous: int | None = None
+    for broker in sorted(target):
+        if broker not in image.brokers and broker not in state.replicas:
+            raise ApiError(
+                ErrorCode.invalid_replica_assignment,
+                f"{begin} broker {broker}, but no such broker is registered.",
+            )
+        if broker == previous:
+            raise ApiError(
+                ErrorCode.invalid_replica_assignment,
+                f"{begin} the broker {broker} more than once.",
+            )
+        previous = broker
+
+
+def _check_factor(state: PartitionState, target: tuple[int, ...]) -> None:
+    present = len(set(state.replicas) - set(state.removing))
+    if present != len(target):
+        raise ApiError(
+            ErrorCode.invalid_replication_factor,
+            f"The replication factor is changed from {present} to {len(target)}",
+        )

@@ -1,0 +1,51 @@
+"""Giving partitions back to their preferred leaders (auto.leader.rebalance.enable).
+
+As Kafka's KafkaController.checkAndTriggerAutoLeaderRebalance: a broker gets its partitions back
+when more than leader.imbalance.per.broker.percentage of those that it should lead are led by
+others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ottla.config.broker import BrokerConfig
+from ottla.controller.image import NO_LEADER, ClusterImage, TopicImage
+from ottla.controller.leadership import Election, all_brokers
+from ottla.controller.partition_changes import PartitionChanges
+from ottla.controller.plan import Draft, Plan
+
+
+def rebalance(
+    image: ClusterImage, config: BrokerConfig, *, shutting_down: Collection[int] = ()
+) -> Plan[tuple[Election, ...]]:
+    """Elect the preferred leaders of brokers that lead too little; the reply is what was moved.
+
+    Partitions under reassignment stay as they are: their replicas will change anyway.
+    """
+    draft = Draft()
+    changes = PartitionChanges(image)
+    brokers = all_brokers(image, shutting_down)
+    preferred: dict[int, int] = {}
+    elsewhere: dict[int, list[tuple[TopicImage, int]]] = {}
+    for topic in image.topics.values():
+        for index, state in enumerate(topic.partitions):
+            first = state.replicas[0]
+            preferred[first] = preferred.get(first, 0) + 1
+            if state.leader != first:
+                elsewhere.setdefault(first, []).append((topic, index))
+    elections: list[Election] = []
+    for broker in sorted(elsewhere):
+        share = 100 * len(elsewhere[broker]) / preferred[broker]
+        if share <= config.leader_imbalance_per_broker_percentage or not brokers.eligible(broker):
+            continue
+        for topic, index in elsewhere[broker]:
+            state = topic.partitions[index]
+            if broker not in state.isr or state.is_reassigning or state.leader == NO_LEADER:
+                continue
+            after = state._replace(leader=broker, leader_epoch=state.leader_epoch + 1)
+            changes.put(topic, index, after)
+            moved = (state.leader, broker, after.leader_epoch, False)
+            elections.append(Election(topic.name, index, *moved))
+    changes.into(draft)
+    return draft.plan(tuple(elections))

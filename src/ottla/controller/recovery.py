@@ -1,0 +1,82 @@
+"""What a new controller heals, for its predecessor may have stopped between two writes.
+
+1. `healing_writes(tree)`: nodes that are missing or half deleted; then the tree is read again
+2. `load_image`
+3. `recovered(image)`: elections, reassignments and data folders that were left undone
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from ottla.config.broker import BrokerConfig
+from ottla.controller import layout
+from ottla.controller.broker_changes import BrokersChanged, brokers_changed
+from ottla.controller.coordination import Create, Delete, Node, Operation
+from ottla.controller.image import ClusterImage
+from ottla.controller.plan import Plan
+from ottla.controller.topics import first_state
+
+
+def healing_writes(tree: Mapping[str, Node]) -> tuple[Operation, ...]:
+    """Writes after which `load_image` finds all that it needs; none where nothing is amiss.
+
+    A topic whose deletion was begun is deleted; one whose creation was begun is completed (its
+    client heard nothing, or an error, and may find it there, as in Kafka); settings without a topic
+    go. Raises LayoutError.
+    """
+    writes: list[Operation] = []
+    marked = _children(tree, layout.DELETED_TOPICS)
+    names = _children(tree, layout.TOPICS)
+    below: dict[str, list[str]] = {name: [] for name in marked}
+    for path in tree:
+        if path.startswith(layout.TOPICS + "/"):
+            name = path[len(layout.TOPICS) + 1 :].partition("/")[0]
+            if name in below:
+                below[name].append(path)
+    for name in marked:
+        # Children before parents.
+        for path in sorted(below[name], key=lambda each: each.count("/"), reverse=True):
+            writes.append(Delete(path, tree[path].version))
+    for name in names:
+        if name not in below:
+            writes += _missing_states(tree, name)
+    for name in _children(tree, layout.TOPIC_CONFIGS):
+        if name in below or name not in names:
+            path = layout.topic_config_path(name)
+            writes.append(Delete(path, tree[path].version))
+    writes += (Delete(layout.deleted_topic_path(name)) for name in marked)
+    return tuple(writes)
+
+
+def recovered(
+    image: ClusterImage, config: BrokerConfig, *, shutting_down: Collection[int] = ()
+) -> Plan[BrokersChanged]:
+    """What must follow from an image as it was loaded, with the brokers that it has."""
+    return brokers_changed(image.brokers, image, config, shutting_down=shutting_down)
+
+
+def _missing_states(tree: Mapping[str, Node], name: str) -> list[Operation]:
+    data = tree[layout.topic_path(name)].data
+    _, partitions = layout.read_topic(name, data)
+    epoch = int(tree[layout.CONTROLLER_EPOCH].data)
+    writes: list[Operation] = []
+    if layout.partitions_path(name) not in tree:
+        writes.append(Create(layout.partitions_path(name)))
+    for index, assignment in enumerate(partitions):
+        path = layout.partition_path(name, index)
+        if path not in tree:
+            writes.append(Create(path))
+        if layout.state_path(name, index) in tree:
+            continue
+        # Nobody was ever told of this partition, so nobody has a record of it. Replicas that are
+        # dead leave it when the image is recovered.
+        state = layout.write_state(first_state(assignment.replicas), epoch)
+        writes.append(Create(layout.state_path(name, index), state))
+    return writes
+
+
+def _children(tree: Mapping[str, Node], path: str) -> dict[str, None]:
+    prefix = path + "/"
+    cut = len(prefix)
+    return {each[cut:]: None for each in tree if each.startswith(prefix) and "/" not in each[cut:]}
