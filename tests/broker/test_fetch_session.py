@@ -43,6 +43,7 @@ def answer(high_watermark: int = 5, size_bytes: int = 0, code: ErrorCode = Error
         high_watermark=high_watermark,
         log_start_offset=0,
         diverging_epoch=None,
+        preferred_replica=-1,
     )
 
 

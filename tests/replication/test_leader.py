@@ -75,7 +75,7 @@ def test_who_lags_is_left_out_and_the_old_set_counts_until_the_answer() -> None:
     bench.fetch(2, 10, 50)
     assert bench.change(100) is None
     proposal = bench.change(101)
-    assert proposal == (ID, 0, 0, 0, ((1, 11), (2, 12)))
+    assert proposal == InSyncChange(ID, 0, 0, 0, ((1, 11), (2, 12)))
     assert bench.change(200) is None
     assert bench.append(10, 200) == 0
     assert bench.leader.answered(ErrorCode.none, state((1, 2), at=1))

@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.broker.call import Call
-from ottla.protocol.errors import ApiError
+from ottla.broker.partition import Partition
+from ottla.broker.waiting import Waiter
+from ottla.protocol.errors import ApiError, ErrorCode
 
 KEY: Final = 21
 
@@ -17,13 +19,25 @@ _NO_LOW_WATERMARK: Final = -1
 
 async def handle(request: Any, call: Call) -> Any:
     build = call.messages
+    until_ms = call.node.clock.monotonic_ms() + request.timeout
+    started: dict[tuple[str, int], int | ApiError] = {}
+    for topic in request.topics:
+        for each in topic.partitions:
+            try:
+                partition = call.node.partitions.find(topic.name, each.partition_index)
+                started[topic.name, each.partition_index] = partition.delete_before(each.offset)
+            except ApiError as error:
+                started[topic.name, each.partition_index] = error
     topics = []
     for topic in request.topics:
         answers = []
         for each in topic.partitions:
             try:
+                start = started[topic.name, each.partition_index]
+                if isinstance(start, ApiError):
+                    raise start
                 partition = call.node.partitions.find(topic.name, each.partition_index)
-                low_watermark = partition.delete_before(each.offset)
+                low_watermark = await _deleted(partition, start, until_ms, call)
             except ApiError as error:
                 answer = build.DeleteRecordsPartitionResult(
                     partition_index=each.partition_index,
@@ -37,3 +51,16 @@ async def handle(request: Any, call: Call) -> Any:
             answers.append(answer)
         topics.append(build.DeleteRecordsTopicResult(name=topic.name, partitions=tuple(answers)))
     return build.DeleteRecordsResponse(topics=tuple(topics))
+
+
+async def _deleted(partition: Partition, start: int, until_ms: int, call: Call) -> int:
+    """The low watermark, once all living replicas begin at `start` (Kafka's DelayedDeleteRecords).
+
+    Raises ApiError: REQUEST_TIMED_OUT, NOT_LEADER_OR_FOLLOWER.
+    """
+    while (low_watermark := partition.low_watermark) < start:
+        left_ms = until_ms - call.node.clock.monotonic_ms()
+        if left_ms <= 0 or call.node.closing:
+            raise ApiError(ErrorCode.request_timed_out)
+        await Waiter([partition]).wait(left_ms)
+    return low_watermark

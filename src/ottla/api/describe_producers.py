@@ -17,7 +17,9 @@ async def handle(request: Any, call: Call) -> Any:
         answers = []
         for index in topic.partition_indexes:
             try:
-                producers = call.node.partitions.find(topic.name, index).active_producers()
+                partition = call.node.partitions.find(topic.name, index)
+                partition.check_leads()
+                producers = partition.active_producers()
             except ApiError as error:
                 answer = build.PartitionResponse(
                     partition_index=index, error_code=error.code, error_message=error.message

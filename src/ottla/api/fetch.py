@@ -12,11 +12,16 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
+from ottla.api.current_leader import current_leader, node_endpoints
 from ottla.broker.call import Call
 from ottla.broker.fetch_session import Fetch, FetchedPartition
 from ottla.broker.partition import Partition, Read, refused_read
+from ottla.broker.partition_read import NO_REPLICA, rack_aware_replica
 from ottla.broker.waiting import Waiter
+from ottla.config.broker_cluster import RACK_AWARE_SELECTOR
+from ottla.log.file_range import EMPTY
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.replication.leader import Follower
 
 KEY: Final = 1
 
@@ -27,6 +32,7 @@ MOST_RESPONSE_BYTES: Final = 8 << 20
 holds no more than this, or one batch, whatever larger limit client and fetch.max.bytes allow."""
 
 _READ_COMMITTED: Final = 1
+_FROM_FOLLOWERS: Final = 11
 
 
 async def handle(request: Any, call: Call) -> Any:
@@ -36,8 +42,10 @@ async def handle(request: Any, call: Call) -> Any:
     except ApiError as error:
         return call.messages.FetchResponse(error_code=error.code)
     until_ms = node.clock.monotonic_ms() + max(0, request.max_wait)
+    follower, noted = _follower(request), False
     while True:
-        reads = _read_all(fetch, request, call)
+        reads = _read_all(fetch, request, call, follower, noted)
+        noted = True
         left_ms = until_ms - node.clock.monotonic_ms()
         if left_ms <= 0 or node.closing or _is_enough(reads, request.min_bytes):
             break
@@ -49,17 +57,39 @@ async def handle(request: Any, call: Call) -> Any:
 def _is_enough(reads: list[tuple[FetchedPartition, Read]], min_bytes: int) -> bool:
     size = 0
     for _, read in reads:
-        if read.error_code is not ErrorCode.none or read.diverging_epoch is not None:
+        if (
+            read.error_code is not ErrorCode.none
+            or read.diverging_epoch is not None
+            or read.preferred_replica != NO_REPLICA
+        ):
             return True
         size += read.size_bytes
     return size >= min(min_bytes, MOST_RESPONSE_BYTES) or not reads
 
 
-def _read_all(fetch: Fetch, request: Any, call: Call) -> list[tuple[FetchedPartition, Read]]:
-    """Where each partition's data lies; the data itself is read when the response is written."""
+def _follower(request: Any) -> Follower | None:
+    """The replica that fetches; None for a consumer (replica id -1, of debugging clients -2)."""
+    state = getattr(request, "replica_state", None)
+    if state is not None:
+        broker_id, epoch = state.replica_id, state.replica_epoch
+    else:
+        broker_id, epoch = getattr(request, "replica_id", -1), -1
+    return None if broker_id < 0 else Follower(broker_id, epoch)
+
+
+def _read_all(
+    fetch: Fetch, request: Any, call: Call, follower: Follower | None, noted: bool
+) -> list[tuple[FetchedPartition, Read]]:
+    """Where each partition's data lies; the data itself is read when the response is written.
+
+    A follower's position is taken from its fetch once, not again when the fetch has waited.
+    """
     asked_bytes = getattr(request, "max_bytes", MOST_RESPONSE_BYTES)
     left = most = min(asked_bytes, call.node.config.fetch_max_bytes, MOST_RESPONSE_BYTES)
     committed_only = getattr(request, "isolation_level", 0) == _READ_COMMITTED
+    # From v11 on a consumer may read from followers (KIP-392).
+    leader_only = follower is not None or call.version < _FROM_FOLLOWERS
+    rack = "" if leader_only else getattr(request, "rack_id", "")
     reads = []
     for each in fetch.partitions.values():
         try:
@@ -71,7 +101,16 @@ def _read_all(fetch: Fetch, request: Any, call: Call) -> list[tuple[FetchedParti
                 leader_epoch=each.leader_epoch,
                 last_fetched_epoch=each.last_fetched_epoch,
                 committed_only=committed_only,
+                follower=(
+                    None
+                    if follower is None
+                    else follower._replace(start_offset=each.log_start_offset)
+                ),
+                noted=noted,
+                leader_only=leader_only,
             )
+            if rack:
+                read = _prefer(partition, each.fetch_offset, rack, read, call)
         except ApiError as error:
             read = refused_read(error.code)
         left -= read.size_bytes
@@ -79,12 +118,28 @@ def _read_all(fetch: Fetch, request: Any, call: Call) -> list[tuple[FetchedParti
     return reads
 
 
+def _prefer(partition: Partition, offset: int, rack: str, read: Read, call: Call) -> Read:
+    """Sends the consumer to a replica in its rack, without data, where one has what it wants."""
+    node = call.node
+    if node.config.replica_selector_class != RACK_AWARE_SELECTOR or not partition.leads_others:
+        return read
+    racks = {each.broker_id: each.rack for each in node.image.brokers.values()}
+    preferred = rack_aware_replica(partition.leader, rack, racks, offset)
+    if preferred == NO_REPLICA:
+        return read
+    return read._replace(range=EMPTY, preferred_replica=preferred)
+
+
 def _respond(fetch: Fetch, reads: list[tuple[FetchedPartition, Read]], call: Call) -> Any:
     build = call.messages
     topics: dict[Any, list[Any]] = {}
+    leaders: set[int] = set()
     for each, read in reads:
         if fetch.is_news(each, read):
-            topics.setdefault(each.topic, []).append(_partition_data(each, read, call))
+            topics.setdefault(each.topic, []).append(_partition_data(each, read, call, leaders))
+    extra = {}
+    if leaders and call.version >= 16:
+        extra["node_endpoints"] = node_endpoints(leaders, call)
     return build.FetchResponse(
         session_id=fetch.session_id,
         responses=tuple(
@@ -94,10 +149,11 @@ def _respond(fetch: Fetch, reads: list[tuple[FetchedPartition, Read]], call: Cal
             )
             for key, partitions in topics.items()
         ),
+        **extra,
     )
 
 
-def _partition_data(each: FetchedPartition, read: Read, call: Call) -> Any:
+def _partition_data(each: FetchedPartition, read: Read, call: Call, leaders: set[int]) -> Any:
     build = call.messages
     try:
         records = read.data()
@@ -108,6 +164,11 @@ def _partition_data(each: FetchedPartition, read: Read, call: Call) -> Any:
     if read.diverging_epoch is not None:
         epoch, end_offset = read.diverging_epoch
         extra["diverging_epoch"] = build.EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    if read.error_code is not ErrorCode.none and call.version >= 12:
+        leader = current_leader(each.topic, each.index, read.error_code, call)
+        if leader is not None:
+            leaders.add(leader.leader_id)
+            extra["current_leader"] = leader
     return build.PartitionData(
         partition_index=each.index,
         error_code=read.error_code,
@@ -115,7 +176,7 @@ def _partition_data(each: FetchedPartition, read: Read, call: Call) -> Any:
         last_stable_offset=read.last_stable_offset,
         log_start_offset=read.log_start_offset,
         aborted_transactions=None,
-        preferred_read_replica=-1,
+        preferred_read_replica=read.preferred_replica,
         records=records,
         **extra,
     )

@@ -41,6 +41,8 @@ _SINCE_VERSION: Final = {
 _NEVER: Final = 2**15
 _READ_COMMITTED: Final = 1
 _CONSUMER: Final = -1
+_DEBUGGING: Final = -2
+_OFFSET_NOT_AVAILABLE_SINCE: Final = 5
 
 
 class Answer(NamedTuple):
@@ -86,6 +88,8 @@ def _find(request: Any, topic: str, each: Any, call: Call) -> Answer:
     if each.timestamp < 0 and call.version < _SINCE_VERSION.get(each.timestamp, _NEVER):
         raise ApiError(ErrorCode.unsupported_version)
     partition: Partition = call.node.partitions.find(topic, each.partition_index)
+    if request.replica_id != _DEBUGGING:
+        partition.check_leads()
     partition.check_leader_epoch(getattr(each, "current_leader_epoch", -1))
     committed_only = getattr(request, "isolation_level", 0) == _READ_COMMITTED
     # A consumer sees what is committed; a debugging client with another replica id sees all.
@@ -93,6 +97,8 @@ def _find(request: Any, topic: str, each: Any, call: Call) -> Answer:
     epoch = partition.leader_epoch
     match each.timestamp:
         case Asked.LATEST:
+            if end is not None:
+                _check_known(partition, end, call)
             return Answer(-1, partition.log.end_offset if end is None else end, epoch)
         case Asked.EARLIEST | Asked.EARLIEST_LOCAL:
             start = partition.log.start_offset
@@ -103,6 +109,18 @@ def _find(request: Any, topic: str, each: Any, call: Call) -> Answer:
             found = partition.find_max_timestamp()
         case time_ms:
             found = partition.find_timestamp(time_ms)
+    if found is not None and end is not None and found.offset >= end:
+        _check_known(partition, end, call)
     if found is None or (end is not None and found.offset >= end):
         return Answer(-1, -1, -1)
     return Answer(found.timestamp_ms, found.offset, found.leader_epoch)
+
+
+def _check_known(partition: Partition, end: int, call: Call) -> None:
+    """Raises ApiError while a new leader does not know what is committed (KIP-207)."""
+    try:
+        partition.check_latest_known(end)
+    except ApiError:
+        if call.version >= _OFFSET_NOT_AVAILABLE_SINCE:
+            raise
+        raise ApiError(ErrorCode.leader_not_available) from None

@@ -22,6 +22,7 @@ async def handle(request: Any, call: Call) -> Any:
         for each in topic.partitions:
             try:
                 partition = call.node.partitions.find(topic.topic, each.partition)
+                partition.check_leads()
                 partition.check_leader_epoch(each.current_leader_epoch)
                 epoch, end_offset = partition.end_of_epoch(each.leader_epoch)
             except ApiError as error:

@@ -7,8 +7,10 @@ current leader beside NOT_LEADER_OR_FOLLOWER. v12 (KIP-890). v13 (KIP-516): topi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
+from ottla.api.current_leader import current_leader, node_endpoints
 from ottla.broker.call import Call, EndConnectionError
 from ottla.broker.partition import Appended, Partition
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -22,7 +24,7 @@ _KNOWN_ACKS: Final = (-1, 0, 1)
 async def handle(request: Any, call: Call) -> Any:
     """None where the client wants no answer (acks=0)."""
     by_id = call.version >= 13
-    appends: list[tuple[Partition, int, list[Any], int]] = []
+    appends: list[tuple[Any, Partition, int, list[Any], int]] = []
     topics = []
     failed: str | None = None
     for topic in request.topic_data:
@@ -42,9 +44,9 @@ async def handle(request: Any, call: Call) -> Any:
                 )
             except ApiError as error:
                 failed = f"{key}-{each.index}: {error}"
-                answers.append(_refusal(each.index, error, call))
+                answers.append(_refusal(key, each.index, error, call))
             else:
-                appends.append((partition, appended.last_offset, answers, len(answers)))
+                appends.append((key, partition, appended.last_offset, answers, len(answers)))
                 answers.append(_answer(each.index, appended, call))
         topics.append((topic, answers))
     if request.acks == 0:
@@ -54,12 +56,15 @@ async def handle(request: Any, call: Call) -> Any:
                 f"a produce request without acknowledgement failed on {failed}"
             )
         return None
-    for partition, last_offset, answers, place in appends:
-        try:
-            await partition.settled(last_offset, request.acks == _ACKS_ALL, request.timeout)
-        except ApiError as error:
-            answers[place] = _refusal(partition.index, error, call)
+    await _settle(appends, request, call)
     build = call.messages
+    extra = {}
+    if call.version >= 10:
+        leaders = [
+            each.current_leader.leader_id for _, answers in topics for each in _told(answers)
+        ]
+        if leaders:
+            extra["node_endpoints"] = node_endpoints(leaders, call)
     return build.ProduceResponse(
         responses=tuple(
             build.TopicProduceResponse(
@@ -67,7 +72,31 @@ async def handle(request: Any, call: Call) -> Any:
                 partition_responses=tuple(answers),
             )
             for topic, answers in topics
-        )
+        ),
+        **extra,
+    )
+
+
+async def _settle(
+    appends: list[tuple[Any, Partition, int, list[Any], int]], request: Any, call: Call
+) -> None:
+    """Waits until each append may be acknowledged, all within the request's timeout."""
+    by_all = request.acks == _ACKS_ALL
+    until_ms = call.node.clock.monotonic_ms() + request.timeout
+    for key, partition, last_offset, answers, place in appends:
+        try:
+            left_ms = until_ms - call.node.clock.monotonic_ms()
+            await partition.settled(last_offset, by_all, left_ms)
+        except ApiError as error:
+            answers[place] = _refusal(key, partition.index, error, call)
+
+
+def _told(answers: list[Any]) -> Iterator[Any]:
+    """The answers that name the leader."""
+    return (
+        each
+        for each in answers
+        if each.error_code is not ErrorCode.none and each.current_leader.leader_id >= 0
     )
 
 
@@ -80,9 +109,14 @@ def _answer(index: int, appended: Appended, call: Call) -> Any:
     )
 
 
-def _refusal(index: int, error: ApiError, call: Call) -> Any:
+def _refusal(key: Any, index: int, error: ApiError, call: Call) -> Any:
     build = call.messages
     record_errors = getattr(error, "record_errors", ())
+    extra = {}
+    if call.version >= 10:
+        leader = current_leader(key, index, error.code, call)
+        if leader is not None:
+            extra["current_leader"] = leader
     return build.PartitionProduceResponse(
         index=index,
         error_code=error.code,
@@ -96,4 +130,5 @@ def _refusal(index: int, error: ApiError, call: Call) -> Any:
             )
             for each in record_errors
         ),
+        **extra,
     )

@@ -35,6 +35,8 @@ class FetchedPartition:
     max_bytes: int
     leader_epoch: int
     last_fetched_epoch: int
+    log_start_offset: int = -1
+    """A follower's own."""
     told_high_watermark: int = -1
     told_log_start: int = -1
 
@@ -59,6 +61,7 @@ class Fetch:
             or answer.high_watermark != each.told_high_watermark
             or answer.log_start_offset != each.told_log_start
             or answer.diverging_epoch is not None
+            or answer.preferred_replica >= 0
         )
         if news:
             _remember(each, answer)
@@ -166,6 +169,7 @@ def _asked(request: Any, uses_ids: bool) -> Iterable[FetchedPartition]:
                 max_bytes=each.partition_max_bytes,
                 leader_epoch=getattr(each, "current_leader_epoch", -1),
                 last_fetched_epoch=getattr(each, "last_fetched_epoch", -1),
+                log_start_offset=getattr(each, "log_start_offset", -1),
             )
 
 

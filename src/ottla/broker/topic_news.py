@@ -1,17 +1,27 @@
-"""What the controller's news mean for this broker's logs: opened, configured, deleted."""
+"""What the controller's news mean for the partitions here: opened, led or copied, deleted.
+
+A broker holds the partitions whose replicas name it, no others. What it no longer holds (its topic
+is deleted, or made again under another id; the replica was reassigned away) is set aside at once
+and removed later. Nothing is deleted but on the word of a controller: `open_all` wants an image
+that one has filled.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from ottla.broker.partition import Partition
+from ottla.broker.partition import Partition, Role
+from ottla.broker.replica_fetchers import ReplicaFetchers, leader_throttle
 from ottla.broker.waiting import wake
 from ottla.controller.image import (
     BrokerConfigChanged,
     News,
     PartitionsAdded,
+    PartitionsChanged,
+    PartitionState,
     TopicConfigChanged,
     TopicCreated,
     TopicDeleted,
@@ -30,85 +40,167 @@ OFFSETS_TOPIC = "__consumer_offsets"
 
 
 class TopicNews:
-    """Keeps `node.partitions` as the image says."""
+    """Keeps `node.partitions`, their roles and what is copied as the image says."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(
+        self, node: Node, *, eligible: Callable[[Partition], None] = lambda partition: None
+    ) -> None:
+        """`eligible` is told of a partition led here which a follower may join in sync."""
+        self.fetchers = ReplicaFetchers(node)
+        self.leader_throttle = leader_throttle(node)
         self._node = node
+        self._eligible = eligible
+        self._has_opened = False
 
     async def open_all(self) -> None:
-        """At the start: every partition of the image, with the log found in the folder or a new
-        one; folders that belong to no topic are set aside as deleted.
+        """At the start: every partition that the image places here, with the log found in the
+        folder or a new one; folders of what is not placed here are set aside as deleted.
+
+        Raises ApiError KAFKA_STORAGE_ERROR.
         """
         node = self._node
-        for topic in node.image.topics.values():
-            await self._open(topic, 0)
+        for topic in list(node.image.topics.values()):
+            await self._take_in(topic, range(len(topic.partitions)))
         held = {(each.topic, each.index) for each in node.partitions}
         for name, index in [name for name in node.store.logs if name not in held]:
-            logger.warning("%s-%d belongs to no topic: its folder is deleted", name, index)
+            logger.warning("%s-%d has no place on this broker: its folder is deleted", name, index)
             self._delete(name, index)
+        self._has_opened = True
+
+    async def close(self) -> None:
+        """Copies nothing more."""
+        await self.fetchers.close()
 
     async def tell(self, news: News) -> None:
         """One piece of news, after the image has it."""
         match news:
             case TopicCreated(topic):
-                await self._open(topic, 0)
+                await self._take_in(topic, range(len(topic.partitions)))
             case PartitionsAdded(topic, first):
-                await self._open(topic, first)
+                await self._take_in(topic, range(first, len(topic.partitions)))
+            case PartitionsChanged(topic, partitions):
+                await self._take_in(topic, partitions)
             case TopicDeleted(topic):
                 await self._topic_deleted(topic)
             case TopicConfigChanged(topic):
                 self._configure(topic.name)
             case BrokerConfigChanged():
-                for name in self._node.image.topics:
+                for name in self._node.partitions.topics():
                     self._configure(name)
 
-    async def _open(self, topic: TopicImage, first: int) -> None:
+    async def _take_in(self, topic: TopicImage, indexes: Iterable[int]) -> None:
         node = self._node
-        now_ms = node.clock.now_ms()
-        config = node.log_config(topic.name)
-        min_insync_replicas = node.topic_config(topic.name).min_insync_replicas
-        for index in range(first, len(topic.partitions)):
-            if index % PARTITIONS_A_SLICE == PARTITIONS_A_SLICE - 1:
+        opened = False
+        for number, index in enumerate(indexes, start=1):
+            if number % PARTITIONS_A_SLICE == 0:
                 await asyncio.sleep(0)  # other requests get their turn
-            log = node.store.logs.get((topic.name, index))
-            if log is not None and read_topic_id(log.folder) not in (None, topic.topic_id):
-                # Left over from a topic of the same name that was deleted (KIP-516).
-                self._delete(topic.name, index)
-                log = None
-            after_crash = log is not None and not node.store.was_clean
-            if log is None:
-                log = node.store.create(topic.name, index, config, topic.topic_id, now_ms)
-            log.config = config
-            partition = Partition(
-                topic.name,
-                index,
-                topic.topic_id,
-                log,
-                leader_epoch=topic.partitions[index].leader_epoch,
-                clock=node.clock,
-                journey=node.journey,
-                after_crash=after_crash,
-            )
-            partition.min_insync_replicas = min_insync_replicas
-            node.partitions.add(partition)
+            partition = node.partitions.get(topic.name, index)
+            if partition is not None and partition.topic_id != topic.topic_id:
+                self._drop(partition)
+                partition = None
+            state = topic.partitions[index]
+            if node.config.id not in state.replicas:
+                if partition is not None:
+                    logger.info("%s-%d is no longer placed here", topic.name, index)
+                    self._drop(partition)
+                continue
+            if partition is None:
+                try:
+                    partition = self._open(topic, index)
+                except ApiError as error:
+                    if not self._has_opened:
+                        raise
+                    # One folder that the disk refuses must not keep the others from their roles.
+                    logger.error("cannot open %s-%d: %s", topic.name, index, error)
+                    continue
+                opened = True
+            self._assign(partition, state)
+        if opened:
+            self._configure(topic.name)
+
+    def _open(self, topic: TopicImage, index: int) -> Partition:
+        node = self._node
+        log = node.store.logs.get((topic.name, index))
+        if log is not None and read_topic_id(log.folder) not in (None, topic.topic_id):
+            # Left over from a topic of the same name that was deleted (KIP-516).
+            self._delete(topic.name, index)
+            log = None
+        after_crash = log is not None and not node.store.was_clean
+        if log is None:
+            config = node.log_config(topic.name)
+            now_ms = node.clock.now_ms()
+            log = node.store.create(topic.name, index, config, topic.topic_id, now_ms)
+        partition = Partition(
+            topic.name,
+            index,
+            topic.topic_id,
+            log,
+            broker_id=node.config.id,
+            high_watermark=node.store.high_watermarks.get((topic.name, index), 0),
+            lag_max_ms=node.config.replica_lag_time_max_ms,
+            live_epoch=self._live_epoch,
+            eligible=self._may_join,
+            clock=node.clock,
+            journey=node.journey,
+            after_crash=after_crash,
+        )
+        # Before it has a role: a leader counts by it who must be in sync.
+        partition.min_insync_replicas = node.topic_config(topic.name).min_insync_replicas
+        node.partitions.add(partition)
+        return partition
+
+    def _may_join(self, partition: object) -> None:
+        assert isinstance(partition, Partition)
+        self._eligible(partition)
+
+    def _live_epoch(self, broker_id: int) -> int | None:
+        broker = self._node.image.brokers.get(broker_id)
+        return None if broker is None else broker.epoch
+
+    def _assign(self, partition: Partition, state: PartitionState) -> None:
+        """Gives the partition its role, and tells who depends on it."""
+        before = partition.role, partition.leader_epoch
+        leader_before = None if partition.state is None else partition.state.leader
+        role = partition.update(state, self._node.clock.now_ms())
+        assert partition.state is not None
+        if role is not Role.FOLLOWER:
+            self.fetchers.unfollow(partition)
+        elif (*before, leader_before) != (role, partition.leader_epoch, partition.state.leader):
+            self.fetchers.follow(partition)
+        if partition.topic == OFFSETS_TOPIC and self._has_opened:
+            if role is Role.LEADER and before != (role, partition.leader_epoch):
+                self._node.groups.elected(partition.index)
+            elif role is not Role.LEADER and before[0] is Role.LEADER:
+                self._node.groups.resigned(partition.index)
 
     async def _topic_deleted(self, topic: TopicImage) -> None:
         node = self._node
-        for partition in node.partitions.remove_topic(topic.name):
-            partition.closed()
-            self._delete(partition.topic, partition.index)
-            if topic.name == OFFSETS_TOPIC:
-                node.groups.resigned(partition.index)
-            wake(partition)
+        for number, partition in enumerate(node.partitions.of_topic(topic.name), start=1):
+            if number % PARTITIONS_A_SLICE == 0:
+                await asyncio.sleep(0)
+            self._drop(partition)
+        self.fetchers.throttle.forget(topic.name)
+        self.leader_throttle.forget(topic.name)
         if topic.name != OFFSETS_TOPIC:
             await node.groups.topic_deleted(topic.name, topic.topic_id)
 
+    def _drop(self, partition: Partition) -> None:
+        """This broker holds the partition no more."""
+        self.fetchers.unfollow(partition)
+        self._node.partitions.remove(partition)
+        partition.closed()
+        self._delete(partition.topic, partition.index)
+        if partition.topic == OFFSETS_TOPIC and self._has_opened:
+            self._node.groups.resigned(partition.index)
+        wake(partition)
+
     def _configure(self, name: str) -> None:
-        config = self._node.log_config(name)
-        min_insync_replicas = self._node.topic_config(name).min_insync_replicas
+        log_config, config = self._node.log_config(name), self._node.topic_config(name)
+        self.leader_throttle.configure(name, config.leader_replication_throttled_replicas)
+        self.fetchers.throttle.configure(name, config.follower_replication_throttled_replicas)
         for partition in self._node.partitions.of_topic(name):
-            partition.log.config = config
-            partition.min_insync_replicas = min_insync_replicas
+            partition.log.config = log_config
+            partition.min_insync_replicas = config.min_insync_replicas
 
     def _delete(self, topic: str, index: int) -> None:
         try:

@@ -38,7 +38,8 @@ _TAKEN_BACK: Final = frozenset({ErrorCode.ineligible_replica, ErrorCode.operatio
 """Nothing was changed, for certain."""
 
 
-class InSyncChange(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class InSyncChange:
     """A proposal of a new in-sync set, for AlterPartition."""
 
     topic_id: UUID

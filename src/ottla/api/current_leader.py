@@ -1,0 +1,39 @@
+"""Who leads, told beside NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH, so that a client need not
+ask for metadata first (KIP-951). Produce v10+, Fetch v12+ (the leaders' addresses: v16+)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+from uuid import UUID
+
+from ottla.api.metadata import broker_addresses
+from ottla.broker.call import Call
+from ottla.protocol.errors import ApiError, ErrorCode
+
+_ELSEWHERE: Final = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
+
+
+def current_leader(topic: str | UUID | None, index: int, code: ErrorCode, call: Call) -> Any:
+    """The message LeaderIdAndEpoch; None where the error is another or no leader is known."""
+    if code not in _ELSEWHERE:
+        return None
+    try:
+        state = call.node.partitions.find(topic, index).state
+    except ApiError:
+        return None
+    if state is None or state.leader < 0:
+        return None
+    return call.messages.LeaderIdAndEpoch(leader_id=state.leader, leader_epoch=state.leader_epoch)
+
+
+def node_endpoints(leaders: Iterable[int], call: Call) -> tuple[Any, ...]:
+    """Where these brokers are reached."""
+    wanted = set(leaders)
+    if not wanted:
+        return ()
+    return tuple(
+        call.messages.NodeEndpoint(node_id=broker_id, host=host, port=port, rack=rack)
+        for broker_id, host, port, rack in broker_addresses(call)
+        if broker_id in wanted
+    )

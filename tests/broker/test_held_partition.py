@@ -1,0 +1,162 @@
+"""A partition of three replicas, as its leader and as a follower, without the other brokers."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from ottla.broker.partition import Role
+from ottla.controller.image import PartitionState
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.records.header import iterate_headers
+from ottla.replication.leader import Follower
+
+
+def state(
+    leader: int = 1, epoch: int = 1, isr: tuple[int, ...] = (1, 2), at: int = 1
+) -> PartitionState:
+    return PartitionState(leader, epoch, (1, 2, 3), isr, at)
+
+
+@pytest.fixture
+def partition(node_call: Any) -> Any:
+    found = node_call.node.partitions.find("t", 0)
+    assert found.update(state(), 0) is Role.LEADER
+    return found
+
+
+def fetch(partition: Any, broker: int, offset: int, **changes: Any) -> Any:
+    follower = Follower(broker, -1, changes.pop("start", 0))
+    return partition.read(
+        offset, max_bytes=1 << 20, min_one_batch=True, follower=follower, **changes
+    )
+
+
+def consume(partition: Any, offset: int, **changes: Any) -> Any:
+    return partition.read(offset, max_bytes=1 << 20, min_one_batch=True, **changes)
+
+
+def code_of(call: Any, *arguments: Any, **named: Any) -> ErrorCode:
+    with pytest.raises(ApiError) as refused:
+        call(*arguments, **named)
+    return refused.value.code
+
+
+async def test_only_what_the_in_sync_hold_is_committed_and_read(
+    node_call: Any, partition: Any
+) -> None:
+    partition.append(node_call.batch(b"a", b"b"), "me")
+    assert (partition.high_watermark, partition.last_stable_offset) == (0, 0)
+    assert consume(partition, 0).size_bytes == 0
+    assert fetch(partition, 2, 0).size_bytes > 0
+    assert fetch(partition, 2, 2).high_watermark == 2
+    assert consume(partition, 0).size_bytes > 0
+
+
+async def test_a_producer_waits_for_the_high_watermark(node_call: Any, partition: Any) -> None:
+    last = partition.append(node_call.batch(b"a"), "me").last_offset
+    await partition.settled(last, False, 0)
+    waiting = asyncio.create_task(partition.settled(last, True, 60_000))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    fetch(partition, 2, 1)
+    await waiting
+    await partition.settled(last, True, 0)
+
+
+async def test_who_waits_is_told_when_another_leads(node_call: Any, partition: Any) -> None:
+    last = partition.append(node_call.batch(b"a"), "me").last_offset
+    waiting = asyncio.create_task(partition.settled(last, True, 60_000))
+    await asyncio.sleep(0)
+    assert partition.update(state(leader=2, epoch=2, at=2), 0) is Role.FOLLOWER
+    with pytest.raises(ApiError) as refused:
+        await waiting
+    assert refused.value.code is ErrorCode.not_leader_or_follower
+    assert code_of(partition.append, node_call.batch(b"a"), "me") is refused.value.code
+
+
+async def test_too_few_in_sync_before_and_after_the_append(node_call: Any, partition: Any) -> None:
+    partition.min_insync_replicas = 2
+    partition.check_in_sync()
+    last = partition.append(node_call.batch(b"a"), "me").last_offset
+    fetch(partition, 2, 1)
+    partition.update(state(isr=(1,), at=2), 0)
+    assert code_of(partition.check_in_sync) is ErrorCode.not_enough_replicas
+    with pytest.raises(ApiError) as refused:
+        await partition.settled(last, True, 1000)
+    assert refused.value.code is ErrorCode.not_enough_replicas_after_append
+
+
+async def test_older_news_are_passed_over(partition: Any) -> None:
+    assert partition.update(state(leader=2, epoch=0, at=9), 0) is Role.LEADER
+    assert partition.update(state(isr=(1,), at=0), 0) is Role.LEADER
+    assert partition.state == state()
+    assert partition.update(state(leader=-1, epoch=2, at=2), 0) is Role.NONE
+    assert code_of(consume, partition, 0, leader_only=False) is ErrorCode.not_leader_or_follower
+
+
+async def test_a_stranger_is_no_replica(partition: Any) -> None:
+    assert code_of(fetch, partition, 9, 0) is ErrorCode.not_leader_or_follower
+    unknown = code_of(fetch, partition, 9, 0, leader_epoch=1)
+    assert unknown is ErrorCode.unknown_leader_epoch
+
+
+async def test_one_that_has_caught_up_is_proposed(node_call: Any, partition: Any) -> None:
+    partition.append(node_call.batch(b"a"), "me")
+    fetch(partition, 2, 1)
+    assert partition.in_sync_change(0) is None
+    fetch(partition, 3, 1)
+    change = partition.in_sync_change(node_call.node.clock.monotonic_ms())
+    assert [broker for broker, _ in change.isr] == [1, 2, 3]
+    partition.in_sync_answered(ErrorCode.none, state(isr=(1, 2, 3), at=2))
+    assert partition.state.isr == (1, 2, 3)
+
+
+async def test_latest_is_not_told_before_the_epoch_is_reached(
+    node_call: Any, partition: Any
+) -> None:
+    partition.append(node_call.batch(b"a"), "me")
+    partition.update(state(leader=2, epoch=2, at=2), 0)
+    partition.update(state(epoch=3, at=3), 0)
+    high = partition.high_watermark
+    assert code_of(partition.check_latest_known, high) is ErrorCode.offset_not_available
+    fetch(partition, 2, 1)
+    partition.check_latest_known(partition.high_watermark)
+
+
+async def test_a_reader_with_an_epoch_unknown_here_is_out_of_range(partition: Any) -> None:
+    code = code_of(consume, partition, 0, last_fetched_epoch=7)
+    assert code is ErrorCode.offset_out_of_range
+
+
+async def test_a_follower_copies_cuts_and_serves_what_is_committed(
+    node_call: Any, partition: Any
+) -> None:
+    partition.append(node_call.batch(b"a"), "me")
+    partition.append(node_call.batch(b"b"), "me")
+    data = partition.log.read(0, max_bytes=1 << 20).read()
+    partition.update(state(leader=2, epoch=2, at=2), 0)
+    assert partition.truncate_to(1, 5) == 1
+    headers = list(iterate_headers(data))
+    partition.append_fetched(
+        data[headers[0].size_bytes :], headers[1:],
+        leader_high_watermark=1, leader_log_start=0, now_ms=6,
+    )  # fmt: skip
+    assert (partition.log.end_offset, partition.high_watermark) == (2, 1)
+    assert consume(partition, 1, leader_only=False).size_bytes == 0
+    partition.append_fetched(b"", [], leader_high_watermark=2, leader_log_start=1, now_ms=7)
+    assert (partition.high_watermark, partition.log.start_offset) == (2, 1)
+    assert consume(partition, 1, leader_only=False).size_bytes > 0
+    assert partition.truncate_fully(40, 8) == 0
+    assert (partition.log.start_offset, partition.high_watermark) == (40, 40)
+
+
+async def test_the_low_watermark_waits_for_the_followers(node_call: Any, partition: Any) -> None:
+    partition.append(node_call.batch(b"a"), "me")
+    for broker in (2, 3):
+        fetch(partition, broker, 1)
+    assert partition.delete_before(1) == 1
+    assert partition.low_watermark == 0
+    for broker in (2, 3):
+        fetch(partition, broker, 1, start=1)
+    assert partition.low_watermark == 1
