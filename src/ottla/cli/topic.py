@@ -41,12 +41,22 @@ IfNotExists = Annotated[
     bool, typer.Option("--if-not-exists", help="A topic that is there already is no failure.")
 ]
 
+Assignment = Annotated[
+    str | None,
+    typer.Option(
+        "--assign",
+        metavar="BROKERS",
+        help="Which brokers hold each partition, as 1:2,2:3 (the first of each is to lead).",
+    ),
+]
+
 
 @commands.command()
 def create(
     topics: TopicNames,
     partitions: Partitions = None,
     replication_factor: ReplicationFactor = None,
+    assign: Assignment = None,
     config: TopicConfig = None,
     if_not_exists: IfNotExists = False,
     as_json: AsJson = False,
@@ -55,6 +65,7 @@ def create(
 ) -> None:
     """Create topics. What is not given is the broker's default (num.partitions)."""
     settings = pairs("--config", config)
+    assignment = read_assignment(assign, partitions, replication_factor)
     connection = connect(bootstrap, client_config)
     existing = connection.topics()
     there = [name for name in topics if name in existing]
@@ -67,11 +78,7 @@ def create(
     new = [name for name in dict.fromkeys(topics) if name not in existing]
     futures = (
         connection.admin.create_topics(
-            [
-                # -1 leaves it to the broker (KIP-464).
-                NewTopic(name, partitions or -1, replication_factor or -1, config=settings)
-                for name in new
-            ],
+            [new_topic(name, partitions, replication_factor, assignment, settings) for name in new],
             request_timeout=connection.answer_timeout_s,
         )
         if new
@@ -79,7 +86,7 @@ def create(
     )
     for name, future in futures.items():
         connection.wait(future, f"create topic {name!r}")
-    connection.settled_topics(dict.fromkeys(new, partitions or 1))
+    connection.settled_topics(dict.fromkeys(new, len(assignment) or partitions or 1))
     made = described_topics(connection, list(dict.fromkeys(topics)))
     if as_json:
         show_json([{**topic_summary(topic), "created": topic.name in new} for topic in made])
@@ -91,6 +98,44 @@ def create(
             f"{done} {topic.name}: {plural(summary['partitions'], 'partition')}, "
             f"replication factor {summary['replication_factor']}."
         )
+
+
+def read_assignment(
+    text: str | None, partitions: int | None, replication_factor: int | None
+) -> list[list[int]]:
+    """`1:2,2:3` as brokers of each partition, as kafka-topics.sh takes it; empty for none given."""
+    if text is None:
+        return []
+    example = "For two partitions on brokers 1 and 2: --assign 1:2,2:1"
+    if partitions is not None or replication_factor is not None:
+        raise UsageFailed(
+            "--assign says how many partitions and replicas there are: leave out --partitions and "
+            "--replication-factor.",
+            example,
+        )
+    parts = [part.split(":") for part in text.split(",")]
+    if not all(broker.isascii() and broker.isdecimal() for part in parts for broker in part):
+        raise UsageFailed(f"--assign wants numbers of brokers, not {text!r}.", example)
+    assignment = [[int(broker) for broker in part] for part in parts]
+    if len({len(brokers) for brokers in assignment}) > 1:
+        raise UsageFailed("--assign gives some partitions more replicas than others.", example)
+    if any(len(set(brokers)) < len(brokers) for brokers in assignment):
+        raise UsageFailed("--assign names a broker twice for one partition.", example)
+    return assignment
+
+
+def new_topic(
+    name: str,
+    partitions: int | None,
+    replication_factor: int | None,
+    assignment: list[list[int]],
+    settings: dict[str, str],
+) -> Any:
+    if assignment:
+        count = len(assignment)
+        return NewTopic(name, count, replica_assignment=assignment, config=settings)
+    # -1 leaves it to the broker (KIP-464).
+    return NewTopic(name, partitions or -1, replication_factor or -1, config=settings)
 
 
 @commands.command("list")

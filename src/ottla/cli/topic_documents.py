@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from confluent_kafka import TopicCollection
 
 from ottla.cli.client import Connection
 from ottla.cli.configs import describe_configs
-from ottla.cli.offsets import end_offsets, first_offsets
-from ottla.cli.screen import say, show_table
+from ottla.cli.failures import Failed
+from ottla.cli.offsets import Partition, end_offsets, first_offsets
+from ottla.cli.screen import note, say, show_table
+from ottla.cli.topic_epochs import Epoch, epochs_of
+
+COLUMNS: Final = (
+    *("partition", "leader", "epoch", "replicas", "in sync"),
+    *("start offset", "end offset", "state"),
+)
 
 
 def plural(number: int, noun: str) -> str:
@@ -45,9 +52,10 @@ def topic_documents(connection: Connection, names: Sequence[str]) -> list[dict[s
         (topic.name, each.id)
         for topic in topics
         for each in topic.partitions
-        if each.leader is not None
+        if leader_of(each) is not None
     ]
-    first, end = first_offsets(connection, led), end_offsets(connection, led)
+    first, end = offsets_of(connection, led)
+    epochs = epochs_of(connection.bootstrap, names)
     configs = describe_configs(connection, "topic", names)
     return [
         {
@@ -55,14 +63,7 @@ def topic_documents(connection: Connection, names: Sequence[str]) -> list[dict[s
             "id": str(topic.topic_id),
             "internal": topic.is_internal,
             "partitions": [
-                {
-                    "partition": each.id,
-                    "leader": each.leader.id if each.leader is not None else None,
-                    "replicas": [node.id for node in each.replicas],
-                    "in_sync": [node.id for node in each.isr],
-                    "start_offset": first.get((topic.name, each.id)),
-                    "end_offset": end.get((topic.name, each.id)),
-                }
+                partition_document(each, epochs.get((topic.name, each.id)), first, end, topic.name)
                 for each in topic.partitions
             ],
             "config": {
@@ -75,24 +76,95 @@ def topic_documents(connection: Connection, names: Sequence[str]) -> list[dict[s
     ]
 
 
+def leader_of(partition: Any) -> int | None:
+    """The leader's number, None where nobody leads."""
+    leader = partition.leader
+    return leader.id if leader is not None and leader.id >= 0 else None
+
+
+def offsets_of(
+    connection: Connection, led: Sequence[Partition]
+) -> tuple[dict[Partition, int], dict[Partition, int]]:
+    """First and end offsets; none where a leader does not answer, as while one is elected."""
+    try:
+        return first_offsets(connection, led), end_offsets(connection, led)
+    except Failed as failure:
+        note(f"Offsets are not shown: {failure}")
+        return {}, {}
+
+
+def partition_document(
+    partition: Any,
+    epoch: Epoch | None,
+    first: Mapping[Partition, int],
+    end: Mapping[Partition, int],
+    topic: str,
+) -> dict[str, Any]:
+    """One partition. `state` is ok, under_replicated (in sync are fewer than all) or offline."""
+    leader, place = leader_of(partition), (topic, partition.id)
+    replicas = [node.id for node in partition.replicas]
+    in_sync = [node.id for node in partition.isr]
+    state = "ok" if len(in_sync) >= len(replicas) else "under_replicated"
+    return {
+        "partition": partition.id,
+        "leader": leader,
+        "leader_epoch": epoch.leader_epoch if epoch else None,
+        "replicas": replicas,
+        "in_sync": in_sync,
+        "offline_replicas": list(epoch.offline) if epoch else None,
+        "state": state if leader is not None else "offline",
+        "start_offset": first.get(place),
+        "end_offset": end.get(place),
+    }
+
+
+def mark(document: dict[str, Any]) -> str:
+    """What is wrong with a partition, for the table: empty where nothing is."""
+    words = {"ok": "", "under_replicated": "under-replicated", "offline": "OFFLINE"}
+    said = words[document["state"]]
+    if document["offline_replicas"]:
+        down = " ".join(map(str, document["offline_replicas"]))
+        said += f"{', ' if said else ''}down: {down}"
+    return said
+
+
 def show_topic(document: dict[str, Any]) -> None:
     """One topic for a person."""
     partitions = document["partitions"]
     title = f"{document['topic']}: {plural(len(partitions), 'partition')}"
     show_table(
-        ["partition", "leader", "replicas", "in sync", "start offset", "end offset"],
+        [
+            "partition",
+            "leader",
+            "epoch",
+            "replicas",
+            "in sync",
+            "start offset",
+            "end offset",
+            "state",
+        ],
         [
             [
                 each["partition"],
                 each["leader"],
+                each["leader_epoch"],
                 " ".join(map(str, each["replicas"])),
                 " ".join(map(str, each["in_sync"])),
                 each["start_offset"],
                 each["end_offset"],
+                mark(each),
             ]
             for each in partitions
         ],
-        title=title,
+        title=title + troubles(partitions),
+        drop_empty=("state",),
     )
     for name, value in document["config"].items():
         say(f"{name}={value}")
+
+
+def troubles(partitions: Sequence[dict[str, Any]]) -> str:
+    """`, 2 offline, 5 under-replicated`: what the title says so that nobody must look for it."""
+    states = [each["state"] for each in partitions]
+    counts = (("offline", "offline"), ("under_replicated", "under-replicated"))
+    return "".join(f", {states.count(state):,} {word}" for state, word in counts if state in states)

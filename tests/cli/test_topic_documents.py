@@ -1,0 +1,94 @@
+"""A topic's document and its table: leaders, epochs, and what is wrong."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ottla.cli.topic_documents import mark, partition_document, plural, show_topic, troubles
+from ottla.cli.topic_epochs import Epoch
+
+
+def node(number: int) -> Any:
+    return SimpleNamespace(id=number)
+
+
+def partition(index: int, leader: int | None, isr: tuple[int, ...] = (1, 2)) -> Any:
+    return SimpleNamespace(
+        id=index,
+        leader=None if leader is None else node(leader),
+        replicas=[node(1), node(2)],
+        isr=[node(each) for each in isr],
+    )
+
+
+def document(*args: Any, epoch: Epoch | None = None) -> dict[str, Any]:
+    one = partition(*args)
+    return partition_document(one, epoch, {("t", one.id): 3}, {("t", one.id): 9}, "t")
+
+
+def test_a_partition_that_is_well():
+    assert document(0, 1, epoch=Epoch(5, ())) == {
+        "partition": 0,
+        "leader": 1,
+        "leader_epoch": 5,
+        "replicas": [1, 2],
+        "in_sync": [1, 2],
+        "offline_replicas": [],
+        "state": "ok",
+        "start_offset": 3,
+        "end_offset": 9,
+    }
+
+
+@pytest.mark.parametrize(
+    ("leader", "isr", "epoch", "state", "said"),
+    [
+        (1, (1, 2), None, "ok", ""),
+        (1, (1,), None, "under_replicated", "under-replicated"),
+        (1, (1,), Epoch(6, (2,)), "under_replicated", "under-replicated, down: 2"),
+        (None, (1,), Epoch(7, (1,)), "offline", "OFFLINE, down: 1"),
+        (-1, (1, 2), None, "offline", "OFFLINE"),
+    ],
+)
+def test_what_is_wrong_is_marked(leader, isr, epoch, state, said):
+    told = document(0, leader, isr, epoch=epoch)
+    assert told["state"] == state
+    assert mark(told) == said
+
+
+def test_the_title_counts_what_is_wrong(capsys):
+    partitions = [document(0, 1), document(1, 1, (1,)), document(2, None, (1,))]
+    assert troubles(partitions) == ", 1 offline, 1 under-replicated"
+    show_topic({"topic": "t", "partitions": partitions, "config": {"retention.ms": "5"}})
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == "t: 3 partitions, 1 offline, 1 under-replicated"
+    assert shown[1].split() == [
+        *("partition", "leader", "epoch", "replicas", "in", "sync"),
+        *("start", "offset", "end", "offset", "state"),
+    ]
+    assert shown[-1] == "retention.ms=5"
+
+
+def test_where_all_is_well_there_is_no_column_for_it(capsys):
+    show_topic({"topic": "t", "partitions": [document(0, 1)], "config": {}})
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == "t: 1 partition"
+    assert "state" not in shown[1]
+
+
+@pytest.mark.parametrize("columns", [30, 60, 120])
+def test_nothing_is_lost_on_a_narrow_terminal(columns, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    told = document(0, 1, (1,), epoch=Epoch(6, (2,)))
+    show_topic({"topic": "t", "partitions": [told], "config": {}})
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= columns
+    assert "under-replicated,down:2" in "".join(shown.split())
+
+
+def test_ten_thousand_partitions_are_ten_thousand_lines(capsys):
+    partitions = [document(index, 1) for index in range(10_000)]
+    show_topic({"topic": "t", "partitions": partitions, "config": {}})
+    assert len(capsys.readouterr().out.splitlines()) == 10_002
+    assert plural(10_000, "partition") == "10,000 partitions"
