@@ -11,6 +11,7 @@ from ottla.config.broker import BrokerConfig
 from ottla.config.listener import Endpoint
 from ottla.controller.image import BrokerAppeared, BrokerImage, ClusterImage, ControllerChanged
 from ottla.controller.topics import NewTopic, create_topics
+from ottla.testing.zookeeper_server import ZooKeeperError, ZooKeeperServer, zookeeper_command
 
 
 @pytest.fixture
@@ -47,3 +48,16 @@ def add_topic(
             image.apply(news)
 
     return add
+
+
+@pytest.fixture(scope="module")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
+    """A real ZooKeeper; each test takes a chroot of its own."""
+    try:
+        zookeeper_command()
+    except ZooKeeperError as error:
+        pytest.skip(str(error))
+    server = ZooKeeperServer(tmp_path_factory.mktemp("zookeeper"))
+    server.start()
+    yield server
+    server.stop()

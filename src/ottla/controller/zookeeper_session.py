@@ -216,6 +216,8 @@ class ZooKeeperSession:
         """End the session. Without a connection it ends by itself, when its time is over."""
         if not self._closed:
             self._closed = True
+            # Before the ensemble tells them that the session's own nodes are deleted.
+            self._expire_watches()
             if self.state is State.CONNECTED:
                 last = asyncio.ensure_future(self._send(wire.CloseInstance))
                 await asyncio.wait([last], timeout=_CLOSE_TIMEOUT_S)
@@ -317,8 +319,11 @@ class ZooKeeperSession:
         if self.state is not State.EXPIRED:
             self._enter(State.EXPIRED)
             self._fail_in_flight(kazoo_errors.SessionExpiredError())
-            self.data_watches.expire()
-            self.child_watches.expire()
+            self._expire_watches()
+
+    def _expire_watches(self) -> None:
+        self.data_watches.expire()
+        self.child_watches.expire()
 
     def _enter(self, state: State) -> None:
         self.state = state
