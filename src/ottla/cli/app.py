@@ -27,8 +27,9 @@ COMMANDS: Final = {
     "group": "ottla.cli.group",
     "config": "ottla.cli.config",
     "log": "ottla.cli.log",
+    "cluster": "ottla.cli.cluster",
 }
-GROUPS: Final = frozenset({"topic", "group", "config", "log"})
+GROUPS: Final = frozenset({"topic", "group", "config", "log", "cluster"})
 
 
 NARROWEST_PANELS: Final = 78

@@ -1,4 +1,4 @@
-"""Tab completion of names that only the broker knows: topics and groups.
+"""Tab completion of names that only the broker knows: topics, groups and brokers.
 
 A broker that cannot be reached completes nothing, and says nothing: the shell is waiting.
 """
@@ -34,6 +34,15 @@ def complete_group(context: typer.Context, incomplete: str) -> list[str]:
 
     def names(connection: Connection) -> Iterable[str]:
         return (group.group_id for group in connection.groups())
+
+    return complete(context, incomplete, names)
+
+
+def complete_broker(context: typer.Context, incomplete: str) -> list[str]:
+    """Numbers of live brokers that begin with what was typed."""
+
+    def names(connection: Connection) -> Iterable[str]:
+        return map(str, connection.metadata().brokers)
 
     return complete(context, incomplete, names)
 

@@ -72,23 +72,29 @@ class BrokerProcess:
         )
 
     def wait_ready(self, timeout_s: float = START_WITHIN_S) -> None:
-        """Wait for the line that says the broker is ready."""
+        """Wait for the line that says the broker is ready; raises KitError with its log."""
         until = time.monotonic() + timeout_s
-        while not (found := READY.search(self._printed())):
-            if not self.running:
-                lines = self.said().strip().splitlines()
-                why = lines[-1] if lines else "it said nothing"
-                raise ProcessEndedError(
-                    f"the broker on {self.data} ended at its start:{last_lines(self.said())}", why
-                )
+        while not self.is_ready():
             if time.monotonic() > until:
                 raise KitError(
                     f"the broker on {self.data} was not ready within {timeout_s:g} s:"
                     f"{last_lines(self.said())}"
                 )
             time.sleep(POLL_S)
-        if self.bootstrap.endswith(":0"):
-            self.bootstrap = found[1]
+
+    def is_ready(self) -> bool:
+        """Whether it has said that it is ready; raises ProcessEndedError where it has ended."""
+        if found := READY.search(self._printed()):
+            if self.bootstrap.endswith(":0"):
+                self.bootstrap = found[1]
+            return True
+        if self.running:
+            return False
+        lines = self.said().strip().splitlines()
+        why = lines[-1] if lines else "it said nothing"
+        raise ProcessEndedError(
+            f"the broker on {self.data} ended at its start:{last_lines(self.said())}", why
+        )
 
     def _printed(self) -> str:
         with self._output.open("rb") as output:

@@ -156,6 +156,11 @@ class Cluster:
         return self._ensemble.connect
 
     @property
+    def zookeeper_is_running(self) -> bool:
+        """Whether every member that we started runs."""
+        return self._ensemble is None or all(each.running for each in self._ensemble.servers)
+
+    @property
     def _chroot(self) -> str:
         _, slash, path = self.zookeeper.partition("/")
         return slash + path

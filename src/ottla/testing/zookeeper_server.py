@@ -103,10 +103,11 @@ class ZooKeeperServer:
         self, folder: Path, port: int = 0, *, number: int = 1, members: Sequence[str] = ()
     ) -> None:
         """`port` 0 takes a free one. `members`: the `server.N=...` lines of the whole ensemble."""
-        self.folder = folder
+        self.folder = folder.resolve()
+        self._data = self.folder / "data"
         self.port = port or free_ports(1)[0]
         self.number = number
-        self.log = folder / "zookeeper.log"
+        self.log = self.folder / "zookeeper.log"
         self._members = members
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -130,7 +131,7 @@ class ZooKeeperServer:
         """Start it, on what its folder holds; `wait` until it serves. Raises ZooKeeperError."""
         assert not self.running
         command = zookeeper_command()
-        data = self.folder / "data"
+        data = self._data
         data.mkdir(parents=True, exist_ok=True)
         settings = {**_SETTINGS, "dataDir": data, "clientPort": self.port}
         settings["clientPortAddress"] = HOST
@@ -148,7 +149,8 @@ class ZooKeeperServer:
         while time.monotonic() < end:
             if self._process is None or self._process.poll() is not None:
                 raise ZooKeeperError(f"ZooKeeper {self.number} ended{self._said()}")
-            if self.mode() is not None:
+            # Another server may have the port, and answer as well as ours would.
+            if self.mode() is not None and str(self._data) in self.ask("conf"):
                 return
             time.sleep(_LOOK_AGAIN_S)
         raise ZooKeeperError(

@@ -1,0 +1,118 @@
+"""`ottla cluster`: start one for development, describe one, take a broker out of one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ottla.cli.client import connect, pairs
+from ottla.cli.cluster_documents import cluster_document, show_cluster
+from ottla.cli.cluster_drain import drain_broker, show_drained
+from ottla.cli.complete import complete_broker
+from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig, DryRun
+from ottla.cli.screen import show_json
+
+commands = typer.Typer(help="Start, describe and change a cluster of brokers.")
+
+Brokers = Annotated[
+    int | None, typer.Option("--brokers", min=1, metavar="N", help="How many brokers. Default 3.")
+]
+ZooKeeper = Annotated[
+    str | None,
+    typer.Option(
+        "--zookeeper",
+        metavar="HOST:PORT",
+        help="An ensemble that runs already, several with commas between, /PATH at the end.",
+    ),
+]
+Data = Annotated[
+    Path,
+    typer.Option("--data", metavar="DIR", help="Where all data lies; made when missing."),
+]
+FirstPort = Annotated[
+    int | None,
+    typer.Option(
+        "--port",
+        min=1,
+        max=65535,
+        metavar="FIRST",
+        help="The first broker's port; the others have the next ones. Default 9092.",
+    ),
+]
+BrokerConfig = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="NAME=VALUE",
+        help="A setting of all brokers. Again for more.",
+    ),
+]
+BrokerNumber = Annotated[
+    int,
+    typer.Argument(
+        metavar="BROKER", min=0, help="The broker's number.", autocompletion=complete_broker
+    ),
+]
+Timeout = Annotated[
+    float,
+    typer.Option("--timeout", min=1, metavar="SECONDS", help="How long to wait for the end."),
+]
+
+
+@commands.command()
+def start(
+    brokers: Brokers = None,
+    zookeeper: ZooKeeper = None,
+    data: Data = Path("ottla-cluster"),
+    port: FirstPort = None,
+    config: BrokerConfig = None,
+) -> None:
+    """Run a cluster on this machine until Ctrl-C, for development.
+
+    Starts a ZooKeeper of its own unless one is given. Started again, it goes on with the same data
+    and ports.
+    """
+    # Imported late: completion and the other commands need no processes.
+    from ottla.cli.cluster_start import run_cluster
+
+    raise typer.Exit(run_cluster(brokers, zookeeper, data, port, pairs("--config", config)))
+
+
+@commands.command()
+def describe(
+    as_json: AsJson = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    client_config: ClientConfig = None,
+) -> None:
+    """Show brokers, the controller, and partitions that are offline or short of replicas."""
+    document = cluster_document(connect(bootstrap, client_config))
+    if as_json:
+        show_json(document)
+    else:
+        show_cluster(document)
+
+
+@commands.command()
+def drain(
+    broker: BrokerNumber,
+    dry_run: DryRun = False,
+    timeout: Timeout = 3600.0,
+    as_json: AsJson = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    client_config: ClientConfig = None,
+) -> None:
+    """Move all replicas off a broker, and wait until that is done."""
+    document = drain_broker(
+        connect(bootstrap, client_config),
+        broker,
+        dry_run=dry_run,
+        quiet=as_json,
+        timeout_s=timeout,
+    )
+    if as_json:
+        show_json(document)
+    else:
+        show_drained(document)

@@ -1,0 +1,134 @@
+"""Requests that librdkafka has no call for: reassignments, and the controller's epoch.
+
+A plain connection for each request, to the first broker that takes one: any broker hands on what
+only the controller can answer, and with a new connection the next question survives the end of
+the broker that answered the last one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from ottla.cli.failures import Failed
+from ottla.cli.journey_client import CLIENT_ID, connected, exactly
+from ottla.protocol.errors import DecodeError, ErrorCode
+from ottla.protocol.frames import read_response, write_request
+from ottla.protocol.messages import messages_of
+
+ALTER_PARTITION_REASSIGNMENTS: Final = 45
+LIST_PARTITION_REASSIGNMENTS: Final = 46
+DESCRIBE_QUORUM: Final = 55
+METADATA_TOPIC: Final = "__cluster_metadata"
+MOST_ANSWER_BYTES: Final = 64 * 1024 * 1024
+ANSWER_TIMEOUT_MS: Final = 60_000
+AGAIN_FOR_S: Final = 30.0
+AGAIN_PAUSE_S: Final = 0.5
+# The controller is changing; who asks again soon is answered.
+PASSING: Final = frozenset(
+    {
+        ErrorCode.not_controller,
+        ErrorCode.coordinator_load_in_progress,
+        ErrorCode.request_timed_out,
+        ErrorCode.unknown_server_error,
+    }
+)
+
+Partition = tuple[str, int]
+Assignments = Mapping[str, Mapping[int, Sequence[int]]]
+
+
+def ask(bootstrap: str, request: Any) -> Any:
+    """The answer to a request message of kio's. Raises Failed when there is none."""
+    try:
+        with connected(bootstrap) as connection:
+            connection.sendall(write_request(request, 1, CLIENT_ID.decode()))
+            size = int.from_bytes(exactly(connection, 4), "big")
+            if size > MOST_ANSWER_BYTES:
+                raise EOFError
+            frame = exactly(connection, size)
+        _, response = read_response(request.__api_key__, request.__version__, frame)
+    except TimeoutError:
+        raise Failed(f"{bootstrap} does not answer.") from None
+    except (OSError, EOFError, DecodeError) as error:
+        raise Failed(f"the broker at {bootstrap} ended the connection: {error or 'EOF'}.") from None
+    return response
+
+
+def ask_again(bootstrap: str, request: Any, doing: str) -> Any:
+    """As `ask`, patiently: while the controller changes there may be no answer for some seconds."""
+    until = time.monotonic() + AGAIN_FOR_S
+    while True:
+        try:
+            response = ask(bootstrap, request)
+        except Failed:
+            if time.monotonic() > until:
+                raise
+        else:
+            code = response.error_code
+            if code == ErrorCode.none:
+                return response
+            if code not in PASSING or time.monotonic() > until:
+                raise refusal(doing, code, response.error_message)
+        time.sleep(AGAIN_PAUSE_S)
+
+
+def refusal(doing: str, code: Any, message: str | None) -> Failed:
+    """A broker's error as a sentence."""
+    reason = message or code.name.replace("_", " ")
+    return Failed(f"cannot {doing}: {reason if reason.endswith('.') else reason + '.'}")
+
+
+def controller_epoch(bootstrap: str) -> int | None:
+    """Which controller since the cluster's beginning this is, or None where nobody tells.
+
+    Standard requests do not have it; DescribeQuorum (KIP-595) tells the epoch of whoever decides
+    on metadata, which in ZooKeeper's tree is /controller_epoch.
+    """
+    build = messages_of(DESCRIBE_QUORUM, 0, "request")
+    partition = build.PartitionData(partition_index=0)
+    topic = build.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+    try:
+        response = ask(bootstrap, build.DescribeQuorumRequest(topics=(topic,)))
+    except Failed:
+        return None
+    for found in response.topics:
+        for each in found.partitions:
+            if each.error_code == ErrorCode.none:
+                return int(each.leader_epoch)
+    return None
+
+
+def reassign(bootstrap: str, targets: Assignments) -> None:
+    """Ask for other replicas (KIP-455); raises Failed with the first refusal."""
+    build = messages_of(ALTER_PARTITION_REASSIGNMENTS, 0, "request")
+    topics = tuple(
+        build.ReassignableTopic(
+            name=name,
+            partitions=tuple(
+                build.ReassignablePartition(partition_index=index, replicas=tuple(replicas))
+                for index, replicas in partitions.items()
+            ),
+        )
+        for name, partitions in targets.items()
+    )
+    request = build.AlterPartitionReassignmentsRequest(timeout=ANSWER_TIMEOUT_MS, topics=topics)
+    response = ask_again(bootstrap, request, "move partitions")
+    for topic in response.responses:
+        for each in topic.partitions:
+            if each.error_code != ErrorCode.none:
+                place = f"move {topic.name}-{each.partition_index}"
+                raise refusal(place, each.error_code, each.error_message)
+
+
+def reassignments(bootstrap: str) -> dict[Partition, Any]:
+    """What is being moved now: `replicas`, `adding_replicas`, `removing_replicas` by partition."""
+    build = messages_of(LIST_PARTITION_REASSIGNMENTS, 0, "request")
+    request = build.ListPartitionReassignmentsRequest(timeout=ANSWER_TIMEOUT_MS, topics=None)
+    response = ask_again(bootstrap, request, "list what is being moved")
+    return {
+        (topic.name, each.partition_index): each
+        for topic in response.topics
+        for each in topic.partitions
+    }

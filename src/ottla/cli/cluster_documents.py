@@ -1,0 +1,172 @@
+"""What is known of a cluster, as the document that `--json` prints and the tables are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from ottla.cli.client import Connection
+from ottla.cli.cluster_client import controller_epoch
+from ottla.cli.configs import describe_configs
+from ottla.cli.screen import say, show_table
+from ottla.cli.topic_documents import plural
+
+MOST_TOPICS_ASKED: Final = 500
+MIN_IN_SYNC: Final = "min.insync.replicas"
+MOST_SHOWN: Final = 50
+
+
+def cluster_document(connection: Connection) -> dict[str, Any]:
+    """Brokers with what they hold, the controller, and each partition that is not well."""
+    described = connection.wait(
+        connection.admin.describe_cluster(request_timeout=connection.answer_timeout_s),
+        "describe the cluster",
+    )
+    topics = connection.topics()
+    controller = described.controller
+    partitions = list(partition_documents(topics, min_in_sync(connection, sorted(topics))))
+    return {
+        "cluster_id": described.cluster_id,
+        "controller": controller.id if controller is not None and controller.id >= 0 else None,
+        "controller_epoch": controller_epoch(connection.bootstrap),
+        "brokers": broker_documents(described.nodes, partitions),
+        "topics": len(topics),
+        "partitions": len(partitions),
+        "offline": [each for each in partitions if each["leader"] is None],
+        "under_min_isr": [each for each in partitions if is_under_min_isr(each)],
+        "under_replicated": [each for each in partitions if is_under_replicated(each)],
+    }
+
+
+def min_in_sync(connection: Connection, topics: Sequence[str]) -> dict[str, int]:
+    """`min.insync.replicas` by topic."""
+    found: dict[str, int] = {}
+    for first in range(0, len(topics), MOST_TOPICS_ASKED):
+        names = topics[first : first + MOST_TOPICS_ASKED]
+        for name, entries in describe_configs(connection, "topic", names).items():
+            values = {entry["name"]: entry["value"] for entry in entries}
+            found[name] = int(values.get(MIN_IN_SYNC) or 1)
+    return found
+
+
+def partition_documents(topics: Any, least: dict[str, int]) -> Iterator[dict[str, Any]]:
+    for name in sorted(topics):
+        for number, each in sorted(topics[name].partitions.items()):
+            yield {
+                "topic": name,
+                "partition": number,
+                "leader": each.leader if each.leader >= 0 else None,
+                "replicas": list(each.replicas),
+                "in_sync": list(each.isrs),
+                "min_in_sync": least.get(name, 1),
+            }
+
+
+def is_under_min_isr(partition: dict[str, Any]) -> bool:
+    """Whether acks=all is refused there now."""
+    return len(partition["in_sync"]) < int(partition["min_in_sync"])
+
+
+def is_under_replicated(partition: dict[str, Any]) -> bool:
+    return len(partition["in_sync"]) < len(partition["replicas"])
+
+
+def broker_documents(
+    nodes: Sequence[Any], partitions: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """A document a broker, also for those that are down but have replicas."""
+    live = {node.id: node for node in nodes}
+    held = {number for each in partitions for number in each["replicas"]}
+    documents = []
+    for number in sorted(live.keys() | held):
+        node = live.get(number)
+        documents.append(
+            {
+                "id": number,
+                "host": node.host if node is not None else None,
+                "port": node.port if node is not None else None,
+                "rack": node.rack if node is not None else None,
+                "live": node is not None,
+                "leaders": sum(each["leader"] == number for each in partitions),
+                "replicas": sum(number in each["replicas"] for each in partitions),
+                "in_sync": sum(number in each["in_sync"] for each in partitions),
+            }
+        )
+    return documents
+
+
+def show_cluster(document: dict[str, Any]) -> None:
+    """The cluster for a person."""
+    live = sum(each["live"] for each in document["brokers"])
+    show_table(
+        ["broker", "address", "rack", "leaders", "replicas", "in sync", ""],
+        [
+            [
+                each["id"],
+                f"{each['host']}:{each['port']}" if each["live"] else None,
+                each["rack"],
+                each["leaders"],
+                each["replicas"],
+                each["in_sync"],
+                role(each, document["controller"]),
+            ]
+            for each in document["brokers"]
+        ],
+        title=f"cluster {document['cluster_id']}: {plural(live, 'broker')}, {controller(document)}",
+        drop_empty=["rack"],
+    )
+    say("")
+    show_partitions(document)
+
+
+def role(broker: dict[str, Any], controller_id: int | None) -> str:
+    if not broker["live"]:
+        return "down"
+    return "controller" if broker["id"] == controller_id else ""
+
+
+def controller(document: dict[str, Any]) -> str:
+    if document["controller"] is None:
+        return "no controller"
+    epoch = document["controller_epoch"]
+    told = "" if epoch is None else f" (epoch {epoch})"
+    return f"controller {document['controller']}{told}"
+
+
+def show_partitions(document: dict[str, Any]) -> None:
+    """Each partition that is not well, the worst kind first; or one line that all are."""
+    states: dict[tuple[str, int], str] = {}
+    troubled: dict[tuple[str, int], dict[str, Any]] = {}
+    for kind, state in (
+        ("offline", "offline"),
+        ("under_min_isr", "under min isr"),
+        ("under_replicated", "under-replicated"),
+    ):
+        for each in document[kind]:
+            place = (each["topic"], each["partition"])
+            states.setdefault(place, state)
+            troubled.setdefault(place, each)
+    if not document["partitions"]:
+        say("No topics yet. To make one: ottla topic create NAME")
+        return
+    if not troubled:
+        number = plural(document["partitions"], "partition")
+        say(f"{number}, each with a leader and all its replicas in sync.")
+        return
+    show_table(
+        ["topic", "partition", "state", "leader", "replicas", "in sync"],
+        [
+            [
+                each["topic"],
+                each["partition"],
+                states[place],
+                each["leader"],
+                " ".join(map(str, each["replicas"])),
+                " ".join(map(str, each["in_sync"])),
+            ]
+            for place, each in list(troubled.items())[:MOST_SHOWN]
+        ],
+        title=f"{len(troubled):,} of {plural(document['partitions'], 'partition')} not well",
+    )
+    if len(troubled) > MOST_SHOWN:
+        say(f"and {len(troubled) - MOST_SHOWN:,} more: ottla cluster describe --json has all.")

@@ -1,0 +1,136 @@
+"""Moving all replicas off a broker: the plan, the request, and the wait until it is done."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import Any, Final
+
+from ottla.cli.client import Connection
+from ottla.cli.cluster_client import Partition, reassign, reassignments
+from ottla.cli.failures import Failed, unknown
+from ottla.cli.progress import Watch
+from ottla.cli.screen import note, say, show_table
+from ottla.cli.topic_documents import plural
+from ottla.controller.draining import DrainingError, drained
+
+LOOK_PAUSE_S: Final = 0.5
+SETTLE_TIMEOUT_S: Final = 10.0
+
+
+def drain_broker(
+    connection: Connection, broker_id: int, *, dry_run: bool, quiet: bool, timeout_s: float
+) -> dict[str, Any]:
+    """The document of what was (or would be) moved. Raises Failed."""
+    under_way = reassignments(connection.bootstrap)
+    assignments = current_assignments(connection, under_way)
+    racks = live_racks(connection)
+    holders = {number for each in assignments.values() for row in each for number in row}
+    if broker_id not in racks.keys() | holders:
+        raise unknown(
+            "broker",
+            str(broker_id),
+            map(str, sorted(racks)),
+            "To see them all: ottla cluster describe",
+        )
+    try:
+        targets = drained(broker_id, racks, assignments)
+    except DrainingError as error:
+        raise Failed(str(error)) from None
+    moves = [
+        {
+            "topic": topic,
+            "partition": index,
+            "from": list(assignments[topic][index]),
+            "to": list(replicas),
+        }
+        for topic, partitions in targets.items()
+        for index, replicas in partitions.items()
+    ]
+    if not dry_run:
+        if targets:
+            reassign(connection.bootstrap, targets)
+        # What someone began to move off it before (an interrupted drain) is waited for, too.
+        waited: set[Partition] = {
+            (topic, index) for topic, partitions in targets.items() for index in partitions
+        } | {place for place, each in under_way.items() if broker_id in each.removing_replicas}
+        wait_moved(connection.bootstrap, broker_id, waited, quiet=quiet, timeout_s=timeout_s)
+        verify(connection, broker_id)
+    return {"broker": broker_id, "done": not dry_run, "moved": moves}
+
+
+def current_assignments(
+    connection: Connection, under_way: dict[Partition, Any]
+) -> dict[str, list[list[int]]]:
+    """Each topic's replicas by partition, without those that are leaving already."""
+    found: dict[str, list[list[int]]] = {}
+    for name, topic in sorted(connection.topics().items()):
+        rows = []
+        for number, partition in sorted(topic.partitions.items()):
+            moving = under_way.get((name, number))
+            leaving = set(moving.removing_replicas) if moving is not None else set()
+            rows.append([each for each in partition.replicas if each not in leaving])
+        found[name] = rows
+    return found
+
+
+def live_racks(connection: Connection) -> dict[int, str | None]:
+    described = connection.wait(
+        connection.admin.describe_cluster(request_timeout=connection.answer_timeout_s),
+        "describe the cluster",
+    )
+    return {node.id: node.rack for node in described.nodes}
+
+
+def wait_moved(
+    bootstrap: str, broker_id: int, waited: set[Partition], *, quiet: bool, timeout_s: float
+) -> None:
+    """Wait until none of these is being moved any more; raises Failed when that takes too long."""
+    until = time.monotonic() + timeout_s
+    with Watch(f"Draining broker {broker_id}", len(waited), wanted=not quiet) as watch:
+        while left := waited & reassignments(bootstrap).keys():
+            watch.at(len(waited) - len(left))
+            if time.monotonic() > until:
+                raise Failed(
+                    f"{plural(len(left), 'partition')} of {len(waited):,} still on the way after "
+                    f"{timeout_s:g} s; the brokers go on with it.",
+                    f"To watch it to the end: ottla cluster drain {broker_id}",
+                )
+            time.sleep(LOOK_PAUSE_S)
+
+
+def verify(connection: Connection, broker_id: int) -> None:
+    """Raises Failed unless the broker holds nothing: a cancelled move would leave something."""
+    until = time.monotonic() + SETTLE_TIMEOUT_S
+    while True:
+        left = [
+            f"{name}-{number}"
+            for name, topic in sorted(connection.topics().items())
+            for number, each in sorted(topic.partitions.items())
+            if broker_id in each.replicas
+        ]
+        if not left:
+            return
+        # The broker that we ask hears of the end a moment after the controller.
+        if time.monotonic() > until:
+            raise Failed(
+                f"broker {broker_id} still holds {plural(len(left), 'partition')}, such as "
+                f"{left[0]}: made since, or their moves were cancelled.",
+                f"To move these, too: ottla cluster drain {broker_id}",
+            )
+        time.sleep(LOOK_PAUSE_S)
+
+
+def show_drained(document: dict[str, Any]) -> None:
+    """What was moved where, for a person."""
+    number, moved = document["broker"], document["moved"]
+    if not moved:
+        say(f"Broker {number} holds no replicas.")
+        return
+    gained = Counter(broker for each in moved for broker in set(each["to"]) - set(each["from"]))
+    topics = len({each["topic"] for each in moved})
+    did = "Moved" if document["done"] else "Would move"
+    say(f"{did} {plural(len(moved), 'replica')} of {plural(topics, 'topic')} off broker {number}:")
+    show_table(["to broker", "replicas"], sorted(gained.items()))
+    if document["done"]:
+        note(f"Broker {number} holds no replicas now. New topics may still be given some.")
