@@ -1,88 +1,12 @@
-import asyncio
+"""The embedded tree's own; what both trees promise is in `test_coordination.py`."""
+
 from pathlib import Path
 
 import pytest
 
-from ottla.controller.coordination import (
-    BadVersionError,
-    Change,
-    Create,
-    Event,
-    NodeExistsError,
-    NoNodeError,
-    SessionExpiredError,
-)
+from ottla.controller.coordination import Change, Create, Event, SessionExpiredError
 from ottla.controller.embedded import EmbeddedTree
 from ottla.controller.embedded_store import StoreError
-
-
-async def test_two_sessions_see_one_tree() -> None:
-    tree = EmbeddedTree(None)
-    first, second = await tree.connect(), await tree.connect()
-    await first.create("/a", b"x")
-    assert (await second.get("/a")).data == b"x"
-    assert await second.set("/a", b"y", 0) == 1
-    with pytest.raises(BadVersionError):
-        await first.set("/a", b"z", 0)
-    with pytest.raises(NodeExistsError):
-        await second.create("/a")
-    await first.delete("/a", 1)
-    assert await second.exists("/a") is None
-    with pytest.raises(NoNodeError):
-        await second.get("/a")
-    await tree.close()
-
-
-async def test_watches_fire_once_after_the_change() -> None:
-    tree = EmbeddedTree(None)
-    reader, writer = await tree.connect(), await tree.connect()
-    seen: list[Event] = []
-    assert await reader.exists("/a", seen.append) is None
-    await writer.create("/a", b"1")
-    assert seen == [Event(Change.CREATED, "/a")]
-    await writer.set("/a", b"2")
-    assert len(seen) == 1
-
-    assert (await reader.get("/a", seen.append)).data == b"2"
-    await writer.set("/a", b"3")
-    await writer.set("/a", b"4")
-    assert seen[1:] == [Event(Change.DATA, "/a")]
-
-    assert await reader.children("/a", seen.append) == ()
-    await writer.set("/a", b"5")
-    await writer.create("/a/b")
-    await writer.create("/a/c")
-    assert seen[2:] == [Event(Change.CHILDREN, "/a")]
-
-    await reader.get("/a/b", seen.append)
-    await reader.children("/a/b", seen.append)
-    await writer.delete("/a/b")
-    assert seen[3:] == [Event(Change.DELETED, "/a/b")] * 2
-    await tree.close()
-
-
-async def test_a_watch_on_what_is_not_there_is_not_kept() -> None:
-    tree = EmbeddedTree(None)
-    session = await tree.connect()
-    seen: list[Event] = []
-    with pytest.raises(NoNodeError):
-        await session.get("/a", seen.append)
-    with pytest.raises(NoNodeError):
-        await session.children("/a", seen.append)
-    await session.create("/a")
-    assert seen == []
-    await tree.close()
-
-
-async def test_a_failed_multi_fires_nothing() -> None:
-    tree = EmbeddedTree(None)
-    session = await tree.connect()
-    seen: list[Event] = []
-    await session.exists("/a", seen.append)
-    with pytest.raises(NodeExistsError):
-        await session.multi([Create("/a"), Create("/a")])
-    assert seen == []
-    await tree.close()
 
 
 async def test_expiry_takes_the_ephemeral_nodes_and_tells_everyone() -> None:
@@ -101,17 +25,6 @@ async def test_expiry_takes_the_ephemeral_nodes_and_tells_everyone() -> None:
             await call
     assert await observer.children("/") == ()
     await tree.expire(mortal)
-    await tree.close()
-
-
-async def test_calls_take_effect_in_the_order_in_which_they_were_made() -> None:
-    tree = EmbeddedTree(None)
-    session = await tree.connect()
-    await session.create("/n", b"0")
-    await asyncio.gather(*(session.set("/n", str(number).encode()) for number in range(1, 51)))
-    node = await session.get("/n")
-    assert node.data == b"50"
-    assert node.version == 50
     await tree.close()
 
 

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ottla.controller.zookeeper import State, ZooKeeperTree
+from ottla.testing import zookeeper_server
+from ottla.testing.zookeeper_server import (
+    ZooKeeperEnsemble,
+    ZooKeeperError,
+    ZooKeeperServer,
+    zookeeper_command,
+)
+
+
+@pytest.fixture(autouse=True)
+def _needs_zookeeper(request: pytest.FixtureRequest) -> None:
+    if "tmp_path" in request.fixturenames:
+        try:
+            zookeeper_command()
+        except ZooKeeperError as error:
+            pytest.skip(str(error))
+
+
+@pytest.fixture
+def ensemble(tmp_path: Path) -> Iterator[ZooKeeperEnsemble]:
+    ensemble = ZooKeeperEnsemble(tmp_path, 3)
+    ensemble.start()
+    yield ensemble
+    ensemble.stop()
+
+
+def test_one_server_starts_stops_and_keeps_what_it_had(tmp_path: Path) -> None:
+    server = ZooKeeperServer(tmp_path)
+    server.start()
+    assert server.mode() == "standalone"
+    assert server.ask("ruok") == "imok"
+    server.stop()
+    assert not server.running
+    assert server.mode() is None
+    server.start()
+    server.kill()
+    assert not server.running
+    server.kill()
+
+
+def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
+    first = ZooKeeperServer(tmp_path / "first")
+    first.start()
+    second = ZooKeeperServer(tmp_path / "second", first.port)
+    with pytest.raises(ZooKeeperError, match=r"(?s)ZooKeeper 1 ended.*in use"):
+        second.start()
+    second.kill()
+    first.stop()
+
+
+async def test_sessions_outlive_the_leader_of_an_ensemble(ensemble: ZooKeeperEnsemble) -> None:
+    modes = [server.mode() for server in ensemble.servers]
+    assert sorted(map(str, modes)) == ["follower", "follower", "leader"]
+    tree = ZooKeeperTree(ensemble.connect, session_timeout_ms=20_000, connection_timeout_ms=20_000)
+    session = await tree.connect()
+    await session.create("/e", b"1", ephemeral=True)
+    ensemble.servers[modes.index("leader")].kill()
+    node = await session.get("/e")
+    assert node.owner == session.number
+    ensemble.expire(session.number)
+    other = await tree.connect()
+    assert await other.exists("/e") is None
+    assert session.state is not State.CONNECTED or (await other.read_tree("/")).keys() == {"/"}
+    await session.close()
+    await other.close()
+
+
+def test_a_missing_java_or_pyspark_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zookeeper_server, "find_spec", lambda name: None)
+    with pytest.raises(ZooKeeperError, match=r"PySpark.*ottla\[zookeeper\]"):
+        zookeeper_command()
+    monkeypatch.undo()
+    monkeypatch.setattr(zookeeper_server, "find_java", lambda: None)
+    with pytest.raises(ZooKeeperError, match=r"ottla\[zookeeper\]"):
+        zookeeper_command()
