@@ -54,3 +54,18 @@ def test_a_removed_topic_is_gone_by_name_and_by_id(partitions: Partitions) -> No
         partitions.find(ID, 0)
     assert partitions.remove_topic("t") == []
     assert len(partitions) == 1
+
+
+def test_the_last_partition_takes_the_topic_with_it() -> None:
+    topic_id = UUID(int=9)
+    partitions = Partitions()
+    both: list[Any] = [SimpleNamespace(topic="u", index=each, topic_id=topic_id) for each in (0, 1)]
+    for each in both:
+        partitions.add(each)
+    partitions.remove(both[0])
+    assert partitions.get("u", 0) is None
+    assert partitions.find(topic_id, 1) is both[1]
+    partitions.remove(both[1])
+    assert partitions.topics() == []
+    with pytest.raises(ApiError):
+        partitions.find(topic_id, 1)

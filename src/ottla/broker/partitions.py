@@ -28,6 +28,14 @@ class Partitions:
             self._by_id.pop(partition.topic_id, None)
         return removed
 
+    def remove(self, partition: Partition) -> None:
+        """Forgets one partition, and its topic with the last."""
+        of_topic = self._by_name[partition.topic]
+        del of_topic[partition.index]
+        if not of_topic:
+            del self._by_name[partition.topic]
+            self._by_id.pop(partition.topic_id, None)
+
     def get(self, topic: str, index: int) -> Partition | None:
         return self._by_name.get(topic, {}).get(index)
 
