@@ -1,0 +1,102 @@
+"""`python -m faults`: a cluster of real processes under load with faults from a seed, and the
+verdict of the checker. Exit code 0 where all is as the policy has it, 1 where it is not."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from faults.anomaly import Policy
+from faults.load import LoadError, Rate
+from faults.run import Outcome, Plan, forget, run
+from faults.schedule import Kind
+from ottla.testing import KitError
+
+MOST_SHOWN = 20
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m faults", description=__doc__)
+    parser.add_argument("--seed", type=int, help="of the faults (another one each time)")
+    parser.add_argument("--seconds", type=float, default=60, help="how long faults run (60)")
+    parser.add_argument("--policy", choices=[each.value for each in Policy], default="strict")
+    parser.add_argument("--brokers", type=int, default=3, help="3 or more (3)")
+    parser.add_argument("--ensemble", type=int, default=1, help="members of ZooKeeper (1)")
+    parser.add_argument("--rate", type=int, default=400, help="records per second (400)")
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=[each.name for each in Kind],
+        default=[],
+        help="this fault; again for more",
+    )
+    parser.add_argument("--folder", type=Path, help="takes history, data and logs, and stays")
+    return parser.parse_args()
+
+
+def table(plan: Plan, outcome: Outcome) -> Table:
+    made = Table(title=f"Seed {plan.seed}, policy {plan.policy.value}", show_header=False)
+    made.add_column()
+    made.add_column(justify="right")
+    for name, number in outcome.numbers.items():
+        made.add_row(name, f"{number:,}")
+    return made
+
+
+def show(outcome: Outcome, console: Console) -> None:
+    for title, anomalies in (
+        ("Allowed", outcome.verdict.allowed),
+        ("FORBIDDEN", outcome.verdict.forbidden),
+    ):
+        for anomaly in anomalies[:MOST_SHOWN]:
+            why = f" ({anomaly.because})" if anomaly.because else ""
+            place = f"{anomaly.kind.value}, partition {anomaly.partition}"
+            console.print(f"{title}: {place}: {anomaly.what}{why}", markup=False, soft_wrap=True)
+        if len(anomalies) > MOST_SHOWN:
+            console.print(f"... and {len(anomalies) - MOST_SHOWN} more")
+
+
+def main() -> int:
+    given = arguments()
+    console = Console(highlight=False)
+    seed = given.seed if given.seed is not None else time.time_ns() % 1_000_000
+    plan = Plan(
+        seed,
+        given.seconds,
+        Policy(given.policy),
+        given.folder or Path(tempfile.mkdtemp(prefix="ottla-faults-")),
+        brokers=given.brokers,
+        ensemble=given.ensemble,
+        kinds=tuple(Kind[name] for name in given.only),
+        rate=Rate(records_per_s=given.rate),
+    )
+    began = time.monotonic()
+
+    def say(what: str) -> None:
+        console.print(f"{time.monotonic() - began:7.1f} s  {what}", markup=False, soft_wrap=True)
+
+    say(f"seed {seed}, policy {given.policy}")
+    try:
+        outcome = run(plan, say)
+    except (KitError, LoadError) as fault:
+        console.print(str(fault), markup=False, soft_wrap=True)
+        console.print(f"The run broke off. History and logs: {plan.folder}")
+        return 1
+    console.print(table(plan, outcome))
+    show(outcome, console)
+    if not outcome.verdict.is_good:
+        console.print(f"History and logs: {plan.folder}")
+        return 1
+    if given.folder is None:
+        forget(plan)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+"""Carries a schedule of faults out on a cluster, and puts each on record."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from confluent_kafka import ElectionType, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from faults.history import Fault, Recorder
+from faults.schedule import Kind, Step
+from ottla.testing import Cluster
+
+WHOLE_WITHIN_S: Final = 60.0
+ADMIN_WITHIN_S: Final = 20.0
+
+
+class Nemesis:
+    """One fault after the other. What it started it ends, also where it is told to stop early."""
+
+    def __init__(
+        self, cluster: Cluster, topic: str, recorder: Recorder, tell: Callable[[str], None]
+    ) -> None:
+        self.cluster = cluster
+        self.topic = topic
+        self.recorder = recorder
+        self.tell = tell
+        self._stop = threading.Event()
+
+    def run(self, steps: tuple[Step, ...]) -> None:
+        """Raises KitError where the cluster does not get whole again in time."""
+        for step in steps:
+            if self._stop.wait(step.rest_ms / 1000):
+                return
+            self._told(f"begin {step}")
+            self._DO[step.kind](self, step)
+            self._told(f"end {step}")
+            self._whole()
+
+    def stop(self) -> None:
+        """Let the fault that is on end, and begin no other; may be called from any thread."""
+        self._stop.set()
+
+    def _told(self, what: str) -> None:
+        self.recorder.record(Fault(self.recorder.now_ms(), what))
+        self.tell(what)
+
+    def _whole(self) -> None:
+        """Every broker is back and in sync: the next fault must be the only one."""
+        self.cluster.wait_registered(self.cluster.brokers, WHOLE_WITHIN_S)
+        self.cluster.wait_in_sync(self.topic, WHOLE_WITHIN_S)
+
+    @staticmethod
+    def _last(step: Step) -> None:
+        time.sleep(step.lasts_ms / 1000)
+
+    def _kill(self, step: Step) -> None:
+        self.cluster.kill(step.broker)
+        self._last(step)
+        self.cluster.start(step.broker)
+
+    def _stop_broker(self, step: Step) -> None:
+        self.cluster.stop(step.broker)
+        self._last(step)
+        self.cluster.start(step.broker)
+
+    def _pause(self, step: Step) -> None:
+        self.cluster.pause(step.broker)
+        self._last(step)
+        self.cluster.resume(step.broker)
+
+    def _cut(self, step: Step) -> None:
+        self.cluster.cut(step.broker, step.other)
+        self._last(step)
+        self.cluster.heal()
+
+    def _cut_off(self, step: Step) -> None:
+        self.cluster.cut_off(step.broker)
+        self._last(step)
+        self.cluster.heal()
+
+    def _cut_zookeeper(self, step: Step) -> None:
+        self.cluster.cut_zookeeper(step.broker)
+        self._last(step)
+        self.cluster.heal()
+
+    def _expire(self, step: Step) -> None:
+        self.cluster.expire_session(step.broker)
+        self._last(step)
+
+    def _kill_zookeeper(self, step: Step) -> None:
+        """A lone member is the whole ensemble: nothing can be elected until it is back."""
+        self.cluster.kill_zookeeper()
+        self._last(step)
+        self.cluster.start_zookeeper()
+
+    def _lose_disk(self, step: Step) -> None:
+        self.cluster.kill(step.broker)
+        self.cluster.lose_disk(step.broker)
+        self._last(step)
+        self.cluster.start(step.broker)
+
+    def _move_leaders(self, step: Step) -> None:
+        """A kill leaves leaders where they are not preferred; this moves them back."""
+        admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap})
+        try:
+            admin.elect_leaders(ElectionType.PREFERRED, None).result(ADMIN_WITHIN_S)
+        except KafkaException as fault:
+            # A client's word about the faults themselves is no outcome: the history is.
+            self._told(f"elect leaders: {fault}")
+        self._last(step)
+
+    def _rolling_restart(self, step: Step) -> None:
+        for broker in self.cluster.brokers:
+            self.cluster.stop(broker)
+            self.cluster.start(broker)
+            self.cluster.wait_in_sync(self.topic, WHOLE_WITHIN_S)
+        self._last(step)
+
+    def _deposed(self, step: Step) -> None:
+        """The broker takes writes that nobody copies, and dies with them still in its log."""
+        self.cluster.cut_off(step.broker)
+        self._last(step)
+        self.cluster.kill(step.broker)
+        self.cluster.heal()
+        self._last(step)
+        self.cluster.start(step.broker)
+
+    def _last_standing(self, step: Step) -> None:
+        last = self.cluster.leader(self.topic, 0)
+        others = [broker for broker in self.cluster.brokers if broker != last]
+        for broker in others:
+            self.cluster.kill(broker)
+        self._last(step)
+        self.cluster.kill(last)
+        for broker in others:
+            self.cluster.start(broker)
+        self.cluster.wait_for(
+            "an unclean election", lambda: self.cluster.state.leader(self.topic, 0)
+        )
+        self._last(step)
+        self.cluster.start(last)
+
+    _DO: Final = {
+        Kind.kill: _kill,
+        Kind.stop: _stop_broker,
+        Kind.pause: _pause,
+        Kind.cut: _cut,
+        Kind.cut_off: _cut_off,
+        Kind.cut_zookeeper: _cut_zookeeper,
+        Kind.expire: _expire,
+        Kind.kill_zookeeper: _kill_zookeeper,
+        Kind.lose_disk: _lose_disk,
+        Kind.move_leaders: _move_leaders,
+        Kind.rolling_restart: _rolling_restart,
+        Kind.deposed: _deposed,
+        Kind.last_standing: _last_standing,
+    }

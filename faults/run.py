@@ -1,0 +1,180 @@
+"""One run: a cluster, its load, faults from a seed, and the verdict."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from faults import replicas
+from faults.anomaly import Policy, Verdict
+from faults.checker import check
+from faults.history import (
+    Acknowledged,
+    ClientError,
+    Elected,
+    Event,
+    Fault,
+    FinalRead,
+    Polled,
+    Recorder,
+    Refused,
+    Sent,
+    Unknown,
+)
+from faults.load import Load, Rate
+from faults.nemesis import Nemesis
+from faults.schedule import Kind, draw
+from faults.watch import ElectionWatch
+from ottla.testing import Cluster, KitError
+
+TOPIC: Final = "faults"
+SESSION_MS: Final = 4_000
+CREATE_WITHIN_S: Final = 30.0
+WHOLE_WITHIN_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be run. `folder` takes the history, and the brokers' data and logs."""
+
+    seed: int
+    seconds: float
+    policy: Policy
+    folder: Path
+    brokers: int = 3
+    ensemble: int = 1
+    partitions: int = 4
+    kinds: tuple[Kind, ...] = ()
+    rate: Rate = field(default_factory=Rate)
+
+    @property
+    def config(self) -> dict[str, object]:
+        """Settings of every broker: Kafka's own, with waits short enough for a run of a minute."""
+        unclean = self.policy is Policy.unclean
+        return {
+            "zookeeper.session.timeout.ms": SESSION_MS,
+            "replica.lag.time.max.ms": 3_000,
+            "min.insync.replicas": 2 if self.policy is Policy.strict else 1,
+            "unclean.leader.election.enable": str(unclean).lower(),
+            "offsets.topic.replication.factor": min(3, self.brokers),
+            "offsets.topic.num.partitions": 4,
+            "group.initial.rebalance.delay.ms": 0,
+            "auto.create.topics.enable": "false",
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The verdict, and the numbers that say how much it stands on."""
+
+    verdict: Verdict
+    events: tuple[Event, ...]
+
+    def count(self, *kinds: type) -> int:
+        return sum(isinstance(event, kinds) for event in self.events)
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """What the table at the end of a run shows."""
+        polled = (len(event.records) for event in self.events if isinstance(event, Polled))
+        final = (len(event.records) for event in self.events if isinstance(event, FinalRead))
+        begun = (e for e in self.events if isinstance(e, Fault) and e.what.startswith("begin"))
+        return {
+            "faults": sum(1 for _ in begun),
+            "leaders and in-sync sets seen": self.count(Elected),
+            "records sent": self.count(Sent),
+            "acknowledged": self.count(Acknowledged),
+            "outcome unknown": self.count(Unknown),
+            "refused": self.count(Refused),
+            "polled by the group": sum(polled),
+            "in the log at the end": sum(final),
+            "errors told by clients": self.count(ClientError),
+            "losses that the policy allows": len(self.verdict.allowed),
+            "forbidden": len(self.verdict.forbidden),
+        }
+
+
+def run(plan: Plan, tell: Callable[[str], None]) -> Outcome:
+    """Raises KitError or LoadError where the cluster or a client does not end what it began."""
+    plan.folder.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    recorder = Recorder(
+        plan.folder / "history.jsonl", lambda: int((time.monotonic() - began) * 1000)
+    )
+    try:
+        with Cluster(
+            plan.brokers, plan.config, ensemble=plan.ensemble, data=plan.folder / "cluster"
+        ) as cluster:
+            create_topic(cluster, plan)
+            tell(f"{plan.brokers} brokers are up: {cluster.bootstrap}")
+            _under_load(cluster, plan, recorder, tell)
+            verdict = _stopped(cluster, plan, recorder, tell)
+    finally:
+        recorder.close()
+    return Outcome(verdict, tuple(recorder.events))
+
+
+def create_topic(cluster: Cluster, plan: Plan) -> None:
+    """The run's topic, whole."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    factor = min(3, plan.brokers)
+    made: Any = admin.create_topics([NewTopic(TOPIC, plan.partitions, factor)])
+    made[TOPIC].result(CREATE_WITHIN_S)
+    cluster.wait_in_sync(TOPIC, WHOLE_WITHIN_S)
+
+
+def _under_load(
+    cluster: Cluster, plan: Plan, recorder: Recorder, tell: Callable[[str], None]
+) -> None:
+    watch = ElectionWatch(cluster.zookeeper, TOPIC, plan.partitions, recorder)
+    load = Load(cluster.bootstrap, TOPIC, plan.partitions, recorder, plan.policy, plan.rate)
+    steps = draw(
+        plan.seed,
+        plan.seconds,
+        plan.policy,
+        brokers=plan.brokers,
+        session_ms=SESSION_MS,
+        kinds=plan.kinds,
+    )
+    watch.start()
+    try:
+        load.start()
+        Nemesis(cluster, TOPIC, recorder, tell).run(steps)
+        tell("the faults are over; waiting for the clients")
+        load.stop()
+        load.read_all()
+    finally:
+        watch.stop()
+
+
+def _stopped(
+    cluster: Cluster, plan: Plan, recorder: Recorder, tell: Callable[[str], None]
+) -> Verdict:
+    """Stop the brokers, and hold history and logs against what must be."""
+    cluster.wait_in_sync(TOPIC, WHOLE_WITHIN_S)
+    leaders = [cluster.leader(TOPIC, partition) for partition in range(plan.partitions)]
+    assigned = cluster.state.replicas(TOPIC)
+    if assigned is None:
+        raise KitError(f"there is no topic {TOPIC} any more")
+    for broker in cluster.brokers:
+        cluster.stop(broker)
+    tell("the brokers are stopped; checking")
+    found = []
+    for partition, leader in enumerate(leaders):
+        data = cluster.brokers[leader].data
+        recorder.record(replicas.epochs(data, TOPIC, partition, recorder.now_ms()))
+        folders = [cluster.brokers[broker].data for broker in assigned[partition]]
+        found += replicas.compare(TOPIC, partition, folders)
+    verdict = check(recorder.events, plan.policy)
+    return Verdict((*verdict.anomalies, *found))
+
+
+def forget(plan: Plan) -> None:
+    """Remove the folder of a run that showed nothing."""
+    shutil.rmtree(plan.folder, ignore_errors=True)

@@ -1,0 +1,97 @@
+"""Which faults come when: a plan drawn from a seed. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from random import Random
+from typing import Final
+
+from faults.anomaly import Policy
+
+
+class Kind(Enum):
+    """One fault at a time; each ends before the next begins, and the cluster is whole between."""
+
+    kill = "SIGKILL and start again"
+    stop = "controlled shutdown and start again"
+    pause = "SIGSTOP for longer than the session"
+    cut = "nothing passes between two brokers"
+    cut_off = "nothing passes between a broker and all others"
+    cut_zookeeper = "nothing passes between a broker and ZooKeeper"
+    expire = "a broker's session expires"
+    kill_zookeeper = "a member of the ensemble is killed"
+    lose_disk = "a broker starts again with an empty disk"
+    move_leaders = "preferred leaders are elected"
+    rolling_restart = "all brokers are restarted, one after the other"
+    deposed = "a broker is cut from all others, then killed while they elect"
+    last_standing = "all replicas but one are killed, then that one; the others come back first"
+
+
+EVERYDAY: Final = (
+    *(Kind.kill, Kind.stop, Kind.pause, Kind.cut, Kind.cut_off, Kind.cut_zookeeper),
+    *(Kind.expire, Kind.kill_zookeeper, Kind.lose_disk, Kind.move_leaders, Kind.rolling_restart),
+    Kind.deposed,
+)
+OF_POLICY: Final = {
+    Policy.strict: EVERYDAY,
+    # Those that catch a leader with records that nobody else has.
+    Policy.acks_1: (Kind.kill, Kind.pause, Kind.cut_off, Kind.deposed),
+    Policy.unclean: (Kind.kill, Kind.last_standing),
+}
+REST_MS: Final = (1_000, 3_000)
+"""Between two faults; the shortest and the longest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One fault: `rest_ms` after the one before it ended, for `lasts_ms`. `other` is another broker
+    for those faults that need two."""
+
+    rest_ms: int
+    lasts_ms: int
+    kind: Kind
+    broker: int
+    other: int
+
+    def __str__(self) -> str:
+        return f"{self.kind.name} of {self.broker} (and {self.other}), {self.lasts_ms} ms"
+
+
+def draw(
+    seed: int,
+    seconds: float,
+    policy: Policy,
+    *,
+    brokers: int,
+    session_ms: int,
+    kinds: tuple[Kind, ...] = (),
+) -> tuple[Step, ...]:
+    """Steps that fill about `seconds`, at least one. Brokers are numbered from 1, as the test kit
+    numbers them. `kinds` leaves out all others."""
+    random = Random(seed)
+    choice = kinds or OF_POLICY[policy]
+    steps: list[Step] = []
+    spent_ms = 0
+    bag: list[Kind] = []
+    while not steps or spent_ms < seconds * 1000:
+        if not bag:
+            # Each kind once before any comes again, so that a short run shows many.
+            bag = random.sample(choice, len(choice))
+        kind = bag.pop()
+        broker, other = random.sample(range(1, brokers + 1), 2)
+        step = Step(
+            random.randint(*REST_MS), _lasts_ms(kind, random, session_ms), kind, broker, other
+        )
+        steps.append(step)
+        spent_ms += step.rest_ms + step.lasts_ms
+    return tuple(steps)
+
+
+def _lasts_ms(kind: Kind, random: Random, session_ms: int) -> int:
+    """Now shorter than the session, now longer; a pause is always longer."""
+    if kind in (Kind.expire, Kind.move_leaders, Kind.rolling_restart):
+        return random.randint(500, 1_500)
+    if kind is Kind.pause:
+        return random.randint(session_ms * 5 // 4, session_ms * 2)
+    return random.randint(500, session_ms * 2)

@@ -1,0 +1,51 @@
+"""Puts on record who leads each partition, as the coordination tree says it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from kazoo.client import KazooClient
+
+from faults.history import Elected, Recorder
+
+CONNECT_WITHIN_S: Final = 20.0
+
+
+class ElectionWatch:
+    """Reads past every broker. Changes that follow each other within a round trip to ZooKeeper may
+    come as one."""
+
+    def __init__(self, zookeeper: str, topic: str, partitions: int, recorder: Recorder) -> None:
+        self._topic = topic
+        self._partitions = partitions
+        self._recorder = recorder
+        # Long, so that ZooKeeper's own faults do not end it.
+        self._client: Any = KazooClient(zookeeper, timeout=30.0)
+
+    def start(self) -> None:
+        """Raises kazoo's KazooTimeoutError where nobody answers."""
+        self._client.start(CONNECT_WITHIN_S)
+        for partition in range(self._partitions):
+            self._watch(partition)
+
+    def _watch(self, partition: int) -> None:
+        def changed(data: bytes | None, _stat: object) -> None:
+            if data is not None:
+                state = json.loads(data)
+                self._recorder.record(
+                    Elected(
+                        self._recorder.now_ms(),
+                        partition,
+                        state["leader"],
+                        state["leader_epoch"],
+                        tuple(state["isr"]),
+                    )
+                )
+
+        path = f"/brokers/topics/{self._topic}/partitions/{partition}/state"
+        self._client.DataWatch(path, changed)
+
+    def stop(self) -> None:
+        self._client.stop()
+        self._client.close()
