@@ -1,7 +1,30 @@
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
+import pytest
+
+from ottla.broker.clock import SystemClock
+from ottla.broker.journey import Journey
+from ottla.broker.partition import Role
+from ottla.broker.partitions import Partitions
+from ottla.broker.topic_news import OFFSETS_TOPIC, TopicNews
+from ottla.config import BrokerConfig
+from ottla.config.default import topic_config
+from ottla.controller.image import (
+    ClusterImage,
+    PartitionsChanged,
+    PartitionState,
+    TopicCreated,
+    TopicDeleted,
+    TopicImage,
+)
+from ottla.log.config import LogConfig
 from ottla.log.partition_metadata import read_topic_id, write_topic_id
+from ottla.log.store import LogStore
 
 
 async def delete(node_call: Any, topic: str) -> None:
@@ -65,3 +88,127 @@ async def test_folders_are_taken_up_again_and_those_of_no_topic_go(start_node: A
     assert second.node.partitions.find("stray", 0).high_watermark == 0
     assert "unknown-0" not in folders(second)
     assert {"kept-0", "stray-0"} <= folders(second)
+
+
+class Cluster:
+    """Broker 1 of a cluster, by itself: what it does about news of partitions."""
+
+    def __init__(self, folder: Any) -> None:
+        self.store = LogStore.open(folder, node_id=1)
+        self.store.open_logs(lambda topic: LogConfig(), 0)
+        self.image = ClusterImage("c")
+        self.told: list[tuple[str, int]] = []
+        self.removed: list[Any] = []
+        groups = SimpleNamespace(
+            elected=lambda index: self.told.append(("elected", index)),
+            resigned=lambda index: self.told.append(("resigned", index)),
+            topic_deleted=self._topic_deleted,
+        )
+        peers = SimpleNamespace(peer=self._peer, drop=lambda leader, purpose: None)
+        clock = SystemClock()
+        self.config = BrokerConfig.from_properties({"node.id": "1"})
+        self.partitions = Partitions()
+        node: Any = SimpleNamespace(
+            config=self.config,
+            clock=clock,
+            store=self.store,
+            image=self.image,
+            partitions=self.partitions,
+            journey=Journey(clock, enabled=False),
+            groups=groups,
+            peers=peers,
+            care=SimpleNamespace(later=self.removed.append),
+            log_config=lambda topic: LogConfig(),
+            topic_config=lambda topic: topic_config({}, self.config),
+        )
+        self.news = TopicNews(node)
+
+    async def _topic_deleted(self, name: str, topic_id: UUID) -> None:
+        self.told.append((name, topic_id.int))
+
+    def _peer(self, leader: int, purpose: str) -> Any:
+        async def ask(request: Any, timeout_ms: int) -> Any:
+            await asyncio.Event().wait()
+
+        return SimpleNamespace(ask=ask)
+
+    async def create(self, name: str, *states: PartitionState, number: int = 1) -> None:
+        created = TopicCreated(TopicImage(name, UUID(int=number), states, {}))
+        self.image.apply(created)
+        await self.news.tell(created)
+
+    async def change(self, name: str, *states: PartitionState) -> None:
+        topic = replace(self.image.topics[name], partitions=states)
+        changed = PartitionsChanged(topic, tuple(range(len(states))))
+        self.image.apply(changed)
+        await self.news.tell(changed)
+
+    def role(self, name: str, index: int) -> Role | None:
+        partition = self.partitions.get(name, index)
+        return None if partition is None else partition.role
+
+
+@pytest.fixture
+async def cluster(tmp_path: Any) -> AsyncIterator[Cluster]:
+    cluster = Cluster(tmp_path / "data")
+    await cluster.news.open_all()
+    yield cluster
+    await cluster.news.close()
+    cluster.store.release()
+
+
+def state(leader: int, epoch: int, *replicas: int, version: int = 0) -> PartitionState:
+    return PartitionState(leader, epoch, replicas, replicas, version or epoch)
+
+
+async def test_only_what_is_placed_here_is_held_led_or_copied(cluster: Cluster) -> None:
+    await cluster.create("t", state(1, 1, 1, 2), state(2, 1, 2, 1), state(2, 1, 2, 3))
+    roles = [cluster.role("t", index) for index in range(3)]
+    assert roles == [Role.LEADER, Role.FOLLOWER, None]
+    assert set(cluster.store.logs) == {("t", 0), ("t", 1)}
+    assert len(cluster.news.fetchers) == 1
+
+
+async def test_roles_follow_the_leader(cluster: Cluster) -> None:
+    await cluster.create("t", state(2, 1, 1, 2))
+    await cluster.change("t", state(1, 2, 1, 2))
+    assert cluster.role("t", 0) is Role.LEADER
+    assert len(cluster.news.fetchers) == 0
+    await cluster.change("t", state(-1, 3, 1, 2))
+    assert cluster.role("t", 0) is Role.NONE
+    await cluster.change("t", state(2, 4, 1, 2))
+    assert cluster.role("t", 0) is Role.FOLLOWER
+    assert len(cluster.news.fetchers) == 1
+
+
+async def test_a_replica_that_was_reassigned_away_goes_and_may_come_back(cluster: Cluster) -> None:
+    await cluster.create("t", state(2, 1, 1, 2))
+    await cluster.change("t", state(2, 2, 2, 3))
+    assert len(cluster.partitions) == len(cluster.news.fetchers) == len(cluster.store.logs) == 0
+    assert len(cluster.removed) == 1
+    await cluster.change("t", state(2, 3, 2, 1))
+    assert cluster.role("t", 0) is Role.FOLLOWER
+
+
+async def test_a_topic_made_again_begins_empty(cluster: Cluster) -> None:
+    await cluster.create("t", state(2, 1, 1, 2))
+    deleted = TopicDeleted(cluster.image.topics["t"])
+    cluster.image.apply(deleted)
+    await cluster.news.tell(deleted)
+    assert cluster.told == [("t", 1)]
+    await cluster.create("t", state(2, 1, 1, 2), number=7)
+    assert cluster.partitions.find(UUID(int=7), 0).role is Role.FOLLOWER
+    assert len(cluster.removed) == 1
+    assert len(cluster.news.fetchers) == 1
+
+
+async def test_groups_hear_who_leads_their_partitions(cluster: Cluster) -> None:
+    await cluster.create(OFFSETS_TOPIC, state(2, 1, 1, 2), state(1, 1, 1, 2))
+    assert cluster.told == [("elected", 1)]
+    cluster.told.clear()
+    await cluster.change(OFFSETS_TOPIC, state(1, 2, 1, 2), state(2, 2, 1, 2))
+    assert cluster.told == [("elected", 0), ("resigned", 1)]
+    cluster.told.clear()
+    # Another in-sync set is no election.
+    await cluster.change(OFFSETS_TOPIC, state(1, 2, 1, 2, version=9), state(2, 2, 1, 2, version=9))
+    assert cluster.told == []
