@@ -65,7 +65,7 @@ def images(draw: st.DrawFn) -> ClusterImage:
         image.apply(BrokerAppeared(named))
     for number in draw(st.sets(few, max_size=2)):
         image.apply(
-            DirectoryChanged(number, DirectoryImage(draw(st.sampled_from("xy")), draw(few)))
+            DirectoryChanged(number, DirectoryImage(draw(st.sampled_from("xy")), draw(few), 0))
         )
     for resource, values in draw(st.dictionaries(st.sampled_from(["", "1"]), texts)).items():
         image.apply(BrokerConfigChanged(resource, ConfigImage(values, draw(few))))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ottla.config.listener import Endpoint
 from ottla.controller import layout
-from ottla.controller.image import EVERY_BROKER, BrokerImage, PartitionState
+from ottla.controller.image import EVERY_BROKER, BrokerImage, DirectoryImage, PartitionState
 from ottla.controller.layout import LayoutError
 
 numbers = st.integers(0, 1000)
@@ -70,7 +70,8 @@ def test_the_rest_comes_back() -> None:
     assert layout.read_cluster_id(layout.write_cluster_id("abc")) == "abc"
     assert layout.read_producer_ids(layout.write_producer_ids(1, 0, 999)) == 999
     assert layout.read_controller(layout.write_controller(3, 5)) == 3
-    assert layout.read_directory("/path", layout.write_directory("abc")) == "abc"
+    directory = DirectoryImage("abc", 7, 2)
+    assert layout.read_directory("/path", layout.write_directory("abc", 7), 2) == directory
     assert layout.broker_resource("<default>") == EVERY_BROKER
     assert layout.broker_config_path(EVERY_BROKER) == "/config/brokers/<default>"
     assert layout.broker_config_path("3") == "/config/brokers/3"
@@ -87,7 +88,7 @@ def test_what_kafka_would_not_write_is_an_error_that_names_the_node(data: bytes)
         lambda: layout.read_config("/config/topics/t", data),
         lambda: layout.read_cluster_id(data),
         lambda: layout.read_controller(data),
-        lambda: layout.read_directory("/ottla/directories/1", data),
+        lambda: layout.read_directory("/ottla/directories/1", data, 0),
         lambda: layout.read_producer_ids(data),
     )
     for read in readers:

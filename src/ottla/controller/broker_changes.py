@@ -70,22 +70,24 @@ def brokers_changed(
         for number, broker in live.items()
         if number in known and known[number].epoch != broker.epoch
     )
+    seen = image.directories
     without_disk = tuple(
         number
         for number, broker in live.items()
-        if number in image.directories
-        and broker.directory_id not in (None, image.directories[number].directory_id)
+        if number in seen and broker.directory_id not in (None, seen[number].directory_id)
     )
+    # Began anew while no controller looked, or the one that did could not finish.
+    unseen = (n for n, each in live.items() if n in seen and seen[n].epoch != each.epoch)
     draft.news += map(BrokerVanished, vanished + bounced)
     draft.news += (BrokerAppeared(each) for n, each in live.items() if known.get(n) != each)
     brokers = Brokers(
         live=frozenset(live),
         shutting_down=frozenset(shutting_down) - frozenset(bounced),
-        gone=frozenset(vanished + bounced),
+        gone=frozenset((*vanished, *bounced, *unseen)),
         without_disk=frozenset(without_disk),
     )
     elections, offline = settle_all(draft, image, config, brokers)
-    # The folders come last: whoever stops before them leaves them to be seen as lost again.
+    # These come last: whoever stops before them leaves folders and epochs to be seen as new again.
     _note_directories(draft, live, image)
     return draft.plan(BrokersChanged(vanished, appeared, bounced, without_disk, elections, offline))
 
@@ -133,14 +135,18 @@ def settle_all(
 
 def _note_directories(draft: Draft, live: Mapping[int, BrokerImage], image: ClusterImage) -> None:
     for number, broker in live.items():
-        directory_id = broker.directory_id
+        directory_id, epoch = broker.directory_id, broker.epoch
         before = image.directories.get(number)
-        if directory_id is None or (before and before.directory_id == directory_id):
+        if directory_id is None:
             continue
-        path, data = layout.directory_path(number), layout.write_directory(directory_id)
+        path, data = layout.directory_path(number), layout.write_directory(directory_id, epoch)
         if before is None:
+            version = 0
             draft.writes.append(Create(path, data))
+        elif (before.directory_id, before.epoch) == (directory_id, epoch):
+            continue
         else:
+            version = before.version + 1
             draft.writes.append(SetData(path, data, before.version))
-        version = 0 if before is None else before.version + 1
-        draft.news.append(DirectoryChanged(number, DirectoryImage(directory_id, version)))
+        directory = DirectoryImage(directory_id, epoch, version)
+        draft.news.append(DirectoryChanged(number, directory))

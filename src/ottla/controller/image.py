@@ -99,9 +99,12 @@ class ConfigImage:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryImage:
-    """The data folder with which a broker was last seen, whether it is alive or not."""
+    """How a broker was last seen by a controller, whether it is alive or not."""
 
     directory_id: str
+    """Its data folder."""
+    epoch: int
+    """Its registration: another one has begun anew, also where no controller saw it."""
     version: int
     """Version of the node that holds it."""
 
@@ -189,7 +192,7 @@ class ProducerIdsReserved:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryChanged:
-    """A broker has another data folder than before; None: it was never seen."""
+    """A broker has another data folder or epoch than before; None: it was never seen."""
 
     broker_id: int
     directory: DirectoryImage | None

@@ -9,9 +9,9 @@
     /config/topics/T, /config/brokers/N        {"version": 1, "config": {...}}; N <default> for all
     /latest_producer_id_block                  {"version": 1, "broker": N, "block_start": "..."}
     /admin/delete_topics/T                     a topic whose deletion was begun
-    /ottla/directories/N                       {"version": 1, "directory_id": ...}; not Kafka's
+    /ottla/directories/N                       {"version": 1, "directory_id": ..., "epoch": N}
 
-Ours alone: a registration also has the directory_id of the broker's data folder.
+Ours alone are /ottla, and that a registration has the directory_id of the broker's data folder.
 
 Topic ids are written as Kafka writes them: URL-safe base64 without padding (KIP-516).
 """
@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from ottla.config.listener import Endpoint, parse_endpoints
-from ottla.controller.image import EVERY_BROKER, BrokerImage, PartitionState
+from ottla.controller.image import EVERY_BROKER, BrokerImage, DirectoryImage, PartitionState
 
 CLUSTER_ID: Final = "/cluster/id"
 CONTROLLER: Final = "/controller"
@@ -173,17 +173,18 @@ def read_controller(data: bytes) -> int:
         raise LayoutError(f"{CONTROLLER}: {error!r}") from None
 
 
-def write_directory(directory_id: str) -> bytes:
+def write_directory(directory_id: str, epoch: int) -> bytes:
     """Content of a broker's DIRECTORIES node."""
-    return _write({"version": 1, "directory_id": directory_id})
+    return _write({"version": 1, "directory_id": directory_id, "epoch": epoch})
 
 
-def read_directory(path: str, data: bytes) -> str:
-    """The opposite of `write_directory`."""
-    directory_id = _read(path, data).get("directory_id")
-    if not isinstance(directory_id, str):
-        raise LayoutError(f"{path}: no directory_id")
-    return directory_id
+def read_directory(path: str, data: bytes, version: int) -> DirectoryImage:
+    """The opposite of `write_directory`; `version` is that of the node."""
+    content = _read(path, data)
+    try:
+        return DirectoryImage(str(content["directory_id"]), int(content["epoch"]), version)
+    except (KeyError, TypeError, ValueError) as error:
+        raise LayoutError(f"{path}: {error!r}") from None
 
 
 def write_broker(broker: BrokerImage, now_ms: int) -> bytes:

@@ -98,8 +98,14 @@ def _still_in_sync(state: PartitionState, brokers: Brokers) -> tuple[int, ...]:
 
 
 def _may_stay(state: PartitionState, isr: tuple[int, ...], brokers: Brokers) -> bool:
+    """True where the leader may go on in its epoch.
+
+    One that began anew gets a new epoch, so that what it lost by it can be told apart. With one
+    replica there is nobody to tell it from, and a broker alone starts without a write a partition.
+    """
     leader = state.leader
-    return leader in isr and leader in brokers.live and leader not in brokers.gone
+    stayed = leader not in brokers.gone or len(state.replicas) == 1
+    return leader in isr and leader in brokers.live and stayed
 
 
 def _unclean_leader(

@@ -14,7 +14,6 @@ from ottla.controller.image import (
     ConfigImage,
     ControllerChanged,
     DirectoryChanged,
-    DirectoryImage,
     ProducerIdsReserved,
     TopicCreated,
     TopicImage,
@@ -64,7 +63,7 @@ def load_image(tree: Mapping[str, Node], controller_id: int) -> ClusterImage:
         image.apply(TopicCreated(_topic(tree, name)))
     for name in _children(tree, layout.DIRECTORIES):
         path = layout.directory_path(int(name))
-        directory = DirectoryImage(layout.read_directory(path, tree[path].data), tree[path].version)
+        directory = layout.read_directory(path, tree[path].data, tree[path].version)
         image.apply(DirectoryChanged(int(name), directory))
     block = tree.get(layout.PRODUCER_ID_BLOCK)
     if block is not None:

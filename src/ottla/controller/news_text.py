@@ -84,7 +84,9 @@ def encode_news(news: News) -> list[Any]:
         case ProducerIdsReserved(next_id, version):
             return ["producer ids", next_id, version]
         case DirectoryChanged(broker_id, directory):
-            known = directory and [directory.directory_id, directory.version]
+            if directory is None:
+                return ["directory", broker_id, None]
+            known = [directory.directory_id, directory.epoch, directory.version]
             return ["directory", broker_id, known]
 
 
