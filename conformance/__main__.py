@@ -15,6 +15,7 @@ from conformance import apache_tools, kafka_python, librdkafka
 from conformance.outcome import Outcome, summary
 from conformance.target import Target
 from conformance.warm_up import NotReadyError, warm_up
+from ottla.testing import KitError
 
 SUITES = "ABC"
 
@@ -44,6 +45,9 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m conformance", description=__doc__)
     parser.add_argument(
         "--bootstrap", metavar="HOST:PORT", help="a broker that runs already; else Ottla is started"
+    )
+    parser.add_argument(
+        "--brokers", type=int, default=1, help="how many brokers of Ottla to start (1)"
     )
     parser.add_argument(
         "--data", type=Path, help="the data folder of the stopped broker, for the log dump tool"
@@ -89,7 +93,7 @@ def logs() -> Path:
 
 def all_outcomes(options: argparse.Namespace, wanted: dict[str, list[str]]) -> Iterator[Outcome]:
     jars = KafkaJars.fetched(options.ivy_settings) if "C" in wanted else None
-    with Target(options.bootstrap, options.data) as target:
+    with Target(options.bootstrap, options.data, options.brokers) as target:
         print(f"Broker under test: {target.bootstrap}", flush=True)
         try:
             warm_up(target.bootstrap)
@@ -120,6 +124,7 @@ def main() -> int:
         ivy.FetchError,
         java.NoJavaError,
         ChildDiedError,
+        KitError,
         NotReadyError,
         ValueError,
     ) as fault:

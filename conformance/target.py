@@ -1,4 +1,4 @@
-"""The broker under test: one of our own, started here, or any at a given address."""
+"""The brokers under test: one or several of our own, started here, or any at a given address."""
 
 import sys
 import tempfile
@@ -7,6 +7,8 @@ from pathlib import Path
 from types import TracebackType
 
 from bench.child import Child, free_port
+
+from ottla.testing import Cluster
 
 # What the suites expect of a broker. Two of librdkafka's tests (0102, 0118) take for granted that
 # consumers which subscribe one after the other are in a group's first generation together; without
@@ -17,12 +19,21 @@ SETTINGS: Mapping[str, str] = {
     "group.initial.rebalance.delay.ms": "500",
 }
 START_WAIT_MS = 30_000
+# With several brokers every topic is replicated, and one broker may be away.
+CLUSTER_SETTINGS: Mapping[str, str] = {
+    **SETTINGS,
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+}
 
 
 class Target:
     """A broker's address, and its data folder where that is known. As a context manager."""
 
-    def __init__(self, bootstrap: str | None, data: Path | None) -> None:
+    def __init__(self, bootstrap: str | None, data: Path | None, brokers: int = 1) -> None:
+        """`brokers`: how many of our own to start, with a ZooKeeper if more than one."""
+        self._brokers = brokers
+        self._cluster: Cluster | None = None
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._child: Child | None = None
         self._own = bootstrap is None
@@ -31,18 +42,29 @@ class Target:
 
     @property
     def host(self) -> str:
-        return self.bootstrap.rpartition(":")[0]
+        """Of the first broker."""
+        return self.bootstrap.partition(",")[0].rpartition(":")[0]
 
     @property
     def port(self) -> int:
-        return int(self.bootstrap.rpartition(":")[2])
+        """Of the first broker."""
+        return int(self.bootstrap.partition(",")[0].rpartition(":")[2])
 
     def __enter__(self) -> "Target":
         if self._own:
             self._scratch = tempfile.TemporaryDirectory(prefix="ottla-", ignore_cleanup_errors=True)
             self.data = Path(self._scratch.name) / "data"
-            self._start()
+            if self._brokers > 1:
+                self._start_cluster(Path(self._scratch.name))
+            else:
+                self._start()
         return self
+
+    def _start_cluster(self, folder: Path) -> None:
+        self._cluster = Cluster(self._brokers, CLUSTER_SETTINGS, data=folder, proxies=False)
+        self._cluster.open()
+        self.bootstrap = self._cluster.bootstrap
+        self.data = self._cluster.brokers[1].data
 
     def _start(self) -> None:
         assert self._scratch is not None
@@ -55,12 +77,17 @@ class Target:
 
     def died(self) -> str | None:
         """The broker's last words, if it is ours and has ended."""
+        if self._cluster is not None:
+            down = [each for each in self._cluster.brokers.values() if not each.running]
+            return "\n".join(each.said() for each in down)[-2000:] or None
         if self._child is None or self._child.process.poll() is None:
             return None
         return self._child.last_words()
 
     def log(self) -> str:
         """What our broker has written; empty for a broker of somebody else."""
+        if self._cluster is not None:
+            return "\n".join(each.said() for each in self._cluster.brokers.values())
         return self._child.log.read_text(errors="replace") if self._child else ""
 
     def stop(self) -> None:
@@ -68,6 +95,12 @@ class Target:
         if self._child is not None:
             self._child.stop()
             self._child = None
+        if self._cluster is not None:
+            for number, broker in self._cluster.brokers.items():
+                if broker.running:
+                    self._cluster.stop(number)
+            self._cluster.close()
+            self._cluster = None
 
     def __exit__(
         self,
