@@ -50,6 +50,7 @@ class NodeCall:
             version=header.version,
             client_id=header.client_id,
             peer="/127.0.0.1",
+            listener="PLAINTEXT",
             listener_host="127.0.0.1",
             listener_port=9092,
             messages=messages_of(header.key, header.version),

@@ -66,6 +66,7 @@ class Cluster:
             version=header.version,
             client_id="tests",
             peer="/127.0.0.1",
+            listener="PLAINTEXT",
             listener_host="reached.example.org",
             listener_port=19092,
             messages=messages_of(header.key, header.version),

@@ -34,7 +34,7 @@ async def test_software_without_a_name_is_refused(node_call: Any) -> None:
 
 
 async def test_an_unknown_version_is_told_what_is_known(node_call: Any) -> None:
-    call = Call(node_call.node, 0, "", "/127.0.0.1", "h", 1, messages_of(KEY, 0), 1)
+    call = Call(node_call.node, 0, "", "/127.0.0.1", "PLAINTEXT", "h", 1, messages_of(KEY, 0), 1)
     answer = await handle(None, call)
     assert answer.error_code is ErrorCode.unsupported_version
     assert len(answer.api_keys) == len(ADVERTISED)

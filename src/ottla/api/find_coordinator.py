@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ottla.api.metadata import broker_addresses
 from ottla.broker.call import Call
+from ottla.broker.topic_creation import ensure_offsets_topic
 from ottla.groups.partitioning import OFFSETS_TOPIC
 from ottla.protocol.errors import ApiError, ErrorCode
 
@@ -66,7 +67,7 @@ async def _coordinator(key_type: int, key: str, call: Call) -> tuple[int, str, i
         raise ApiError(ErrorCode.invalid_request, f"There is no coordinator of type {key_type}.")
     node = call.node
     if node.image.topic(OFFSETS_TOPIC) is None:
-        outcome = await node.controller.ensure_offsets_topic()
+        outcome = await ensure_offsets_topic(node)
         if outcome.failed:
             raise ApiError(ErrorCode.coordinator_not_available, outcome.message)
     state = node.image.partition(OFFSETS_TOPIC, node.groups.partition_for(key))

@@ -1,13 +1,36 @@
-"""ListPartitionReassignments (key 46): reassignments under way (KIP-455); one broker has none."""
+"""ListPartitionReassignments (key 46): reassignments under way (KIP-455)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ottla.broker.call import Call
+from ottla.controller.reassignment import list_reassignments
 
 KEY: Final = 46
 
 
 async def handle(request: Any, call: Call) -> Any:
-    return call.messages.ListPartitionReassignmentsResponse()
+    build = call.messages
+    wanted: dict[str, Sequence[int]] | None = None
+    if request.topics is not None:
+        wanted = {topic.name: topic.partition_indexes for topic in request.topics}
+    found = list_reassignments(wanted, call.node.image)
+    return build.ListPartitionReassignmentsResponse(
+        topics=tuple(
+            build.OngoingTopicReassignment(
+                name=name,
+                partitions=tuple(
+                    build.OngoingPartitionReassignment(
+                        partition_index=index,
+                        replicas=state.replicas,
+                        adding_replicas=state.adding,
+                        removing_replicas=state.removing,
+                    )
+                    for index, state in partitions.items()
+                ),
+            )
+            for name, partitions in found.items()
+        )
+    )

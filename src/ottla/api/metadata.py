@@ -17,6 +17,7 @@ from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from ottla.broker.call import Call
+from ottla.broker.topic_creation import auto_create
 from ottla.controller.image import (
     INTERNAL_TOPICS,
     NO_LEADER,
@@ -70,7 +71,11 @@ def broker_addresses(call: Call) -> list[tuple[int, str, int, str | None]]:
         if broker.broker_id == call.node.config.id:
             host, port = call.listener_host, call.listener_port
         else:
-            host, port = broker.endpoints[0].host, broker.endpoints[0].port
+            # KIP-103: a broker without this listener cannot be reached over it, and is left out.
+            endpoint = broker.endpoint(call.listener)
+            if endpoint is None:
+                continue
+            host, port = endpoint.host, endpoint.port
         addresses.append((broker.broker_id, host, port, broker.rack))
     return addresses
 
@@ -119,7 +124,7 @@ async def _create_missing(
     missing = [name for name, _ in wanted if name is not None and name not in node.image.topics]
     created: dict[str, Outcome]
     try:
-        created = await node.controller.auto_create(missing)
+        created = await auto_create(node, missing)
     except ApiError as error:
         created = dict.fromkeys(missing, refused(error))
     return created

@@ -9,7 +9,9 @@ from typing import Any, Final
 
 from ottla.broker.call import Answer, Call, Handler, Handlers
 from ottla.protocol.errors import DecodeError
-from ottla.protocol.versions import APIS, JOURNEY, REFUSED_BELOW
+from ottla.protocol.versions import APIS, CLUSTER_NEWS, INTERNAL, JOURNEY, REFUSED_BELOW
+
+_IN_JSON: Final = {JOURNEY: "journey", CLUSTER_NEWS: "cluster_news"}
 
 
 def _in_json(handle: Any) -> Answer:
@@ -28,9 +30,9 @@ def _in_json(handle: Any) -> Answer:
 @cache
 def find(key: int) -> Handler | None:
     """The handler of the request type `key`, or None where there is none."""
-    if key == JOURNEY:
-        module = import_module("ottla.api.journey")
-        return Handler(JOURNEY, 0, 0, _in_json(module.handle_json), takes_json=True)
+    if key in _IN_JSON:
+        module = import_module(f"ottla.api.{_IN_JSON[key]}")
+        return Handler(key, 0, 0, _in_json(module.handle_json), takes_json=True)
     if key not in APIS:
         return None
     api = APIS[key]
@@ -40,5 +42,7 @@ def find(key: int) -> Handler | None:
     return Handler(key, lowest, api.max_version, module.handle)
 
 
-ADVERTISED: Final = tuple((api.key, api.min_version, api.max_version) for api in APIS.values())
+ADVERTISED: Final = tuple(
+    (api.key, api.min_version, api.max_version) for api in APIS.values() if api.key not in INTERNAL
+)
 HANDLERS: Final = Handlers(ADVERTISED, find)

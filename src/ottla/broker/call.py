@@ -21,6 +21,8 @@ class Call:
     client_id: str
     peer: str
     """The client's address, as Kafka shows it: "/127.0.0.1"."""
+    listener: str
+    """The listener's name; other brokers are named by their addresses of the same name."""
     listener_host: str
     """The host and port that this listener advertises; what Metadata answers."""
     listener_port: int

@@ -1,46 +1,39 @@
-"""The controller at work: registers the broker, loads the image, carries out plans, tells the news.
+"""The controller: one broker of the cluster, while it is elected.
 
-Requests come one after another through `_carry_out`: the pure decider sees the image as the request
-before left it; its writes go to the coordination tree in one `multi`; then the news is applied to
-the image and told to the subscribers; then the caller has its reply. A caller that goes away in the
-middle does not stop that, or the image would miss what the tree has.
+`lead` takes the next controller epoch, which fences the controller before, and loads the image from
+the coordination tree; from then on every change of the cluster is a plan (`plans`). `resign` ends
+that at once. On every other broker, and after a resignation, all requests are NOT_CONTROLLER.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import logging
 import random
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
-from ottla.config.broker import BrokerConfig
-from ottla.config.listener import Endpoint
+from ottla.broker.broker_watch import BrokerWatch
+from ottla.broker.elections_log import say_brokers, say_elections
+from ottla.broker.news_feed import NewsFeed
+from ottla.broker.plans import Plans, write_fenced
 from ottla.controller import layout
+from ottla.controller.broker_changes import brokers_changed
 from ottla.controller.config_changes import ResourceChange, ResourceResult, alter_configs
-from ottla.controller.coordination import (
-    Check,
-    Coordination,
-    CoordinationError,
-    Create,
-    NodeExistsError,
-    SetData,
-)
+from ottla.controller.controlled_shutdown import controlled_shutdown
+from ottla.controller.coordination import Coordination
+from ottla.controller.coordination import Node as TreeNode
 from ottla.controller.deletion import DeletionResult, UnwantedTopic, delete_topics
+from ottla.controller.differences import differences
 from ottla.controller.elections import ElectionType, elect_leaders
-from ottla.controller.embedded_store import StoreError
-from ottla.controller.image import (
-    EVERY_BROKER,
-    BrokerConfigChanged,
-    BrokerImage,
-    ClusterImage,
-    News,
-)
-from ottla.controller.loading import ROOTS, first_writes, load_image
-from ottla.controller.plan import DONE, Outcome, Plan
+from ottla.controller.image import BrokerImage, ClusterImage, News
+from ottla.controller.in_sync_changes import IsrAnswer, ProposedIsr, alter_partitions
+from ottla.controller.loading import ROOTS, load_image
+from ottla.controller.plan import Outcome, Plan
 from ottla.controller.producer_ids import reserve_producer_ids
+from ottla.controller.reassignment import Target, alter_reassignments
+from ottla.controller.recovery import healing_writes
 from ottla.controller.topics import (
     MorePartitions,
     NewTopic,
@@ -50,15 +43,13 @@ from ottla.controller.topics import (
 )
 from ottla.protocol.errors import ApiError, ErrorCode
 
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
 T = TypeVar("T")
 
-OFFSETS_TOPIC: Final = "__consumer_offsets"
-TRANSACTIONS_TOPIC: Final = "__transaction_state"
-SEGMENT_BYTES_MIN: Final = 1_048_576
 
-Subscriber = Callable[[News], Awaitable[None] | None]
-
-log = logging.getLogger(__name__)
+log = logging.getLogger("ottla.controller")
 
 
 class StartError(Exception):
@@ -66,80 +57,175 @@ class StartError(Exception):
 
 
 class Controller:
-    """See the module's text. `image` is there once `start` has returned."""
+    """See the module's text."""
 
     def __init__(
         self,
-        coordination: Coordination,
-        config: BrokerConfig,
+        node: Node,
         *,
-        now_ms: Callable[[], int],
-        cluster_id: str | None = None,
         new_id: Callable[[], uuid.UUID] | None = None,
         placement_start: Callable[[], int] | None = None,
     ) -> None:
-        """`cluster_id` is the one that the data folder belongs to, if it is known yet.
-
-        `new_id` and `placement_start` give what is random: topic ids, and where placement begins.
-        """
-        self.image = ClusterImage("")
-        self._coordination = coordination
-        self._config = config
-        self._now_ms = now_ms
-        self._cluster_id = cluster_id
+        """`new_id` and `placement_start` give what is random: topic ids, where placement begins."""
+        self.feed: NewsFeed | None = None
+        self._node = node
+        self._view = view = node.view
+        self._config = node.config
+        self._watch: BrokerWatch | None = None
+        self._shutting_down: set[int] = set()
         self._new_id = new_id or random_id
         self._placement_start = placement_start or (lambda: random.randrange(1 << 16))
-        self._subscribers: list[Subscriber] = []
-        self._turn = asyncio.Lock()
-        self._epoch_version = 0
+        self._plans: Plans | None = None
+        view.subscribe(self._told)
 
-    async def start(self, endpoints: Sequence[Endpoint]) -> None:
-        """Register the broker under these addresses, become controller and load the image.
+    @property
+    def image(self) -> ClusterImage:
+        """The cluster as this broker knows it."""
+        return self._view.image
 
-        Raises StartError when the number is taken or the folder is another cluster's, StoreError,
-        LayoutError, and ConfigError when a dynamic setting does not fit the static ones.
+    @property
+    def active(self) -> bool:
+        """This broker is the controller, as far as it knows."""
+        return self._plans is not None
+
+    async def lead(self, session: Coordination) -> None:
+        """The broker owns /controller: takes the next epoch and loads the image.
+
+        Raises CoordinationError, LayoutError, StoreError; ConfigError when a dynamic setting does
+        not fit the static ones.
         """
-        coordination, config = self._coordination, self._config
-        tree = await coordination.read_tree("/")
-        await coordination.multi(first_writes(tree, self._cluster_id or random_cluster_id()))
-        me = BrokerImage(config.id, tuple(endpoints), config.broker_rack)
-        try:
-            await coordination.create(
-                layout.broker_path(config.id),
-                layout.write_broker(me, self._now_ms()),
-                ephemeral=True,
+        node = await session.get(layout.CONTROLLER_EPOCH)
+        epoch = int(node.data) + 1
+        version = await session.set(layout.CONTROLLER_EPOCH, str(epoch).encode(), node.version)
+        nodes = await _read_all(session)
+        writes = healing_writes(nodes)
+        if writes:
+            log.warning(
+                "%d nodes, left half written, are put right", len(writes)
             )
-        except NodeExistsError:
-            raise StartError(f"node.id={config.id}: a broker with this number runs") from None
-        await self._become_controller()
-        nodes = {}
-        for root in ROOTS:
-            nodes.update(await coordination.read_tree(root))
-        self.image = load_image(nodes, config.id)
-        if self._cluster_id not in (None, self.image.cluster_id):
-            raise StartError(
-                f"the data folder belongs to cluster {self._cluster_id}, "
-                f"its coordination store to {self.image.cluster_id}"
-            )
-        self._reconfigure()
+            await write_fenced(session, writes, version)
+            nodes = await _read_all(session)
+        loaded = load_image(nodes, self._config.id)
+        self.image.cluster_id = loaded.cluster_id
+        await self._view.tell(differences(self.image, loaded))
+        self._view.reconfigure()
+        self.feed = NewsFeed(self.image)
+        self._plans = Plans(session, self._view, version, self._overtaken)
+        log.info(
+            "broker %d is the controller, epoch %d: %d topics",
+            self._config.id,
+            epoch,
+            len(loaded.topics),
+        )
+
+    def begin(self) -> None:
+        """This broker is registered and serves: from now on the controller looks after the others.
+
+        Before that it would elect leaders without knowing of itself.
+        """
+        if self.active and self._watch is None:
+            self._watch = BrokerWatch(self._node)
+            self._watch.start()
+
+    def hung_up(self, broker_id: int) -> None:
+        """A broker's connection to the controller broke off."""
+        if self._watch is not None:
+            self._watch.hung_up(broker_id)
+
+    def resign(self, why: str) -> None:
+        """Another broker is the controller, or may be. Nothing happens where none was."""
+        if self._plans is not None:
+            log.warning("broker %d is no longer the controller: %s", self._config.id, why)
+            self._end()
 
     async def close(self) -> None:
-        """Let the request under way end, then leave the cluster."""
-        async with self._turn:
-            await self._coordination.close()
+        """Lets the plan under way end, then resigns."""
+        if self._plans is not None:
+            self._plans.end()
+            await self._plans.idle()
+            self._end()
 
-    def subscribe(self, subscriber: Subscriber) -> None:
-        """Tell this one all news to come, after the image has it.
+    def _end(self) -> None:
+        assert self._plans is not None
+        self._plans.end()
+        if self.feed is not None:
+            self.feed.close()
+        if self._watch is not None:
+            self._watch.close()
+        self._plans = self.feed = self._watch = None
+        self._shutting_down.clear()
 
-        An awaitable that it returns is awaited before whoever caused the news has its reply.
-        """
-        self._subscribers.append(subscriber)
+    async def carry_out(self, decide: Callable[[], Plan[T]]) -> T:
+        """See `Plans.carry_out`."""
+        if self._plans is None:
+            raise ApiError(ErrorCode.not_controller)
+        return await self._plans.carry_out(decide)
+
+    async def brokers_are(self, live: Mapping[int, BrokerImage]) -> None:
+        """Exactly these are registered; see `ottla.controller.broker_changes`."""
+        changed = await self.carry_out(
+            lambda: brokers_changed(
+                live, self.image, self._config, shutting_down=self._shutting_down
+            )
+        )
+        self._shutting_down.difference_update(changed.vanished, changed.bounced)
+        say_brokers(changed)
+
+    async def shut_down(self, broker_id: int, broker_epoch: int) -> bool:
+        """A broker wants to stop: its leaderships are moved. True where nothing holds it any more,
+        or nothing can be done. Raises NOT_CONTROLLER."""
+        broker = self.image.brokers.get(broker_id)
+        if broker is None or broker.epoch != broker_epoch:
+            return True
+        self._shutting_down.add(broker_id)
+        leaving = await self.carry_out(
+            lambda: controlled_shutdown(broker_id, self.image, shutting_down=self._shutting_down)
+        )
+        say_elections(leaving.elections)
+        return not leaving.remaining
+
+    async def alter_partitions(
+        self, broker_id: int, broker_epoch: int, proposals: Sequence[ProposedIsr]
+    ) -> tuple[IsrAnswer, ...]:
+        """In-sync sets as leaders propose them; see `ottla.controller.in_sync_changes`."""
+        return await self.carry_out(
+            lambda: alter_partitions(
+                broker_id,
+                broker_epoch,
+                proposals,
+                self.image,
+                self._config,
+                shutting_down=self._shutting_down,
+            )
+        )
+
+    async def alter_reassignments(
+        self, wanted: Mapping[str, Mapping[int, Target]], *, allow_factor_change: bool
+    ) -> dict[str, dict[int, Outcome]]:
+        """Begin or cancel reassignments; see `ottla.controller.reassignment`."""
+        return await self.carry_out(
+            lambda: alter_reassignments(
+                wanted,
+                self.image,
+                self._config,
+                shutting_down=self._shutting_down,
+                allow_factor_change=allow_factor_change,
+            )
+        )
+
+    def _overtaken(self, why: str) -> None:
+        self.resign(why)
+        self._node.membership.look()
+
+    def _told(self, news: News) -> None:
+        if self.feed is not None:
+            self.feed.told(news)
 
     async def create_topics(
         self, wanted: Sequence[NewTopic], *, validate_only: bool = False
     ) -> tuple[TopicResult, ...]:
         """Make topics; see `ottla.controller.topics`."""
-        return await self._carry_out(
+        return await self.carry_out(
             lambda: create_topics(
                 wanted,
                 self.image,
@@ -150,33 +236,15 @@ class Controller:
             )
         )
 
-    async def auto_create(self, names: Sequence[str]) -> dict[str, Outcome]:
-        """Make topics that a client asked the metadata of; one that is there by now is fine."""
-        wanted = [self._auto_topic(name) for name in dict.fromkeys(names)]
-        if not wanted:
-            return {}
-        results = await self.create_topics([topic for topic in wanted if topic is not None])
-        outcomes = {name: Outcome(ErrorCode.unknown_topic_or_partition) for name in names}
-        for result in results:
-            there = result.outcome.code is ErrorCode.topic_already_exists
-            outcomes[result.name] = DONE if there else result.outcome
-        return outcomes
-
-    async def ensure_offsets_topic(self) -> Outcome:
-        """Make __consumer_offsets unless it is there."""
-        if OFFSETS_TOPIC in self.image.topics:
-            return DONE
-        return (await self.auto_create([OFFSETS_TOPIC]))[OFFSETS_TOPIC]
-
     async def delete_topics(self, unwanted: Sequence[UnwantedTopic]) -> tuple[DeletionResult, ...]:
         """Delete topics; raises TOPIC_DELETION_DISABLED."""
-        return await self._carry_out(lambda: delete_topics(unwanted, self.image, self._config))
+        return await self.carry_out(lambda: delete_topics(unwanted, self.image, self._config))
 
     async def add_partitions(
         self, wanted: Sequence[MorePartitions], *, validate_only: bool = False
     ) -> tuple[TopicResult, ...]:
         """Give topics more partitions."""
-        return await self._carry_out(
+        return await self.carry_out(
             lambda: add_partitions(
                 wanted, self.image, start=self._placement_start(), validate_only=validate_only
             )
@@ -186,7 +254,7 @@ class Controller:
         self, wanted: Sequence[ResourceChange], *, incremental: bool, validate_only: bool = False
     ) -> tuple[ResourceResult, ...]:
         """Change settings of topics and brokers."""
-        return await self._carry_out(
+        return await self.carry_out(
             lambda: alter_configs(
                 wanted,
                 self.image,
@@ -200,83 +268,16 @@ class Controller:
         self, kind: ElectionType, wanted: dict[str, Sequence[int]] | None
     ) -> dict[str, dict[int, Outcome]]:
         """Elect leaders; None means every partition."""
-        return await self._carry_out(lambda: elect_leaders(kind, wanted, self.image))
+        return await self.carry_out(lambda: elect_leaders(kind, wanted, self.image))
 
-    async def next_producer_ids(self) -> tuple[int, int]:
-        """Reserve a block of producer ids: its first, and the one behind its last."""
-        return await self._carry_out(lambda: reserve_producer_ids(self.image, self._config.id))
+    async def next_producer_ids(self, broker_id: int) -> tuple[int, int]:
+        """Reserve a block of producer ids for a broker: its first, and the one behind its last."""
+        return await self.carry_out(lambda: reserve_producer_ids(self.image, broker_id))
 
-    async def _become_controller(self) -> None:
-        """Take the ephemeral /controller and the next epoch, which fences the one before."""
-        node = await self._coordination.get(layout.CONTROLLER_EPOCH)
-        epoch = int(node.data) + 1
-        await self._coordination.multi(
-            [
-                Create(
-                    layout.CONTROLLER,
-                    layout.write_controller(self._config.id, self._now_ms()),
-                    ephemeral=True,
-                ),
-                SetData(layout.CONTROLLER_EPOCH, str(epoch).encode(), node.version),
-            ]
-        )
-        self._epoch_version = node.version + 1
 
-    async def _carry_out(self, decide: Callable[[], Plan[T]]) -> T:
-        return await asyncio.shield(asyncio.create_task(self._in_turn(decide)))
-
-    async def _in_turn(self, decide: Callable[[], Plan[T]]) -> T:
-        async with self._turn:
-            plan = decide()
-            if plan.writes:
-                fence = Check(layout.CONTROLLER_EPOCH, self._epoch_version)
-                try:
-                    await self._coordination.multi([fence, *plan.writes])
-                except StoreError as error:
-                    log.error("the cluster's state cannot be written: %s", error)
-                    raise ApiError(ErrorCode.kafka_storage_error, str(error)) from None
-                except CoordinationError as error:
-                    # Someone else wrote: this broker is not the controller that it believes to be.
-                    log.error("a plan was overtaken: %r", error)
-                    raise ApiError(ErrorCode.not_controller) from None
-            for news in plan.news:
-                await self._tell(news)
-            return plan.reply
-
-    async def _tell(self, news: News) -> None:
-        self.image.apply(news)
-        if isinstance(news, BrokerConfigChanged):
-            self._reconfigure()
-        for subscriber in self._subscribers:
-            waiting = subscriber(news)
-            if waiting is not None:
-                await waiting
-
-    def _reconfigure(self) -> None:
-        """Put the dynamic settings of the image in force on this broker."""
-        own = self.image.config(str(self._config.id))
-        changed = self._config.reconfigure(self.image.config(EVERY_BROKER).values, own.values)
-        if changed:
-            log.info("dynamic settings changed: %s", ", ".join(changed))
-
-    def _auto_topic(self, name: str) -> NewTopic | None:
-        config = self._config
-        if name == TRANSACTIONS_TOPIC:
-            return None
-        if name != OFFSETS_TOPIC:
-            return NewTopic(name)
-        segment_bytes = config.offsets_topic_segment_bytes
-        bounded = segment_bytes >= SEGMENT_BYTES_MIN
-        return NewTopic(
-            name,
-            config.offsets_topic_num_partitions,
-            config.offsets_topic_replication_factor,
-            configs=(
-                ("cleanup.policy", "compact"),
-                ("compression.type", "producer"),
-                ("segment.bytes" if bounded else "internal.segment.bytes", str(segment_bytes)),
-            ),
-        )
+async def _read_all(session: Coordination) -> dict[str, TreeNode]:
+    trees = await asyncio.gather(*(session.read_tree(root) for root in ROOTS))
+    return {path: node for tree in trees for path, node in tree.items()}
 
 
 def random_id() -> uuid.UUID:
@@ -285,8 +286,3 @@ def random_id() -> uuid.UUID:
         found = uuid.uuid4()
         if not layout.uuid_text(found).startswith("-"):
             return found
-
-
-def random_cluster_id() -> str:
-    """A cluster id as Kafka makes them: 22 characters."""
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")

@@ -83,6 +83,14 @@ class GroupCoordinators:
         self._sweeping = asyncio.get_running_loop().create_task(self._sweep())
         self._sweeping.add_done_callback(_report_end)
 
+    def elected(self, partition: int) -> None:
+        """This broker leads the partition now, or again in a new epoch: what it knew is read anew.
+
+        It is read when first asked for: most coordinators of a dead broker's groups are asked at
+        once, by the members themselves.
+        """
+        self.resigned(partition)
+
     def resigned(self, partition: int) -> None:
         """Another broker leads this partition of `__consumer_offsets` now, or it is gone."""
         driver = self._drivers.pop(partition, None)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.coordinator import GroupCoordinators
 from ottla.broker.group_shard import KeyAndValue, LogRecord
-from ottla.broker.partition import Partition
+from ottla.broker.partition import Partition, Role
 from ottla.config import BrokerConfig
 from ottla.groups.settings import GroupSettings
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 OFFSETS_TOPIC = "__consumer_offsets"
 READ_BYTES = 4 << 20
+COMMITTED_WITHIN_MS = 60_000
 
 
 class PartitionLog:
@@ -63,8 +64,16 @@ class PartitionLog:
                 return  # compaction left nothing up to the end
 
     async def committed(self, offset: int) -> bool:
-        """One broker alone is the whole in-sync set: an append is committed when it returns."""
-        await self._partition.settled(offset, by_all=True, timeout_ms=0)
+        """Returns when all in-sync replicas have it; False where another broker leads by then.
+
+        Raises ApiError where too few replicas are in sync; the caller limits the time.
+        """
+        try:
+            await self._partition.settled(offset, by_all=True, timeout_ms=COMMITTED_WITHIN_MS)
+        except ApiError as error:
+            if error.code is ErrorCode.not_leader_or_follower:
+                return False
+            raise
         return offset < self._partition.high_watermark
 
 
@@ -98,13 +107,17 @@ def group_settings(config: BrokerConfig) -> GroupSettings:
 
 def _open(node: Node, index: int) -> PartitionLog:
     partition = node.partitions.get(OFFSETS_TOPIC, index)
-    if partition is None:
+    if partition is None or not _leads(partition):
         raise ApiError(ErrorCode.not_coordinator)
     return PartitionLog(partition)
 
 
+def _leads(partition: Partition) -> bool:
+    return partition.role is Role.LEADER
+
+
 def _led(node: Node) -> Iterable[int]:
-    return [each.index for each in node.partitions.of_topic(OFFSETS_TOPIC)]
+    return [each.index for each in node.partitions.of_topic(OFFSETS_TOPIC) if _leads(each)]
 
 
 def _count(node: Node) -> int:

@@ -259,6 +259,8 @@ class GroupShardDriver:
                 committed = await self._log.committed(offset)
         except TimeoutError:
             return ErrorCode.coordinator_not_available
+        except ApiError as error:
+            return coordinator_error(error.code)
         return None if committed else ErrorCode.not_coordinator
 
     def _expired(self, event: TimerEvent) -> None:

@@ -1,12 +1,15 @@
 """One broker, put together: what is opened in which order, and closed in the other.
 
-Start: the data folder's lock, the coordination tree, the image, the logs, the groups, the
-listeners. Each that fails leaves nothing behind that would damage the folder.
+Start: the coordination tree, the data folder's lock, the image, the logs, the groups, the
+listeners, the registration: a broker is registered when it can answer. One broker alone keeps the
+tree in its folder, so there the lock comes first. Each step that fails leaves nothing behind that
+would damage the folder.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import random
 from collections import Counter
@@ -15,15 +18,22 @@ from contextlib import AsyncExitStack
 
 from ottla.broker.call import Handlers
 from ottla.broker.clock import Clock, SystemClock
+from ottla.broker.cluster_view import ClusterView
 from ottla.broker.connection_limits import ConnectionLimits
-from ottla.broker.controller import Controller
+from ottla.broker.controller import Controller, StartError
+from ottla.broker.controller_client import reserve_producer_ids
 from ottla.broker.coordinator import GroupCoordinators
 from ottla.broker.fetch_session import FetchSessions
 from ottla.broker.group_log import group_coordinators
+from ottla.broker.in_sync_care import InSyncCare
+from ottla.broker.in_sync_changes import InSyncChanges
 from ottla.broker.journey import Journey
 from ottla.broker.log_care import LogCare
+from ottla.broker.membership import Membership, Tree
 from ottla.broker.partitions import Partitions
+from ottla.broker.peers import Peers
 from ottla.broker.producer_ids import ProducerIds
+from ottla.broker.replica_fetchers import ReplicaFetchers, leader_throttle
 from ottla.broker.server import Server
 from ottla.broker.topic_news import TopicNews
 from ottla.broker.waiting import wake
@@ -33,6 +43,7 @@ from ottla.config.listener import Endpoint
 from ottla.config.topic import TopicConfig
 from ottla.controller.embedded import EmbeddedTree
 from ottla.controller.image import ClusterImage
+from ottla.log.broker_metadata import known_cluster_id
 from ottla.log.config import LogConfig
 from ottla.log.store import LogStore
 from ottla.protocol.errors import ApiError
@@ -57,11 +68,24 @@ class Node:
         self.connection_limits = ConnectionLimits(config)
         self.journey = Journey(self.clock, enabled=config.ottla_journey_enable)
         self.care = LogCare(self)
-        self.controller: Controller
+        self.view = ClusterView(config)
+        self.peers = Peers(self)
+        self.in_sync_changes = InSyncChanges(self)
+        self.in_sync_care = InSyncCare(
+            self.clock,
+            config.replica_lag_time_max_ms,
+            lambda: self.partitions,
+            self.in_sync_changes.propose,
+        )
+        self.replica_fetchers = ReplicaFetchers(self)
+        self.leader_throttle = leader_throttle(self)
+        self.membership: Membership
+        self.controller = Controller(self)
         self.groups: GroupCoordinators
         self.producer_ids: ProducerIds
         self.store: LogStore
-        self._handlers = handlers
+        self.handlers = handlers
+        self._connections = itertools.count(1)
         self._servers: list[Server] = []
         self._opened = AsyncExitStack()
         self._folder_released = False
@@ -71,7 +95,11 @@ class Node:
     @property
     def image(self) -> ClusterImage:
         """The cluster as this broker knows it now."""
-        return self.controller.image
+        return self.view.image
+
+    def next_connection_id(self) -> int:
+        """Connections are told apart by number, whichever listener they come in by."""
+        return next(self._connections)
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -93,23 +121,13 @@ class Node:
         await self._opened.aclose()
 
     async def _open(self, opening: AsyncExitStack) -> None:
-        config = self.config
-        self.store = LogStore.open(config.data_folder, node_id=config.id)
-        opening.callback(self._release_folder)
+        await self._open_folder(opening)
         opening.push_async_callback(self._stop_serving)
         await self._listen()
-        tree = EmbeddedTree(config.data_folder)
-        opening.push_async_callback(tree.close)
-        self.controller = Controller(
-            await tree.connect(),
-            config,
-            now_ms=self.clock.now_ms,
-            cluster_id=self.store.metadata.cluster_id,
-        )
-        await self.controller.start(self.endpoints)
-        opening.push_async_callback(self.controller.close)
+        await self.membership.first_image()
         self.store.open_logs(self.log_config, self.clock.now_ms())
         news = TopicNews(self)
+        opening.push_async_callback(self._stop_following)
         await news.open_all()
         opening.callback(self._close_logs)
         if not self.store.was_clean:
@@ -120,19 +138,68 @@ class Node:
         opening.push_async_callback(self.journey.close)
         self.care.start()
         opening.push_async_callback(self.care.close)
-        self.producer_ids = ProducerIds(self.controller.next_producer_ids)
+        self.producer_ids = ProducerIds(lambda: reserve_producer_ids(self))
         self.groups = group_coordinators(self)
         self.groups.start()
-        self.controller.subscribe(news.tell)
+        self.view.subscribe(news.tell)
+        self.in_sync_changes.start()
+        opening.push_async_callback(self.in_sync_changes.close)
+        self.in_sync_care.start()
+        opening.push_async_callback(self.in_sync_care.close)
         # Again, as the first thing at the stop: what was opened last is closed first.
         opening.push_async_callback(self._stop_serving)
+        if self.config.zookeeper_connect:
+            # Others look for it as soon as it is registered.
+            await self._serve()
+            await self.membership.register()
+        else:
+            await self.membership.register()
+            await self._serve()
+        self.membership.start()
+        opening.push_async_callback(self._leave)
+
+    async def _stop_following(self) -> None:
+        await self.replica_fetchers.close()
+        self.peers.close()
+
+    async def _serve(self) -> None:
         for server in self._servers:
             await server.start()
+
+    async def _open_folder(self, opening: AsyncExitStack) -> None:
+        """The lock on the folder and a session with the tree, in the order that each needs."""
+        config = self.config
+        if config.zookeeper_connect:
+            self.membership = Membership(self, zookeeper_tree(config))
+            opening.push_async_callback(self.membership.close)
+            cluster_id = await self.membership.connect(known_cluster_id(config.data_folder))
+            self.store = LogStore.open(config.data_folder, node_id=config.id, cluster_id=cluster_id)
+            opening.callback(self._release_folder)
+            return
+        self.store = LogStore.open(config.data_folder, node_id=config.id)
+        opening.callback(self._release_folder)
+        tree = EmbeddedTree(config.data_folder)
+        opening.push_async_callback(tree.close)
+        self.membership = Membership(self, tree)
+        opening.push_async_callback(self.membership.close)
+        cluster_id = await self.membership.connect(self.store.metadata.cluster_id)
+        if cluster_id != self.store.metadata.cluster_id:
+            raise StartError(
+                f"the data folder belongs to cluster {self.store.metadata.cluster_id}, "
+                f"its coordination store to {cluster_id}"
+            )
+
+    async def _leave(self) -> None:
+        """Hands leadership over before anything is closed; then the others see that it is gone."""
+        if self.config.zookeeper_connect:
+            if self.config.controlled_shutdown_enable:
+                await self.membership.leave()
+            await self.membership.close()
 
     async def _listen(self) -> None:
         """Binds all listeners, so that a port in use is found before anything is written."""
         for endpoint in self.config.endpoints:
-            server = Server(self, self._handlers, endpoint, self.connection_limits)
+            server = Server(self, self.handlers, endpoint, self.connection_limits)
             self._servers.append(server)
             await server.listen()
         self.config.listens_on([each.bound_to for each in self._servers], self.endpoints)
@@ -182,3 +249,16 @@ class Node:
     def request_counts(self) -> Counter[int]:
         """Requests answered so far, by key."""
         return sum((server.requests for server in self._servers), Counter())
+
+
+def zookeeper_tree(config: BrokerConfig) -> Tree:
+    """The ensemble of a cluster; its client is imported only where there is one."""
+    from ottla.controller.zookeeper import ZooKeeperTree
+
+    assert config.zookeeper_connect is not None
+    session_ms = config.zookeeper_session_timeout_ms
+    return ZooKeeperTree(
+        config.zookeeper_connect,
+        session_timeout_ms=session_ms,
+        connection_timeout_ms=config.zookeeper_connection_timeout_ms or session_ms,
+    )

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 from ottla.broker.call import Call, EndConnectionError, Handlers
 from ottla.broker.connection import Connection
 from ottla.broker.connection_limits import ConnectionLimits
+from ottla.broker.forwarding import forward
 from ottla.config.listener import Endpoint
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.frames import read_request_body, read_request_header, write_response
 from ottla.protocol.messages import messages_of
-from ottla.protocol.versions import API_VERSIONS
+from ottla.protocol.versions import API_VERSIONS, FOR_CONTROLLER
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
@@ -45,7 +46,6 @@ class Server:
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._handlers = handlers
         self._connections: dict[int, Connection] = {}
-        self._next_id = 0
         self._limits = limits
         self._server: asyncio.Server | None = None
         self._sweep: asyncio.TimerHandle | None = None
@@ -99,10 +99,9 @@ class Server:
             connection.close()
 
     def opened(self, connection: Connection) -> None:
-        self._next_id += 1
-        connection.connection_id = self._next_id
+        connection.connection_id = self.node.next_connection_id()
         connection.active_ms = self.clock.monotonic_ms()
-        self._connections[self._next_id] = connection
+        self._connections[connection.connection_id] = connection
         reason = self._limits.admit(connection.host)
         if reason is not None:
             refused = self._limits.refused
@@ -151,6 +150,8 @@ class Server:
                 # An unsupported ApiVersions is answered in version 0, with what is supported, so
                 # that the client can try again (KIP-511).
                 version = 0
+            if header.key in FOR_CONTROLLER and supported and not self.node.controller.active:
+                return await forward(self.node, frame, header.correlation_id)
             call = self._call(header.key, version, header.client_id, connection)
             if handler.takes_json:
                 body = bytes(frame[header.body_position :])
@@ -158,6 +159,9 @@ class Server:
             request = read_request_body(header, frame) if supported else None
         except DecodeError as error:
             connection.refuse(str(error))
+            return []
+        except EndConnectionError as end:
+            connection.refuse(str(end))
             return []
         try:
             response = await handler.answer(request, call)
@@ -173,6 +177,7 @@ class Server:
             version=version,
             client_id=client_id,
             peer=f"/{connection.host}",
+            listener=self.endpoint.name,
             listener_host=host,
             listener_port=port,
             messages=messages_of(key, version),

@@ -18,6 +18,9 @@ OPTION_NAMES: Final = {
     "--listen": "listen",
     "--advertise": "advertise",
     "--data": "data",
+    "--id": "node_id",
+    "--zookeeper": "zookeeper",
+    "--rack": "rack",
     "--properties": "properties",
     "--config": "config",
     "-c": "config",
@@ -32,6 +35,9 @@ class ServeOptions:
     advertise: str | None = None
     data: str | None = None
     properties: str | None = None
+    node_id: str | None = None
+    zookeeper: str | None = None
+    rack: str | None = None
     config: list[str] = field(default_factory=list)
 
 
@@ -94,6 +100,7 @@ def to_properties(options: ServeOptions) -> dict[str, str]:
     if options.data is not None:
         own["log.dirs"] = ("--data", options.data)
         properties.pop("log.dir", None)
+    own |= _of_cluster(options)
     for pair in options.config:
         name, equals, value = pair.partition("=")
         name = name.strip()
@@ -107,6 +114,23 @@ def to_properties(options: ServeOptions) -> dict[str, str]:
         properties[name] = value.strip()
     properties.update({name: value for name, (_, value) in own.items()})
     return properties
+
+
+def _of_cluster(options: ServeOptions) -> dict[str, tuple[str, str]]:
+    """The options that make the broker one of many, as properties beside their own names."""
+    if options.zookeeper is not None and options.node_id is None:
+        raise UsageFailed(
+            "--zookeeper wants --id too: each broker of a cluster has a number of its own.",
+            "For example: ottla serve --id 1 --zookeeper 127.0.0.1:2181",
+        )
+    own: dict[str, tuple[str, str]] = {}
+    if options.node_id is not None:
+        own["node.id"] = ("--id", options.node_id)
+    if options.zookeeper is not None:
+        own["zookeeper.connect"] = ("--zookeeper", options.zookeeper)
+    if options.rack is not None:
+        own["broker.rack"] = ("--rack", options.rack)
+    return own
 
 
 @contextmanager

@@ -30,6 +30,21 @@ Properties = Annotated[
     str | None,
     typer.Option("--properties", metavar="FILE", help="Kafka's own server.properties."),
 ]
+NodeId = Annotated[
+    str | None,
+    typer.Option("--id", metavar="N", help="The broker's number, its own in the cluster."),
+]
+ZooKeeper = Annotated[
+    str | None,
+    typer.Option(
+        "--zookeeper",
+        metavar="HOST:PORT[,...][/PATH]",
+        help="The ensemble that makes it one of a cluster.",
+    ),
+]
+Rack = Annotated[
+    str | None, typer.Option("--rack", metavar="RACK", help="Where it stands; replicas spread.")
+]
 Config = Annotated[
     list[str] | None,
     typer.Option(
@@ -46,10 +61,16 @@ def serve(
     advertise: Advertise = None,
     data: Data = None,
     properties: Properties = None,
+    node_id: NodeId = None,
+    zookeeper: ZooKeeper = None,
+    rack: Rack = None,
     config: Config = None,
 ) -> None:
     """Run a broker until Ctrl-C or SIGTERM.
 
     Settings have Kafka's own names and, but for a documented few, its defaults.
     """
-    raise typer.Exit(run(ServeOptions(listen, advertise, data, properties, list(config or ()))))
+    options = ServeOptions(
+        listen, advertise, data, properties, node_id, zookeeper, rack, list(config or ())
+    )
+    raise typer.Exit(run(options))

@@ -36,6 +36,17 @@ def new_id() -> str:
             return text
 
 
+def known_cluster_id(root: str | os.PathLike[str]) -> str | None:
+    """The cluster that a folder belongs to, if it is known yet; for a look before the lock."""
+    try:
+        with open(os.path.join(root, FILE_NAME), encoding="utf-8") as file:
+            lines = file.read().splitlines()
+    except (OSError, ValueError):
+        return None  # `load_or_create` says what is wrong
+    found = (line.partition("=")[2].strip() for line in lines if line.startswith("cluster.id="))
+    return next(found, None) or None
+
+
 def load_or_create(root: str, node_id: int, cluster_id: str | None) -> BrokerMetadata:
     """The folder's identity; a new folder is given one.
 

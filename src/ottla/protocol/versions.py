@@ -19,8 +19,12 @@ class Api(NamedTuple):
 PRODUCE: Final = 0
 FETCH: Final = 1
 API_VERSIONS: Final = 18
+CREATE_TOPICS: Final = 19
 JOURNEY: Final = 20_000
-"""Ottla's own request, far outside Kafka's range and never advertised; its body is JSON."""
+"""Ottla's own requests, far outside Kafka's range and never advertised; their bodies are JSON."""
+CLUSTER_NEWS: Final = 20_001
+ALTER_PARTITION: Final = 56
+ALLOCATE_PRODUCER_IDS: Final = 67
 
 _TABLE: Final = (
     (0, "produce", 0, 13),
@@ -65,5 +69,14 @@ _TABLE: Final = (
     (75, "describe_topic_partitions", 0, 0),
 )
 
-APIS: Final[dict[int, Api]] = {row[0]: Api(*row) for row in _TABLE}
+_BETWEEN_BROKERS: Final = (
+    (ALTER_PARTITION, "alter_partition", 2, 3),
+    (ALLOCATE_PRODUCER_IDS, "allocate_producer_ids", 0, 0),
+)
+
+APIS: Final[dict[int, Api]] = {row[0]: Api(*row) for row in (*_TABLE, *_BETWEEN_BROKERS)}
+INTERNAL: Final = frozenset(row[0] for row in _BETWEEN_BROKERS)
+"""Asked by brokers of their controller, and not advertised to clients."""
+FOR_CONTROLLER: Final = frozenset((19, 20, 33, 37, 43, 44, 45, 46, 57, *INTERNAL))
+"""What only the controller can answer: another broker hands the frame on to it."""
 REFUSED_BELOW: Final = {PRODUCE: 3}

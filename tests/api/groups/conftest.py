@@ -96,7 +96,7 @@ class GroupApi:
         frame = memoryview(write_request(message, 5, "client"))[4:]
         request = read_request_body(read_request_header(frame), frame)
         answers = messages_of(module.KEY, version)
-        call = Call(self.node, version, "client", "/127.0.0.1", "there", 9093, answers, 1)
+        call = Call(self.node, version, "client", "/127.0.0.1", "PLAINTEXT", "there", 9093, answers, 1)
         parts = write_response(await module.handle(request, call), 5)
         sent = memoryview(b"".join(bytes(part) for part in parts))[4:]
         return read_response(module.KEY, version, sent)[1]

@@ -1,0 +1,105 @@
+"""The controller's eye on the brokers: their registrations, and their connections as a hint.
+
+A broker is alive while its ephemeral node is there. That lasts a session timeout longer than the
+process; but a killed process closes its connections at once. So when a broker's question for news
+breaks off, its listener is probed: where the machine refuses the connection nobody is there, and
+the node is deleted, which then is a vanished broker like any other. Where nothing answers (a cut
+network, a stopped process) only the session decides. Should a broker be deleted that lives, the
+leader epochs keep it from doing harm, and it registers again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.peer import Probe, probe
+from ottla.controller import layout
+from ottla.controller.coordination import CoordinationError, Event, NoNodeError
+from ottla.controller.image import BrokerImage
+from ottla.protocol.errors import ApiError
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+logger = logging.getLogger("ottla.controller")
+
+PROBE_WITHIN_MS: Final = 500
+RETRY_MS: Final = 200
+
+
+class BrokerWatch:
+    """One controller's term."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._session = node.membership.session
+        self._changed = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        """Takes in the brokers as they are now, and from now on; probes all of them once."""
+        self._spawn(self._follow())
+        for broker_id in self._node.image.brokers:
+            self.hung_up(broker_id)
+
+    def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    def hung_up(self, broker_id: int) -> None:
+        """A broker's connection to the controller broke off."""
+        if broker_id != self._node.config.id:
+            self._spawn(self._look_closer(broker_id))
+
+    def _spawn(self, work: object) -> None:
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)  # type: ignore[arg-type]
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _follow(self) -> None:
+        while True:
+            self._changed.clear()
+            try:
+                live = await self._live()
+                await self._node.controller.brokers_are(live)
+            except CoordinationError as error:
+                logger.info("cannot read the brokers: %r", error)
+                await asyncio.sleep(RETRY_MS / 1000)
+                continue
+            except ApiError as error:
+                logger.info("brokers changed, but %s", error)
+                return  # the term is over
+            await self._changed.wait()
+
+    async def _live(self) -> dict[int, BrokerImage]:
+        names = await self._session.children(layout.BROKER_IDS, watch=self._fired)
+        paths = [layout.broker_path(int(name)) for name in names]
+        found = await asyncio.gather(*map(self._session.exists, paths))
+        return {
+            int(name): layout.read_broker(int(name), node.data, node.created)
+            for name, node in zip(names, found, strict=True)
+            if node is not None
+        }
+
+    def _fired(self, _: Event) -> None:
+        self._changed.set()
+
+    async def _look_closer(self, broker_id: int) -> None:
+        broker = self._node.image.brokers.get(broker_id)
+        address = self._node.peers.address(broker_id)
+        if broker is None or address is None:
+            return
+        if await probe(*address, PROBE_WITHIN_MS) is not Probe.REFUSED:
+            return
+        path = layout.broker_path(broker_id)
+        try:
+            there = await self._session.exists(path)
+            if there is not None and there.created == broker.epoch:
+                logger.warning("broker %d is gone: nobody listens at %s:%d", broker_id, *address)
+                await self._session.delete(path, there.version)
+        except NoNodeError:
+            return
+        except CoordinationError as error:
+            logger.info("cannot delete %s: %r", path, error)

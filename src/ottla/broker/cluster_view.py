@@ -1,0 +1,63 @@
+"""The cluster as this broker knows it: the image, and who is told when it changes.
+
+News come from one of two sides, the controller's own plans where this broker is the controller, or
+the controller's answers to this broker (`news_follower`). Either way each piece is applied to the
+image first and then told to the subscribers, one piece after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from ottla.config.broker import BrokerConfig
+from ottla.controller.image import (
+    EVERY_BROKER,
+    BrokerConfigChanged,
+    ClusterImage,
+    News,
+)
+
+Subscriber = Callable[[News], Awaitable[None] | None]
+
+log = logging.getLogger("ottla.cluster")
+
+
+class ClusterView:
+    """See the module's text. For the event loop's thread alone."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self.image = ClusterImage("")
+        self._config = config
+        self._subscribers: list[Subscriber] = []
+        self._telling = asyncio.Lock()
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Tell this one all news to come, after the image has it.
+
+        An awaitable that it returns is awaited before whoever caused the news has its reply.
+        """
+        self._subscribers.append(subscriber)
+
+    async def tell(self, all_news: Sequence[News]) -> None:
+        """Takes in the news in this order, all of them."""
+        async with self._telling:
+            for news in all_news:
+                self.image.apply(news)
+                if isinstance(news, BrokerConfigChanged):
+                    self.reconfigure()
+                for subscriber in self._subscribers:
+                    waiting = subscriber(news)
+                    if waiting is not None:
+                        await waiting
+
+    def reconfigure(self) -> None:
+        """Puts the dynamic settings of the image in force on this broker.
+
+        Raises ConfigError where one does not fit the static ones.
+        """
+        own = self.image.config(str(self._config.id))
+        changed = self._config.reconfigure(self.image.config(EVERY_BROKER).values, own.values)
+        if changed:
+            log.info("dynamic settings changed: %s", ", ".join(changed))

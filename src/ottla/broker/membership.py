@@ -1,0 +1,275 @@
+"""This broker in its cluster: a session with the coordination tree, the registration, elections.
+
+    /brokers/ids/N   ephemeral; made again whenever it is gone while this broker runs
+    /controller      ephemeral; whoever makes it is the controller, all others watch it
+
+A session that is over is followed by a new one, with a new registration; what the old one owned is
+gone by then. Nothing here stops produce and fetch: while the ensemble is away, the broker goes on
+with the image that it has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import uuid
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ottla.broker.controller import StartError
+from ottla.broker.news_follower import NewsFollower
+from ottla.controller import layout
+from ottla.controller.coordination import (
+    Coordination,
+    CoordinationError,
+    Create,
+    Event,
+    NodeExistsError,
+    NoNodeError,
+    SessionExpiredError,
+)
+from ottla.controller.image import NO_LEADER, BrokerAppeared, BrokerImage
+from ottla.controller.loading import first_writes
+from ottla.protocol.errors import ApiError
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+logger = logging.getLogger("ottla.membership")
+
+RETRY_MS: Final = 200
+FIRST_IMAGE_WITHIN_MS: Final = 60_000
+LEAVE_WITHIN_MS: Final = 5_000
+
+
+class Tree(Protocol):
+    """Where sessions come from: `EmbeddedTree` or `ZooKeeperTree`."""
+
+    async def connect(self) -> Coordination:
+        """A new session."""
+
+
+class Membership:
+    """See the module's text."""
+
+    def __init__(self, node: Node, tree: Tree) -> None:
+        self.broker_epoch = -1
+        self.news = NewsFollower(node, self._controller_refused)
+        self._node = node
+        self._tree = tree
+        self._session: Coordination | None = None
+        self._registered = False
+        self._something = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def session(self) -> Coordination:
+        assert self._session is not None
+        return self._session
+
+    async def connect(self, known_cluster_id: str | None) -> str:
+        """The first session. The cluster's id: the tree's, or else the folder's, or a new one.
+
+        Raises EnsembleError, StoreError or CoordinationError.
+        """
+        self._session = session = await self._tree.connect()
+        present = {}
+        for path in (*layout.LASTING_NODES, layout.CLUSTER_ID, layout.CONTROLLER_EPOCH):
+            node = await session.exists(path)
+            if node is not None:
+                present[path] = node
+        for write in first_writes(present, known_cluster_id or random_cluster_id()):
+            assert isinstance(write, Create)
+            try:
+                await session.create(write.path, write.data)
+            except NodeExistsError:
+                continue  # another broker begins at the same moment
+        return layout.read_cluster_id((await session.get(layout.CLUSTER_ID)).data)
+
+    async def first_image(self) -> None:
+        """Returns when the view has an image: loaded as the controller, or told by it.
+
+        Raises StartError where no controller answers for long.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + FIRST_IMAGE_WITHIN_MS / 1000
+        while loop.time() < until:
+            await self._take_part()
+            if self._node.controller.active:
+                return
+            if self.news.controller_id != NO_LEADER:
+                await self._learn_addresses()
+                if await self.news.ask_once(0):
+                    return
+            await asyncio.sleep(RETRY_MS / 1000)
+        raise StartError(
+            f"broker {self.news.controller_id}, the controller, gives no answer: look at its log"
+        )
+
+    async def register(self) -> None:
+        """Makes this broker known. Raises StartError where another one has its number."""
+        node, session, path = self._node, self.session, layout.broker_path(self._node.config.id)
+        directory_id = node.store.metadata.directory_id
+        me = BrokerImage(
+            node.config.id, node.endpoints, node.config.broker_rack, directory_id=directory_id
+        )
+        loop = asyncio.get_running_loop()
+        until = loop.time() + node.config.zookeeper_session_timeout_ms / 1000 + 2
+        while True:
+            try:
+                made = await session.create(
+                    path, layout.write_broker(me, node.clock.now_ms()), ephemeral=True
+                )
+                break
+            except NodeExistsError:
+                there = await session.exists(path)
+            if there is None:
+                continue
+            if layout.read_broker(node.config.id, there.data).directory_id == directory_id:
+                # Our own former self: this folder's lock is ours, so that process is gone.
+                await self._delete(path, there.version)
+                continue
+            if loop.time() > until:
+                raise StartError(f"node.id={node.config.id}: a broker with this number runs")
+            await asyncio.sleep(RETRY_MS / 1000)
+        self.broker_epoch = made.created
+        self._registered = True
+        node.controller.begin()
+
+    def start(self) -> None:
+        """From now on: elections, new sessions, news."""
+        self._task = asyncio.get_running_loop().create_task(self._live())
+        self.news.start()
+
+    async def leave(self) -> None:
+        """Waits until the controller has moved this broker's leaderships, within limits."""
+        config, loop = self._node.config, asyncio.get_running_loop()
+        tries = 1 + config.controlled_shutdown_max_retries
+        until = loop.time() + tries * config.controlled_shutdown_retry_backoff_ms / 1000
+        while loop.time() < until:
+            if await self._may_leave():
+                return
+            await asyncio.sleep(RETRY_MS / 1000)
+        logger.warning("some partitions have no other broker to lead them: leaving all the same")
+
+    async def _may_leave(self) -> bool:
+        node = self._node
+        if node.controller.active:
+            try:
+                return await node.controller.shut_down(node.config.id, self.broker_epoch)
+            except ApiError:
+                return False
+        self.news.want_shut_down = True
+        return self.news.may_shut_down.is_set()
+
+    async def close(self) -> None:
+        """Leaves the cluster; others see it at once."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self.news.close()
+        await self._node.controller.close()
+        session, self._session = self._session, None
+        if session is None:
+            return
+        try:
+            async with asyncio.timeout(LEAVE_WITHIN_MS / 1000):
+                await session.close()
+        except (CoordinationError, TimeoutError) as error:
+            logger.warning("the ensemble did not hear that this broker leaves: %r", error)
+
+    def look(self, _: Event | None = None) -> None:
+        """Something may have changed (a watch, a resignation): `_live` looks again."""
+        self._something.set()
+
+    async def _live(self) -> None:
+        while True:
+            self._something.clear()
+            try:
+                if self._registered and await self._own_node_is_gone():
+                    logger.warning("this broker's registration is gone: registering again")
+                    await self.register()
+                await self._take_part()
+            except SessionExpiredError:
+                self._node.controller.resign("the session is over")
+                await self._new_session()
+                continue
+            except CoordinationError as error:
+                # No connection, or somebody was faster. Nobody is deposed by that: look again.
+                logger.info("the coordination tree: %r", error)
+                await asyncio.sleep(RETRY_MS / 1000)
+                continue
+            except StartError as error:
+                logger.error("%s", error)
+                await asyncio.sleep(RETRY_MS / 1000)
+                continue
+            await self._something.wait()
+
+    async def _own_node_is_gone(self) -> bool:
+        path = layout.broker_path(self._node.config.id)
+        return await self.session.exists(path, watch=self.look) is None
+
+    async def _new_session(self) -> None:
+        """Tries until the ensemble is there again."""
+        while True:
+            try:
+                self._session = await self._tree.connect()
+                return
+            except CoordinationError as error:
+                logger.warning("no new session yet: %s", error)
+                await asyncio.sleep(RETRY_MS / 1000)
+
+    async def _take_part(self) -> None:
+        """Stands for election, or notes who won. Raises CoordinationError."""
+        session, controller = self.session, self._node.controller
+        there = await session.exists(layout.CONTROLLER, watch=self.look)
+        if there is None:
+            controller.resign("/controller is gone")
+            content = layout.write_controller(self._node.config.id, self._node.clock.now_ms())
+            try:
+                await session.create(layout.CONTROLLER, content, ephemeral=True)
+            except NodeExistsError:
+                self.look()
+                return
+            there = await session.get(layout.CONTROLLER, watch=self.look)
+        if there.owner == session.number:
+            self.news.follow(self._node.config.id)
+            if not controller.active:
+                await controller.lead(session)
+                if self._registered:
+                    controller.begin()
+            return
+        controller.resign("another broker is the controller")
+        self.news.follow(layout.read_controller(there.data))
+
+    async def _learn_addresses(self) -> None:
+        """Before the first image: where the other brokers are, from the tree itself."""
+        for name in await self.session.children(layout.BROKER_IDS):
+            found = await self.session.exists(layout.broker_path(int(name)))
+            if found is not None:
+                broker = layout.read_broker(int(name), found.data)
+                await self._node.view.tell([BrokerAppeared(broker)])
+
+    async def _controller_refused(self, broker_id: int) -> None:
+        """Nobody listens where the controller did: its /controller goes, before its session ends.
+
+        Safe, because the next controller's epoch fences it should it live.
+        """
+        try:
+            there = await self.session.exists(layout.CONTROLLER)
+            if there is not None and layout.read_controller(there.data) == broker_id:
+                logger.warning("broker %d, the controller, is gone", broker_id)
+                await self._delete(layout.CONTROLLER, there.version)
+        except CoordinationError as error:
+            logger.info("cannot look at /controller: %r", error)
+
+    async def _delete(self, path: str, version: int) -> None:
+        try:
+            await self.session.delete(path, version)
+        except NoNodeError:
+            return  # somebody else was faster
+
+
+def random_cluster_id() -> str:
+    """A cluster id as Kafka makes them: 22 characters."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")

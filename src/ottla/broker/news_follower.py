@@ -1,0 +1,116 @@
+"""A broker's side of the news: asks the controller, again and again, for what it does not know yet.
+
+One question is always under way. It also is the broker's sign of life to the controller, and
+carries its wish to shut down. A controller that cannot be reached is asked again until the
+coordination tree names another; where nobody listens at its address any more, that is said to
+`on_refused`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.broker.news_feed import UNKNOWN_VERSION
+from ottla.broker.peer import PeerError, Probe, probe
+from ottla.controller.differences import differences
+from ottla.controller.image import NO_LEADER
+from ottla.controller.news_text import decode_news, decode_snapshot
+from ottla.protocol.versions import CLUSTER_NEWS
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+logger = logging.getLogger("ottla.news")
+
+WAIT_MS: Final = 2_000
+ANSWER_WITHIN_MS: Final = 10_000
+RETRY_MS: Final = 100
+PROBE_WITHIN_MS: Final = 500
+
+
+class NewsFollower:
+    """See the module's text. `follow` is told by `membership` who the controller is."""
+
+    def __init__(self, node: Node, on_refused: Callable[[int], Awaitable[None]]) -> None:
+        self.controller_id = NO_LEADER
+        self.want_shut_down = False
+        self.may_shut_down = asyncio.Event()
+        self._node = node
+        self._on_refused = on_refused
+        self._epoch = -1
+        self._version = UNKNOWN_VERSION
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def follow(self, controller_id: int) -> None:
+        """That broker is the controller now; NO_LEADER for none, the own number for oneself."""
+        if controller_id != self.controller_id:
+            self.controller_id = controller_id
+            self._version = UNKNOWN_VERSION
+            self._changed.set()
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def ask_once(self, wait_ms: int) -> bool:
+        """One question, and its answer taken in; False where there was none."""
+        node, controller_id = self._node, self.controller_id
+        question = {
+            "broker": node.config.id,
+            "broker_epoch": node.membership.broker_epoch,
+            "controller_epoch": self._epoch,
+            "version": self._version,
+            "wait_ms": wait_ms,
+            "want_shut_down": self.want_shut_down,
+        }
+        try:
+            peer = node.peers.peer(controller_id, "controller")
+            answer = await peer.ask_json(CLUSTER_NEWS, question, ANSWER_WITHIN_MS)
+        except PeerError as error:
+            logger.info("no news from the controller, broker %d: %s", controller_id, error)
+            await self._look_closer(controller_id)
+            return False
+        if "error" in answer or controller_id != self.controller_id:
+            return False
+        await self._take_in(answer)
+        return True
+
+    async def _take_in(self, answer: dict[str, Any]) -> None:
+        view, epoch = self._node.view, answer["controller_epoch"]
+        if epoch < view.image.controller_epoch:
+            return  # a deposed controller's late words
+        if epoch != self._epoch and "snapshot" not in answer:
+            self._version = UNKNOWN_VERSION
+            return
+        if "snapshot" in answer:
+            image = decode_snapshot(answer["snapshot"])
+            view.image.cluster_id = image.cluster_id
+            await view.tell(differences(view.image, image))
+        for each in answer.get("news", ()):
+            await view.tell([decode_news(each, view.image)])
+        self._epoch, self._version = epoch, answer["version"]
+        if answer.get("should_shut_down"):
+            self.may_shut_down.set()
+
+    async def _look_closer(self, controller_id: int) -> None:
+        address = self._node.peers.address(controller_id)
+        if address is None:
+            return
+        if await probe(*address, PROBE_WITHIN_MS) is Probe.REFUSED:
+            await self._on_refused(controller_id)
+
+    async def _run(self) -> None:
+        while True:
+            self._changed.clear()
+            if self.controller_id in (NO_LEADER, self._node.config.id):
+                await self._changed.wait()
+            elif not await self.ask_once(WAIT_MS):
+                await asyncio.sleep(RETRY_MS / 1000)

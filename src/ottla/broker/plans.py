@@ -1,0 +1,115 @@
+"""Carrying out what the controller's deciders plan: writes, then news, then the reply.
+
+Requests come one after another: a decider sees the image as the request before left it. Its writes
+go to the coordination tree in as few `multi`s as ZooKeeper's request size allows, each fenced by
+the controller epoch; then the news is applied to the image and told; then the caller has its reply.
+A caller that goes away in the middle does not stop that, or the image would miss what the tree has.
+
+A crash or a deposition between two `multi`s leaves a prefix of the writes; the next controller
+heals what that can be (`controller.recovery`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from ottla.broker.cluster_view import ClusterView
+from ottla.controller import layout
+from ottla.controller.coordination import (
+    MOST_OPERATIONS,
+    MOST_REQUEST_BYTES,
+    Check,
+    Coordination,
+    CoordinationError,
+    Operation,
+    size_bytes,
+)
+from ottla.controller.embedded_store import StoreError
+from ottla.controller.plan import Plan
+from ottla.protocol.errors import ApiError, ErrorCode
+
+T = TypeVar("T")
+
+FENCE_BYTES = 200
+"""What the fence takes of a request, at most."""
+
+log = logging.getLogger("ottla.controller")
+
+
+class Plans:
+    """One controller's term. `overtaken` is told once what ends it."""
+
+    def __init__(
+        self,
+        coordination: Coordination,
+        view: ClusterView,
+        epoch_version: int,
+        overtaken: Callable[[str], None],
+    ) -> None:
+        self._coordination = coordination
+        self._view = view
+        self._epoch_version = epoch_version
+        self._overtaken = overtaken
+        self._turn = asyncio.Lock()
+        self._ended = False
+
+    def end(self) -> None:
+        """No plan is begun any more."""
+        self._ended = True
+
+    async def idle(self) -> None:
+        """Returns when no plan is under way."""
+        async with self._turn:
+            return
+
+    async def carry_out(self, decide: Callable[[], Plan[T]]) -> T:
+        """Raises ApiError: NOT_CONTROLLER, KAFKA_STORAGE_ERROR, or what the decider raises."""
+        return await asyncio.shield(asyncio.create_task(self._in_turn(decide)))
+
+    async def _in_turn(self, decide: Callable[[], Plan[T]]) -> T:
+        async with self._turn:
+            if self._ended:
+                raise ApiError(ErrorCode.not_controller)
+            plan = decide()
+            try:
+                await write_fenced(self._coordination, plan.writes, self._epoch_version)
+            except StoreError as error:
+                log.error("the cluster's state cannot be written: %s", error)
+                raise ApiError(ErrorCode.kafka_storage_error, str(error)) from None
+            except CoordinationError as error:
+                # Someone else wrote, or it is unknown what is written: the image may be wrong now.
+                self._ended = True
+                self._overtaken(f"a plan was overtaken: {error!r}")
+                raise ApiError(ErrorCode.not_controller) from None
+            await self._view.tell(plan.news)
+            return plan.reply
+
+
+async def write_fenced(
+    coordination: Coordination, writes: Sequence[Operation], epoch_version: int
+) -> None:
+    """Does the writes, as long as the controller epoch's node has this version.
+
+    Raises CoordinationError or StoreError; then a prefix of them may have been done.
+    """
+    fence = Check(layout.CONTROLLER_EPOCH, epoch_version)
+    for chunk in chunks(writes):
+        await coordination.multi([fence, *chunk])
+
+
+def chunks(writes: Sequence[Operation]) -> Iterator[list[Operation]]:
+    """The writes in their order, in parts that one request can hold beside the fence."""
+    part: list[Operation] = []
+    total_bytes, most_bytes = 0, MOST_REQUEST_BYTES - FENCE_BYTES
+    for write in writes:
+        added = size_bytes(write)
+        if part and (len(part) >= MOST_OPERATIONS - 1 or total_bytes + added > most_bytes):
+            yield part
+            part, total_bytes = [], 0
+        part.append(write)
+        total_bytes += added
+    if part:
+        yield part
