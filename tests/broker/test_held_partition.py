@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ottla.broker.partition import Role
-from ottla.controller.image import PartitionState
+from ottla.controller.image import BrokerImage, PartitionState
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.header import iterate_headers
 from ottla.replication.leader import Follower
@@ -21,6 +21,8 @@ def state(
 @pytest.fixture
 def partition(node_call: Any) -> Any:
     found = node_call.node.partitions.find("t", 0)
+    for broker in (2, 3):
+        node_call.node.image.brokers[broker] = BrokerImage(broker, ())
     assert found.update(state(), 0) is Role.LEADER
     return found
 
@@ -160,3 +162,15 @@ async def test_the_low_watermark_waits_for_the_followers(node_call: Any, partiti
     for broker in (2, 3):
         fetch(partition, broker, 1, start=1)
     assert partition.low_watermark == 1
+
+
+async def test_the_dead_are_not_waited_for(node_call: Any, partition: Any) -> None:
+    """The news of a death may come behind the smaller in-sync set; the next fetch shows it."""
+    partition.update(state(isr=(1, 2, 3), at=2), 0)
+    partition.append(node_call.batch(b"a"), "me")
+    fetch(partition, 2, 1)
+    partition.update(state(isr=(1, 2), at=3), 0)
+    assert partition.high_watermark == 0
+    del node_call.node.image.brokers[3]
+    fetch(partition, 2, 1)
+    assert partition.high_watermark == 1

@@ -197,3 +197,15 @@ def test_the_low_watermark_is_that_of_the_living() -> None:
     assert bench.leader.low_watermark(8) == 2
     del bench.live[3]
     assert bench.leader.low_watermark(8) == 5
+
+
+def test_a_late_error_does_not_take_back_a_later_proposal() -> None:
+    bench = Bench((1, 2), end=10)
+    bench.fetch(3, 10)
+    first = bench.change(0)
+    bench.leader.update(state((1, 2), at=1), end_offset=10, now_ms=0)
+    second = bench.change(0)
+    assert second is not None
+    assert not bench.leader.answered(ErrorCode.ineligible_replica, None, first)
+    assert bench.leader.in_flight is second
+    assert bench.leader.maximal_isr == {1, 2, 3}

@@ -256,9 +256,11 @@ class HeldPartition:
             return None
         return self._leader.in_sync_change(self.log.end_offset, now_ms)
 
-    def in_sync_answered(self, code: ErrorCode, state: PartitionState | None) -> None:
+    def in_sync_answered(
+        self, code: ErrorCode, state: PartitionState | None, change: InSyncChange | None = None
+    ) -> None:
         """The controller's answer to a proposal; `state` is what it wrote, with no error."""
-        if self._leader is not None and self._leader.answered(code, state):
+        if self._leader is not None and self._leader.answered(code, state, change):
             self.state = self._leader.state
             if code is ErrorCode.none:
                 self._note_in_sync(self._leader.state, self._clock.now_ms())

@@ -87,7 +87,8 @@ class ReadPartition(HeldPartition):
         (KIP-392). Raises ApiError: OFFSET_OUT_OF_RANGE, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH,
         NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR.
         """
-        self.check_leader_epoch(leader_epoch)
+        if leader_epoch != NO_EPOCH:
+            self.check_leader_epoch(leader_epoch)
         if self._leader is None and (leader_only or self.role is Role.NONE):
             raise ApiError(ErrorCode.not_leader_or_follower)
         if follower is not None and follower.broker_id not in self.leader.followers:
@@ -113,7 +114,12 @@ class ReadPartition(HeldPartition):
                     log.start_offset,
                     diverging_epoch=diverging,
                 )
-        up_to_offset = log.end_offset if follower is not None else self.end_for(committed_only)
+        high_watermark, stable = self.high_watermark, log.last_stable_offset
+        stable = stable if stable < high_watermark else high_watermark
+        if follower is not None:
+            up_to_offset = log.end_offset
+        else:
+            up_to_offset = stable if committed_only else high_watermark
         found = log.read(
             offset,
             max_bytes=max_bytes,
@@ -122,7 +128,8 @@ class ReadPartition(HeldPartition):
         )
         if follower is not None and not noted:
             self._fetched(follower, offset)
-        return Read(self, found, self.high_watermark, self.last_stable_offset, log.start_offset)
+            high_watermark, stable = self.high_watermark, self.last_stable_offset
+        return Read(self, found, high_watermark, stable, log.start_offset)
 
     def _divergence(self, offset: int, last_fetched_epoch: int) -> tuple[int, int] | None:
         """Where a reader parted that has read what this log does not hold (KIP-595).
@@ -151,6 +158,9 @@ class ReadPartition(HeldPartition):
             raise ApiError(ErrorCode.not_leader_or_follower)
         if offset != before:
             self.timeline.replicated(follower.broker_id, offset, self._clock.now_ms())
+        if leader.high_watermark < self.log.end_offset:
+            # Even where this one stands still: another may have died meanwhile and be waited for
+            # no more.
             self._advance()
         if follower.start_offset != start_before:
             wake(self)

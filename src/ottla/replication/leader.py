@@ -273,11 +273,14 @@ class Leader:
             and self._is_eligible(broker_id, follower)
         )
 
-    def answered(self, code: ErrorCode, state: PartitionState | None) -> bool:
+    def answered(
+        self, code: ErrorCode, state: PartitionState | None, change: InSyncChange | None = None
+    ) -> bool:
         """The controller's answer to the proposal; True where the in-sync set is another now.
 
         With no error `state` is what the controller wrote. Any error that leaves open whether the
-        change was made (a time-out, a lost connection) has the same proposal sent again.
+        change was made (a time-out, a lost connection) has the same proposal sent again. `change`
+        is what was proposed: a late error must not take back a later proposal.
         """
         if code is ErrorCode.none:
             if (
@@ -288,7 +291,7 @@ class Leader:
                 return False  # the news were faster
             self._commit(state)
             return True
-        if self.in_flight is None:
+        if self.in_flight is None or (change is not None and change != self.in_flight):
             return False
         if code in _TAKEN_BACK:
             self.in_flight = None
