@@ -15,15 +15,19 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from bench import ivy, java, machine, profiling, rdkafka, report, results
 from bench.apache_kafka import KafkaError, KafkaJars
 from bench.child import ChildDiedError
+from bench.figures.cluster_idle import ClusterIdle
+from bench.figures.cluster_throughput import ClusterThroughput
 from bench.figures.delta import Delta
 from bench.figures.java_clients import JavaClients
 from bench.figures.latency import Latency
+from bench.figures.leader_loss import LeaderLoss
 from bench.figures.memory import Memory
 from bench.figures.partitions import Partitions
 from bench.figures.start import Start
 from bench.figures.throughput import Throughput
 from bench.measure import KAFKA, OTTLA, Bench, ClientError, Figure
 from bench.packages import PackageError
+from ottla.testing.zookeeper_server import ZooKeeperError
 
 FIGURES: tuple[Figure, ...] = (
     Start(),
@@ -33,11 +37,15 @@ FIGURES: tuple[Figure, ...] = (
     JavaClients(),
     Latency(),
     Partitions(),
+    ClusterThroughput("1 KB", 1000, 1_000_000),
+    ClusterThroughput("100 B", 100, 5_000_000),
+    LeaderLoss(),
+    ClusterIdle(),
     Delta(),
 )
 FOLDER = Path(__file__).parent
 FAULTS = (
-    *(ClientError, ChildDiedError, KafkaError, PackageError),
+    *(ClientError, ChildDiedError, KafkaError, PackageError, ZooKeeperError),
     *(ivy.FetchError, java.NoJavaError),
 )
 

@@ -1,0 +1,151 @@
+"""Three brokers of either contestant on the loopback: Ottla with a ZooKeeper, Kafka with KRaft."""
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from bench.apache_kafka import ApacheKafka, KafkaJars
+from bench.brokers import SAME_SETTINGS, START_WAIT_MS, Broker, Ottla
+from bench.child import ChildDiedError, free_port
+from ottla.testing.zookeeper_server import ZooKeeperEnsemble
+
+SIZE = 3
+# Said to both; all else, timeouts above all, is each one's default.
+CLUSTER_SETTINGS = {
+    **SAME_SETTINGS,
+    "default.replication.factor": str(SIZE),
+    "offsets.topic.replication.factor": str(SIZE),
+}
+ADMIN_WAIT_SECONDS = 120.0
+
+
+class OttlaMember(Ottla):
+    """`ottla serve --id N --zookeeper ...`."""
+
+    def __init__(
+        self, folder: Path, number: int, zookeeper: str, settings: Mapping[str, str]
+    ) -> None:
+        super().__init__(folder, {**CLUSTER_SETTINGS, **settings})
+        self._command += ["--id", str(number), "--zookeeper", zookeeper]
+
+
+class KafkaMember(ApacheKafka):
+    """Broker and controller in one process (KRaft's combined mode)."""
+
+    def __init__(self, jars: KafkaJars, folder: Path, settings: Mapping[str, str]) -> None:
+        super().__init__(jars, folder, {**CLUSTER_SETTINGS, **settings})
+        self.controller_port = free_port()
+
+    def join(self, number: int, voters: str) -> None:
+        """Before the first start: its number, and every member's `N@HOST:PORT`."""
+        plain = f"PLAINTEXT://127.0.0.1:{self.port}"
+        self._settings |= {
+            "node.id": str(number),
+            "controller.quorum.voters": voters,
+            "listeners": f"{plain},CONTROLLER://127.0.0.1:{self.controller_port}",
+        }
+
+
+class RunningCluster:
+    """Three brokers that know each other, for the length of a `with`."""
+
+    def __init__(
+        self, name: str, jars: KafkaJars | None, settings: Mapping[str, str] | None = None
+    ) -> None:
+        self._scratch = tempfile.TemporaryDirectory(
+            prefix="ottla-bench-", ignore_cleanup_errors=True
+        )
+        folder = Path(self._scratch.name)
+        self._ensemble: ZooKeeperEnsemble | None = None
+        self.brokers: dict[int, Broker] = {}
+        if name == "Ottla":
+            self._ensemble = ZooKeeperEnsemble(folder, 1)
+            for number in range(1, SIZE + 1):
+                self.brokers[number] = OttlaMember(
+                    folder / str(number), number, self._ensemble.connect, settings or {}
+                )
+            return
+        assert jars is not None
+        members = {
+            number: KafkaMember(jars, folder / str(number), settings or {})
+            for number in range(1, SIZE + 1)
+        }
+        voters = ",".join(
+            f"{number}@127.0.0.1:{member.controller_port}" for number, member in members.items()
+        )
+        for number, member in members.items():
+            member.join(number, voters)
+        self.brokers.update(members)
+
+    @property
+    def address(self) -> str:
+        """Every broker's, for clients."""
+        return ",".join(broker.address for broker in self.brokers.values())
+
+    @property
+    def admin(self) -> AdminClient:
+        """A new admin client."""
+        return AdminClient({"bootstrap.servers": self.address, "log_level": 0})
+
+    def create_topic(self, topic: str, partitions: int = 1, replicas: int = SIZE) -> None:
+        """A topic, on every broker unless told; returns once every partition is led."""
+        admin = self.admin
+        made = admin.create_topics([NewTopic(topic, partitions, replicas)])
+        made[topic].result(ADMIN_WAIT_SECONDS)
+        self._until(
+            f"leaders of {topic}",
+            lambda: all(
+                each.leader > 0 and len(each.isrs) == replicas
+                for each in admin.list_topics(topic, 5).topics[topic].partitions.values()
+            ),
+        )
+
+    def leader(self, topic: str) -> int:
+        """Who leads its partition 0."""
+        return int(self.admin.list_topics(topic, 5).topics[topic].partitions[0].leader)
+
+    def _until(self, what: str, look: Callable[[], bool]) -> None:
+        limit = time.monotonic() + ADMIN_WAIT_SECONDS
+        while time.monotonic() < limit:
+            try:
+                if look():
+                    return
+            except KafkaException:
+                pass  # not ready to be asked
+            time.sleep(0.02)
+        words = "\n".join(broker.child.last_words(4) for broker in self.brokers.values())
+        raise ChildDiedError(f"waited {ADMIN_WAIT_SECONDS:.0f} s for {what}:\n{words}")
+
+    def __enter__(self) -> "RunningCluster":
+        try:
+            if self._ensemble is not None:
+                self._ensemble.start()
+            for broker in self.brokers.values():
+                broker.start()
+            for broker in self.brokers.values():
+                broker.child.wait_for_port(int(broker.address.rpartition(":")[2]), START_WAIT_MS)
+            admin = self.admin
+            self._until("three brokers", lambda: len(admin.list_topics(timeout=5).brokers) == SIZE)
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for broker in self.brokers.values():
+            # Nothing is measured any more; and of three controllers the last two cannot agree.
+            if hasattr(broker, "child"):
+                broker.child.kill()
+        if self._ensemble is not None:
+            self._ensemble.stop()
+        self._scratch.cleanup()
