@@ -11,6 +11,7 @@ from ottla.broker.clock import SystemClock
 from ottla.broker.journey import Journey
 from ottla.broker.partition import Role
 from ottla.broker.partitions import Partitions
+from ottla.broker.replica_fetchers import ReplicaFetchers, leader_throttle
 from ottla.broker.topic_news import OFFSETS_TOPIC, TopicNews
 from ottla.config import BrokerConfig
 from ottla.config.default import topic_config
@@ -121,6 +122,8 @@ class Cluster:
             log_config=lambda topic: LogConfig(),
             topic_config=lambda topic: topic_config({}, self.config),
         )
+        node.replica_fetchers = self.fetchers = ReplicaFetchers(node)
+        node.leader_throttle = leader_throttle(node)
         self.news = TopicNews(node)
 
     async def _topic_deleted(self, name: str, topic_id: UUID) -> None:
@@ -153,7 +156,7 @@ async def cluster(tmp_path: Any) -> AsyncIterator[Cluster]:
     cluster = Cluster(tmp_path / "data")
     await cluster.news.open_all()
     yield cluster
-    await cluster.news.close()
+    await cluster.fetchers.close()
     cluster.store.release()
 
 
@@ -166,25 +169,25 @@ async def test_only_what_is_placed_here_is_held_led_or_copied(cluster: Cluster) 
     roles = [cluster.role("t", index) for index in range(3)]
     assert roles == [Role.LEADER, Role.FOLLOWER, None]
     assert set(cluster.store.logs) == {("t", 0), ("t", 1)}
-    assert len(cluster.news.fetchers) == 1
+    assert len(cluster.fetchers) == 1
 
 
 async def test_roles_follow_the_leader(cluster: Cluster) -> None:
     await cluster.create("t", state(2, 1, 1, 2))
     await cluster.change("t", state(1, 2, 1, 2))
     assert cluster.role("t", 0) is Role.LEADER
-    assert len(cluster.news.fetchers) == 0
+    assert len(cluster.fetchers) == 0
     await cluster.change("t", state(-1, 3, 1, 2))
     assert cluster.role("t", 0) is Role.NONE
     await cluster.change("t", state(2, 4, 1, 2))
     assert cluster.role("t", 0) is Role.FOLLOWER
-    assert len(cluster.news.fetchers) == 1
+    assert len(cluster.fetchers) == 1
 
 
 async def test_a_replica_that_was_reassigned_away_goes_and_may_come_back(cluster: Cluster) -> None:
     await cluster.create("t", state(2, 1, 1, 2))
     await cluster.change("t", state(2, 2, 2, 3))
-    assert len(cluster.partitions) == len(cluster.news.fetchers) == len(cluster.store.logs) == 0
+    assert len(cluster.partitions) == len(cluster.fetchers) == len(cluster.store.logs) == 0
     assert len(cluster.removed) == 1
     await cluster.change("t", state(2, 3, 2, 1))
     assert cluster.role("t", 0) is Role.FOLLOWER
@@ -199,7 +202,7 @@ async def test_a_topic_made_again_begins_empty(cluster: Cluster) -> None:
     await cluster.create("t", state(2, 1, 1, 2), number=7)
     assert cluster.partitions.find(UUID(int=7), 0).role is Role.FOLLOWER
     assert len(cluster.removed) == 1
-    assert len(cluster.news.fetchers) == 1
+    assert len(cluster.fetchers) == 1
 
 
 async def test_groups_hear_who_leads_their_partitions(cluster: Cluster) -> None:

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ottla.broker.partition import Partition, Role
-from ottla.broker.replica_fetchers import ReplicaFetchers, leader_throttle
 from ottla.broker.waiting import wake
 from ottla.controller.image import (
     BrokerConfigChanged,
@@ -42,14 +41,10 @@ OFFSETS_TOPIC = "__consumer_offsets"
 class TopicNews:
     """Keeps `node.partitions`, their roles and what is copied as the image says."""
 
-    def __init__(
-        self, node: Node, *, eligible: Callable[[Partition], None] = lambda partition: None
-    ) -> None:
-        """`eligible` is told of a partition led here which a follower may join in sync."""
-        self.fetchers = ReplicaFetchers(node)
-        self.leader_throttle = leader_throttle(node)
+    def __init__(self, node: Node) -> None:
         self._node = node
-        self._eligible = eligible
+        self._fetchers = node.replica_fetchers
+        self._leader_throttle = node.leader_throttle
         self._has_opened = False
 
     async def open_all(self) -> None:
@@ -66,10 +61,6 @@ class TopicNews:
             logger.warning("%s-%d has no place on this broker: its folder is deleted", name, index)
             self._delete(name, index)
         self._has_opened = True
-
-    async def close(self) -> None:
-        """Copies nothing more."""
-        await self.fetchers.close()
 
     async def tell(self, news: News) -> None:
         """One piece of news, after the image has it."""
@@ -151,7 +142,7 @@ class TopicNews:
 
     def _may_join(self, partition: object) -> None:
         assert isinstance(partition, Partition)
-        self._eligible(partition)
+        self._node.in_sync_care.look(partition)
 
     def _live_epoch(self, broker_id: int) -> int | None:
         broker = self._node.image.brokers.get(broker_id)
@@ -164,9 +155,9 @@ class TopicNews:
         role = partition.update(state, self._node.clock.now_ms())
         assert partition.state is not None
         if role is not Role.FOLLOWER:
-            self.fetchers.unfollow(partition)
+            self._fetchers.unfollow(partition)
         elif (*before, leader_before) != (role, partition.leader_epoch, partition.state.leader):
-            self.fetchers.follow(partition)
+            self._fetchers.follow(partition)
         if partition.topic == OFFSETS_TOPIC and self._has_opened:
             if role is Role.LEADER and before != (role, partition.leader_epoch):
                 self._node.groups.elected(partition.index)
@@ -179,14 +170,14 @@ class TopicNews:
             if number % PARTITIONS_A_SLICE == 0:
                 await asyncio.sleep(0)
             self._drop(partition)
-        self.fetchers.throttle.forget(topic.name)
-        self.leader_throttle.forget(topic.name)
+        self._fetchers.throttle.forget(topic.name)
+        self._leader_throttle.forget(topic.name)
         if topic.name != OFFSETS_TOPIC:
             await node.groups.topic_deleted(topic.name, topic.topic_id)
 
     def _drop(self, partition: Partition) -> None:
         """This broker holds the partition no more."""
-        self.fetchers.unfollow(partition)
+        self._fetchers.unfollow(partition)
         self._node.partitions.remove(partition)
         partition.closed()
         self._delete(partition.topic, partition.index)
@@ -196,8 +187,8 @@ class TopicNews:
 
     def _configure(self, name: str) -> None:
         log_config, config = self._node.log_config(name), self._node.topic_config(name)
-        self.leader_throttle.configure(name, config.leader_replication_throttled_replicas)
-        self.fetchers.throttle.configure(name, config.follower_replication_throttled_replicas)
+        self._leader_throttle.configure(name, config.leader_replication_throttled_replicas)
+        self._fetchers.throttle.configure(name, config.follower_replication_throttled_replicas)
         for partition in self._node.partitions.of_topic(name):
             partition.log.config = log_config
             partition.min_insync_replicas = config.min_insync_replicas
