@@ -222,3 +222,25 @@ def test_settings_that_contradict_each_other_are_refused(alter: Alter, image: Cl
     outcome = alter(broker(ConfigChange("log.cleaner.min.compaction.lag.ms", "9")))
     assert outcome.code is ErrorCode.invalid_request
     assert "must not be above" in (outcome.message or "")
+
+
+@pytest.mark.parametrize(("value", "after"), [("true", "2@6 1,2 | 2"), ("false", "-@5 1,2 | 1")])
+def test_allowing_unclean_elections_elects(world: Any, value: str, after: str) -> None:
+    world.topic("t", "1@4 1,2 | 1", "2@4 2,3 | 2")
+    world.topic("u", "1@4 1,2 | 1")
+    world.down(1)
+    change = ConfigChange("unclean.leader.election.enable", value)
+    resource = ResourceChange(ResourceType.TOPIC, "t", (change,))
+    world.do(alter_configs([resource], world.image, world.config, incremental=True))
+    assert world.show() == [after, "2@4 2,3 | 2"]
+    assert world.show("u") == ["-@5 1,2 | 1"]
+
+
+def test_settings_of_any_broker_of_the_cluster(world: Any) -> None:
+    world.down(2)
+    change = ConfigChange("log.retention.ms", "5")
+    for name in ("2", "3"):
+        resource = ResourceChange(ResourceType.BROKER, name, (change,))
+        plan = alter_configs([resource], world.image, world.config, incremental=True)
+        assert not world.do(plan)[0].outcome.failed
+        assert world.image.config(name).values == {"log.retention.ms": "5"}

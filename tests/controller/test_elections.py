@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -93,3 +94,27 @@ def test_unclean_takes_the_first_that_lives(
     image.apply(BrokerVanished(3))
     plan = elect_leaders(ElectionType.UNCLEAN, {"t": [0]}, image)
     assert plan.reply["t"][0].code is ErrorCode.eligible_leaders_not_available
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after"),
+    [
+        # Somebody who is about to leave is not chosen, unless nobody else is there.
+        (ElectionType.PREFERRED, "2@4 3,2 | 2,3", "2@4 3,2 | 2,3"),
+        (ElectionType.UNCLEAN, "-@4 3,2,1 | 4", "2@5 3,2,1 | 2"),
+        (ElectionType.UNCLEAN, "-@4 3 | 4", "-@4 3 | 4"),
+        # An in-sync replica comes first, also by this command.
+        (ElectionType.UNCLEAN, "-@4 1,2 | 2", "2@5 1,2 | 2"),
+        (ElectionType.UNCLEAN, "-@4 1,2,4 | 2,4", "2@5 1,2,4 | 2"),
+        # Every in-sync replica lost its disk.
+        (ElectionType.UNCLEAN, "-@4 1,2 |", "1@5 1,2 | 1"),
+        (ElectionType.UNCLEAN, "2@4 1,2 | 2", "2@4 1,2 | 2"),
+        # The dead are left behind.
+        (ElectionType.PREFERRED, "-@4 1,2,4 | 1,4", "1@5 1,2,4 | 1"),
+    ],
+)
+def test_elections_by_command(world: Any, kind: ElectionType, before: str, after: str) -> None:
+    world.topic("t", before)
+    world.shutting_down = {3}
+    world.do(elect_leaders(kind, {"t": [0]}, world.image, shutting_down=world.shutting_down))
+    assert world.show() == [after]

@@ -1,0 +1,88 @@
+"""What a new controller finds when the one before it stopped in the middle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from ottla.config.broker import BrokerConfig
+from ottla.controller import layout
+from ottla.controller.coordination import Create, SetData
+from ottla.controller.deletion import UnwantedTopic, delete_topics
+from ottla.controller.layout import LayoutError
+from ottla.controller.recovery import healing_writes, recovered
+from ottla.controller.topics import NewTopic, create_topics
+
+World = Any
+
+
+def test_a_creation_is_completed(world: World, new_id: Callable[[], UUID]) -> None:
+    wanted = [NewTopic("t", 2, 2, configs=(("retention.ms", "5"),))]
+    plan = create_topics(wanted, world.image, world.config, new_id=new_id, start=0)
+    for writes in range(len(plan.writes) + 1):
+        other = world.after_crash(plan, writes)
+        assert healing_writes(other.tree()) == ()
+        if writes < 2:
+            # Its settings alone are no topic; it can be created again.
+            assert other.image.topics == {}
+            other.do(create_topics(wanted, other.image, other.config, new_id=new_id, start=0))
+        assert other.show() == ["1@0 1,2 | 1,2", "2@0 2,3 | 2,3"]
+        assert other.image.topics["t"].overrides == {"retention.ms": "5"}
+
+
+def test_a_deletion_is_finished_though_a_broker_is_down(world: World) -> None:
+    world.topic("t", "1@4 1,2 | 1,2", "2@4 2,3 | 2,3", retention_ms="5")
+    world.topic("u", "1@4 1,2 | 1,2")
+    world.down(2)
+    plan = delete_topics([UnwantedTopic("t")], world.image, world.config)
+    for writes in range(len(plan.writes) + 1):
+        other = world.after_crash(plan, writes)
+        assert list(other.image.topics) == (["t", "u"] if writes == 0 else ["u"])
+        assert healing_writes(other.tree()) == ()
+        left = [path for path in other.tree() if path.endswith("/t")]
+        assert bool(left) is (writes == 0)
+
+
+def test_replicas_that_died_meanwhile_leave_a_completed_topic(
+    world: World, new_id: Callable[[], UUID]
+) -> None:
+    wanted = [NewTopic("t", 1, 2)]
+    plan = create_topics(wanted, world.image, world.config, new_id=new_id, start=0)
+    del world.live[1]
+    other = world.after_crash(plan, 2)
+    reply = other.do(recovered(other.image, other.config))
+    assert reply.elections == (("t", 0, 1, 2, 1, False),)
+    assert other.show() == ["2@1 1,2 | 2"]
+
+
+def test_added_partitions_get_their_states(world: World) -> None:
+    world.topic("t", "1@4 1,2 | 1,2")
+    assignments = [layout.Assignment((1, 2)), layout.Assignment((2, 3))]
+    path = layout.topic_path("t")
+    world.write([SetData(path, layout.write_topic(UUID(int=1), assignments), 0)])
+    (partition, state) = healing_writes(world.tree())
+    assert (partition.path, state.path) == (
+        "/brokers/topics/t/partitions/1",
+        "/brokers/topics/t/partitions/1/state",
+    )
+
+
+def test_a_mark_of_a_topic_that_is_gone_goes(world: World) -> None:
+    world.write([Create(layout.deleted_topic_path("t"))])
+    (write,) = healing_writes(world.tree())
+    assert write.path == "/admin/delete_topics/t"
+
+
+def test_a_node_that_nobody_understands_is_named(world: World) -> None:
+    world.write([Create(layout.topic_path("t"), b"{}")])
+    with pytest.raises(LayoutError, match="/brokers/topics/t"):
+        healing_writes(world.tree())
+
+
+def test_nothing_to_heal_is_nothing_to_do(world: World, config: BrokerConfig) -> None:
+    world.topic("t", "1@4 1,2 | 1,2")
+    plan = recovered(world.image, config)
+    assert (plan.writes, plan.news) == ((), ())
