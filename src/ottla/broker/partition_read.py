@@ -91,13 +91,8 @@ class ReadPartition(HeldPartition):
             self.check_leader_epoch(leader_epoch)
         if self._leader is None and (leader_only or self.role is Role.NONE):
             raise ApiError(ErrorCode.not_leader_or_follower)
-        if follower is not None and follower.broker_id not in self.leader.followers:
-            # The epoch is right but the replica is news to us: it heard first (as Kafka).
-            raise ApiError(
-                ErrorCode.not_leader_or_follower
-                if leader_epoch == NO_EPOCH
-                else ErrorCode.unknown_leader_epoch
-            )
+        if follower is not None:
+            self._check_replica(follower.broker_id, leader_epoch)
         log = self.log
         if last_fetched_epoch != NO_EPOCH:
             diverging = self._divergence(offset, last_fetched_epoch)
@@ -130,6 +125,16 @@ class ReadPartition(HeldPartition):
             self._fetched(follower, offset)
             high_watermark, stable = self.high_watermark, self.last_stable_offset
         return Read(self, found, high_watermark, stable, log.start_offset)
+
+    def _check_replica(self, broker_id: int, leader_epoch: int) -> None:
+        if broker_id in self.leader.followers:
+            return
+        # The epoch is right but the replica is news to us: it heard first (as Kafka).
+        raise ApiError(
+            ErrorCode.not_leader_or_follower
+            if leader_epoch == NO_EPOCH
+            else ErrorCode.unknown_leader_epoch
+        )
 
     def _divergence(self, offset: int, last_fetched_epoch: int) -> tuple[int, int] | None:
         """Where a reader parted that has read what this log does not hold (KIP-595).
