@@ -1,0 +1,157 @@
+"""docs/cluster.md is true: its commands, run against three brokers in order, print what it shows.
+
+What is another at every run (times, ids) is put aside on both sides. The page's ports are replaced
+by free ones, and its search for a process's number by the number of the broker started here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ottla.testing.ports import free_ports, is_free
+from ottla.testing.zookeeper_server import ZooKeeperError, zookeeper_command
+
+PAGE = Path(__file__).parents[2] / "docs" / "cluster.md"
+BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+START = "ottla cluster start --brokers 3"
+FIND = re.compile(r"\$\(pgrep [^)]*broker-(\d)[^)]*\)")
+CHANGING = (
+    (re.compile(r"\d{4}-\d\d-\d\d"), "DAY"),
+    (re.compile(r"\b\d\d:\d\d:\d\d\.\d{3}"), "TIME"),
+    (re.compile(r"producer  id \d+"), "producer  id N"),
+    (re.compile(r"between TIME and TIME"), "TIME"),
+    (re.compile(r"  [+-][0-9.]+ (?:ms|s|min)\b(?: \d+ s)?"), ""),
+)
+READY_S = 60
+SETTLE_S = 30
+MOST_TRIES = 20
+
+
+def steady(text: str) -> list[str]:
+    for pattern, name in CHANGING:
+        text = pattern.sub(name, text)
+    return [line.rstrip() for line in text.splitlines()]
+
+
+def typed_and_shown() -> Iterator[tuple[str, str]]:
+    for block in BLOCK.findall(PAGE.read_text()):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, shown = part.partition("\n")
+            yield command, shown
+
+
+def neighbours() -> int:
+    """The first of three free ports side by side."""
+    for first in free_ports(MOST_TRIES):
+        if is_free(first + 1) and is_free(first + 2):
+            return first
+    raise OSError("no three free ports side by side")
+
+
+class Session:
+    """The cluster of the page's first block, and a shell beside it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        first = neighbours()
+        self.ports = {"9092": first, "9093": first + 1, "9094": first + 2}
+        self.environment = {**os.environ, "COLUMNS": "100", "PYTHONUNBUFFERED": "1"}
+        self.environment["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        addresses = ",".join(f"127.0.0.1:{port}" for port in self.ports.values())
+        self.environment["OTTLA_BOOTSTRAP"] = addresses
+        self.started: list[subprocess.Popen[bytes]] = []
+
+    def real(self, command: str) -> str:
+        command = FIND.sub(lambda found: str(self.broker_pid(found[1])), command)
+        for shown, port in [*self.ports.items(), *self.zookeeper_port()]:
+            command = command.replace(shown, str(port))
+        return command
+
+    def zookeeper_port(self) -> list[tuple[str, int]]:
+        """In the page it is 2181, which may be taken here."""
+        if not self.started:
+            return []
+        told = re.search(r"ZooKeeper +127.0.0.1:(\d+)", (self.folder / "out-0").read_text())
+        assert told is not None
+        return [("2181", int(told[1]))]
+
+    def broker_pid(self, number: str) -> int:
+        """The broker among the children of the cluster that was started here."""
+        listed = subprocess.check_output(
+            ["pgrep", "-P", str(self.started[0].pid), "-f", f"broker-{number} "], text=True
+        )
+        return int(listed.split()[0])
+
+    def start(self, command: str) -> None:
+        """A command that stays in front, in a terminal of its own; waits for its ready line."""
+        out = self.folder / f"out-{len(self.started)}"
+        with out.open("wb") as file:
+            process = subprocess.Popen(
+                self.real(command).split(),
+                stdout=file,
+                stderr=file,
+                cwd=self.folder,
+                env=self.environment,
+            )
+        self.started.append(process)
+        deadline = time.monotonic() + READY_S
+        while "eady" not in out.read_text():
+            assert process.poll() is None, out.read_text()
+            assert time.monotonic() < deadline, out.read_text()
+            time.sleep(0.1)
+
+    def run(self, command: str) -> str:
+        done = subprocess.run(
+            ["bash", "-c", self.real(command)],
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            env=self.environment,
+            timeout=60,
+            check=False,
+        )
+        return done.stdout + done.stderr
+
+    def close(self) -> None:
+        for process in reversed(self.started):
+            process.send_signal(signal.SIGINT)
+            process.wait(60)
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Session]:
+    try:
+        zookeeper_command()
+    except ZooKeeperError as error:
+        pytest.skip(str(error))
+    session = Session(tmp_path)
+    yield session
+    session.close()
+
+
+def test_the_walk_prints_what_the_page_shows(session: Session) -> None:
+    commands = list(typed_and_shown())
+    assert len(commands) > 8
+    for command, shown in commands:
+        if command.startswith(START):
+            session.start(f"{command} --port {session.ports['9092']}")
+        elif command.startswith("ottla serve"):
+            session.start(command)
+        else:
+            wanted, deadline = steady(shown), time.monotonic() + SETTLE_S
+            found = steady(session.run(command))
+            # An election, and a return to the in-sync set, take their time.
+            while "topic describe" in command and found != wanted:
+                assert time.monotonic() < deadline, (command, found)
+                time.sleep(0.5)
+                found = steady(session.run(command))
+            assert found == wanted, command
