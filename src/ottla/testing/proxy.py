@@ -184,6 +184,9 @@ class Proxy:
             await self._pass_on(link, reader, writer)
         except (OSError, asyncio.IncompleteReadError):
             pass
+        except asyncio.CancelledError:
+            # By `close` alone; asyncio would write a traceback for a connection's task.
+            assert self._closed
         finally:
             link.abort() if link.is_cut else self._close_link(link)
             self.links.discard(link)
