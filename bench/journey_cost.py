@@ -26,6 +26,7 @@ from bench.figures.start import first_produce
 from ottla.broker.clock import SystemClock
 from ottla.broker.journey import Journey
 from ottla.broker.partition import Partition
+from ottla.controller.image import PartitionState
 from ottla.journey.folder import CAP_BYTES
 from ottla.log.config import LogConfig
 from ottla.log.open_file import OpenFiles
@@ -119,7 +120,8 @@ async def append(enabled: bool) -> float:
     batch = build_batch([Record(0, clock.now_ms(), None, bytes(BATCH_BYTES))])
     with tempfile.TemporaryDirectory(prefix="ottla-bench-") as folder:
         log = open_log(f"{folder}/load-0", LogConfig(), OpenFiles(), now_ms=clock.now_ms())
-        partition = Partition("load", 0, uuid4(), log, leader_epoch=0, clock=clock, journey=journey)
+        partition = Partition("load", 0, uuid4(), log, broker_id=1, clock=clock, journey=journey)
+        partition.update(PartitionState(1, 0, (1,), (1,), 0), clock.now_ms())
         journey.start()
         began = time.process_time()
         for _ in range(APPENDS // APPENDS_A_TURN):
