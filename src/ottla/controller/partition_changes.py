@@ -18,7 +18,8 @@ class PartitionChanges:
     """See the module's text. Later changes of a partition stand on the earlier ones."""
 
     def __init__(self, image: ClusterImage) -> None:
-        self._image = image
+        self._controller_epoch = image.controller_epoch
+        self._topics: dict[str, TopicImage] = {}
         self._changed: dict[str, dict[int, PartitionState]] = {}
 
     def state(self, topic: TopicImage, index: int) -> PartitionState:
@@ -26,16 +27,20 @@ class PartitionChanges:
         return self._changed.get(topic.name, {}).get(index) or topic.partitions[index]
 
     def put(self, topic: TopicImage, index: int, state: PartitionState) -> PartitionState:
-        """Note the new state; returns it with the partition epoch that the write will give it."""
+        """Note the new state; returns it with the partition epoch that the write will give it.
+
+        The news will show `topic` with its new states: as the plan's earlier news leave it.
+        """
         epoch = topic.partitions[index].partition_epoch + 1
         state = state._replace(partition_epoch=epoch)
+        self._topics[topic.name] = topic
         self._changed.setdefault(topic.name, {})[index] = state
         return state
 
     def into(self, draft: Draft) -> None:
         """Add the writes and the news."""
         for name, changed in self._changed.items():
-            self._topic_into(draft, self._image.topics[name], changed)
+            self._topic_into(draft, self._topics[name], changed)
 
     def _topic_into(
         self, draft: Draft, topic: TopicImage, changed: dict[int, PartitionState]
@@ -44,7 +49,7 @@ class PartitionChanges:
         reassigned = False
         for index, state in changed.items():
             before = states[index]
-            data = layout.write_state(state, self._image.controller_epoch)
+            data = layout.write_state(state, self._controller_epoch)
             path = layout.state_path(topic.name, index)
             draft.writes.append(SetData(path, data, before.partition_epoch))
             reassigned |= _assignment(before) != _assignment(state)
