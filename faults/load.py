@@ -150,6 +150,7 @@ class Load:
         given: dict[str, Any] = {
             "bootstrap.servers": self.bootstrap,
             "client.id": f"producer-{number}",
+            "log_level": 2,
             "linger.ms": 5,
             "message.timeout.ms": 120_000,
             "retry.backoff.ms": 50,
@@ -254,6 +255,7 @@ class GroupMember:
                 "bootstrap.servers": load.bootstrap,
                 "group.id": GROUP,
                 "client.id": f"consumer-{number}",
+                "log_level": 2,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
                 "session.timeout.ms": 6_000,

@@ -66,6 +66,8 @@ class Plan:
             "offsets.topic.num.partitions": 4,
             "group.initial.rebalance.delay.ms": 0,
             "auto.create.topics.enable": "false",
+            # The last broker to stop has nobody to give its partitions to, and waits this long.
+            "controlled.shutdown.retry.backoff.ms": 500,
         }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import Any, Final
 
 from kazoo.client import KazooClient
@@ -10,6 +11,9 @@ from kazoo.client import KazooClient
 from faults.history import Elected, Recorder
 
 CONNECT_WITHIN_S: Final = 20.0
+# kazoo tells of each attempt to connect, and ZooKeeper's faults are our own.
+QUIET: Final = logging.getLogger("faults.zookeeper")
+QUIET.setLevel(logging.CRITICAL)
 
 
 class ElectionWatch:
@@ -21,7 +25,7 @@ class ElectionWatch:
         self._partitions = partitions
         self._recorder = recorder
         # Long, so that ZooKeeper's own faults do not end it.
-        self._client: Any = KazooClient(zookeeper, timeout=30.0)
+        self._client: Any = KazooClient(zookeeper, timeout=30.0, logger=QUIET)
 
     def start(self) -> None:
         """Raises kazoo's KazooTimeoutError where nobody answers."""

@@ -1,0 +1,133 @@
+"""A cluster with the load of `faults` on it, for the tests of clusters."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from faults.anomaly import Policy
+from faults.checker import check
+from faults.history import Acknowledged, ClientError, Event, Polled, Recorder, Refused, Unknown
+from faults.load import Load, Rate
+from faults.watch import ElectionWatch
+
+from ottla.testing import Cluster
+
+TOPIC = "faults"
+QUICK: Mapping[str, object] = {
+    "zookeeper.session.timeout.ms": 3_000,
+    "replica.lag.time.max.ms": 3_000,
+    "min.insync.replicas": 2,
+    "offsets.topic.num.partitions": 4,
+    "group.initial.rebalance.delay.ms": 0,
+    "controlled.shutdown.retry.backoff.ms": 500,
+}
+WAIT_S = 30.0
+
+
+def wait_for(what: str, look: Callable[[], Any], timeout_s: float = WAIT_S) -> Any:
+    """What `look` gives once it is true."""
+    until = time.monotonic() + timeout_s
+    while not (found := look()):
+        assert time.monotonic() < until, f"waited {timeout_s:g} s for {what}"
+        time.sleep(0.05)
+    return found
+
+
+def admin_of(cluster: Cluster) -> AdminClient:
+    return AdminClient({"bootstrap.servers": cluster.bootstrap})
+
+
+def create(cluster: Cluster, topic: str, partitions: int = 1, **options: Any) -> None:
+    """The topic with three replicas, or as `options` of NewTopic say, whole."""
+    options = {"replication_factor": 3, **options}
+    admin = admin_of(cluster)
+    made = admin.create_topics([NewTopic(topic, partitions, **options)])
+    made[topic].result(WAIT_S)
+    cluster.wait_in_sync(topic)
+
+
+def error_of(work: Any) -> str:
+    """The name of the error with which a future of the admin client ends."""
+    try:
+        work.result(WAIT_S)
+    except KafkaException as fault:
+        return str(fault.args[0].name())
+    return "NO_ERROR"
+
+
+def produce(
+    cluster: Cluster, topic: str, count: int, partition: int = 0, **config: Any
+) -> list[str]:
+    """Sends that many records; the name of each one's error, or NO_ERROR."""
+    told: list[str] = []
+    given = {"bootstrap.servers": cluster.bootstrap, "acks": "all", **config}
+    producer = Producer({name.replace("_", "."): value for name, value in given.items()})
+    for number in range(count):
+        producer.produce(
+            topic,
+            str(number).encode(),
+            partition=partition,
+            on_delivery=lambda error, _: told.append(error.name() if error else "NO_ERROR"),
+        )
+    assert producer.flush(WAIT_S) == 0
+    return told
+
+
+class Loaded:
+    """A load that runs on a cluster, and what came of it so far."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+
+    def events(self, *kinds: type[Event]) -> list[Any]:
+        return [event for event in self.recorder.events if isinstance(event, kinds)]
+
+    def wait_progress(self, records: int = 50, timeout_s: float = WAIT_S) -> None:
+        """Wait until that many more records were acknowledged, and some more polled."""
+        acknowledged = len(self.events(Acknowledged)) + records
+        polled = len(self.events(Polled)) + 1
+        wait_for("more acknowledged", lambda: len(self.events(Acknowledged)) >= acknowledged)
+        wait_for("more polled", lambda: len(self.events(Polled)) >= polled, timeout_s)
+
+    def told_errors(self) -> list[Any]:
+        """All that a client did not get over by itself."""
+        return self.events(ClientError, Refused, Unknown)
+
+
+@contextmanager
+def load_on(cluster: Cluster, folder: Path, partitions: int = 3) -> Iterator[Loaded]:
+    """Load while the block runs; then everything is read, and the checker must find nothing."""
+    create(cluster, TOPIC, partitions)
+    recorder = Recorder(folder / "history.jsonl", lambda: time.monotonic_ns() // 1_000_000)
+    watch = ElectionWatch(cluster.zookeeper, TOPIC, partitions, recorder)
+    watch.start()
+    rate = Rate(producers=2, consumers=2, records_per_s=200)
+    load = Load(cluster.bootstrap, TOPIC, partitions, recorder, Policy.strict, rate)
+    loaded = Loaded(recorder)
+    load.start()
+    try:
+        loaded.wait_progress()
+        yield loaded
+        loaded.wait_progress()
+    finally:
+        load.stop()
+        watch.stop()
+    load.read_all()
+    recorder.close()
+    assert check(recorder.events, Policy.strict).anomalies == ()
+
+
+@contextmanager
+def loaded_cluster(folder: Path, ensemble: int = 1) -> Iterator[tuple[Cluster, Loaded]]:
+    """Three brokers under load; the checker has the last word."""
+    with (
+        Cluster(3, QUICK, ensemble=ensemble, data=folder / "cluster") as cluster,
+        load_on(cluster, folder) as load,
+    ):
+        yield cluster, load
