@@ -51,7 +51,7 @@ def check(events: Sequence[Event], elections: Elections, policy: Policy) -> list
                 for partition, offset in event.offsets:
                     group.floor[partition] = max(group.floor[partition], offset)
             case FinalCommitted():
-                found += _final(group, event)
+                found += _final(group, event, elections, policy)
     return found
 
 
@@ -97,10 +97,13 @@ def _excuse_cut(
     return elections.excuse(policy, partition, next_offset - 1, 0)
 
 
-def _final(group: Group, event: FinalCommitted) -> Iterator[Anomaly]:
+def _final(
+    group: Group, event: FinalCommitted, elections: Elections, policy: Policy
+) -> Iterator[Anomaly]:
+    """A member whose place was cut off commits the lower one where it began anew."""
     for partition, offset in event.offsets:
-        if max(offset, 0) < group.floor[partition]:
-            what = (
-                f"the group ended at offset {offset}, though {group.floor[partition]} was committed"
-            )
-            yield Anomaly(Kind.lost_commit, partition, what)
+        floor = group.floor[partition]
+        if max(offset, 0) < floor:
+            because = _excuse_cut(elections, policy, partition, floor)
+            what = f"the group ended at offset {offset}, though {floor} was committed"
+            yield Anomaly(Kind.lost_commit, partition, what, because)

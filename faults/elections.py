@@ -1,8 +1,9 @@
 """Which elections could have cut a record off: the only excuse that a loss may have. Pure.
 
 A record that was acknowledged at offset `o` and is gone must have lain in the log of a leader whose
-successor's log ended at or before `o`. The leader epochs of the surviving log say where each began
-(KIP-101), and the coordination tree said when each was elected and out of which ISR.
+successor's log ended at or before `o`, or, where the successor was not in sync, held another record
+there. The leader epochs of the surviving log say where each began (KIP-101), and the coordination
+tree said when each was elected and out of which ISR.
 """
 
 from __future__ import annotations
@@ -72,13 +73,24 @@ class Elections:
             if policy is Policy.unclean and not election.is_unclean:
                 continue
             start = self._start(partition, election.leader_epoch)
-            if start is not None and start <= offset:
+            if start is None:
+                continue
+            if start <= offset or (
+                election.is_unclean and self._is_older(partition, offset, acknowledged_ms)
+            ):
                 how = "uncleanly " if election.is_unclean else ""
                 return (
                     f"broker {election.leader} was {how}elected in epoch {election.leader_epoch}"
                     f" at {election.at_ms} ms, and its log ended at {start}"
                 )
         return None
+
+    def _is_older(self, partition: int, offset: int, acknowledged_ms: int) -> bool:
+        """Whether the surviving log holds there what was written before the record, which only an
+        election of a replica that had not been in sync can bring back."""
+        then = [each.leader_epoch for each in self._of[partition] if each.at_ms <= acknowledged_ms]
+        there = [epoch for epoch, start in self._starts.get(partition, ()) if start <= offset]
+        return bool(then and there) and there[-1] < then[-1]
 
     def _start(self, partition: int, leader_epoch: int) -> int | None:
         """Where this epoch begins, or the next one that the log knows: one without records may be

@@ -50,7 +50,6 @@ NEVER_WRITTEN: Final = frozenset(
         KafkaError.MSG_SIZE_TOO_LARGE,
         KafkaError.INVALID_RECORD,
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError._PURGE_QUEUE,
     }
 )
 """Only these leave no doubt. NOT_ENOUGH_REPLICAS does not: an attempt before it may have been
@@ -138,7 +137,14 @@ class Load:
             for _ in range(sequence, due):
                 self._send(producer, value_of(number, sequence), sequence % self.partitions)
                 sequence += 1
-            producer.poll(TICK_S)
+            try:
+                producer.poll(TICK_S)
+            except KafkaException as fault:
+                # Fatal, as out of sequence after an unclean election; no callback is called.
+                self._died.add(f"producer-{number}")
+                text = str(fault.args[0].name())
+                now_ms = self.recorder.now_ms()
+                self.recorder.record(ClientError(now_ms, f"producer-{number}", text, True))
             if f"producer-{number}" in self._died:
                 self._died.discard(f"producer-{number}")
                 producer.purge()

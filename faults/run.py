@@ -56,12 +56,10 @@ class Plan:
     @property
     def config(self) -> dict[str, object]:
         """Settings of every broker: Kafka's own, with waits short enough for a run of a minute."""
-        unclean = self.policy is Policy.unclean
         return {
             "zookeeper.session.timeout.ms": SESSION_MS,
             "replica.lag.time.max.ms": 3_000,
             "min.insync.replicas": 2 if self.policy is Policy.strict else 1,
-            "unclean.leader.election.enable": str(unclean).lower(),
             "offsets.topic.replication.factor": min(3, self.brokers),
             "offsets.topic.num.partitions": 4,
             "group.initial.rebalance.delay.ms": 0,
@@ -126,7 +124,14 @@ def create_topic(cluster: Cluster, plan: Plan) -> None:
     """The run's topic, whole."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     factor = min(3, plan.brokers)
-    made: Any = admin.create_topics([NewTopic(TOPIC, plan.partitions, factor)])
+    # Brokers are ready before the controller has heard of all of them.
+    cluster.wait_for(
+        "all brokers in the metadata",
+        lambda: len(admin.list_topics(timeout=CREATE_WITHIN_S).brokers) == plan.brokers or None,
+    )
+    # Of this topic only: the group's offsets must outlive it.
+    unclean = {"unclean.leader.election.enable": str(plan.policy is Policy.unclean).lower()}
+    made: Any = admin.create_topics([NewTopic(TOPIC, plan.partitions, factor, config=unclean)])
     made[TOPIC].result(CREATE_WITHIN_S)
     cluster.wait_in_sync(TOPIC, WHOLE_WITHIN_S)
 

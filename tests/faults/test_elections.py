@@ -25,6 +25,19 @@ def test_an_epoch_without_records_counts_as_the_next() -> None:
     assert elections((0, 0), (1, 7)).excuse(Policy.unclean, 0, 8, 50) is None
 
 
+def test_an_unclean_leader_may_bring_back_what_was_written_before() -> None:
+    """Broker 2 has a record of epoch 0 at offset 7, where the leader of epoch 1 had put another."""
+    events = [
+        Elected(1, 0, 2, 0, (0, 1, 2)),
+        Elected(20, 0, 0, 1, (0,)),
+        Elected(200, 0, 2, 2, (2,)),
+        Epochs(900, 0, ((0, 0), (2, 9))),
+    ]
+    assert Elections(events).excuse(Policy.unclean, 0, 7, 50) is not None
+    assert Elections(events).excuse(Policy.unclean, 0, 7, 10) is None
+    assert Elections(events).excuse(Policy.acks_1, 0, 7, 10) is None
+
+
 def test_strict_excuses_nothing_and_other_partitions_are_others() -> None:
     assert elections((0, 0), (2, 0)).excuse(Policy.strict, 0, 7, 50) is None
     assert elections((0, 0), (2, 0)).excuse(Policy.unclean, 1, 7, 50) is None

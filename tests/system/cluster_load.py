@@ -46,6 +46,11 @@ def admin_of(cluster: Cluster) -> AdminClient:
 def create(cluster: Cluster, topic: str, partitions: int = 1, **options: Any) -> None:
     """The topic with three replicas, or as `options` of NewTopic say, whole."""
     options = {"replication_factor": 3, **options}
+    # Brokers are ready before the controller has heard of all of them.
+    wait_for(
+        "all brokers in the metadata",
+        lambda: len(admin_of(cluster).list_topics(timeout=WAIT_S).brokers) == len(cluster.brokers),
+    )
     admin = admin_of(cluster)
     made = admin.create_topics([NewTopic(topic, partitions, **options)])
     made[topic].result(WAIT_S)
