@@ -1,0 +1,28 @@
+"""What of a broker outlives its process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+from uuid import UUID
+
+from simulation.memory_log import MemoryLog
+
+
+@dataclass(slots=True)
+class Disk:
+    """Logs by partition, and the high watermarks as they were put down last."""
+
+    directory_id: UUID
+    logs: dict[str, MemoryLog] = field(default_factory=dict)
+    high_watermarks: dict[str, int] = field(default_factory=dict)
+
+    def checkpoint_survives(self, random: Random) -> None:
+        """The checkpoint of high watermarks is written now and then: a crash finds an old one."""
+        for partition, offset in self.high_watermarks.items():
+            self.high_watermarks[partition] = max(0, offset - random.randrange(6))
+
+    def forget(self, partition: str) -> None:
+        """The replica is another broker's now."""
+        self.logs.pop(partition, None)
+        self.high_watermarks.pop(partition, None)
