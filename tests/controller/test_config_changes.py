@@ -236,6 +236,21 @@ def test_allowing_unclean_elections_elects(world: Any, value: str, after: str) -
     assert world.show("u") == ["-@5 1,2 | 1"]
 
 
+def test_allowing_them_for_all_brokers_elects_where_the_topic_does_not_forbid(world: Any) -> None:
+    name = "unclean.leader.election.enable"
+    world.topic("t", "1@4 1,2 | 1")
+    world.topic("u", "1@4 1,2 | 1", unclean_leader_election_enable="false")
+    world.topic("v", "1@4 1,2 | 1")
+    world.down(1)
+    resources = [
+        ResourceChange(ResourceType.BROKER, EVERY_BROKER, (ConfigChange(name, "true"),)),
+        ResourceChange(ResourceType.TOPIC, "v", (ConfigChange(name, "true"),)),
+    ]
+    world.do(alter_configs(resources, world.image, world.config, incremental=True))
+    shown = [world.show(each) for each in "tuv"]
+    assert shown == [["2@6 1,2 | 2"], ["-@5 1,2 | 1"], ["2@6 1,2 | 2"]]
+
+
 def test_settings_of_any_broker_of_the_cluster(world: Any) -> None:
     world.down(2)
     change = ConfigChange("log.retention.ms", "5")

@@ -105,7 +105,7 @@ def settle_all(
     # Most partitions share a few states, apart from their epochs: each is thought about once.
     decided: dict[tuple[PartitionState, bool], PartitionState] = {}
     for topic in image.topics.values():
-        unclean = unclean_allowed(topic, config)
+        unclean = unclean_allowed(topic, config.unclean_leader_election_enable)
         for index, state in enumerate(topic.partitions):
             key = (state, unclean)
             after = decided.get(key)

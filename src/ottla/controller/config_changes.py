@@ -27,7 +27,6 @@ from ottla.controller.image import (
     ClusterImage,
     ConfigImage,
     TopicConfigChanged,
-    TopicImage,
 )
 from ottla.controller.leadership import all_brokers, unclean_allowed, with_leader
 from ottla.controller.naming import check_topic_name
@@ -104,7 +103,7 @@ def alter_configs(
                 raise _bad_request("Each resource must appear at most once.")
             _check_changes(resource.changes)
             if resource.kind == ResourceType.TOPIC:
-                _alter_topic(draft, resource, image, config, incremental, shutting_down)
+                _alter_topic(draft, resource, image, config, incremental)
             elif resource.kind == ResourceType.BROKER:
                 _alter_broker(draft, resource, image, config, incremental)
             else:
@@ -117,6 +116,7 @@ def alter_configs(
             code = ErrorCode.invalid_config if of_topic else ErrorCode.invalid_request
             outcome = Outcome(code, str(error))
         results.append(ResourceResult(resource.kind, resource.name, outcome))
+    _elect_unclean(draft, image, config, shutting_down)
     return draft.plan(tuple(results), validate_only=validate_only)
 
 
@@ -149,7 +149,6 @@ def _alter_topic(
     image: ClusterImage,
     config: BrokerConfig,
     incremental: bool,
-    shutting_down: Collection[int],
 ) -> None:
     if not resource.name:
         raise _bad_request("Default topic resources are not allowed.")
@@ -169,22 +168,42 @@ def _alter_topic(
     version = _next_version(topic.config_version)
     changed = replace(topic, overrides=values, config_version=version)
     draft.news.append(TopicConfigChanged(changed))
-    if unclean_allowed(changed, config) and not unclean_allowed(topic, config):
-        _elect_unclean(draft, changed, image, shutting_down)
 
 
 def _elect_unclean(
-    draft: Draft, topic: TopicImage, image: ClusterImage, shutting_down: Collection[int]
+    draft: Draft, image: ClusterImage, config: BrokerConfig, shutting_down: Collection[int]
 ) -> None:
-    """Partitions without a leader get one now that any replica will do (KAFKA-5413)."""
+    """Partitions without a leader get one where any replica will do from now on (KAFKA-5413)."""
+    topics = dict(image.topics)
+    default = before = config.unclean_leader_election_enable
+    for news in draft.news:
+        if isinstance(news, TopicConfigChanged):
+            topics[news.topic.name] = news.topic
+        elif isinstance(news, BrokerConfigChanged) and news.resource == EVERY_BROKER:
+            default = _unclean_default(news.config.values, config)
+    if topics == image.topics and default == before:
+        return
     brokers = all_brokers(image, shutting_down)
     changes = PartitionChanges(image)
-    for index, state in enumerate(topic.partitions):
-        if state.leader == NO_LEADER:
-            after = with_leader(state, brokers, unclean=True)
-            if after != state:
-                changes.put(topic, index, after)
+    for name, topic in topics.items():
+        allowed = unclean_allowed(topic, default)
+        if not allowed or unclean_allowed(image.topics[name], before):
+            continue
+        for index, state in enumerate(topic.partitions):
+            if state.leader == NO_LEADER:
+                after = with_leader(state, brokers, unclean=True)
+                if after != state:
+                    changes.put(topic, index, after)
     changes.into(draft)
+
+
+def _unclean_default(cluster: Mapping[str, str], config: BrokerConfig) -> bool:
+    """unclean.leader.election.enable of the controller, with these dynamic settings of all."""
+    setting = BrokerConfig.definitions["unclean.leader.election.enable"]
+    for values in (config.broker_dynamic, cluster, config.given):
+        if setting.name in values:
+            return bool(setting.parse(values[setting.name]))
+    return bool(setting.default)
 
 
 def _alter_broker(

@@ -83,7 +83,9 @@ def alter_partitions(
             answers.append(IsrAnswer(wish.topic_id, wish.partition, code))
             continue
         after = state._replace(isr=tuple(broker for broker, _ in wish.isr))
-        after = settled(after, brokers, unclean=unclean_allowed(topic, config))
+        after = settled(
+            after, brokers, unclean=unclean_allowed(topic, config.unclean_leader_election_enable)
+        )
         if after != state:
             after = changes.put(topic, wish.partition, after)
         if after.leader != broker_id:

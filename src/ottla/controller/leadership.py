@@ -12,7 +12,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ottla.config.broker import BrokerConfig
 from ottla.controller.image import NO_LEADER, ClusterImage, PartitionState, TopicImage
 
 _NOBODY: frozenset[int] = frozenset()
@@ -73,12 +72,10 @@ def is_unclean(before: PartitionState, after: PartitionState, brokers: Brokers) 
     return elected and (after.leader not in before.isr or after.leader in brokers.without_disk)
 
 
-def unclean_allowed(topic: TopicImage, config: BrokerConfig) -> bool:
-    """unclean.leader.election.enable of the topic, or else of the brokers."""
+def unclean_allowed(topic: TopicImage, default: bool) -> bool:
+    """unclean.leader.election.enable of the topic, or else of the brokers (`default`)."""
     text = topic.overrides.get("unclean.leader.election.enable")
-    if text is None:
-        return config.unclean_leader_election_enable
-    return text.strip().lower() == "true"
+    return default if text is None else text.strip().lower() == "true"
 
 
 def all_brokers(image: ClusterImage, shutting_down: Collection[int] = ()) -> Brokers:

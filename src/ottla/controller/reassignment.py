@@ -46,7 +46,7 @@ def alter_reassignments(
         for index, target in partitions.items():
             try:
                 known, state = _find(name, topic, index)
-                unclean = unclean_allowed(known, config)
+                unclean = unclean_allowed(known, config.unclean_leader_election_enable)
                 if target is None:
                     after = _cancelled(known, index, state, brokers, unclean=unclean)
                 else:
