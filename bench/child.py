@@ -8,6 +8,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ottla.testing.child_process import start_child
+
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -31,23 +33,17 @@ def cpu_seconds_in(stat: str) -> float:
 
 
 class Child:
-    """One child process in its own session, so that Ctrl-C reaches it through us only."""
+    """One child process, which cannot outlive us. Ctrl-C reaches it through us only."""
 
     def __init__(
         self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
     ) -> None:
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("ab") as output:
-            self.started = time.monotonic()
-            self.process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, **(environment or {})},
-                start_new_session=True,
-            )
+        self.started = time.monotonic()
+        self.process = start_child(
+            command, output=log, environment={**os.environ, **(environment or {})}
+        )
 
     @property
     def pid(self) -> int:
