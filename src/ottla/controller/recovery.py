@@ -7,14 +7,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
-from ottla.config.broker import BrokerConfig
 from ottla.controller import layout
-from ottla.controller.broker_changes import BrokersChanged, brokers_changed
 from ottla.controller.coordination import Create, Delete, Node, Operation
-from ottla.controller.image import ClusterImage
-from ottla.controller.plan import Plan
 from ottla.controller.topics import first_state
 
 
@@ -47,13 +43,6 @@ def healing_writes(tree: Mapping[str, Node]) -> tuple[Operation, ...]:
             writes.append(Delete(path, tree[path].version))
     writes += (Delete(layout.deleted_topic_path(name)) for name in marked)
     return tuple(writes)
-
-
-def recovered(
-    image: ClusterImage, config: BrokerConfig, *, shutting_down: Collection[int] = ()
-) -> Plan[BrokersChanged]:
-    """What must follow from an image as it was loaded, with the brokers that it has."""
-    return brokers_changed(image.brokers, image, config, shutting_down=shutting_down)
 
 
 def _missing_states(tree: Mapping[str, Node], name: str) -> list[Operation]:
