@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from ottla.api.table import HANDLERS
 from ottla.broker.call import Call
+from ottla.broker.cluster_view import ClusterView
+from ottla.broker.controller import Controller
+from ottla.broker.membership import Membership
 from ottla.broker.node import Node
 from ottla.config import BrokerConfig
+from ottla.config.listener import Endpoint
+from ottla.controller.image import ClusterImage
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.frames import (
     read_request_body,
@@ -108,6 +114,37 @@ class NodeCall:
         """A batch of keyless records at `time_ms`, one millisecond after the other."""
         records = [Record(0, time_ms + n, None, value) for n, value in enumerate(values)]
         return build_batch(records, **header)
+
+
+class LoneNode:
+    """A broker's part in its cluster and nothing else: no listener, no log."""
+
+    endpoints = (Endpoint("PLAINTEXT", "127.0.0.1", 9092),)
+
+    def __init__(self, config: BrokerConfig, tree: Any) -> None:
+        self.config = config
+        self.clock = SimpleNamespace(now_ms=lambda: 1_000, monotonic_ms=lambda: 1_000)
+        self.store = SimpleNamespace(metadata=SimpleNamespace(directory_id="folder"))
+        self.peers = SimpleNamespace(address=lambda broker_id: None)
+        self.handlers = HANDLERS
+        self.view = ClusterView(config)
+        self.membership = Membership(cast("Node", self), tree)
+        self.controller = Controller(cast("Node", self), placement_start=lambda: 0)
+
+    @property
+    def image(self) -> ClusterImage:
+        return self.view.image
+
+    async def start(self, cluster_id: str | None = None) -> None:
+        await self.membership.connect(cluster_id)
+        await self.membership.first_image()
+        await self.membership.register()
+
+
+@pytest.fixture
+def lone_node() -> type[LoneNode]:
+    """The class, for tests of the controller and of requests to it."""
+    return LoneNode
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from ottla.api.table import find
 from ottla.broker.call import Call
 from ottla.broker.controller import Controller
 from ottla.config.broker import BrokerConfig
-from ottla.config.listener import Endpoint
 from ottla.controller.embedded import EmbeddedTree
 from ottla.controller.image import ClusterImage
 from ottla.controller.topics import NewTopic
@@ -34,9 +32,10 @@ from ottla.protocol.messages import Messages, messages_of
 class Cluster:
     """One broker's controller, and requests to it."""
 
-    def __init__(self, controller: Controller, config: BrokerConfig) -> None:
-        self.controller = controller
-        self.config = config
+    def __init__(self, node: Any) -> None:
+        self.node = node
+        self.controller: Controller = node.controller
+        self.config: BrokerConfig = node.config
 
     @property
     def image(self) -> ClusterImage:
@@ -58,11 +57,8 @@ class Cluster:
         handler = find(header.key)
         assert handler is not None
         assert handler.min_version <= header.version <= handler.max_version
-        node: Any = SimpleNamespace(
-            config=self.config, controller=self.controller, image=self.controller.image
-        )
         call = Call(
-            node=node,
+            node=self.node,
             version=header.version,
             client_id="tests",
             peer="/127.0.0.1",
@@ -82,7 +78,7 @@ class Cluster:
 
 
 @pytest.fixture
-async def start_cluster() -> AsyncIterator[Callable[..., Awaitable[Cluster]]]:
+async def start_cluster(lone_node: Any) -> AsyncIterator[Callable[..., Awaitable[Cluster]]]:
     """Starts a cluster with these settings."""
     async with AsyncExitStack() as running:
 
@@ -90,11 +86,10 @@ async def start_cluster() -> AsyncIterator[Callable[..., Awaitable[Cluster]]]:
             config = BrokerConfig({name.replace("_", "."): text for name, text in settings.items()})
             tree = EmbeddedTree(None)
             running.push_async_callback(tree.close)
-            controller = Controller(
-                await tree.connect(), config, now_ms=lambda: 0, placement_start=lambda: 0
-            )
-            await controller.start((Endpoint("PLAINTEXT", "127.0.0.1", 9092),))
-            return Cluster(controller, config)
+            node = lone_node(config, tree)
+            await node.start()
+            running.push_async_callback(node.membership.close)
+            return Cluster(node)
 
         yield start
 

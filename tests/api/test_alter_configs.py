@@ -41,6 +41,6 @@ async def test_validate_only_and_refusals_change_nothing(cluster: Any) -> None:
 
 async def test_a_fault_of_the_whole_request_is_told_for_each_resource(cluster: Any) -> None:
     await cluster.create(NewTopic("t", 1, 1))
-    await cluster.controller._coordination.set("/controller_epoch", b"99")
+    await cluster.node.membership.session.set("/controller_epoch", b"99")
     answer = await cluster.ask(request(cluster, 2, "t", ("segment.ms", "7")))
     assert answer.responses[0].error_code is ErrorCode.not_controller

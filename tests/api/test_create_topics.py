@@ -90,7 +90,7 @@ async def test_errors_have_a_text_and_do_not_touch_others(cluster: Any) -> None:
 
 async def test_a_fault_of_the_whole_request_is_told_for_each_topic(cluster: Any) -> None:
     # Another broker has become the controller.
-    await cluster.controller._coordination.set("/controller_epoch", b"99")
+    await cluster.node.membership.session.set("/controller_epoch", b"99")
     answer = await cluster.ask(request(cluster, 7, {"name": "t"}, {"name": "u"}))
     assert [(each.name, each.error_code) for each in answer.topics] == [
         ("t", ErrorCode.not_controller),

@@ -3,12 +3,13 @@ from typing import Any
 import pytest
 
 from ottla.broker.group_log import OFFSETS_TOPIC, PartitionLog, group_settings
+from ottla.broker.topic_creation import ensure_offsets_topic
 from ottla.config import BrokerConfig
 from ottla.protocol.errors import ApiError, ErrorCode
 
 
 async def make(node_call: Any) -> PartitionLog:
-    outcome = await node_call.node.controller.ensure_offsets_topic()
+    outcome = await ensure_offsets_topic(node_call.node)
     assert not outcome.failed
     return PartitionLog(node_call.node.partitions.find(OFFSETS_TOPIC, 0))
 
@@ -52,7 +53,7 @@ async def test_a_batch_too_large_is_refused(node_call: Any) -> None:
 async def test_commits_of_a_group_are_there_for_the_next_node(start_node: Any) -> None:
     first = await start_node(offsets_topic_num_partitions="3")
     await first.create("t")
-    await first.node.controller.ensure_offsets_topic()
+    await ensure_offsets_topic(first.node)
     build = first.request(8, 8)
     partition = build.OffsetCommitRequestPartition(
         partition_index=0, committed_offset=42, committed_leader_epoch=-1, committed_metadata="m"

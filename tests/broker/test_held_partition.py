@@ -107,8 +107,10 @@ async def test_one_that_has_caught_up_is_proposed(node_call: Any, partition: Any
     partition.append(node_call.batch(b"a"), "me")
     fetch(partition, 2, 1)
     assert partition.in_sync_change(0) is None
+    proposed: list[Any] = []
+    node_call.node.in_sync_care._propose = lambda _, change: proposed.append(change)
     fetch(partition, 3, 1)
-    change = partition.in_sync_change(node_call.node.clock.monotonic_ms())
+    (change,) = proposed
     assert [broker for broker, _ in change.isr] == [1, 2, 3]
     partition.in_sync_answered(ErrorCode.none, state(isr=(1, 2, 3), at=2))
     assert partition.state.isr == (1, 2, 3)
@@ -166,6 +168,7 @@ async def test_the_low_watermark_waits_for_the_followers(node_call: Any, partiti
 
 async def test_the_dead_are_not_waited_for(node_call: Any, partition: Any) -> None:
     """The news of a death may come behind the smaller in-sync set; the next fetch shows it."""
+    fetch(partition, 3, 0)
     partition.update(state(isr=(1, 2, 3), at=2), 0)
     partition.append(node_call.batch(b"a"), "me")
     fetch(partition, 2, 1)

@@ -1,6 +1,7 @@
 """The listener with a node of straw behind it: what becomes of frames, good and bad."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
@@ -83,7 +84,9 @@ def produce_request(size: int, acks: int = 1) -> Any:
 
 
 async def new_server(config: BrokerConfig) -> Server:
-    node: Any = SimpleNamespace(config=config, clock=SystemClock())
+    node: Any = SimpleNamespace(
+        config=config, clock=SystemClock(), next_connection_id=itertools.count(1).__next__
+    )
     handlers = Handlers((), FOUND.get)
     server = Server(node, handlers, config.endpoints[0], ConnectionLimits(config))
     await server.listen()

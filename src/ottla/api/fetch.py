@@ -109,6 +109,8 @@ def _read_all(
                 noted=noted,
                 leader_only=leader_only,
             )
+            if follower is not None:
+                read = _throttle(partition, follower.broker_id, read, call)
             if rack:
                 read = _prefer(partition, each.fetch_offset, rack, read, call)
         except ApiError as error:
@@ -116,6 +118,18 @@ def _read_all(
         left -= read.size_bytes
         reads.append((each, read))
     return reads
+
+
+def _throttle(partition: Partition, replica: int, read: Read, call: Call) -> Read:
+    """Nothing for a throttled replica that is not in sync while the rate is used up (KIP-73)."""
+    throttle = call.node.leader_throttle
+    topic, index = partition.topic, partition.index
+    if not throttle.names(topic, index) or replica in partition.leader.state.isr:
+        return read
+    if throttle.is_exceeded:
+        return read._replace(range=EMPTY)
+    throttle.record(topic, index, read.size_bytes)
+    return read
 
 
 def _prefer(partition: Partition, offset: int, rack: str, read: Read, call: Call) -> Read:

@@ -38,9 +38,12 @@ class BrokerWatch:
         self._changed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def start(self) -> None:
+    async def start(self) -> None:
         """Takes in the brokers as they are now, and from now on; probes all of them once."""
-        self._spawn(self._follow())
+        again = await self._take_in()
+        if again is None:
+            return
+        self._spawn(self._follow(again))
         for broker_id in self._node.image.brokers:
             self.hung_up(broker_id)
 
@@ -58,20 +61,27 @@ class BrokerWatch:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _follow(self) -> None:
-        while True:
-            self._changed.clear()
-            try:
-                live = await self._live()
-                await self._node.controller.brokers_are(live)
-            except CoordinationError as error:
-                logger.info("cannot read the brokers: %r", error)
+    async def _follow(self, at_once: bool) -> None:
+        again: bool | None = at_once
+        while again is not None:
+            if again:
                 await asyncio.sleep(RETRY_MS / 1000)
-                continue
-            except ApiError as error:
-                logger.info("brokers changed, but %s", error)
-                return  # the term is over
-            await self._changed.wait()
+            else:
+                await self._changed.wait()
+            again = await self._take_in()
+
+    async def _take_in(self) -> bool | None:
+        """One look: whether it must be tried again; None where the term is over."""
+        self._changed.clear()
+        try:
+            await self._node.controller.brokers_are(await self._live())
+        except CoordinationError as error:
+            logger.info("cannot read the brokers: %r", error)
+            return True
+        except ApiError as error:
+            logger.info("brokers changed, but %s", error)
+            return None
+        return False
 
     async def _live(self) -> dict[int, BrokerImage]:
         names = await self._session.children(layout.BROKER_IDS, watch=self._fired)

@@ -100,9 +100,7 @@ class Controller:
         nodes = await _read_all(session)
         writes = healing_writes(nodes)
         if writes:
-            log.warning(
-                "%d nodes, left half written, are put right", len(writes)
-            )
+            log.warning("%d nodes, left half written, are put right", len(writes))
             await write_fenced(session, writes, version)
             nodes = await _read_all(session)
         loaded = load_image(nodes, self._config.id)
@@ -118,14 +116,14 @@ class Controller:
             len(loaded.topics),
         )
 
-    def begin(self) -> None:
+    async def begin(self) -> None:
         """This broker is registered and serves: from now on the controller looks after the others.
 
         Before that it would elect leaders without knowing of itself.
         """
         if self.active and self._watch is None:
             self._watch = BrokerWatch(self._node)
-            self._watch.start()
+            await self._watch.start()
 
     def hung_up(self, broker_id: int) -> None:
         """A broker's connection to the controller broke off."""

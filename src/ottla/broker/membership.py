@@ -134,7 +134,7 @@ class Membership:
             await asyncio.sleep(RETRY_MS / 1000)
         self.broker_epoch = made.created
         self._registered = True
-        node.controller.begin()
+        await node.controller.begin()
 
     def start(self) -> None:
         """From now on: elections, new sessions, news."""
@@ -237,7 +237,7 @@ class Membership:
             if not controller.active:
                 await controller.lead(session)
                 if self._registered:
-                    controller.begin()
+                    await controller.begin()
             return
         controller.resign("another broker is the controller")
         self.news.follow(layout.read_controller(there.data))

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import pytest
 
+from ottla.api import find_coordinator
 from ottla.broker.call import Call
 from ottla.broker.coordinator import GroupCoordinators
 from ottla.broker.group_shard import KeyAndValue, LogRecord
@@ -82,7 +83,8 @@ class GroupApi:
             groups=self.groups, image=self.image, config=SimpleNamespace(id=1), controller=self
         )
 
-    async def ensure_offsets_topic(self) -> Outcome:
+    async def ensure_offsets_topic(self, node: Any) -> Outcome:
+        """In place of asking a controller."""
         if not self.ensured.failed:
             self.image.apply(TopicCreated(topic_image("__consumer_offsets", UUID(int=8), 3)))
         return self.ensured
@@ -96,7 +98,8 @@ class GroupApi:
         frame = memoryview(write_request(message, 5, "client"))[4:]
         request = read_request_body(read_request_header(frame), frame)
         answers = messages_of(module.KEY, version)
-        call = Call(self.node, version, "client", "/127.0.0.1", "PLAINTEXT", "there", 9093, answers, 1)
+        where = ("PLAINTEXT", "there", 9093)
+        call = Call(self.node, version, "client", "/127.0.0.1", *where, answers, 1)
         parts = write_response(await module.handle(request, call), 5)
         sent = memoryview(b"".join(bytes(part) for part in parts))[4:]
         return read_response(module.KEY, version, sent)[1]
@@ -168,8 +171,9 @@ class GroupApi:
 
 
 @pytest.fixture
-async def api() -> AsyncIterator[GroupApi]:
+async def api(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[GroupApi]:
     made = GroupApi()
+    monkeypatch.setattr(find_coordinator, "ensure_offsets_topic", made.ensure_offsets_topic)
     yield made
     made.groups.close()
     await asyncio.sleep(0)
