@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ottla.controller import layout
@@ -28,6 +29,7 @@ from ottla.controller.recovery import healing_writes
 from ottla.protocol.errors import ApiError
 from simulation.messages import Decide, Poll, Propose, Told
 from simulation.process import Steps
+from simulation.tree import Tree
 
 if TYPE_CHECKING:
     from simulation.broker import Broker
@@ -114,7 +116,7 @@ class Driver:
             names = yield lambda tree, mine: tree.children(mine, layout.BROKER_IDS, watch)
             for name in names:
                 path = layout.broker_path(int(name))
-                node = yield lambda tree, mine, path=path: tree.exists(mine, path)
+                node = yield partial(_exists, path)
                 if node is not None:
                     live[int(name)] = layout.read_broker(int(name), node.data, node.created)
         except SessionExpiredError:
@@ -205,7 +207,7 @@ class Driver:
         while rest:
             count = random.choice((1, 2, 5, 50))
             part, rest = rest[:count], rest[count:]
-            yield lambda tree, mine, part=part: tree.multi(mine, [fence, *part])
+            yield partial(_write_part, [fence, *part])
 
     # News.
 
@@ -270,3 +272,11 @@ class Driver:
             )
         text = encode_snapshot(image)
         return Told(image.controller_id, image.controller_epoch, image.version, True, text, done)
+
+
+def _exists(path: str, tree: Tree, session: int) -> Node | None:
+    return tree.exists(session, path)
+
+
+def _write_part(part: Sequence[Operation], tree: Tree, session: int) -> None:
+    tree.multi(session, part)

@@ -1,7 +1,7 @@
 """What must always hold, checked after every step (the design's section 7).
 
-The ledger sees all: every log, every write to the tree, every answer to a client. It keeps, for each
-partition, the committed records; they may only grow. What an unclean election, or the loss of the
+It sees all: every log, every write to the tree, every answer to a client. For each partition
+it keeps the committed records; they may only grow. What an unclean election, or the loss of the
 last in-sync disk, takes away is taken out of the ledger at that moment, and at no other.
 """
 
@@ -112,11 +112,11 @@ class Ledger:
             raise Violation(f"{name}: leader epoch {old.leader_epoch} became {new.leader_epoch}")
         if new.leader not in (old.leader, NO_LEADER) and new.leader_epoch == old.leader_epoch:
             raise Violation(f"{name}: leader {new.leader} without a new leader epoch")
-        if new.leader != NO_LEADER and new.leader not in old.isr and new.leader != old.leader:
-            # Without that it must have been proposed for the in-sync set, and completed a
-            # reassignment by it: `_check_in_sync` sees whether it has what is committed.
-            if self._unclean_allowed(name) or account.forgiven:
-                account.floor_epoch = account.pending_epoch = new.leader_epoch
+        # Without leave a leader from outside must have been proposed for the in-sync set, and have
+        # completed a reassignment by it: `_check_in_sync` sees whether it has what is committed.
+        from_outside = new.leader not in (NO_LEADER, old.leader, *old.isr)
+        if from_outside and (self._unclean_allowed(name) or account.forgiven):
+            account.floor_epoch = account.pending_epoch = new.leader_epoch
 
     def _check_in_sync(self, account: Account, state: PartitionState) -> None:
         """All that is committed is on every in-sync replica that kept its disk."""

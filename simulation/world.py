@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from uuid import UUID
 
@@ -144,7 +145,7 @@ class World:
             self.schedule.after(random.randrange(100), broker.start)
         self.schedule.after(300, self._create_topic)
         for fault in self.faults:
-            self.schedule.after(fault.at_ms, lambda fault=fault: begin_fault(self, fault))
+            self.schedule.after(fault.at_ms, partial(begin_fault, self, fault))
         self.schedule.after(HEAL_MS, self._heal)
         self.schedule.after(STOP_CLIENTS_MS, self._stop_clients)
         self._make_clients()

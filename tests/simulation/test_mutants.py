@@ -1,0 +1,131 @@
+"""Deciders broken on purpose: the simulation must find each of them out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+from simulation.deciders import Deciders
+from simulation.faults import Fault, draw_faults
+from simulation.world import run
+
+from ottla.controller.broker_changes import brokers_changed
+from ottla.controller.image import BrokerAppeared, ClusterImage, DirectoryChanged
+from ottla.controller.layout import DIRECTORIES
+from ottla.replication.follower import Answer, Follower, GoOn, Question, Truncate
+from ottla.replication.leader import InSyncChange, Leader
+
+SEEDS = 150
+
+
+class IgnoresOne(Leader):
+    """Its high watermark waits for all in sync but one."""
+
+    __slots__ = ()
+
+    def advance(self, end_offset: int, now_ms: int, min_isr: int) -> bool:
+        known = self.maximal_isr
+        self.maximal_isr = frozenset(sorted(known)[:-1])
+        try:
+            return super().advance(end_offset, now_ms, min_isr)
+        finally:
+            self.maximal_isr = known
+
+
+class WaitsForNobody(Leader):
+    """Its high watermark is its log's end."""
+
+    __slots__ = ()
+
+    def advance(self, end_offset: int, now_ms: int, min_isr: int) -> bool:
+        moved = end_offset > self.high_watermark
+        self.high_watermark = max(end_offset, self.high_watermark)
+        return moved
+
+
+class ForgetsMaximal(Leader):
+    """It takes a proposal for granted: who is left out is not waited for any more."""
+
+    __slots__ = ()
+
+    def in_sync_change(self, end_offset: int, now_ms: int) -> InSyncChange | None:
+        change = super().in_sync_change(end_offset, now_ms)
+        if change is not None:
+            self.maximal_isr = frozenset(broker for broker, _ in change.isr)
+        return change
+
+
+class JoinsEarly(Leader):
+    """Whoever lives may join the in-sync replicas, however far behind."""
+
+    __slots__ = ()
+
+    def may_join(self, broker_id: int) -> bool:
+        return self.in_flight is None and broker_id not in self.state.isr
+
+
+class NeverTruncates(Follower):
+    """It keeps what its leader does not have."""
+
+    __slots__ = ()
+
+    def answered(self, asked: Question, answer: Answer, log: Any) -> Any:
+        decision = super().answered(asked, answer, log)
+        return GoOn() if isinstance(decision, Truncate) else decision
+
+
+def elects_anybody(live: Any, image: ClusterImage, config: Any, **rest: Any) -> Any:
+    """As if every replica were in sync."""
+    for topic in list(image.topics.values()):
+        states = tuple(
+            each._replace(isr=each.replicas) if each.leader not in live else each
+            for each in topic.partitions
+        )
+        image.topics[topic.name] = replace(topic, partitions=states)
+    return brokers_changed(live, image, config, **rest)
+
+
+def forgets_disks(live: Any, image: ClusterImage, config: Any, **rest: Any) -> Any:
+    """A lost disk is put down, and has no consequence."""
+    blind = {number: replace(broker, directory_id=None) for number, broker in live.items()}
+    plan = brokers_changed(blind, image, config, **rest)
+    right = brokers_changed(live, image, config, **rest)
+    noted = tuple(each for each in right.writes if each.path.startswith(DIRECTORIES))
+    told = tuple(each for each in right.news if isinstance(each, BrokerAppeared | DirectoryChanged))
+    others = tuple(each for each in plan.news if not isinstance(each, BrokerAppeared))
+    return replace(plan, writes=plan.writes + noted, news=others + told)
+
+
+def keeps_the_dead_in_sync(live: Any, image: ClusterImage, config: Any, **rest: Any) -> Any:
+    """Elections happen, and no news of them: a deposed leader is led to believe in itself."""
+    plan = brokers_changed(live, image, config, **rest)
+    return replace(plan, news=())
+
+
+MUTANTS: dict[str, Callable[[], Deciders]] = {
+    "high watermark ignores one": lambda: Deciders(leader=IgnoresOne),
+    "high watermark ignores all": lambda: Deciders(leader=WaitsForNobody),
+    "maximal set ignored": lambda: Deciders(leader=ForgetsMaximal),
+    "joins early": lambda: Deciders(leader=JoinsEarly),
+    "never truncates": lambda: Deciders(follower=NeverTruncates),
+    "elects out of the in-sync set": lambda: Deciders(brokers_changed=elects_anybody),
+    "lost disk forgotten": lambda: Deciders(brokers_changed=forgets_disks),
+    "no news": lambda: Deciders(brokers_changed=keeps_the_dead_in_sync),
+}
+
+
+def faults(name: str, seed: int) -> tuple[Fault, ...] | None:
+    """A lost disk matters when all in-sync replicas die together: rare, unless nothing else is."""
+    if name != "lost disk forgotten":
+        return None
+    return draw_faults(Random(seed), 3, ("crash", "lose disk"))
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_is_found_out(name: str) -> None:
+    deciders = MUTANTS[name]()
+    outcomes = (run(seed, faults(name, seed), deciders) for seed in range(SEEDS))
+    assert any(outcome.violation for outcome in outcomes), name
