@@ -1,0 +1,114 @@
+"""`ottla cluster` as a person types it: three brokers, one drained, Ctrl-C, and again."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+
+from ottla.testing.ports import free_ports, is_free
+
+OTTLA = [sys.executable, "-m", "ottla"]
+WITHIN_S = 90
+INTERRUPTED = 130
+
+
+class Started:
+    """One `ottla cluster start`, its output in a file."""
+
+    def __init__(self, folder: Path, *words: object) -> None:
+        self.output = folder / "shown"
+        with self.output.open("wb") as output:
+            self.process = subprocess.Popen(
+                [*OTTLA, "cluster", "start", "--data", str(folder / "data"), *map(str, words)],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def shown(self) -> str:
+        return self.output.read_text()
+
+    def until(self, pattern: str) -> re.Match[str]:
+        limit = time.monotonic() + WITHIN_S
+        while not (found := re.search(pattern, self.shown())):
+            assert self.process.poll() is None, self.shown()
+            assert time.monotonic() < limit, self.shown()
+            time.sleep(0.05)
+        return found
+
+    def interrupt(self) -> int:
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(WITHIN_S)
+
+
+def three_ports() -> int:
+    """The first of three free ports in a row."""
+    while True:
+        (first,) = free_ports(1)
+        if is_free(first + 1) and is_free(first + 2):
+            return first
+
+
+def typed(bootstrap: str, *words: object) -> Any:
+    done = subprocess.run(
+        [*OTTLA, *map(str, words), "--json", "--bootstrap", bootstrap],
+        capture_output=True,
+        timeout=WITHIN_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return json.loads(done.stdout)
+
+
+def test_a_cluster_is_started_drained_stopped_and_goes_on(tmp_path: Path) -> None:
+    started = Started(tmp_path, "--port", three_ports())
+    try:
+        bootstrap = started.until(r"OTTLA_BOOTSTRAP=(\S+)")[1]
+        assert len(bootstrap.split(",")) == 3
+        typed(bootstrap, "topic", "create", "flights", "-p", 4, "-r", 2)
+        producer = Producer({"bootstrap.servers": bootstrap})
+        for number in range(400):
+            producer.produce("flights", str(number).encode())
+        assert producer.flush(WITHIN_S) == 0
+        drained = typed(bootstrap, "cluster", "drain", 3)
+        assert {each["topic"] for each in drained["moved"]} == {"flights"}
+        described = typed(bootstrap, "cluster", "describe")
+        assert [each["replicas"] for each in described["brokers"]] == [4, 4, 0]
+        assert described["controller"] in (1, 2, 3)
+        assert described["controller_epoch"] >= 1
+        assert started.interrupt() == INTERRUPTED, started.shown()
+        assert "Stopped." in started.shown()
+        started = Started(tmp_path)
+        assert started.until(r"OTTLA_BOOTSTRAP=(\S+)")[1] == bootstrap
+        described = typed(bootstrap, "cluster", "describe")
+        assert described["partitions"] == 4
+    finally:
+        if started.process.poll() is None:
+            os.kill(started.process.pid, signal.SIGKILL)
+            started.process.wait(WITHIN_S)
+
+
+def test_a_broker_that_ends_by_itself_is_told(tmp_path: Path) -> None:
+    started = Started(tmp_path, "--brokers", 1, "--port", three_ports())
+    try:
+        started.until("OTTLA_BOOTSTRAP")
+        children = Path(f"/proc/{started.process.pid}/task").glob("*/children")
+        for child in " ".join(each.read_text() for each in children).split():
+            if b"serve" in Path(f"/proc/{child}/cmdline").read_bytes():
+                os.kill(int(child), signal.SIGKILL)
+        assert started.process.wait(WITHIN_S) == 1
+        assert "broker 1 ended unexpectedly: signal SIGKILL" in started.shown()
+        assert "No broker is left." in started.shown()
+    finally:
+        if started.process.poll() is None:
+            os.kill(started.process.pid, signal.SIGKILL)
+            started.process.wait(WITHIN_S)
