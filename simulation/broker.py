@@ -82,7 +82,8 @@ class Broker(Process):
         self.world.note(f"broker {self.number} leaves")
         self.end()
         self.driver = None
-        self.tree.expire(session)
+        if self.reaches_tree:
+            self.tree.expire(session)
 
     def reached_again(self) -> None:
         """A pause or a cut is over: soon it hears that its session is, if it is."""

@@ -66,7 +66,9 @@ def _crash(world: World, broker: Broker, fault: Fault) -> None:
 
 
 def _begin_again(broker: Broker) -> None:
-    broker.wants_to_leave = False
+    if broker.is_up and broker.wants_to_leave:
+        # Nobody took over what it leads: after some tries it goes all the same.
+        broker.leave()
     if not broker.is_up:
         broker.world.note(f"{broker.number} starts")
         broker.start()

@@ -226,7 +226,7 @@ class Replica:
         leader = self.leader
         if leader is None or leader.state.leader_epoch != change.leader_epoch:
             return
-        if leader.answered(code, state):
+        if leader.answered(code, state, change):
             self.state = leader.state
             self.advance()
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import traceback
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from random import Random
 from uuid import UUID
 
@@ -127,6 +129,11 @@ class World:
         except Violation as error:
             violation = str(error)
             self.note(f"VIOLATION {error}")
+        except AssertionError as error:
+            # A decider's own assertion, or one of the simulation: a finding as good as any.
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            violation = f"assertion {Path(where.filename).name}:{where.lineno}: {where.line}"
+            self.note(f"VIOLATION {violation}")
         accounts = self.ledger.accounts.values()
         return Outcome(
             seed=self.seed,
@@ -212,7 +219,8 @@ class World:
         self.network.cuts.clear()
         self.network.loss = 0.0
         for broker in self.brokers.values():
-            broker.wants_to_leave = False
+            if broker.is_up and broker.wants_to_leave:
+                broker.leave()
             if not broker.is_up:
                 broker.start()
             elif broker.is_paused:
