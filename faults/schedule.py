@@ -94,4 +94,8 @@ def _lasts_ms(kind: Kind, random: Random, session_ms: int) -> int:
         return random.randint(500, 1_500)
     if kind is Kind.pause:
         return random.randint(session_ms * 5 // 4, session_ms * 2)
+    if kind is Kind.deposed:
+        # Short, so that the others are in sync when it dies: a controller that is cut off, which
+        # takes them out of the in-sync set by itself, would be waited for.
+        return random.randint(500, session_ms // 2)
     return random.randint(500, session_ms * 2)

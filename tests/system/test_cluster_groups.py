@@ -2,18 +2,39 @@
 
 from pathlib import Path
 
-from confluent_kafka import Consumer, TopicPartition
-from tests.system.cluster_load import QUICK, create, loaded_cluster, produce
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from tests.system.cluster_load import QUICK, create, loaded_cluster, produce, wait_for
 
 from ottla.testing import Cluster
 
+MOVING = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+)
+
 
 def committed(cluster: Cluster, group: str, topic: str) -> int:
+    """As the group's coordinator has it, whoever that is by now."""
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": group})
+    found: list[int] = []
+
+    def answered() -> bool:
+        try:
+            places = consumer.committed([TopicPartition(topic, 0)], timeout=20)
+        except KafkaException as fault:
+            # librdkafka leaves it to the caller to ask again while the coordinator moves.
+            if fault.args[0].code() not in MOVING:
+                raise
+            return False
+        found.append(int(places[0].offset))
+        return True
+
     try:
-        return int(consumer.committed([TopicPartition(topic, 0)], timeout=20)[0].offset)
+        wait_for("the coordinator", answered)
     finally:
         consumer.close()
+    return found[0]
 
 
 def commit(cluster: Cluster, group: str, topic: str, offset: int) -> None:
