@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from ottla.config.broker import BrokerConfig
+from ottla.config.error import ConfigError
 from ottla.controller.image import (
     EVERY_BROKER,
     BrokerConfigChanged,
@@ -46,11 +47,19 @@ class ClusterView:
             for news in all_news:
                 self.image.apply(news)
                 if isinstance(news, BrokerConfigChanged):
-                    self.reconfigure()
+                    self._reconfigure_or_say()
                 for subscriber in self._subscribers:
                     waiting = subscriber(news)
                     if waiting is not None:
                         await waiting
+
+    def _reconfigure_or_say(self) -> None:
+        """The controller cannot know every broker's static settings: what does not fit here is not
+        put in force, as in Kafka's DynamicBrokerConfig, and no other news is lost by it."""
+        try:
+            self.reconfigure()
+        except ConfigError as error:
+            log.error("dynamic settings do not fit this broker's own: %s", error)
 
     def reconfigure(self) -> None:
         """Puts the dynamic settings of the image in force on this broker.

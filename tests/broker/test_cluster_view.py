@@ -1,0 +1,70 @@
+"""Who is told what, and when."""
+
+import asyncio
+
+import pytest
+
+from ottla.broker.cluster_view import ClusterView
+from ottla.config import BrokerConfig
+from ottla.config.error import ConfigError
+from ottla.controller.image import (
+    EVERY_BROKER,
+    NO_CONFIG,
+    BrokerConfigChanged,
+    BrokerVanished,
+    ConfigImage,
+    News,
+)
+
+TOO_HIGH = BrokerConfigChanged(
+    EVERY_BROKER, ConfigImage({"log.cleaner.max.compaction.lag.ms": "5"}, 0)
+)
+
+
+async def test_each_piece_is_in_the_image_when_it_is_told_and_not_the_next() -> None:
+    view = ClusterView(BrokerConfig())
+    seen: list[tuple[News, int]] = []
+    view.subscribe(lambda news: seen.append((news, view.image.version)))
+    news = [BrokerVanished(number) for number in range(3)]
+    await view.tell(news)
+    assert seen == [(each, number + 1) for number, each in enumerate(news)]
+
+
+async def test_two_who_tell_do_not_mix() -> None:
+    view = ClusterView(BrokerConfig())
+    seen: list[News] = []
+
+    async def slow(news: News) -> None:
+        await asyncio.sleep(0)
+        seen.append(news)
+
+    view.subscribe(slow)
+    first, second = ([BrokerVanished(number + side) for number in range(3)] for side in (10, 20))
+    await asyncio.gather(view.tell(first), view.tell(second))
+    assert seen == first + second
+
+
+async def test_settings_are_in_force_before_anybody_hears_of_them() -> None:
+    config = BrokerConfig({"node.id": "2", "message.max.bytes": "1000"})
+    view = ClusterView(config)
+    seen: list[int] = []
+    view.subscribe(lambda news: seen.append(config.message_max_bytes))
+    for resource, text in ((EVERY_BROKER, "2000"), ("2", "3000"), ("3", "4000")):
+        values = ConfigImage({"message.max.bytes": text}, 0)
+        await view.tell([BrokerConfigChanged(resource, values)])
+    await view.tell([BrokerConfigChanged("2", NO_CONFIG)])
+    assert seen == [2000, 3000, 3000, 2000]
+
+
+async def test_settings_that_do_not_fit_this_broker_stop_no_news(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    config = BrokerConfig({"log.cleaner.min.compaction.lag.ms": "9"})
+    view = ClusterView(config)
+    seen: list[News] = []
+    view.subscribe(seen.append)
+    await view.tell([TOO_HIGH, BrokerVanished(7)])
+    assert seen == [TOO_HIGH, BrokerVanished(7)]
+    assert "must not be above" in caplog.text
+    with pytest.raises(ConfigError, match="must not be above"):
+        view.reconfigure()
