@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test check bench conformance lock clean
+.PHONY: demo test check bench conformance soak faults lock clean
 
 demo: $(READY)
 	@$(BIN)/python -m demo
@@ -24,6 +24,12 @@ bench: $(READY)
 
 conformance: $(READY)
 	@$(BIN)/python -m conformance $(ARGS)
+
+soak: $(READY)
+	@$(BIN)/python -m simulation --seeds $(or $(SEEDS),10000) $(ARGS)
+
+faults: $(READY)
+	@$(BIN)/python -m faults $(ARGS)
 
 # The environment, made once and again whenever the lock or the package's own settings change.
 $(READY): requirements.lock pyproject.toml

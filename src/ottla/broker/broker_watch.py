@@ -44,6 +44,7 @@ class BrokerWatch:
         if again is None:
             return
         self._spawn(self._follow(again))
+        self._spawn(self._rebalance())
         for broker_id in self._node.image.brokers:
             self.hung_up(broker_id)
 
@@ -69,6 +70,16 @@ class BrokerWatch:
             else:
                 await self._changed.wait()
             again = await self._take_in()
+
+    async def _rebalance(self) -> None:
+        config = self._node.config
+        while True:
+            await asyncio.sleep(config.leader_imbalance_check_interval_seconds)
+            if config.auto_leader_rebalance_enable:
+                try:
+                    await self._node.controller.rebalance()
+                except ApiError as error:
+                    logger.info("no rebalance of leaders: %s", error)
 
     async def _take_in(self) -> bool | None:
         """One look: whether it must be tried again; None where the term is over."""

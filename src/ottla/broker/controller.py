@@ -33,6 +33,7 @@ from ottla.controller.loading import ROOTS, load_image
 from ottla.controller.plan import Outcome, Plan
 from ottla.controller.producer_ids import reserve_producer_ids
 from ottla.controller.reassignment import Target, alter_reassignments
+from ottla.controller.rebalance import rebalance
 from ottla.controller.recovery import healing_writes
 from ottla.controller.topics import (
     MorePartitions,
@@ -170,8 +171,9 @@ class Controller:
         say_brokers(changed)
 
     async def shut_down(self, broker_id: int, broker_epoch: int) -> bool:
-        """A broker wants to stop: its leaderships are moved. True where nothing holds it any more,
-        or nothing can be done. Raises NOT_CONTROLLER."""
+        """A broker wants to stop: its leaderships are moved. True where nothing holds it any more:
+        what it still leads, no other live broker could take over later. Raises NOT_CONTROLLER.
+        """
         broker = self.image.brokers.get(broker_id)
         if broker is None or broker.epoch != broker_epoch:
             return True
@@ -180,7 +182,18 @@ class Controller:
             lambda: controlled_shutdown(broker_id, self.image, shutting_down=self._shutting_down)
         )
         say_elections(leaving.elections)
-        return not leaving.remaining
+        return not any(
+            other in self.image.brokers and other not in self._shutting_down
+            for topic, index in leaving.remaining
+            for other in self.image.topics[topic].partitions[index].replicas
+        )
+
+    async def rebalance(self) -> None:
+        """Partitions go back to their preferred leaders; see `ottla.controller.rebalance`."""
+        elections = await self.carry_out(
+            lambda: rebalance(self.image, self._config, shutting_down=self._shutting_down)
+        )
+        say_elections(elections)
 
     async def alter_partitions(
         self, broker_id: int, broker_epoch: int, proposals: Sequence[ProposedIsr]
@@ -259,6 +272,7 @@ class Controller:
                 self._config,
                 incremental=incremental,
                 validate_only=validate_only,
+                shutting_down=self._shutting_down,
             )
         )
 
@@ -266,7 +280,9 @@ class Controller:
         self, kind: ElectionType, wanted: dict[str, Sequence[int]] | None
     ) -> dict[str, dict[int, Outcome]]:
         """Elect leaders; None means every partition."""
-        return await self.carry_out(lambda: elect_leaders(kind, wanted, self.image))
+        return await self.carry_out(
+            lambda: elect_leaders(kind, wanted, self.image, shutting_down=self._shutting_down)
+        )
 
     async def next_producer_ids(self, broker_id: int) -> tuple[int, int]:
         """Reserve a block of producer ids for a broker: its first, and the one behind its last."""

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("ottla.membership")
 
 RETRY_MS: Final = 200
+SHORT_MS: Final = 20
+NO_CONTROLLER_MS: Final = 3_000
+SEEN_WITHIN_MS: Final = 10_000
 FIRST_IMAGE_WITHIN_MS: Final = 60_000
 LEAVE_WITHIN_MS: Final = 5_000
 
@@ -141,15 +144,28 @@ class Membership:
         self._task = asyncio.get_running_loop().create_task(self._live())
         self.news.start()
 
+    async def seen(self) -> None:
+        """Returns when the controller knows this broker: it may be given partitions then."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + SEEN_WITHIN_MS / 1000
+        while self._node.config.id not in self._node.image.brokers and loop.time() < until:
+            await asyncio.sleep(SHORT_MS / 1000)
+
     async def leave(self) -> None:
         """Waits until the controller has moved this broker's leaderships, within limits."""
         config, loop = self._node.config, asyncio.get_running_loop()
         tries = 1 + config.controlled_shutdown_max_retries
         until = loop.time() + tries * config.controlled_shutdown_retry_backoff_ms / 1000
+        heard = loop.time()
         while loop.time() < until:
             if await self._may_leave():
                 return
-            await asyncio.sleep(RETRY_MS / 1000)
+            if self._node.controller.active or self.news.is_answered:
+                heard = loop.time()
+            elif loop.time() > heard + NO_CONTROLLER_MS / 1000:
+                logger.warning("no controller answers: leaving without handing leadership over")
+                return
+            await asyncio.sleep(SHORT_MS / 1000)
         logger.warning("some partitions have no other broker to lead them: leaving all the same")
 
     async def _may_leave(self) -> bool:
@@ -159,8 +175,7 @@ class Membership:
                 return await node.controller.shut_down(node.config.id, self.broker_epoch)
             except ApiError:
                 return False
-        self.news.want_shut_down = True
-        return self.news.may_shut_down.is_set()
+        return await self.news.ask_to_leave()
 
     async def close(self) -> None:
         """Leaves the cluster; others see it at once."""

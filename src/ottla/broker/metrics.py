@@ -15,6 +15,8 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from ottla.broker.held_partition import Role
+from ottla.controller.image import NO_LEADER
 from ottla.protocol.versions import APIS
 
 if TYPE_CHECKING:
@@ -49,8 +51,47 @@ def _of_broker(node: Node) -> Iterable[Metric]:
         requests.add_metric([APIS[key].name if key in APIS else str(key)], count)
     yield requests
     yield GaugeMetricFamily("ottla_partitions", "Partitions held", value=len(node.partitions))
+    yield from _of_cluster(node)
     yield GaugeMetricFamily(
         "ottla_fetch_sessions", "Fetch sessions open", value=len(node.fetch_sessions)
+    )
+
+
+def _of_cluster(node: Node) -> Iterable[Metric]:
+    led = [each for each in node.partitions if each.role is Role.LEADER and each.state is not None]
+    active = node.controller.active
+    cut = node.replica_fetchers.truncations
+    for name, text, value in (
+        ("ottla_brokers", "Brokers alive, as this one knows", len(node.image.brokers)),
+        ("ottla_controller_active", "1 on the controller", int(active)),
+        ("ottla_partitions_led", "Partitions that this broker leads", len(led)),
+        (
+            "ottla_partitions_under_replicated",
+            "Partitions led here with replicas that are not in sync",
+            sum(len(each.state.isr) < len(each.state.replicas) for each in led if each.state),
+        ),
+        (
+            "ottla_partitions_offline",
+            "Partitions of the cluster without a leader; on the controller, else 0",
+            sum(
+                state.leader == NO_LEADER
+                for topic in node.image.topics.values()
+                for state in topic.partitions
+            )
+            if active
+            else 0,
+        ),
+    ):
+        yield GaugeMetricFamily(name, text, value=value)
+    yield CounterMetricFamily(
+        "ottla_truncated_records",
+        "Records that the leader lacked",
+        value=cut.records,
+    )
+    yield CounterMetricFamily(
+        "ottla_truncated_committed_records",
+        "Of these, what was committed: lost in unclean elections",
+        value=cut.committed_records,
     )
 
 

@@ -1,9 +1,8 @@
 """A broker's side of the news: asks the controller, again and again, for what it does not know yet.
 
-One question is always under way. It also is the broker's sign of life to the controller, and
-carries its wish to shut down. A controller that cannot be reached is asked again until the
-coordination tree names another; where nobody listens at its address any more, that is said to
-`on_refused`.
+One question is always under way. It also is the broker's sign of life to the controller. A
+controller that cannot be reached is asked again until the coordination tree names another; where
+nobody listens at its address any more, that is said to `on_refused`.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ class NewsFollower:
 
     def __init__(self, node: Node, on_refused: Callable[[int], Awaitable[None]]) -> None:
         self.controller_id = NO_LEADER
-        self.want_shut_down = False
-        self.may_shut_down = asyncio.Event()
         self._node = node
         self._on_refused = on_refused
         self._epoch = -1
         self._version = UNKNOWN_VERSION
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self.is_answered = False
+        """The last question had an answer."""
 
     def follow(self, controller_id: int) -> None:
         """That broker is the controller now; NO_LEADER for none, the own number for oneself."""
@@ -63,16 +62,10 @@ class NewsFollower:
     async def ask_once(self, wait_ms: int) -> bool:
         """One question, and its answer taken in; False where there was none."""
         node, controller_id = self._node, self.controller_id
-        question = {
-            "broker": node.config.id,
-            "broker_epoch": node.membership.broker_epoch,
-            "controller_epoch": self._epoch,
-            "version": self._version,
-            "wait_ms": wait_ms,
-            "want_shut_down": self.want_shut_down,
-        }
+        question = self._question(wait_ms)
         try:
             peer = node.peers.peer(controller_id, "controller")
+            self.is_answered = False
             answer = await peer.ask_json(CLUSTER_NEWS, question, ANSWER_WITHIN_MS)
         except PeerError as error:
             logger.info("no news from the controller, broker %d: %s", controller_id, error)
@@ -80,8 +73,33 @@ class NewsFollower:
             return False
         if "error" in answer or controller_id != self.controller_id:
             return False
+        self.is_answered = True
         await self._take_in(answer)
         return True
+
+    async def ask_to_leave(self) -> bool:
+        """Asks the controller to move this broker's leaderships; True when it may stop.
+
+        On a connection of its own: the question for news may be waiting.
+        """
+        try:
+            peer = self._node.peers.peer(self.controller_id, "leaving")
+            question = self._question(0) | {"want_shut_down": True}
+            answer = await peer.ask_json(CLUSTER_NEWS, question, ANSWER_WITHIN_MS)
+        except PeerError as error:
+            logger.info("the controller, broker %d: %s", self.controller_id, error)
+            return False
+        return answer.get("should_shut_down") is True
+
+    def _question(self, wait_ms: int) -> dict[str, Any]:
+        node = self._node
+        return {
+            "broker": node.config.id,
+            "broker_epoch": node.membership.broker_epoch,
+            "controller_epoch": self._epoch,
+            "version": self._version,
+            "wait_ms": wait_ms,
+        }
 
     async def _take_in(self, answer: dict[str, Any]) -> None:
         view, epoch = self._node.view, answer["controller_epoch"]
@@ -97,8 +115,6 @@ class NewsFollower:
         for each in answer.get("news", ()):
             await view.tell([decode_news(each, view.image)])
         self._epoch, self._version = epoch, answer["version"]
-        if answer.get("should_shut_down"):
-            self.may_shut_down.set()
 
     async def _look_closer(self, controller_id: int) -> None:
         address = self._node.peers.address(controller_id)

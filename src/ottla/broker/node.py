@@ -156,6 +156,7 @@ class Node:
             await self.membership.register()
             await self._serve()
         self.membership.start()
+        await self.membership.seen()
         opening.push_async_callback(self._leave)
 
     async def _stop_following(self) -> None:
