@@ -134,7 +134,11 @@ class Consumer(Client):
         request = Read(self.partition, self.position, from_follower)
         position = self.position
         world.network.ask(
-            self, target, request, TIMEOUT_MS, lambda answer: self._read(position, answer)
+            self,
+            target,
+            request,
+            TIMEOUT_MS,
+            lambda answer: self._read(position, from_follower, answer),
         )
 
     def _latest(self, answer: Produced | None) -> None:
@@ -144,14 +148,20 @@ class Consumer(Client):
             self.leader = NO_LEADER
         self._again()
 
-    def _read(self, position: int, answer: ReadBack | None) -> None:
+    def _read(self, position: int, from_follower: bool, answer: ReadBack | None) -> None:
         if answer is None or answer.code is not ErrorCode.none:
             self.leader = NO_LEADER
             if answer is not None and answer.code is ErrorCode.offset_out_of_range:
                 self.position = 0
         else:
             entries = list(answer.entries)
-            self.world.ledger.read(self.partition, position, entries, answer.leader_epoch)
+            self.world.ledger.read(
+                self.partition,
+                position,
+                entries,
+                answer.leader_epoch,
+                from_follower=from_follower,
+            )
             self.position = position + len(entries)
         self._again()
 

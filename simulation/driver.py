@@ -223,7 +223,12 @@ class Driver:
         if poll.want_shut_down:
             self._want_shut_down(poll, reply)
             return
-        if self._is_up_to_date(poll):
+        known = self.image.brokers.get(poll.broker)
+        if known is None or known.epoch != poll.broker_epoch:
+            # News that do not know of its new life may call it leader of records that it lost
+            # with its disk: it hears nothing before its registration is taken in (seed 546).
+            self.broker.after(_RETRY_MS, lambda: reply(None))
+        elif self._is_up_to_date(poll):
             held = (poll, reply, False)
             self._held.append(held)
 

@@ -219,9 +219,16 @@ class Ledger:
         if offset >= len(committed) or committed[offset].value != value:
             raise Violation(f"{name}: {value} was acknowledged at {offset}, and is not committed")
 
-    def read(self, name: str, offset: int, entries: list[Entry], epoch: int) -> None:
-        """A consumer was given these records."""
+    def read(
+        self, name: str, offset: int, entries: list[Entry], epoch: int, *, from_follower: bool
+    ) -> None:
+        """A consumer was given these records.
+
+        After an unclean election a follower may show what was lost by it until it has cut it.
+        """
         account = self.account(name)
+        if from_follower and account.floor_epoch:
+            return
         if epoch < account.floor_epoch or account.forgiven or account.pending_epoch:
             return
         if account.committed[offset : offset + len(entries)] != entries:
