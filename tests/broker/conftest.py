@@ -1,18 +1,32 @@
-"""A group coordinator over logs in memory, that can be restarted and whose logs can fail."""
+"""Benches for the broker's rooms.
+
+A group coordinator over logs in memory, that can be restarted and whose logs can fail; and several
+brokers' parts in one cluster, on one tree and without connections.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+import json
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from ottla.api.table import HANDLERS
+from ottla.broker.call import Call
 from ottla.broker.coordinator import GroupCoordinators
 from ottla.broker.group_shard import KeyAndValue, LogRecord
+from ottla.broker.peer import PeerError
+from ottla.config import BrokerConfig
+from ottla.controller.embedded import EmbeddedTree
 from ottla.groups.classic.requests import JoinRequest, SyncRequest
 from ottla.groups.offsets.commit import CommitRequest, OffsetToCommit
 from ottla.groups.settings import GroupSettings
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.messages import messages_of
 
 
 class MemoryLog:
@@ -146,3 +160,99 @@ async def bench() -> AsyncIterator[GroupBench]:
     made = GroupBench()
     yield made
     made.coordinators.close()
+
+
+class Neighbours:
+    """Brokers on one tree; each reaches the others by a call instead of a connection."""
+
+    def __init__(self, lone_node: Any) -> None:
+        self.tree = EmbeddedTree(None)
+        self.nodes: dict[int, Any] = {}
+        """Whom the others reach."""
+        self.addresses: dict[int, tuple[str, int]] = {}
+        """Where a broker is that must be probed."""
+        self._lone_node = lone_node
+        self._all: list[Any] = []
+
+    def new(self, broker_id: int, *, directory_id: str | None = None, **settings: str) -> Any:
+        """A broker that has not started yet."""
+        given = {name.replace("_", "."): text for name, text in settings.items()}
+        node = self._lone_node(BrokerConfig({"node.id": str(broker_id), **given}), self.tree)
+        node.store.metadata.directory_id = directory_id or f"folder {broker_id}"
+        node.peers = SimpleNamespace(
+            peer=lambda asked, purpose: SimpleNamespace(
+                ask=lambda request, timeout_ms: self._ask(asked, request),
+                ask_json=lambda key, document, timeout_ms: self._ask_json(asked, key, document),
+            ),
+            address=self.addresses.get,
+            drop=lambda asked, purpose: None,
+        )
+        self._all.append(node)
+        return node
+
+    async def start(self, broker_id: int, *, live: bool = True, **settings: str) -> Any:
+        """A registered broker; `live`: it follows what happens from now on."""
+        node = self.new(broker_id, **settings)
+        await node.start()
+        self.nodes[broker_id] = node
+        if live:
+            node.membership.start()
+        return node
+
+    async def close(self) -> None:
+        for node in self._all:
+            await node.membership.close()
+        await self.tree.close()
+
+    async def _ask(self, broker_id: int, request: Any) -> Any:
+        key, version = request.__api_key__, request.__version__
+        call = self._call(broker_id, key, version)
+        return await HANDLERS.find(key).answer(request, call)  # type: ignore[union-attr]
+
+    async def _ask_json(self, broker_id: int, key: int, document: Any) -> Any:
+        call = self._call(broker_id, key, 0)
+        body = json.dumps(document).encode()
+        return json.loads(await HANDLERS.find(key).answer(body, call))  # type: ignore[union-attr]
+
+    def _call(self, broker_id: int, key: int, version: int) -> Call:
+        if broker_id not in self.nodes:
+            raise PeerError(f"nobody listens as broker {broker_id}", refused=True)
+        in_json = HANDLERS.find(key).takes_json  # type: ignore[union-attr]
+        return Call(
+            node=self.nodes[broker_id],
+            version=version,
+            client_id="tests",
+            peer="",
+            listener="",
+            listener_host="",
+            listener_port=0,
+            messages=None if in_json else messages_of(key, version),  # type: ignore[arg-type]
+            connection_id=1,
+        )
+
+
+@pytest.fixture
+async def neighbours(lone_node: Any) -> AsyncIterator[Neighbours]:
+    made = Neighbours(lone_node)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def refusing_address() -> Iterator[tuple[str, int]]:
+    """Where nobody listens, and nobody else can begin to."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()
+
+
+@pytest.fixture
+def eventually() -> Callable[[Callable[[], Any]], Any]:
+    """Waits, with a limit, until a condition holds."""
+
+    async def wait(condition: Callable[[], Any]) -> None:
+        async with asyncio.timeout(20):
+            while not condition():
+                await asyncio.sleep(0.005)
+
+    return wait

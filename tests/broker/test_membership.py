@@ -1,0 +1,156 @@
+"""Brokers' parts in one cluster, on one tree: registration, election, sessions that end."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from ottla.broker.controller import StartError
+from ottla.broker.membership import random_cluster_id
+from ottla.controller import layout
+from ottla.controller.topics import NewTopic
+
+
+async def test_the_first_leads_and_the_others_have_its_image(neighbours: Any) -> None:
+    first = await neighbours.start(1)
+    await first.controller.create_topics([NewTopic("t", 1, 1)])
+    second = await neighbours.start(2)
+    assert first.controller.active
+    assert not second.controller.active
+    assert second.image.controller_id == 1
+    assert second.image.topics == first.image.topics
+    assert second.image.cluster_id == first.image.cluster_id
+
+
+async def test_all_hear_of_each_other(neighbours: Any, eventually: Any) -> None:
+    nodes = [await neighbours.start(number) for number in (1, 2, 3)]
+    await eventually(lambda: all(set(node.image.brokers) == {1, 2, 3} for node in nodes))
+    epochs = {node.membership.broker_epoch for node in nodes}
+    assert epochs == {broker.epoch for broker in nodes[2].image.brokers.values()}
+    assert len(epochs) == 3
+
+
+async def test_when_the_controller_leaves_another_leads_in_a_new_epoch(
+    neighbours: Any, eventually: Any
+) -> None:
+    first, second, third = [await neighbours.start(number) for number in (1, 2, 3)]
+    await first.membership.close()
+    others = (second, third)
+    await eventually(lambda: any(node.controller.active for node in others))
+    (leader,) = (node for node in others if node.controller.active)
+    await eventually(lambda: all(set(node.image.brokers) == {2, 3} for node in others))
+    for node in others:
+        assert node.image.controller_id == leader.config.id
+        assert node.image.controller_epoch == 2
+    assert not first.controller.active
+
+
+async def test_after_its_session_a_broker_comes_back_as_another_self(
+    neighbours: Any, eventually: Any
+) -> None:
+    first, second = [await neighbours.start(number) for number in (1, 2)]
+    before = first.membership.broker_epoch
+    session = first.membership.session
+    await neighbours.tree.expire(session)
+    await eventually(lambda: first.membership.broker_epoch != before)
+    assert first.membership.session is not session
+    now = first.membership.broker_epoch
+    nodes = (first, second)
+    await eventually(
+        lambda: all(
+            set(node.image.brokers) == {1, 2} and node.image.brokers[1].epoch == now
+            for node in nodes
+        )
+    )
+    assert [node.controller.active for node in nodes].count(True) == 1
+    assert first.image.controller_id == second.image.controller_id
+    assert first.image.controller_epoch == second.image.controller_epoch == 2
+
+
+async def test_a_registration_that_is_deleted_is_made_again(
+    neighbours: Any, eventually: Any
+) -> None:
+    node = await neighbours.start(1)
+    before, session = node.membership.broker_epoch, node.membership.session
+    observer = await neighbours.tree.connect()
+    await asyncio.sleep(0)
+    await observer.delete(layout.broker_path(1))
+    await eventually(lambda: node.membership.broker_epoch != before)
+    await eventually(lambda: node.image.brokers[1].epoch == node.membership.broker_epoch)
+    assert node.membership.session is session
+    assert node.controller.active
+
+
+async def test_a_restarted_broker_takes_the_place_of_its_former_self(neighbours: Any) -> None:
+    await neighbours.start(1)
+    former = await neighbours.start(2, directory_id="disk", live=False)
+    again = await neighbours.start(2, directory_id="disk", live=False)
+    assert again.membership.broker_epoch > former.membership.broker_epoch
+    there = await again.membership.session.exists(layout.broker_path(2))
+    assert there.owner == again.membership.session.number
+
+
+async def test_a_restarted_controller_takes_over_from_its_former_self(
+    neighbours: Any, refusing_address: tuple[str, int]
+) -> None:
+    former = await neighbours.start(1, directory_id="disk", live=False)
+    del neighbours.nodes[1]
+    neighbours.addresses[1] = refusing_address
+    again = await neighbours.start(1, directory_id="disk", live=False)
+    assert again.controller.active
+    assert again.image.controller_epoch == 2
+    assert again.image.brokers[1].epoch == again.membership.broker_epoch
+    results = await again.controller.create_topics([NewTopic("t", 1, 1)])
+    assert not results[0].outcome.failed
+    assert former.image.topics == {}
+
+
+async def test_two_brokers_of_one_number_cannot_be(neighbours: Any) -> None:
+    await neighbours.start(1)
+    await neighbours.start(2)
+    other = neighbours.new(2, directory_id="another", zookeeper_session_timeout_ms="1")
+    with pytest.raises(StartError, match=r"node\.id=2"):
+        await other.start()
+
+
+async def test_a_number_is_free_when_its_broker_s_session_ends(neighbours: Any) -> None:
+    await neighbours.start(1)
+    former = await neighbours.start(2, live=False)
+    other = neighbours.new(2, directory_id="another")
+    starting = asyncio.create_task(other.start())
+    await asyncio.sleep(0.01)
+    assert not starting.done()
+    await neighbours.tree.expire(former.membership.session)
+    await asyncio.wait_for(starting, 20)
+    assert other.membership.broker_epoch > former.membership.broker_epoch
+
+
+async def test_without_an_answer_of_the_controller_there_is_no_start(
+    neighbours: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ottla.broker.membership.FIRST_IMAGE_WITHIN_MS", 300)
+    await neighbours.start(1)
+    del neighbours.nodes[1]
+    with pytest.raises(StartError, match="broker 1, the controller, gives no answer"):
+        await neighbours.new(2).start()
+
+
+async def test_the_tree_s_cluster_id_counts_then_the_folder_s(neighbours: Any) -> None:
+    first, second = neighbours.new(1), neighbours.new(2)
+    assert await first.membership.connect("folder's") == "folder's"
+    assert await second.membership.connect("other") == "folder's"
+
+
+async def test_who_leaves_leads_nothing_any_more(neighbours: Any, eventually: Any) -> None:
+    first, second = [await neighbours.start(number) for number in (1, 2)]
+    await eventually(lambda: set(first.image.brokers) == {1, 2})
+    await first.controller.create_topics([NewTopic("t", 4, 2)])
+    await asyncio.wait_for(second.membership.leave(), 20)
+    states = first.image.topics["t"].partitions
+    assert {(state.leader, state.isr) for state in states} == {(1, (1,))}
+
+
+def test_cluster_ids_are_as_kafka_makes_them() -> None:
+    made = {random_cluster_id() for _ in range(200)}
+    assert len(made) == 200
+    assert {len(each) for each in made} == {22}
