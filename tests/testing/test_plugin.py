@@ -37,7 +37,7 @@ def test_failing(ottla_broker):
 def test_one_broker_serves_the_run_and_ends_with_it_though_a_test_fails(tmp_path: Path) -> None:
     (tmp_path / "test_theirs.py").write_text(THEIR_TESTS)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "ottla.testing.plugin", "-q", "test_theirs.py"],
+        [sys.executable, "-m", "pytest", "-q", "test_theirs.py"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
