@@ -305,13 +305,14 @@ class ReplicaFetcher:
     def _count(self, partition: Partition, cut_to: int, end_offset: int, watermark: int) -> None:
         if cut_to >= end_offset:
             return
+        # A crash leaves only the checkpointed high watermark: the true one may have been higher.
         committed = max(min(watermark, end_offset) - cut_to, 0)
         self._truncations.records += end_offset - cut_to
         self._truncations.committed_records += committed
         logger.log(
             logging.WARNING if committed else logging.INFO,
             "%s-%d: offsets %d to %d are dropped, which leader %d does not have"
-            " (%d records, %d of them committed)",
+            " (%d records, of which at least %d were committed)",
             partition.topic, partition.index, cut_to, end_offset - 1, self.leader,
             end_offset - cut_to, committed,
         )  # fmt: skip
