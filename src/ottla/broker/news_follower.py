@@ -47,6 +47,9 @@ class NewsFollower:
     def follow(self, controller_id: int) -> None:
         """That broker is the controller now; NO_LEADER for none, the own number for oneself."""
         if controller_id != self.controller_id:
+            if self.controller_id not in (NO_LEADER, self._node.config.id):
+                # The question under way ends at once: the former controller may hang or be cut off.
+                self._node.peers.drop(self.controller_id, "controller")
             self.controller_id = controller_id
             self._version = UNKNOWN_VERSION
             self._changed.set()
@@ -69,13 +72,13 @@ class NewsFollower:
             answer = await peer.ask_json(CLUSTER_NEWS, question, ANSWER_WITHIN_MS)
         except PeerError as error:
             logger.info("no news from the controller, broker %d: %s", controller_id, error)
-            await self._look_closer(controller_id)
+            if controller_id == self.controller_id:
+                await self._look_closer(controller_id)
             return False
         if "error" in answer or controller_id != self.controller_id:
             return False
         self.is_answered = True
-        await self._take_in(answer)
-        return True
+        return await self._take_in(answer)
 
     async def ask_to_leave(self) -> bool:
         """Asks the controller to move this broker's leaderships; True when it may stop.
@@ -101,13 +104,14 @@ class NewsFollower:
             "wait_ms": wait_ms,
         }
 
-    async def _take_in(self, answer: dict[str, Any]) -> None:
+    async def _take_in(self, answer: dict[str, Any]) -> bool:
+        """False where there was nothing to take in."""
         view, epoch = self._node.view, answer["controller_epoch"]
         if epoch < view.image.controller_epoch:
-            return  # a deposed controller's late words
+            return False  # a deposed controller's late words
         if epoch != self._epoch and "snapshot" not in answer:
             self._version = UNKNOWN_VERSION
-            return
+            return False
         if "snapshot" in answer:
             image = decode_snapshot(answer["snapshot"])
             view.image.cluster_id = image.cluster_id
@@ -115,6 +119,7 @@ class NewsFollower:
         for each in answer.get("news", ()):
             await view.tell([decode_news(each, view.image)])
         self._epoch, self._version = epoch, answer["version"]
+        return True
 
     async def _look_closer(self, controller_id: int) -> None:
         address = self._node.peers.address(controller_id)

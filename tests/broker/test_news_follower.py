@@ -1,0 +1,94 @@
+"""A broker that asks its controller, and what it makes of the answers."""
+
+import asyncio
+from typing import Any
+
+from ottla.broker.peer import PeerError
+from ottla.controller.differences import differences
+from ottla.controller.image import ControllerChanged
+from ottla.controller.topics import NewTopic
+
+
+async def test_news_come_on_while_the_controller_plans(neighbours: Any, eventually: Any) -> None:
+    first, second = [await neighbours.start(number) for number in (1, 2)]
+    await first.controller.create_topics([NewTopic("t", 3, 1)])
+    await first.controller.create_topics([NewTopic("u", 1, 1)])
+    await eventually(lambda: set(second.image.topics) == {"t", "u"})
+    await eventually(lambda: differences(second.image, first.image) == [])
+
+
+async def test_each_piece_is_told_once(neighbours: Any, eventually: Any) -> None:
+    first = await neighbours.start(1)
+    second = await neighbours.start(2, live=False)
+    heard: list[str] = []
+    second.view.subscribe(lambda news: heard.append(type(news).__name__))
+    for name in ("t", "u"):
+        await first.controller.create_topics([NewTopic(name, 1, 1)])
+        while name not in second.image.topics:
+            assert await second.membership.news.ask_once(0)
+    assert await second.membership.news.ask_once(0)
+    assert heard.count("TopicCreated") == 2
+
+
+async def test_a_deposed_controller_s_late_words_count_for_nothing(neighbours: Any) -> None:
+    first = await neighbours.start(1, live=False)
+    second = await neighbours.start(2, live=False)
+    await second.view.tell([ControllerChanged(3, 9)])
+    await first.controller.create_topics([NewTopic("t", 1, 1)])
+    assert not await second.membership.news.ask_once(0)
+    assert second.image.topics == {}
+    assert second.image.controller_id == 3
+
+
+async def test_who_is_no_controller_gives_no_news(neighbours: Any) -> None:
+    first = await neighbours.start(1, live=False)
+    second = await neighbours.start(2, live=False)
+    first.controller.resign("for the test")
+    assert not await second.membership.news.ask_once(0)
+    assert not await second.membership.news.ask_to_leave()
+
+
+async def test_a_question_to_a_controller_that_hangs_ends_when_another_is_elected(
+    neighbours: Any, eventually: Any
+) -> None:
+    await neighbours.start(1, live=False)
+    second = await neighbours.start(2, live=False)
+    news, asked, dropped = second.membership.news, [], asyncio.Event()
+    real = second.peers.peer
+
+    class Hanging:
+        async def ask_json(self, key: int, document: Any, timeout_ms: int) -> Any:
+            asked.append(document)
+            await dropped.wait()
+            raise PeerError("the connection to broker 1 is closed")
+
+    second.peers.peer = lambda broker, purpose: Hanging() if broker == 1 else real(broker, purpose)
+    second.peers.drop = lambda broker, purpose: dropped.set() if broker == 1 else None
+    news.start()
+    await eventually(lambda: asked)
+    news.follow(2)
+    assert dropped.is_set()
+    assert news.controller_id == 2
+
+
+async def test_a_controller_that_refuses_loses_its_office(
+    neighbours: Any, eventually: Any, refusing_address: tuple[str, int]
+) -> None:
+    await neighbours.start(1, live=False)
+    second = await neighbours.start(2)
+    neighbours.addresses[1] = refusing_address
+    del neighbours.nodes[1]
+    await eventually(lambda: second.controller.active)
+    assert second.image.controller_epoch == 2
+    # Its registration goes the same way, and it leads nothing any more.
+    await eventually(lambda: set(second.image.brokers) == {2})
+
+
+async def test_a_controller_that_is_silent_keeps_its_office(neighbours: Any) -> None:
+    first = await neighbours.start(1, live=False)
+    second = await neighbours.start(2, live=False)
+    del neighbours.nodes[1]
+    assert not await second.membership.news.ask_once(0)
+    assert first.controller.active
+    there = await second.membership.session.exists("/controller")
+    assert there.owner == first.membership.session.number
