@@ -1,0 +1,111 @@
+"""Proposals of in-sync sets on their way to the controller, and its answers back."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from ottla.broker.in_sync_changes import InSyncChanges
+from ottla.controller.image import PartitionState
+from ottla.controller.topics import NewTopic
+from ottla.protocol.errors import ErrorCode
+from ottla.replication.leader import InSyncChange
+
+
+class Proposer:
+    """A partition of straw: notes what it is answered."""
+
+    def __init__(self) -> None:
+        self.answers: list[tuple[ErrorCode, PartitionState | None, InSyncChange]] = []
+
+    def in_sync_answered(self, *answer: Any) -> None:
+        self.answers.append(answer)
+
+
+class Leader:
+    """Broker 2, which is not the controller and leads one of topic t's partitions."""
+
+    def __init__(self, neighbours: Any, first: Any, second: Any) -> None:
+        self.neighbours, self.first, self.second = neighbours, first, second
+        self.changes = InSyncChanges(second)
+        self.topic = first.image.topics["t"]
+        self.index = next(n for n, state in enumerate(self.topic.partitions) if state.leader == 2)
+        self.epoch = second.membership.broker_epoch
+
+    @property
+    def state(self) -> PartitionState:
+        state: PartitionState = self.first.image.topics["t"].partitions[self.index]
+        return state
+
+    def change(self, *isr: tuple[int, int], **but: Any) -> InSyncChange:
+        given = {
+            "topic_id": self.topic.topic_id,
+            "index": self.index,
+            "leader_epoch": self.state.leader_epoch,
+            "partition_epoch": self.state.partition_epoch,
+        }
+        return InSyncChange(**{**given, **but}, isr=isr)
+
+
+@pytest.fixture
+async def leader(neighbours: Any, eventually: Any) -> AsyncIterator[Leader]:
+    first, second = [await neighbours.start(number) for number in (1, 2)]
+    await eventually(lambda: set(first.image.brokers) == {1, 2})
+    await first.controller.create_topics([NewTopic("t", 2, 2)])
+    await eventually(lambda: "t" in second.image.topics)
+    made = Leader(neighbours, first, second)
+    made.changes.start()
+    yield made
+    await made.changes.close()
+
+
+async def test_the_answer_is_the_state_that_holds(leader: Leader, eventually: Any) -> None:
+    proposer, change = Proposer(), leader.change((2, leader.epoch))
+    leader.changes.propose(proposer, change)  # type: ignore[arg-type]
+    await eventually(lambda: proposer.answers)
+    assert leader.state.isr == (2,)
+    assert proposer.answers == [(ErrorCode.none, leader.state, change)]
+
+
+async def test_each_of_many_has_its_own_answer(leader: Leader, eventually: Any) -> None:
+    good, stale, restarted = Proposer(), Proposer(), Proposer()
+    other_epoch = leader.first.membership.broker_epoch + 1_000
+    other = leader.change((2, leader.epoch), index=1 - leader.index)
+    leader.changes.propose(good, leader.change((2, leader.epoch)))  # type: ignore[arg-type]
+    leader.changes.propose(stale, other)  # type: ignore[arg-type]
+    await eventually(lambda: good.answers and stale.answers)
+    assert good.answers[0][0] is ErrorCode.none
+    assert stale.answers == [(ErrorCode.invalid_request, None, other)]
+    again = leader.change((2, leader.epoch), (1, other_epoch))
+    leader.changes.propose(restarted, again)  # type: ignore[arg-type]
+    await eventually(lambda: restarted.answers)
+    assert restarted.answers == [(ErrorCode.ineligible_replica, None, again)]
+    assert leader.state.isr == (2,)
+
+
+async def test_it_is_asked_again_until_a_controller_answers(
+    leader: Leader, eventually: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "ottla.replication")
+    reached = leader.neighbours.nodes.pop(1)
+    proposer, change = Proposer(), leader.change((2, leader.epoch))
+    leader.changes.propose(proposer, change)  # type: ignore[arg-type]
+    await eventually(lambda: caplog.text.count("in-sync changes: ") >= 2)
+    assert proposer.answers == []
+    leader.neighbours.nodes[1] = reached
+    await eventually(lambda: proposer.answers)
+    assert len(proposer.answers) == 1
+    assert proposer.answers[0][1] == leader.state
+
+
+async def test_an_older_self_s_proposal_waits_for_the_new_registration(
+    leader: Leader, eventually: Any
+) -> None:
+    membership, proposer = leader.second.membership, Proposer()
+    membership.broker_epoch = leader.epoch - 1
+    leader.changes.propose(proposer, leader.change((2, -1)))  # type: ignore[arg-type]
+    await eventually(lambda: not leader.changes._some.is_set())
+    assert proposer.answers == []
+    membership.broker_epoch = leader.epoch
+    await eventually(lambda: proposer.answers)
+    assert proposer.answers[0][0] is ErrorCode.none
