@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("ottla.controller")
 
 PROBE_WITHIN_MS: Final = 500
+PROBE_AGAIN_AFTER_MS: Final = (20, 50, 100, 200, 400)
 RETRY_MS: Final = 200
 
 
@@ -107,12 +108,21 @@ class BrokerWatch:
     def _fired(self, _: Event) -> None:
         self._changed.set()
 
+    async def _is_refused(self, host: str, port: int) -> bool:
+        """A process that dies closes its sockets one by one: its listener may outlast the
+        connection whose end brought us here, so a listener that is there is looked at again."""
+        for wait_ms in PROBE_AGAIN_AFTER_MS:
+            if await probe(host, port, PROBE_WITHIN_MS) is Probe.REFUSED:
+                return True
+            await asyncio.sleep(wait_ms / 1000)
+        return await probe(host, port, PROBE_WITHIN_MS) is Probe.REFUSED
+
     async def _look_closer(self, broker_id: int) -> None:
         broker = self._node.image.brokers.get(broker_id)
         address = self._node.peers.address(broker_id)
         if broker is None or address is None:
             return
-        if await probe(*address, PROBE_WITHIN_MS) is not Probe.REFUSED:
+        if not await self._is_refused(*address):
             return
         path = layout.broker_path(broker_id)
         try:
