@@ -16,6 +16,7 @@ from ottla.broker.topic_news import OFFSETS_TOPIC, TopicNews
 from ottla.config import BrokerConfig
 from ottla.config.default import topic_config
 from ottla.controller.image import (
+    NO_LEADER,
     ClusterImage,
     PartitionsChanged,
     PartitionState,
@@ -215,3 +216,18 @@ async def test_groups_hear_who_leads_their_partitions(cluster: Cluster) -> None:
     # Another in-sync set is no election.
     await cluster.change(OFFSETS_TOPIC, state(1, 2, 1, 2, version=9), state(2, 2, 1, 2, version=9))
     assert cluster.told == []
+
+
+async def test_nobody_leads_by_an_epoch_of_a_former_life(node_call: Any) -> None:
+    """Seed 546 of the simulation: an empty disk led in its old epoch."""
+    news = TopicNews(node_call.node)
+    partition: Any = SimpleNamespace(topic_id=UUID(int=1), index=0)
+    old = PartitionState(1, 5, (1, 2), (1, 2), 9)
+    assert news._in_this_life(partition, old).leader == NO_LEADER
+    await news.open_all()
+    assert news._in_this_life(partition, old).leader == NO_LEADER
+    new = old._replace(leader_epoch=6, partition_epoch=10)
+    assert news._in_this_life(partition, new) == new
+    assert news._in_this_life(partition, new._replace(leader=2)).leader == 2
+    alone = old._replace(replicas=(1,), isr=(1,))
+    assert news._in_this_life(partition, alone) == alone

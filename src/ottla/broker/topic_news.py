@@ -12,10 +12,12 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from ottla.broker.partition import Partition, Role
 from ottla.broker.waiting import wake
 from ottla.controller.image import (
+    NO_LEADER,
     BrokerConfigChanged,
     News,
     PartitionsAdded,
@@ -46,6 +48,8 @@ class TopicNews:
         self._fetchers = node.replica_fetchers
         self._leader_throttle = node.leader_throttle
         self._has_opened = False
+        self._led_before: dict[tuple[UUID, int], int] = {}
+        """Leader epochs of a former life of this broker, by partition."""
 
     async def open_all(self) -> None:
         """At the start: every partition that the image places here, with the log found in the
@@ -150,6 +154,7 @@ class TopicNews:
 
     def _assign(self, partition: Partition, state: PartitionState) -> None:
         """Gives the partition its role, and tells who depends on it."""
+        state = self._in_this_life(partition, state)
         before = partition.role, partition.leader_epoch
         leader_before = None if partition.state is None else partition.state.leader
         role = partition.update(state, self._node.clock.now_ms())
@@ -163,6 +168,24 @@ class TopicNews:
                 self._node.groups.elected(partition.index)
             elif role is not Role.LEADER and before[0] is Role.LEADER:
                 self._node.groups.resigned(partition.index)
+
+    def _in_this_life(self, partition: Partition, state: PartitionState) -> PartitionState:
+        """No leader, where the image calls this broker the leader by an epoch of before its start.
+
+        The controller may not know yet that it was away, and its disk may be another: leading on in
+        the old epoch would have followers cut what they alone have. Once its registration is taken
+        in, whoever leads does so in a new epoch; only a partition without other replicas keeps its
+        own, as nobody can be misled there.
+        """
+        if state.leader != self._node.config.id or len(state.replicas) == 1:
+            return state
+        key = partition.topic_id, partition.index
+        if not self._has_opened:
+            self._led_before[key] = state.leader_epoch
+        elif state.leader_epoch > self._led_before.get(key, -1):
+            self._led_before.pop(key, None)
+            return state
+        return state._replace(leader=NO_LEADER)
 
     async def _topic_deleted(self, topic: TopicImage) -> None:
         node = self._node
