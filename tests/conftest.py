@@ -125,7 +125,7 @@ class LoneNode:
         self.config = config
         self.clock = SimpleNamespace(now_ms=lambda: 1_000, monotonic_ms=lambda: 1_000)
         self.store = SimpleNamespace(metadata=SimpleNamespace(directory_id="folder"))
-        self.peers = SimpleNamespace(address=lambda broker_id: None)
+        self.peers = SimpleNamespace(address=lambda broker_id: None, lost_at=lambda broker_id: None)
         self.handlers = HANDLERS
         self.view = ClusterView(config)
         self.membership = Membership(cast("Node", self), tree)

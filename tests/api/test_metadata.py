@@ -1,3 +1,4 @@
+import asyncio
 from typing import Any
 from uuid import UUID
 
@@ -153,6 +154,24 @@ async def test_a_dead_leader_is_not_told(cluster: Any) -> None:
     (partition,) = answer.topics[0].partitions
     assert partition.error_code is ErrorCode.leader_not_available
     assert (partition.leader_id, partition.offline_replicas) == (-1, (1,))
+
+
+async def test_the_answer_waits_for_the_election_after_a_broken_connection(cluster: Any) -> None:
+    await cluster.create(NewTopic("t", 1, 1))
+    cluster.node.peers.lost_at = lambda broker_id: asyncio.get_running_loop().time() + 60
+    asking = asyncio.create_task(cluster.ask(request(cluster, 12, ["t"])))
+    while cluster.node.view.waiters is None:
+        await asyncio.sleep(0)
+    await cluster.node.view.tell([BrokerVanished(1)])
+    (partition,) = (await asking).topics[0].partitions
+    assert partition.leader_id == -1
+
+
+async def test_the_answer_waits_no_longer_than_an_election_takes(cluster: Any) -> None:
+    await cluster.create(NewTopic("t", 1, 1))
+    cluster.node.peers.lost_at = lambda broker_id: asyncio.get_running_loop().time() - 60
+    (partition,) = (await cluster.ask(request(cluster, 12, ["t"]))).topics[0].partitions
+    assert partition.leader_id == 1
 
 
 async def test_what_was_kept_follows_the_image(cluster: Any) -> None:

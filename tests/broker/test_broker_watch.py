@@ -52,6 +52,23 @@ async def test_who_listens_still_is_left_alone(neighbours: Any, eventually: Any)
     await server.wait_closed()
 
 
+async def test_a_listener_that_outlasts_the_connection_is_looked_at_again(
+    neighbours: Any, eventually: Any
+) -> None:
+    first, _ = await leads_two(neighbours, eventually)
+    server: asyncio.Server
+
+    def last_knock(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+        server.close()
+
+    server = await asyncio.start_server(last_knock, "127.0.0.1")
+    neighbours.addresses[2] = server.sockets[0].getsockname()
+    first.controller.hung_up(2)
+    await eventually(lambda: set(first.image.brokers) == {1})
+    await server.wait_closed()
+
+
 async def test_a_registration_newer_than_the_image_s_is_left_alone(
     neighbours: Any, eventually: Any, refusing_address: tuple[str, int]
 ) -> None:

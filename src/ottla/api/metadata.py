@@ -11,6 +11,7 @@ each topic's part is kept until the topic or the set of live brokers changes.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 from uuid import UUID
@@ -18,6 +19,7 @@ from weakref import WeakKeyDictionary
 
 from ottla.broker.call import Call
 from ottla.broker.topic_creation import auto_create
+from ottla.broker.waiting import Waiter
 from ottla.controller.image import (
     INTERNAL_TOPICS,
     NO_LEADER,
@@ -37,10 +39,13 @@ TOPIC_OPERATIONS: Final = 3576
 its settings. Without an authorizer everybody may do all of them."""
 CLUSTER_OPERATIONS: Final = 8096
 
+ELECTION_WITHIN_MS: Final = 500
+
 _NO_ID: Final = UUID(int=0)
 
 
 async def handle(request: Any, call: Call) -> Any:
+    await _let_election_end(call)
     image, build = call.node.image, call.messages
     everything = request.topics is None or (call.version == 0 and not request.topics)
     if everything:
@@ -62,6 +67,24 @@ async def handle(request: Any, call: Call) -> Any:
             CLUSTER_OPERATIONS if cluster_operations else OPERATIONS_NOT_ASKED
         ),
     )
+
+
+async def _let_election_end(call: Call) -> None:
+    """A killed leader's clients ask at once who leads now, some milliseconds before it is decided.
+
+    Told the old leader once more, librdkafka asks again only a second later. So where a broker's
+    connections to us broke off a moment ago, the answer waits for the next news, within limits.
+    """
+    node, loop = call.node, asyncio.get_running_loop()
+    for broker_id in tuple(node.image.brokers):
+        lost_at = node.peers.lost_at(broker_id)
+        if lost_at is None:
+            continue
+        while broker_id in node.image.brokers:
+            left_ms = ELECTION_WITHIN_MS - int((loop.time() - lost_at) * 1000)
+            if left_ms <= 0:
+                break
+            await Waiter((node.view,)).wait(left_ms)
 
 
 def broker_addresses(call: Call) -> list[tuple[int, str, int, str | None]]:

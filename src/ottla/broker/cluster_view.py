@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
+from ottla.broker.waiting import Waiter, wake
 from ottla.config.broker import BrokerConfig
 from ottla.config.error import ConfigError
 from ottla.controller.image import (
@@ -30,6 +31,7 @@ class ClusterView:
 
     def __init__(self, config: BrokerConfig) -> None:
         self.image = ClusterImage("")
+        self.waiters: set[Waiter] | None = None
         self._config = config
         self._subscribers: list[Subscriber] = []
         self._telling = asyncio.Lock()
@@ -52,6 +54,7 @@ class ClusterView:
                     waiting = subscriber(news)
                     if waiting is not None:
                         await waiting
+            wake(self)
 
     def _reconfigure_or_say(self) -> None:
         """The controller cannot know every broker's static settings: what does not fit here is not

@@ -201,6 +201,8 @@ class Peer:
         self._connecting: asyncio.Task[_Link] | None = None
         self._last_correlation_id = 0
         self._closed = False
+        self.lost_at: float | None = None
+        """When the connection last broke off, on the loop's clock; None while it holds."""
 
     @property
     def is_connected(self) -> bool:
@@ -342,6 +344,7 @@ class Peer:
         if link.ended:
             raise PeerError(f"{where} closed the connection at once")
         self._link = link
+        self.lost_at = None
         return link
 
     def _connect_ended(self, task: asyncio.Task[_Link]) -> None:
@@ -352,6 +355,8 @@ class Peer:
     def _lost(self, link: _Link, why: str) -> None:
         if self._link is link:
             self._link = None
+            if not self._closed:
+                self.lost_at = asyncio.get_running_loop().time()
         waiting, link.waiting = link.waiting, {}
         for waiter in waiting.values():
             if not waiter.done():

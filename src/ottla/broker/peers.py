@@ -57,6 +57,15 @@ class Peers:
         endpoint = inter_broker_endpoint(broker, self._node.config.inter_broker_listener)
         return None if endpoint is None else (endpoint.host, endpoint.port)
 
+    def lost_at(self, broker_id: int) -> float | None:
+        """When a connection to the broker last ended and did not come back, on the loop's clock."""
+        times = [
+            peer.lost_at
+            for (number, _), peer in self._peers.items()
+            if number == broker_id and peer.lost_at is not None
+        ]
+        return max(times, default=None)
+
     def drop(self, broker_id: int, purpose: str) -> None:
         """Ends the connection for one purpose; the next `peer` is a new one."""
         found = self._peers.pop((broker_id, purpose), None)
