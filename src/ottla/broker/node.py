@@ -61,7 +61,7 @@ class Node:
         self.clock: Clock = SystemClock()
         self.api_versions = handlers.advertised
         self.features_epoch = 0
-        self.partitions = Partitions()
+        self.partitions = Partitions(lambda: self.image)
         self.fetch_sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots, lambda: random.randrange(1, 2**31)
         )
@@ -121,9 +121,10 @@ class Node:
         await self._opened.aclose()
 
     async def _open(self, opening: AsyncExitStack) -> None:
-        await self._open_folder(opening)
-        opening.push_async_callback(self._stop_serving)
-        await self._listen()
+        if self.config.zookeeper_connect:
+            await self._open_in_ensemble(opening)
+        else:
+            await self._open_alone(opening)
         await self.membership.first_image()
         self.store.open_logs(self.log_config, self.clock.now_ms())
         news = TopicNews(self)
@@ -167,18 +168,26 @@ class Node:
         for server in self._servers:
             await server.start()
 
-    async def _open_folder(self, opening: AsyncExitStack) -> None:
-        """The lock on the folder and a session with the tree, in the order that each needs."""
+    async def _open_in_ensemble(self, opening: AsyncExitStack) -> None:
+        """A session first, as it says which cluster the folder must belong to."""
         config = self.config
-        if config.zookeeper_connect:
-            self.membership = Membership(self, zookeeper_tree(config))
-            opening.push_async_callback(self.membership.close)
-            cluster_id = await self.membership.connect(known_cluster_id(config.data_folder))
-            self.store = LogStore.open(config.data_folder, node_id=config.id, cluster_id=cluster_id)
-            opening.callback(self._release_folder)
-            return
+        self.membership = Membership(self, zookeeper_tree(config))
+        opening.push_async_callback(self.membership.close)
+        cluster_id = await self.membership.connect(known_cluster_id(config.data_folder))
+        self.store = LogStore.open(config.data_folder, node_id=config.id, cluster_id=cluster_id)
+        opening.callback(self._release_folder)
+        opening.push_async_callback(self._stop_serving)
+        await self._listen()
+
+    async def _open_alone(self, opening: AsyncExitStack) -> None:
+        """The folder's lock first, as the tree lies in the folder; and nothing is written before
+        the ports are had.
+        """
+        config = self.config
         self.store = LogStore.open(config.data_folder, node_id=config.id)
         opening.callback(self._release_folder)
+        opening.push_async_callback(self._stop_serving)
+        await self._listen()
         tree = EmbeddedTree(config.data_folder)
         opening.push_async_callback(tree.close)
         self.membership = Membership(self, tree)

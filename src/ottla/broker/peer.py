@@ -286,6 +286,8 @@ class Peer:
         if len(link.waiting) >= MOST_UNDER_WAY:
             raise PeerError(f"{self.name} has {MOST_UNDER_WAY} requests to answer already")
         assert link.transport is not None
+        if link.transport.is_closing():
+            raise PeerError(f"{self.name} closed the connection")
         if names_another and not link.introduced:
             self._introduce(link)
         link.introduced = True
