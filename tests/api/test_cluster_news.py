@@ -1,0 +1,100 @@
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from ottla.api.table import find
+from ottla.broker.call import Call
+from ottla.controller.news_text import decode_snapshot
+from ottla.controller.topics import NewTopic
+from ottla.protocol.errors import DecodeError
+from ottla.protocol.versions import CLUSTER_NEWS
+
+
+async def ask(cluster: Any, **changes: Any) -> Any:
+    question = {
+        "broker": 2,
+        "broker_epoch": 5,
+        "controller_epoch": cluster.image.controller_epoch,
+        "version": -1,
+        "wait_ms": 0,
+    }
+    return await ask_raw(cluster, json.dumps(question | changes).encode())
+
+
+async def ask_raw(cluster: Any, body: bytes) -> Any:
+    handler = find(CLUSTER_NEWS)
+    assert handler is not None
+    call: Any = Call(cluster.node, 0, "tests", "", "", "", 0, None, 1)  # type: ignore[arg-type]
+    return json.loads(await handler.answer(body, call))
+
+
+async def test_a_snapshot_first_then_what_is_new(cluster: Any) -> None:
+    await cluster.create(NewTopic("t", 2, 1))
+    first = await ask(cluster)
+    assert first["controller"] == 1
+    assert decode_snapshot(first["snapshot"]).topics == cluster.image.topics
+    assert (await ask(cluster, version=first["version"]))["news"] == []
+    await cluster.create(NewTopic("u", 1, 1))
+    second = await ask(cluster, version=first["version"])
+    assert [each[0] for each in second["news"]] == ["created"]
+    assert second["version"] == cluster.image.version
+
+
+async def test_a_version_of_another_controller_s_time_is_worth_nothing(cluster: Any) -> None:
+    version = (await ask(cluster))["version"]
+    assert "snapshot" in await ask(cluster, version=version, controller_epoch=7)
+
+
+async def test_who_waits_is_answered_by_the_next_change(cluster: Any) -> None:
+    version = (await ask(cluster))["version"]
+    waiting = asyncio.create_task(ask(cluster, version=version, wait_ms=60_000))
+    while cluster.controller.feed.waiters is None:
+        await asyncio.sleep(0)
+    await cluster.create(NewTopic("t", 1, 1))
+    assert (await asyncio.wait_for(waiting, 10))["news"]
+
+
+async def test_the_term_ends_while_somebody_waits(cluster: Any) -> None:
+    version = (await ask(cluster))["version"]
+    waiting = asyncio.create_task(ask(cluster, version=version, wait_ms=60_000))
+    while cluster.controller.feed.waiters is None:
+        await asyncio.sleep(0)
+    cluster.controller.resign("for the test")
+    assert await asyncio.wait_for(waiting, 10) == {"error": "not_controller"}
+    assert await ask(cluster) == {"error": "not_controller"}
+
+
+async def test_a_connection_that_breaks_off_is_looked_into(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hung_up: list[int] = []
+    monkeypatch.setattr(cluster.controller, "hung_up", hung_up.append)
+    version = (await ask(cluster))["version"]
+    waiting = asyncio.create_task(ask(cluster, version=version, wait_ms=60_000))
+    while cluster.controller.feed.waiters is None:
+        await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert hung_up == [2]
+
+
+async def test_who_wants_to_leave_is_told_when_nothing_holds_it(cluster: Any) -> None:
+    me = {"broker": 1, "broker_epoch": cluster.image.brokers[1].epoch}
+    # No other broker could take over this one; leaving does not wait for news either.
+    await cluster.create(NewTopic("t", 1, 1))
+    version = (await ask(cluster, **me))["version"]
+    assert "should_shut_down" not in await ask(cluster, **me, version=version)
+    leaving = me | {"want_shut_down": True, "version": cluster.image.version, "wait_ms": 60_000}
+    answer = await asyncio.wait_for(ask(cluster, **leaving), 10)
+    assert answer["should_shut_down"] is True
+    cluster.controller.resign("for the test")
+    assert await ask(cluster, **leaving) == {"error": "not_controller"}
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"broker": true}', b'{"broker": "1"}'])
+async def test_what_is_no_question_is_refused(cluster: Any, body: bytes) -> None:
+    with pytest.raises(DecodeError):
+        await ask_raw(cluster, body)
