@@ -69,3 +69,24 @@ def test_the_last_partition_takes_the_topic_with_it() -> None:
     assert partitions.topics() == []
     with pytest.raises(ApiError):
         partitions.find(topic_id, 1)
+
+
+@pytest.mark.parametrize(
+    ("topic", "index", "code"),
+    [
+        ("elsewhere", 1, ErrorCode.not_leader_or_follower),
+        (UUID(int=8), 1, ErrorCode.not_leader_or_follower),
+        ("elsewhere", 2, ErrorCode.unknown_topic_or_partition),
+        (UUID(int=8), -1, ErrorCode.unknown_topic_or_partition),
+        ("none", 0, ErrorCode.unknown_topic_or_partition),
+        (UUID(int=9), 0, ErrorCode.unknown_topic_id),
+    ],
+)
+def test_what_others_hold_is_asked_for_elsewhere(topic: Any, index: int, code: ErrorCode) -> None:
+    known: Any = SimpleNamespace(partitions=(None, None))
+    image: Any = SimpleNamespace(
+        topic={"elsewhere": known}.get, topic_by_id={UUID(int=8): known}.get
+    )
+    with pytest.raises(ApiError) as raised:
+        Partitions(lambda: image).find(topic, index)
+    assert raised.value.code is code

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ottla.broker.call import Call
-from ottla.protocol.errors import ErrorCode
+from ottla.protocol.errors import ApiError, ErrorCode
 
 KEY: Final = 34
 
@@ -25,10 +25,8 @@ async def handle(request: Any, call: Call) -> Any:
             for index in topic.partitions:
                 if not known_folder:
                     code = ErrorCode.log_dir_not_found
-                elif call.node.partitions.get(topic.name, index) is None:
-                    code = ErrorCode.unknown_topic_or_partition
                 else:
-                    code = ErrorCode.none
+                    code = _held(topic.name, index, call)
                 topics.setdefault(topic.name, []).append(
                     build.AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code)
                 )
@@ -38,3 +36,11 @@ async def handle(request: Any, call: Call) -> Any:
             for name, partitions in topics.items()
         )
     )
+
+
+def _held(topic: str, index: int, call: Call) -> ErrorCode:
+    try:
+        call.node.partitions.find(topic, index)
+    except ApiError as error:
+        return error.code
+    return ErrorCode.none

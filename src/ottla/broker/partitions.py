@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from uuid import UUID
 
 from ottla.broker.partition import Partition
+from ottla.controller.image import ClusterImage
 from ottla.protocol.errors import ApiError, ErrorCode
 
 
 class Partitions:
     """Looked up by each produce and fetch: two dictionary look-ups, nothing else."""
 
-    def __init__(self) -> None:
+    def __init__(self, image: Callable[[], ClusterImage] = lambda: ClusterImage("")) -> None:
+        """`image`: the cluster as this broker knows it, to tell what others hold from what is
+        nowhere."""
+        self._image = image
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._by_id: dict[UUID, dict[int, Partition]] = {}
 
@@ -41,18 +45,32 @@ class Partitions:
 
     def find(self, topic: str | UUID | None, index: int) -> Partition:
         """By name or by id; raises ApiError with what a client understands of each."""
+        of_topic: dict[int, Partition] | None = None
         if isinstance(topic, str):
             of_topic = self._by_name.get(topic)
-            unknown = ErrorCode.unknown_topic_or_partition
-        else:
-            of_topic = self._by_id.get(topic) if topic is not None else None
-            unknown = ErrorCode.unknown_topic_id
-        if of_topic is None:
-            raise ApiError(unknown)
-        partition = of_topic.get(index)
+        elif topic is not None:
+            of_topic = self._by_id.get(topic)
+        partition = None if of_topic is None else of_topic.get(index)
         if partition is None:
-            raise ApiError(ErrorCode.unknown_topic_or_partition)
+            raise ApiError(self._why_not(topic, index))
         return partition
+
+    def _why_not(self, topic: str | UUID | None, index: int) -> ErrorCode:
+        """A partition that others hold is asked for elsewhere after a look at the metadata
+        (ReplicaManager.getPartitionOrError)."""
+        image = self._image()
+        if isinstance(topic, str):
+            known, unknown = image.topic(topic), ErrorCode.unknown_topic_or_partition
+        else:
+            known = None if topic is None else image.topic_by_id(topic)
+            unknown = ErrorCode.unknown_topic_id
+            if topic in self._by_id:
+                unknown = ErrorCode.unknown_topic_or_partition
+        if known is None:
+            return unknown
+        if 0 <= index < len(known.partitions):
+            return ErrorCode.not_leader_or_follower
+        return ErrorCode.unknown_topic_or_partition
 
     def topics(self) -> list[str]:
         return list(self._by_name)
