@@ -12,7 +12,7 @@ from ottla.config import BrokerConfig, ConfigError
 
 def test_every_option_is_read() -> None:
     words = ["--listen", "h:1", "--advertise=a:2", "--data", "d", "--properties=p"]
-    assert parse(words) == ServeOptions("h:1", "a:2", "d", "p", [])
+    assert parse(words) == ServeOptions("h:1", "a:2", "d", "p")
 
 
 def test_config_comes_again_and_keeps_its_equals_signs() -> None:
@@ -52,7 +52,9 @@ def test_the_short_way_and_typer_know_the_same_options() -> None:
 
 
 def test_options_become_kafkas_names() -> None:
-    options = ServeOptions("127.0.0.1:0", "example.org:9", "there", None, ["num.partitions = 3"])
+    options = ServeOptions(
+        "127.0.0.1:0", "example.org:9", "there", None, config=["num.partitions = 3"]
+    )
     assert to_properties(options) == {
         "listeners": "PLAINTEXT://127.0.0.1:0",
         "advertised.listeners": "PLAINTEXT://example.org:9",
@@ -71,7 +73,7 @@ def test_options_are_stronger_than_config_and_config_than_the_file(tmp_path: Pat
         "log.dir=/file\nnum.partitions=1\nmin.insync.replicas=2\nlisteners=PLAINTEXT://:1\n"
         "advertised.listeners=PLAINTEXT://file:1\n"
     )
-    options = ServeOptions(":5", None, "mine", str(file), ["num.partitions=7"])
+    options = ServeOptions(":5", None, "mine", str(file), config=["num.partitions=7"])
     assert to_properties(options) == {
         "listeners": "PLAINTEXT://:5",
         "log.dirs": "mine",

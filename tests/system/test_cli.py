@@ -93,6 +93,9 @@ def test_topic_from_its_making_to_its_end(cli: Typed) -> None:
         "leader": 1,
         "replicas": [1],
         "in_sync": [1],
+        "leader_epoch": 0,
+        "offline_replicas": [],
+        "state": "ok",
         "start_offset": 0,
         "end_offset": 0,
     }

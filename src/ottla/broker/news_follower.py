@@ -56,6 +56,7 @@ class NewsFollower:
 
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run())
+        self._task.add_done_callback(_report_end)
 
     async def close(self) -> None:
         if self._task is not None:
@@ -135,3 +136,9 @@ class NewsFollower:
                 await self._changed.wait()
             elif not await self.ask_once(WAIT_MS):
                 await asyncio.sleep(RETRY_MS / 1000)
+
+
+def _report_end(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        # Our own bug: said in full, for this broker hears no news any more.
+        logger.error("the news from the controller are lost", exc_info=task.exception())
