@@ -1,35 +1,38 @@
 """AlterReplicaLogDirs (key 34): moves replicas between the folders of a broker (KIP-113).
 
 v2: flexible. This broker has one folder, so a replica is either where it should be or asked into a
-folder that is none of ours.
+folder that is none of ours. The checks come in the order of ReplicaManager.alterReplicaLogDirs.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Final
 
 from ottla.broker.call import Call
 from ottla.protocol.errors import ApiError, ErrorCode
 
 KEY: Final = 34
+NAME_MAX: Final = 255
+# Kafka makes a moving replica's folder `<topic>-<partition>.<32 hex digits>-future` (KAFKA-4893).
+FUTURE_SUFFIX_LENGTH: Final = len(".") + 32 + len("-future")
 
 
 async def handle(request: Any, call: Call) -> Any:
     build = call.messages
-    folder = call.node.config.data_folder.absolute()
+    folder = str(call.node.config.data_folder.absolute())
+    # A partition that is asked into several folders goes into the last, and has one answer.
+    wanted = {
+        (topic.name, index): asked.path
+        for asked in request.dirs
+        for topic in asked.topics
+        for index in topic.partitions
+    }
     topics: dict[str, list[Any]] = {}
-    for asked in request.dirs:
-        known_folder = Path(asked.path) == folder
-        for topic in asked.topics:
-            for index in topic.partitions:
-                if not known_folder:
-                    code = ErrorCode.log_dir_not_found
-                else:
-                    code = _held(topic.name, index, call)
-                topics.setdefault(topic.name, []).append(
-                    build.AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code)
-                )
+    for (name, index), path in wanted.items():
+        code = _moved(name, index, path == folder, call)
+        topics.setdefault(name, []).append(
+            build.AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code)
+        )
     return build.AlterReplicaLogDirsResponse(
         results=tuple(
             build.AlterReplicaLogDirTopicResult(topic_name=name, partitions=tuple(partitions))
@@ -38,9 +41,16 @@ async def handle(request: Any, call: Call) -> Any:
     )
 
 
-def _held(topic: str, index: int, call: Call) -> ErrorCode:
+def _moved(topic: str, index: int, folder_is_ours: bool, call: Call) -> ErrorCode:
+    if len(f"{topic}-{index}") + FUTURE_SUFFIX_LENGTH > NAME_MAX:
+        return ErrorCode.invalid_topic_exception
+    if not folder_is_ours:
+        return ErrorCode.log_dir_not_found
     try:
         call.node.partitions.find(topic, index)
     except ApiError as error:
+        # Kafka keeps the older code here, for the sake of old clients.
+        if error.code is ErrorCode.not_leader_or_follower:
+            return ErrorCode.replica_not_available
         return error.code
     return ErrorCode.none
