@@ -1,0 +1,345 @@
+"""Requests for the controller, sent to another broker: two listeners, and a connection between."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ottla.broker import forwarding
+from ottla.broker.call import Call, Handler, Handlers
+from ottla.broker.clock import SystemClock
+from ottla.broker.connection_limits import ConnectionLimits
+from ottla.broker.peers import Peers
+from ottla.broker.server import Server
+from ottla.config import BrokerConfig
+from ottla.config.listener import Endpoint
+from ottla.controller.image import NO_LEADER, BrokerImage, ClusterImage
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.frames import read_response, write_request
+from ottla.protocol.messages import messages_of
+
+HEARTBEAT, API_VERSIONS, DELETE_TOPICS = 12, 18, 20
+
+
+class Broker:
+    """A server, its peers, and an image; answers say who gave them."""
+
+    def __init__(self, broker_id: int) -> None:
+        self.calls: list[Call] = []
+        self.introductions: list[str] = []
+        """Client ids, of the connections that began with one."""
+        self.asked = asyncio.Event()
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+        self.errors: tuple[ErrorCode, ...] = ()
+        """Of the topics in the next answer."""
+        config = BrokerConfig(
+            {"node.id": str(broker_id), "listeners": "PLAINTEXT://127.0.0.1:0"},
+        )
+        self.node: Any = SimpleNamespace(
+            config=config,
+            clock=SystemClock(),
+            next_connection_id=itertools.count(1).__next__,
+            image=ClusterImage("c"),
+            controller=SimpleNamespace(active=False),
+        )
+        self.node.image.controller_id = 1
+        self.node.peers = Peers(self.node)
+        handlers = {key: Handler(key, 0, 6, self.answer) for key in (HEARTBEAT, DELETE_TOPICS)}
+        handlers[API_VERSIONS] = Handler(API_VERSIONS, 0, 4, self.introduced)
+        self.limits = ConnectionLimits(config)
+        table = Handlers((), handlers.get)
+        self.server = Server(self.node, table, config.endpoints[0], self.limits)
+
+    async def introduced(self, request: Any, call: Call) -> Any:
+        assert call.version == 0
+        self.introductions.append(call.client_id)
+        return call.messages.ApiVersionsResponse(error_code=ErrorCode.none, api_keys=())
+
+    async def answer(self, request: Any, call: Call) -> Any:
+        self.calls.append(call)
+        self.asked.set()
+        await self.may_answer.wait()
+        build, throttle = call.messages, self.node.config.id
+        if build.key == DELETE_TOPICS:
+            responses = tuple(
+                build.DeletableTopicResult(name="t", topic_id=None, error_code=error)
+                for error in self.errors
+            )
+            return build.DeleteTopicsResponse(throttle_time=throttle, responses=responses)
+        return build.HeartbeatResponse(throttle_time=throttle)
+
+    async def start(self) -> None:
+        await self.server.listen()
+        await self.server.start()
+
+    @property
+    def registration(self) -> BrokerImage:
+        endpoint = Endpoint("PLAINTEXT", "127.0.0.1", self.server.port)
+        return BrokerImage(self.node.config.id, (endpoint,))
+
+    async def connections_are(self, count: int) -> None:
+        async with asyncio.timeout(20):
+            while self.limits.count != count:
+                await asyncio.sleep(0.005)
+
+    async def close(self) -> None:
+        self.may_answer.set()
+        self.node.peers.close()
+        await self.server.close(grace_ms=0)
+
+
+@pytest.fixture
+async def all_three() -> AsyncIterator[tuple[Broker, Broker, Broker]]:
+    """Each has the cluster as it knows it: broker 1 is the controller."""
+    made = Broker(1), Broker(2), Broker(3)
+    made[0].node.controller.active = True
+    for broker in made:
+        await broker.start()
+        for other in made:
+            other.node.image.brokers[broker.node.config.id] = broker.registration
+    yield made
+    for broker in made:
+        await broker.close()
+
+
+@pytest.fixture
+def brokers(all_three: tuple[Broker, Broker, Broker]) -> tuple[Broker, Broker]:
+    """Broker 1, the controller, and broker 2. Of broker 3 they know nothing."""
+    for broker in all_three:
+        del broker.node.image.brokers[3]
+    return all_three[:2]
+
+
+@pytest.fixture
+def third(all_three: tuple[Broker, Broker, Broker], brokers: tuple[Broker, Broker]) -> Broker:
+    """Broker 3, and the others know where it is."""
+    third = all_three[2]
+    for broker in all_three:
+        broker.node.image.brokers[3] = third.registration
+    return third
+
+
+class Client:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    def send(self, request: Any, correlation_id: int) -> None:
+        self._writer.write(write_request(request, correlation_id, "the client"))
+
+    async def response(self, key: int, version: int) -> tuple[int, Any]:
+        async with asyncio.timeout(20):
+            size = int.from_bytes(await self._reader.readexactly(4), "big")
+            frame = memoryview(await self._reader.readexactly(size))
+        return read_response(key, version, frame)
+
+    async def answer(self, key: int, version: int) -> tuple[int, int]:
+        """Correlation id, and the number of the broker that answered."""
+        correlation_id, response = await self.response(key, version)
+        return correlation_id, response.throttle_time
+
+    async def is_closed(self) -> bool:
+        return await asyncio.wait_for(self._reader.read(), 20) == b""
+
+    def hang_up(self) -> None:
+        self._writer.transport.abort()
+
+
+async def connect(broker: Broker) -> Client:
+    return Client(*await asyncio.open_connection("127.0.0.1", broker.server.port))
+
+
+def delete(version: int) -> Any:
+    build = messages_of(DELETE_TOPICS, version, "request")
+    return build.DeleteTopicsRequest(timeout=1_000)
+
+
+def beat() -> Any:
+    build = messages_of(HEARTBEAT, 4, "request")
+    return build.HeartbeatRequest(group_id="g", generation_id=1)
+
+
+@pytest.mark.parametrize("version", [1, 4, 6])
+async def test_the_controller_answers_whoever_is_asked(
+    brokers: tuple[Broker, Broker], version: int
+) -> None:
+    for broker in brokers:
+        client = await connect(broker)
+        client.send(delete(version), 77)
+        assert await client.answer(DELETE_TOPICS, version) == (77, 1)
+    assert len(brokers[0].calls) == 2
+    assert {call.client_id for call in brokers[0].calls} == {"the client"}
+    assert {call.version for call in brokers[0].calls} == {version}
+    assert brokers[1].calls == []
+
+
+async def test_other_requests_stay_and_the_order_is_kept(brokers: tuple[Broker, Broker]) -> None:
+    client = await connect(brokers[1])
+    for number in range(20):
+        client.send(delete(6) if number % 2 else beat(), number)
+    for number in range(20):
+        key, version, by = (DELETE_TOPICS, 6, 1) if number % 2 else (HEARTBEAT, 4, 2)
+        assert await client.answer(key, version) == (number, by)
+
+
+async def test_clients_with_the_same_correlation_ids_do_not_mix(
+    brokers: tuple[Broker, Broker],
+) -> None:
+    clients = [await connect(brokers[1]) for _ in range(5)]
+    for client in clients:
+        client.send(delete(6), 1)
+    for client in clients:
+        assert await client.answer(DELETE_TOPICS, 6) == (1, 1)
+
+
+async def test_the_connection_between_the_brokers_says_whose_it_is(
+    brokers: tuple[Broker, Broker],
+) -> None:
+    client = await connect(brokers[1])
+    for number in range(2):
+        client.send(delete(6), number)
+        assert await client.answer(DELETE_TOPICS, 6) == (number, 1)
+    assert brokers[0].introductions == ["broker-2-forwarding"]
+
+
+@pytest.mark.parametrize("correlation_id", [0, -1, 2**31 - 1, -(2**31)])
+async def test_any_correlation_id_comes_back(
+    brokers: tuple[Broker, Broker], correlation_id: int
+) -> None:
+    client = await connect(brokers[1])
+    client.send(delete(6), correlation_id)
+    assert await client.answer(DELETE_TOPICS, 6) == (correlation_id, 1)
+
+
+@pytest.mark.parametrize("controller_id", [NO_LEADER, 2, 3])
+async def test_without_a_controller_the_connection_ends(
+    brokers: tuple[Broker, Broker], controller_id: int
+) -> None:
+    """None is elected; this broker no longer is it; it is registered nowhere."""
+    brokers[1].node.image.controller_id = controller_id
+    client = await connect(brokers[1])
+    client.send(delete(6), 1)
+    assert await client.is_closed()
+    assert brokers[0].calls == brokers[1].calls == []
+
+
+async def test_a_controller_that_is_gone_ends_the_connection(
+    brokers: tuple[Broker, Broker], caplog: pytest.LogCaptureFixture
+) -> None:
+    await brokers[0].server.close(grace_ms=0)
+    client = await connect(brokers[1])
+    client.send(delete(6), 1)
+    assert await client.is_closed()
+    assert "the controller, broker 1: nobody listens as broker 1 at 127.0.0.1" in caplog.text
+    other = await connect(brokers[1])
+    other.send(beat(), 2)
+    assert await other.answer(HEARTBEAT, 4) == (2, 2)
+
+
+async def test_a_controller_that_dies_while_it_is_asked_ends_the_connection(
+    brokers: tuple[Broker, Broker],
+) -> None:
+    controller, asked = brokers
+    controller.may_answer.clear()
+    clients = [await connect(asked) for _ in range(2)]
+    for client in clients:
+        client.send(delete(6), 1)
+    await asyncio.wait_for(controller.asked.wait(), 20)
+    await controller.server.close(grace_ms=0)
+    for client in clients:
+        assert await client.is_closed()
+
+
+async def test_a_controller_that_moved_hands_the_request_on(
+    brokers: tuple[Broker, Broker], third: Broker
+) -> None:
+    former, asked = brokers
+    former.node.controller.active, third.node.controller.active = False, True
+    former.node.image.controller_id = 3
+    client = await connect(asked)
+    client.send(delete(6), 9)
+    assert await client.answer(DELETE_TOPICS, 6) == (9, 3)
+    assert third.introductions == ["broker-1-forwarding"]
+    asked.node.image.controller_id = 3
+    client.send(delete(6), 10)
+    assert await client.answer(DELETE_TOPICS, 6) == (10, 3)
+    assert third.introductions == ["broker-1-forwarding", "broker-2-forwarding"]
+    assert former.calls == []
+
+
+async def test_a_request_under_way_is_answered_by_whom_it_was_sent_to(
+    brokers: tuple[Broker, Broker], third: Broker
+) -> None:
+    former, asked = brokers
+    former.may_answer.clear()
+    client, later = await connect(asked), await connect(asked)
+    client.send(delete(6), 9)
+    await asyncio.wait_for(former.asked.wait(), 20)
+    asked.node.image.controller_id = 3
+    third.node.controller.active = True
+    later.send(delete(6), 10)
+    assert await later.answer(DELETE_TOPICS, 6) == (10, 3)
+    former.may_answer.set()
+    assert await client.answer(DELETE_TOPICS, 6) == (9, 1)
+
+
+async def test_not_controller_is_told_to_the_client_as_it_came(
+    brokers: tuple[Broker, Broker],
+) -> None:
+    """A plan that was overtaken: the client asks where the controller is, and asks again."""
+    brokers[0].errors = (ErrorCode.not_controller,)
+    client = await connect(brokers[1])
+    client.send(delete(6), 5)
+    correlation_id, response = await client.response(DELETE_TOPICS, 6)
+    assert correlation_id == 5
+    assert [topic.error_code for topic in response.responses] == [ErrorCode.not_controller]
+    client.send(beat(), 6)
+    assert await client.answer(HEARTBEAT, 4) == (6, 2)
+
+
+async def test_a_controller_that_does_not_answer_ends_the_connection(
+    brokers: tuple[Broker, Broker],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    controller, asked = brokers
+    controller.may_answer.clear()
+    monkeypatch.setattr(forwarding, "FORWARD_WITHIN_MS", 50)
+    client = await connect(asked)
+    client.send(delete(6), 1)
+    assert await client.is_closed()
+    assert "broker 1 did not answer within 50 ms" in caplog.text
+    controller.may_answer.set()
+    monkeypatch.setattr(forwarding, "FORWARD_WITHIN_MS", 20_000)
+    again = await connect(asked)
+    again.send(delete(6), 2)
+    assert await again.answer(DELETE_TOPICS, 6) == (2, 1)
+
+
+async def test_a_client_that_goes_away_takes_no_answer_from_the_others(
+    brokers: tuple[Broker, Broker],
+) -> None:
+    controller, asked = brokers
+    controller.may_answer.clear()
+    gone, stays = await connect(asked), await connect(asked)
+    gone.send(delete(6), 1)
+    await asyncio.wait_for(controller.asked.wait(), 20)
+    stays.send(delete(6), 2)
+    gone.hang_up()
+    await asked.connections_are(1)
+    controller.may_answer.set()
+    assert await stays.answer(DELETE_TOPICS, 6) == (2, 1)
+    assert controller.introductions == ["broker-2-forwarding"]
+
+
+async def test_a_broker_that_closes_ends_the_connection(brokers: tuple[Broker, Broker]) -> None:
+    controller, asked = brokers
+    controller.may_answer.clear()
+    client = await connect(asked)
+    client.send(delete(6), 1)
+    await asyncio.wait_for(controller.asked.wait(), 20)
+    asked.node.peers.close()
+    assert await client.is_closed()
