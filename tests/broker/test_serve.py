@@ -51,6 +51,19 @@ def test_a_port_in_use_for_metrics_is_a_clean_stop(
     assert (tmp_path / ".kafka_cleanshutdown").exists()
 
 
+@pytest.mark.parametrize("ensemble", ["127.0.0.1:1", "127.0.0.1:99999", "127.0.0.1:2181/a//b"])
+def test_an_ensemble_out_of_reach_or_wrongly_named(
+    ensemble: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = {"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://127.0.0.1:0", "node.id": "1"}
+    given |= {"zookeeper.connect": ensemble, "zookeeper.connection.timeout.ms": "200"}
+    assert serve(given, HANDLERS) == EXIT_FAILED
+    *logged, line = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith("ottla serve: ")
+    assert ensemble in line
+    assert not [each for each in logged if "Traceback" in each]
+
+
 def test_the_limit_of_files_is_raised_as_far_as_it_goes() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 1000), hard))

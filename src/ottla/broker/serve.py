@@ -15,6 +15,11 @@ from ottla.broker.call import Handlers
 from ottla.broker.controller import StartError
 from ottla.broker.node import Node
 from ottla.config import BrokerConfig, ConfigError
+from ottla.controller.coordination import (
+    ConnectionLostError,
+    CoordinationError,
+    SessionExpiredError,
+)
 from ottla.controller.embedded_store import StoreError
 from ottla.log.errors import DataFolderError
 from ottla.protocol.errors import ApiError
@@ -28,7 +33,7 @@ def serve(properties: Mapping[str, str], handlers: Handlers) -> int:
     """Runs a broker until SIGTERM or SIGINT; returns the exit code.
 
     What keeps it from starting is said in one line on stderr: exit code 2 for a wrong setting, 1
-    for a port in use, a folder in use or unreadable, a full disk.
+    for a port in use, a folder in use or unreadable, a full disk, an ensemble out of reach.
     """
     logging.basicConfig(
         stream=sys.stderr,
@@ -41,10 +46,14 @@ def serve(properties: Mapping[str, str], handlers: Handlers) -> int:
             logging.getLogger("ottla.config").warning("%s", note)
         raise_file_limit()
         return run(_serve(Node(config, handlers)))
+    except (ConnectionLostError, SessionExpiredError) as error:
+        # Their text is a path; between the first session and the ready line it may be any.
+        print(f"ottla serve: ZooKeeper went away during the start ({error!r})", file=sys.stderr)
+        return EXIT_FAILED
     except ConfigError as error:
         print(f"ottla serve: {error}", file=sys.stderr)
         return EXIT_BAD_SETTING
-    except (ApiError, DataFolderError, StartError, StoreError, OSError) as error:
+    except (ApiError, CoordinationError, DataFolderError, StartError, StoreError, OSError) as error:
         print(f"ottla serve: {error}", file=sys.stderr)
         return EXIT_FAILED
 

@@ -8,6 +8,7 @@ effect in their order. `read_tree` asks for many nodes a request.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -40,6 +41,8 @@ from ottla.controller.zookeeper_session import State, ZooKeeperSession, port_err
 from ottla.controller.zookeeper_wire import MultiRead
 
 __all__ = ["EnsembleError", "State", "ZooKeeperCoordination", "ZooKeeperTree"]
+
+log = logging.getLogger("ottla.zookeeper")
 
 READS_A_REQUEST: Final = 500
 REQUESTS_AT_ONCE: Final = 4
@@ -78,7 +81,14 @@ class ZooKeeperTree:
             collect_hosts(self._hosts)
             check_path(self._chroot or "/")
         except (ValueError, AssertionError):
-            raise EnsembleError(f"{self._connect_string}: not HOST:PORT[,...][/chroot]") from None
+            raise EnsembleError(
+                f"zookeeper.connect={self._connect_string}: it wants HOST:PORT[,...][/chroot]"
+            ) from None
+        log.info(
+            "ZooKeeper at %s: connecting, for %d ms at most",
+            self._connect_string,
+            self._connection_timeout_ms,
+        )
         session = ZooKeeperCoordination(self._hosts, self._chroot, self._session_timeout_ms)
         try:
             async with asyncio.timeout(self._connection_timeout_ms / 1000):
@@ -87,7 +97,7 @@ class ZooKeeperTree:
             await session.close()
             raise EnsembleError(
                 f"ZooKeeper at {self._connect_string} does not answer"
-                f" (waited {self._connection_timeout_ms} ms)"
+                f" (waited {self._connection_timeout_ms} ms): does it run, at this address?"
             ) from None
         except CoordinationError as error:
             await session.close()
