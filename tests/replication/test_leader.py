@@ -4,7 +4,7 @@ import pytest
 
 from ottla.controller.image import PartitionState
 from ottla.protocol.errors import ErrorCode
-from ottla.replication.leader import Follower, InSyncChange, Leader
+from ottla.replication.leader import REFUSED_PAUSE_MS, Follower, InSyncChange, Leader
 
 ID = UUID(int=7)
 LAG_MS = 100
@@ -144,7 +144,31 @@ def test_a_refusal_for_certain_takes_the_proposal_back(code: ErrorCode) -> None:
     assert bench.change(0) is not None
     assert bench.leader.answered(code, None)
     assert bench.leader.maximal_isr == {1, 2}
+
+
+def test_who_was_refused_is_proposed_again_after_a_pause_or_newer_news() -> None:
+    bench = Bench((1, 2), end=10)
+    bench.fetch(3, 10)
     assert bench.change(0) is not None
+    bench.leader.answered(ErrorCode.ineligible_replica, None)
+    bench.fetch(2, 10, REFUSED_PAUSE_MS - 1)
+    assert bench.change(REFUSED_PAUSE_MS - 1) is None
+    assert bench.change(REFUSED_PAUSE_MS) is not None
+    bench.leader.answered(ErrorCode.ineligible_replica, None)
+    bench.leader.update(state((1, 2), at=1), end_offset=10, now_ms=REFUSED_PAUSE_MS)
+    again = bench.change(REFUSED_PAUSE_MS)
+    assert again is not None
+    assert again.isr == ((1, 11), (2, 12), (3, 13))
+
+
+def test_a_refusal_holds_up_nobody_who_is_to_leave() -> None:
+    bench = Bench((1, 2), end=10)
+    bench.fetch(3, 10)
+    assert bench.change(0) is not None
+    bench.leader.answered(ErrorCode.ineligible_replica, None)
+    without_2 = bench.change(LAG_MS + 1)
+    assert without_2 is not None
+    assert without_2.isr == ((1, 11),)
 
 
 def test_after_an_unknown_outcome_the_same_is_proposed_again() -> None:

@@ -19,6 +19,8 @@ from ottla.protocol.errors import ErrorCode
 
 UNKNOWN_OFFSET: Final = -1
 NEVER_MS: Final = -(2**62)
+REFUSED_PAUSE_MS: Final = 500
+"""From a proposal that the controller refused to the next that lets somebody join."""
 NO_BROKER_EPOCH: Final = -1
 """Of a follower that does not tell its epoch (Fetch before v15)."""
 
@@ -99,6 +101,8 @@ class Leader:
     """
 
     __slots__ = (
+        "_joins_from_ms",
+        "_proposed_ms",
         "_resend",
         "broker_id",
         "epoch_start",
@@ -137,6 +141,7 @@ class Leader:
         self.in_flight: InSyncChange | None = None
         self.maximal_isr = frozenset(state.isr)
         self._resend = False
+        self._proposed_ms = self._joins_from_ms = NEVER_MS
         # Who is in sync gets the whole lag time to show it.
         self.followers = {
             each: Progress(caught_up_ms=now_ms if each in state.isr else NEVER_MS)
@@ -205,6 +210,15 @@ class Leader:
         progress.fetched(offset, start_offset, end_offset, epoch, now_ms)
         return True
 
+    def was_idle(self, broker_id: int, seen_ms: int) -> None:
+        """A follower that had all there was has gone on fetching until `seen_ms`: a fetch that
+        changed nothing is not told one by one.
+        """
+        progress = self.followers.get(broker_id)
+        if progress is not None and broker_id in self.state.isr:
+            progress.caught_up_ms = max(progress.caught_up_ms, seen_ms)
+            progress.fetched_ms = max(progress.fetched_ms, seen_ms)
+
     def advance(self, end_offset: int, now_ms: int, min_isr: int) -> bool:
         """Raises the high watermark as far as the maximal in-sync set allows; True if it moved.
 
@@ -245,7 +259,9 @@ class Leader:
             for each in self.state.isr
             if each == self.broker_id or not self._lags(each, end_offset, now_ms)
         )
-        joins = tuple(each for each in self.followers if self.may_join(each))
+        joins: tuple[int, ...] = ()
+        if now_ms >= self._joins_from_ms:
+            joins = tuple(each for each in self.followers if self.may_join(each))
         proposed = isr + joins
         if proposed == self.state.isr:
             return None
@@ -256,6 +272,7 @@ class Leader:
             self.state.partition_epoch,
             tuple((each, self._broker_epoch(each)) for each in proposed),
         )
+        self._proposed_ms = now_ms
         self.maximal_isr = frozenset(self.state.isr) | frozenset(proposed)
         return self.in_flight
 
@@ -281,6 +298,9 @@ class Leader:
         With no error `state` is what the controller wrote. Any error that leaves open whether the
         change was made (a time-out, a lost connection) has the same proposal sent again. `change`
         is what was proposed: a late error must not take back a later proposal.
+
+        A refusal lets nobody join for `REFUSED_PAUSE_MS`. Kafka needs no pause, as its leaders know
+        who is shutting down; ours would propose a follower that is at each of its fetches.
         """
         if code is ErrorCode.none:
             if (
@@ -296,6 +316,7 @@ class Leader:
         if code in _TAKEN_BACK:
             self.in_flight = None
             self._resend = False
+            self._joins_from_ms = self._proposed_ms + REFUSED_PAUSE_MS
             self.maximal_isr = frozenset(self.state.isr)
             return True
         self._resend = code not in _AWAIT_NEWS
@@ -314,6 +335,7 @@ class Leader:
         self.state = state
         self.in_flight = None
         self._resend = False
+        self._joins_from_ms = NEVER_MS
         self.maximal_isr = frozenset(state.isr)
 
     def _lags(self, broker_id: int, end_offset: int, now_ms: int) -> bool:
