@@ -11,6 +11,7 @@ from kazoo.client import KazooClient
 from faults.history import Elected, Recorder
 
 CONNECT_WITHIN_S: Final = 20.0
+RECONNECT: Final = {"max_tries": -1, "delay": 0.1, "max_delay": 1.0}
 # kazoo tells of each attempt to connect, and ZooKeeper's faults are our own.
 QUIET: Final = logging.getLogger("faults.zookeeper")
 QUIET.setLevel(logging.CRITICAL)
@@ -25,7 +26,9 @@ class ElectionWatch:
         self._partitions = partitions
         self._recorder = recorder
         # Long, so that ZooKeeper's own faults do not end it.
-        self._client: Any = KazooClient(zookeeper, timeout=30.0, logger=QUIET)
+        self._client: Any = KazooClient(
+            zookeeper, timeout=30.0, logger=QUIET, connection_retry=RECONNECT
+        )
 
     def start(self) -> None:
         """Raises kazoo's KazooTimeoutError where nobody answers."""

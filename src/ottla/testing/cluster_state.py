@@ -14,6 +14,9 @@ from ottla.testing.errors import KitError
 
 CONNECT_WITHIN_S: Final = 20.0
 SESSION_TIMEOUT_S: Final = 10.0
+RECONNECT: Final = {"max_tries": -1, "delay": 0.1, "max_delay": 1.0}
+"""kazoo's own waits grow to a minute: an ensemble that was away that long would be found again only
+after it has ended our session."""
 
 
 class ClusterState:
@@ -87,7 +90,9 @@ class ClusterState:
 
     def _connected(self) -> Any:
         if self._client is None:
-            client = KazooClient(self._zookeeper, timeout=SESSION_TIMEOUT_S)
+            client = KazooClient(
+                self._zookeeper, timeout=SESSION_TIMEOUT_S, connection_retry=RECONNECT
+            )
             try:
                 client.start(CONNECT_WITHIN_S)
             except KazooTimeoutError:
