@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,7 +18,13 @@ from ottla.broker.membership import Membership
 from ottla.broker.node import Node
 from ottla.config import BrokerConfig
 from ottla.config.listener import Endpoint
-from ottla.controller.image import ClusterImage
+from ottla.controller.image import (
+    BrokerAppeared,
+    BrokerImage,
+    ClusterImage,
+    PartitionsChanged,
+    PartitionState,
+)
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.frames import (
     read_request_body,
@@ -108,6 +115,41 @@ class NodeCall:
         """None, which is the zero id, where there is none."""
         found = self.node.image.topic(topic)
         return None if found is None else found.topic_id
+
+    async def appear(
+        self, broker_id: int, rack: str | None = None, listener: str = "PLAINTEXT", epoch: int = 1
+    ) -> None:
+        """Another broker is in the cluster, by the news alone: nobody listens there."""
+        endpoint = Endpoint(listener, f"broker-{broker_id}.invalid", 9092)
+        await self.node.view.tell(
+            [BrokerAppeared(BrokerImage(broker_id, (endpoint,), rack, epoch))]
+        )
+
+    async def place(
+        self,
+        topic: str,
+        replicas: Sequence[int],
+        *,
+        leader: int | None = None,
+        isr: Sequence[int] | None = None,
+        index: int = 0,
+    ) -> PartitionState:
+        """The controller's word, in a new leader epoch: the leader is the first replica, and all
+        are in sync, unless told otherwise.
+        """
+        image = self.node.image.topics[topic]
+        before = image.partitions[index]
+        state = before._replace(
+            leader=replicas[0] if leader is None else leader,
+            leader_epoch=before.leader_epoch + 1,
+            replicas=tuple(replicas),
+            isr=tuple(replicas if isr is None else isr),
+            partition_epoch=before.partition_epoch + 1,
+        )
+        partitions = (*image.partitions[:index], state, *image.partitions[index + 1 :])
+        changed = PartitionsChanged(replace(image, partitions=partitions), (index,))
+        await self.node.view.tell([changed])
+        return state
 
     @staticmethod
     def batch(*values: bytes, time_ms: int = 1_000, **header: Any) -> bytes:
