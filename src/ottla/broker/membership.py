@@ -57,6 +57,8 @@ class Membership:
 
     def __init__(self, node: Node, tree: Tree) -> None:
         self.broker_epoch = -1
+        self.first_epoch = -1
+        """The broker epoch of this process's first registration."""
         self.news = NewsFollower(node, self._controller_refused)
         self._node = node
         self._tree = tree
@@ -136,6 +138,8 @@ class Membership:
                 raise StartError(f"node.id={node.config.id}: a broker with this number runs")
             await asyncio.sleep(RETRY_MS / 1000)
         self.broker_epoch = made.created
+        if not self._registered:
+            self.first_epoch = made.created
         self._registered = True
         await node.controller.begin()
 

@@ -12,13 +12,12 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from ottla.broker.partition import Partition, Role
 from ottla.broker.waiting import wake
 from ottla.controller.image import (
-    NO_LEADER,
     BrokerConfigChanged,
+    DirectoryChanged,
     News,
     PartitionsAdded,
     PartitionsChanged,
@@ -30,6 +29,7 @@ from ottla.controller.image import (
 )
 from ottla.log.partition_metadata import read_topic_id
 from ottla.protocol.errors import ApiError
+from ottla.replication.life import in_this_life, knows_this_life
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
@@ -48,8 +48,6 @@ class TopicNews:
         self._fetchers = node.replica_fetchers
         self._leader_throttle = node.leader_throttle
         self._has_opened = False
-        self._led_before: dict[tuple[UUID, int], int] = {}
-        """Leader epochs of a former life of this broker, by partition."""
 
     async def open_all(self) -> None:
         """At the start: every partition that the image places here, with the log found in the
@@ -82,6 +80,21 @@ class TopicNews:
             case BrokerConfigChanged():
                 for name in self._node.partitions.topics():
                     self._configure(name)
+            case DirectoryChanged(broker_id):
+                if broker_id == self._node.config.id:
+                    await self._known()
+
+    async def _known(self) -> None:
+        """The controller has taken in this broker's registration: what it says that this broker
+        leads, it leads from now on.
+        """
+        node = self._node
+        if knows_this_life(node.image, node.config.id, node.membership.first_epoch):
+            for topic in list(node.image.topics.values()):
+                led = [
+                    n for n, each in enumerate(topic.partitions) if each.leader == node.config.id
+                ]
+                await self._take_in(topic, led)
 
     async def _take_in(self, topic: TopicImage, indexes: Iterable[int]) -> None:
         node = self._node
@@ -154,7 +167,8 @@ class TopicNews:
 
     def _assign(self, partition: Partition, state: PartitionState) -> None:
         """Gives the partition its role, and tells who depends on it."""
-        state = self._in_this_life(partition, state)
+        node = self._node
+        state = in_this_life(state, node.image, node.config.id, node.membership.first_epoch)
         before = partition.role, partition.leader_epoch
         leader_before = None if partition.state is None else partition.state.leader
         role = partition.update(state, self._node.clock.now_ms())
@@ -168,24 +182,6 @@ class TopicNews:
                 self._node.groups.elected(partition.index)
             elif role is not Role.LEADER and before[0] is Role.LEADER:
                 self._node.groups.resigned(partition.index)
-
-    def _in_this_life(self, partition: Partition, state: PartitionState) -> PartitionState:
-        """No leader, where the image calls this broker the leader by an epoch of before its start.
-
-        The controller may not know yet that it was away, and its disk may be another: leading on in
-        the old epoch would have followers cut what they alone have. Once its registration is taken
-        in, whoever leads does so in a new epoch; only a partition without other replicas keeps its
-        own, as nobody can be misled there.
-        """
-        if state.leader != self._node.config.id or len(state.replicas) == 1:
-            return state
-        key = partition.topic_id, partition.index
-        if not self._has_opened:
-            self._led_before[key] = state.leader_epoch
-        elif state.leader_epoch > self._led_before.get(key, -1):
-            self._led_before.pop(key, None)
-            return state
-        return state._replace(leader=NO_LEADER)
 
     async def _topic_deleted(self, topic: TopicImage) -> None:
         node = self._node

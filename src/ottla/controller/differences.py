@@ -31,7 +31,9 @@ def differences(old: ClusterImage, new: ClusterImage) -> list[News]:
     """News that make `old` equal to `new` when they are applied in this order.
 
     Brokers come before topics, so that a new leader's address is known; a deleted topic goes before
-    another one of its name comes. The cluster's id is no news.
+    another one of its name comes. Directories come after topics: whoever sees its own knows that
+    the leaders before it were chosen in the knowledge of it (`replication.life`). The cluster's id
+    is no news.
     """
     news: list[News] = []
     if (old.controller_id, old.controller_epoch) != (new.controller_id, new.controller_epoch):
@@ -41,11 +43,11 @@ def differences(old: ClusterImage, new: ClusterImage) -> list[News]:
         config = new.configs.get(resource, NO_CONFIG)
         if config != old.configs.get(resource, NO_CONFIG):
             news.append(BrokerConfigChanged(resource, config))
+    news.extend(_topics(old, new))
     for number in sorted(old.directories.keys() | new.directories.keys()):
         directory = new.directories.get(number)
         if directory != old.directories.get(number):
             news.append(DirectoryChanged(number, directory))
-    news.extend(_topics(old, new))
     ids = (new.next_producer_id, new.producer_ids_version)
     if (old.next_producer_id, old.producer_ids_version) != ids:
         news.append(ProducerIdsReserved(*ids))

@@ -1,0 +1,41 @@
+"""Whether a broker may lead by what an image says, or whether the image speaks of a former life.
+
+A broker that begins anew may have lost its disk. Should it lead on in the epoch of its former life,
+followers would cut what they alone have. So it leads only by an image whose controller has taken in
+its registration, for whoever leads then does so in an epoch of this life. (Kafka's controller sends
+the broker's epoch with its LeaderAndIsr requests for the same reason: KIP-380.)
+
+That a broker is among the registered shows nothing: a controller that was just elected has read the
+registrations and has not decided anything yet. What shows it is the broker's directory, which the
+controller notes after the partitions, in the tree (`controller.broker_changes`) as in the news.
+"""
+
+from __future__ import annotations
+
+from ottla.controller.image import NO_LEADER, ClusterImage, PartitionState
+
+
+def knows_this_life(image: ClusterImage, broker_id: int, first_epoch: int) -> bool:
+    """True where the controller has decided in the knowledge of this life of the broker.
+
+    `first_epoch` is the broker epoch of the first registration of this life, -1 before it. A later
+    registration of the same life (its session had expired) has lost nothing.
+    """
+    directory = image.directories.get(broker_id)
+    return directory is not None and 0 <= first_epoch <= directory.epoch
+
+
+def in_this_life(
+    state: PartitionState, image: ClusterImage, broker_id: int, first_epoch: int
+) -> PartitionState:
+    """The state as this broker may believe it: without a leader, where that is its former self.
+
+    A partition without other replicas keeps its leader: nobody can be misled there.
+    """
+    if (
+        state.leader != broker_id
+        or len(state.replicas) == 1
+        or knows_this_life(image, broker_id, first_epoch)
+    ):
+        return state
+    return state._replace(leader=NO_LEADER)
