@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from ottla.broker.partition import Partition
 from ottla.log.file_range import FileRange
 from ottla.protocol.errors import ErrorCode
 from ottla.records.header import iterate_headers
@@ -154,3 +155,35 @@ async def test_a_disk_that_cannot_be_read_is_told(
     monkeypatch.setattr(FileRange, "read", fail)
     found = await fetch(node_call, 0, max_wait=0)
     assert (found.error_code, found.high_watermark) == (ErrorCode.kafka_storage_error, -1)
+
+
+async def test_a_session_reads_only_what_has_changed(
+    node_call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = await node_call.ask(request(node_call, 0, session_id=0, session_epoch=0, max_wait=0))
+    reads: list[str] = []
+    read = Partition.read
+
+    def counted(self: Partition, offset: int, **named: Any) -> Any:
+        reads.append(self.topic)
+        return read(self, offset, **named)
+
+    monkeypatch.setattr(Partition, "read", counted)
+
+    async def next_of(epoch: int, **changes: Any) -> Any:
+        named = {"topics": (), "session_id": opened.session_id, "session_epoch": epoch, **changes}
+        return await node_call.ask(node_call.request(KEY, 12).FetchRequest(**named))
+
+    more = {"max_wait": 0, "min_bytes": 1, "max_bytes": 1 << 20}
+    assert (await next_of(1, **more)).responses == ()
+    assert reads == []
+    await node_call.produce("t", node_call.batch(b"a"))
+    assert offsets((await next_of(2, **more)).responses[0].partitions[0]) == [0]
+    assert offsets((await next_of(3, **more)).responses[0].partitions[0]) == [0], "not taken"
+    assert reads == ["t", "t"]
+    committed = await next_of(
+        4, isolation_level=1, **{**more, "topics": request(node_call, 1).topics}
+    )
+    assert committed.responses == ()
+    assert (await next_of(5, isolation_level=0, **more)).responses == ()
+    assert reads == ["t"] * 4, "another isolation level finds other things"

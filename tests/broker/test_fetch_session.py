@@ -1,6 +1,7 @@
 from itertools import count
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 from uuid import uuid4
 
 import pytest
@@ -107,7 +108,7 @@ def test_served_partitions_move_to_the_end(sessions: FetchSessions) -> None:
     sessions.begin(request(("a", 0, 3), ("b", 0, 3)), VERSION, now_ms=0)
     fetch = sessions.begin(request(session_id=100, epoch=1), VERSION, now_ms=0)
     news(fetch, {("a", 0): answer(size_bytes=9), ("b", 0): answer()})
-    assert list(fetch.partitions) == [("b", 0), ("a", 0)]
+    assert list(fetch.watch) == [("b", 0), ("a", 0)]
 
 
 @pytest.mark.parametrize(
@@ -153,3 +154,13 @@ def test_the_number_of_sessions_is_limited_and_only_idle_ones_give_way(
     assert sessions.begin(request(("a", 0, 3)), VERSION, now_ms=119_999).session_id == 0
     assert sessions.begin(request(("a", 0, 3)), VERSION, now_ms=120_000).session_id == 102
     assert len(sessions) == 2
+
+
+def test_a_session_that_ends_watches_nothing(sessions: FetchSessions) -> None:
+    first = sessions.begin(request(("a", 0, 3)), VERSION, now_ms=0)
+    partition = Mock(waiters=None)
+    first.watch.watch(("a", 0), partition)
+    assert partition.waiters == {first.watch}
+    sessions.begin(request(session_id=100, epoch=1, forget=[("a", 0)]), VERSION, now_ms=1)
+    assert partition.waiters is None
+    assert len(sessions) == 0

@@ -177,3 +177,32 @@ async def test_the_dead_are_not_waited_for(node_call: Any, partition: Any) -> No
     del node_call.node.image.brokers[3]
     fetch(partition, 2, 1)
     assert partition.high_watermark == 1
+
+
+async def test_a_follower_that_rested_has_fetched_until_the_next_append(
+    node_call: Any, partition: Any
+) -> None:
+    read = fetch(partition, 2, 0)
+    assert read.rests
+    fetched_ms = partition.leader.followers[2].fetched_ms
+    partition.was_idle(2, fetched_ms + 20_000)
+    partition.was_idle(3, fetched_ms + 20_000)
+    assert partition.leader.followers[2].caught_up_ms == fetched_ms + 20_000
+    assert partition.leader.followers[3].caught_up_ms < fetched_ms, "out of sync: it has to show it"
+    partition.append(node_call.batch(b"a"), "me")
+    assert partition.in_sync_change(fetched_ms + 45_000) is None
+    change = partition.in_sync_change(fetched_ms + 50_001)
+    assert [broker for broker, _ in change.isr] == [1]
+
+
+async def test_only_who_is_in_sync_at_the_high_watermark_rests(
+    node_call: Any, partition: Any
+) -> None:
+    assert not fetch(partition, 3, 0).rests, "it may be proposed at any fetch"
+    partition.append(node_call.batch(b"a"), "me")
+    assert not fetch(partition, 2, 0).rests
+    assert not fetch(partition, 2, 1).rests, "broker 3 is about to join and is waited for"
+    fetch(partition, 3, 1)
+    assert fetch(partition, 2, 1).rests
+    assert consume(partition, 1).rests
+    assert not consume(partition, 0).rests

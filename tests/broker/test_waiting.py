@@ -1,11 +1,11 @@
 import asyncio
 
-from ottla.broker.waiting import Waiter, wake
+from ottla.broker.waiting import Waiter, Watcher, wake
 
 
 class Watched:
     def __init__(self) -> None:
-        self.waiters: set[Waiter] | None = None
+        self.waiters: set[Watcher] | None = None
 
 
 async def test_a_change_wakes_and_ends_the_watching() -> None:

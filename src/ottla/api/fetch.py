@@ -10,14 +10,16 @@ response comes whole, even where it exceeds the limits (KIP-74).
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import Any, Final
 
 from ottla.api.current_leader import current_leader, node_endpoints
+from ottla.api.metadata import broker_addresses
 from ottla.broker.call import Call
 from ottla.broker.fetch_session import Fetch, FetchedPartition
+from ottla.broker.fetch_watch import CONSUMER, Key
 from ottla.broker.partition import Partition, Read, refused_read
 from ottla.broker.partition_read import NO_REPLICA, rack_aware_replica
-from ottla.broker.waiting import Waiter
 from ottla.config.broker_cluster import RACK_AWARE_SELECTOR
 from ottla.log.file_range import EMPTY
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -41,30 +43,25 @@ async def handle(request: Any, call: Call) -> Any:
         fetch = node.fetch_sessions.begin(request, call.version, node.clock.monotonic_ms())
     except ApiError as error:
         return call.messages.FetchResponse(error_code=error.code)
-    until_ms = node.clock.monotonic_ms() + max(0, request.max_wait)
-    follower, noted = _follower(request), False
-    while True:
-        reads = _read_all(fetch, request, call, follower, noted)
-        noted = True
-        left_ms = until_ms - node.clock.monotonic_ms()
-        if left_ms <= 0 or node.closing or _is_enough(reads, request.min_bytes):
-            break
-        watched = [read.partition for _, read in reads if read.partition is not None]
-        await Waiter(watched).wait(left_ms)
-    return _respond(fetch, reads, call)
-
-
-def _is_enough(reads: list[tuple[FetchedPartition, Read]], min_bytes: int) -> bool:
-    size = 0
-    for _, read in reads:
-        if (
-            read.error_code is not ErrorCode.none
-            or read.diverging_epoch is not None
-            or read.preferred_replica != NO_REPLICA
-        ):
-            return True
-        size += read.size_bytes
-    return size >= min(min_bytes, MOST_RESPONSE_BYTES) or not reads
+    now_ms = node.clock.monotonic_ms()
+    until_ms = now_ms + max(0, request.max_wait)
+    reads = _Reads(fetch, request, call)
+    fetch.watch.begin(reads.terms, fetch.partitions, reads.replica, now_ms)
+    try:
+        while True:
+            reads.look()
+            left_ms = until_ms - node.clock.monotonic_ms()
+            ends = left_ms <= 0 or node.closing or reads.are_enough
+            if fetch.session_id or not ends:
+                reads.watch()
+            if ends:
+                if reads.replica != CONSUMER:
+                    _count_throttled(reads.found.values(), call)
+                return _respond(fetch, reads.found.values(), call)
+            await fetch.watch.wait(left_ms)
+    finally:
+        if not fetch.session_id:
+            fetch.watch.close()
 
 
 def _follower(request: Any) -> Follower | None:
@@ -77,47 +74,94 @@ def _follower(request: Any) -> Follower | None:
     return None if broker_id < 0 else Follower(broker_id, epoch)
 
 
-def _read_all(
-    fetch: Fetch, request: Any, call: Call, follower: Follower | None, noted: bool
-) -> list[tuple[FetchedPartition, Read]]:
-    """Where each partition's data lies; the data itself is read when the response is written.
+class _Reads:
+    """What one request has found so far, in the partitions that had to be looked at."""
 
-    A follower's position is taken from its fetch once, not again when the fetch has waited.
-    """
-    asked_bytes = getattr(request, "max_bytes", MOST_RESPONSE_BYTES)
-    left = most = min(asked_bytes, call.node.config.fetch_max_bytes, MOST_RESPONSE_BYTES)
-    committed_only = getattr(request, "isolation_level", 0) == _READ_COMMITTED
-    # From v11 on a consumer may read from followers (KIP-392).
-    leader_only = follower is not None or call.version < _FROM_FOLLOWERS
-    rack = "" if leader_only else getattr(request, "rack_id", "")
-    reads = []
-    for each in fetch.partitions.values():
+    def __init__(self, fetch: Fetch, request: Any, call: Call) -> None:
+        self.found: dict[Key, tuple[FetchedPartition, Read]] = {}
+        """Where each partition's data lies; it is read when the response is written."""
+        self._fetch = fetch
+        self._call = call
+        self._size_bytes = 0
+        self._is_urgent = False
+        self._unwatched: list[tuple[Key, Read]] = []
+        self._follower = follower = _follower(request)
+        asked_bytes = getattr(request, "max_bytes", MOST_RESPONSE_BYTES)
+        self._most = min(asked_bytes, call.node.config.fetch_max_bytes, MOST_RESPONSE_BYTES)
+        self._least = min(request.min_bytes, MOST_RESPONSE_BYTES)
+        self._committed_only = getattr(request, "isolation_level", 0) == _READ_COMMITTED
+        # From v11 on a consumer may read from followers (KIP-392).
+        self._leader_only = follower is not None or call.version < _FROM_FOLLOWERS
+        self._rack = "" if self._leader_only else getattr(request, "rack_id", "")
+
+    @property
+    def replica(self) -> int:
+        return CONSUMER if self._follower is None else self._follower.broker_id
+
+    @property
+    def terms(self) -> object:
+        """What a session's partitions are read by; another rack or isolation finds other things."""
+        return self._follower, self._committed_only, self._leader_only, self._rack
+
+    @property
+    def are_enough(self) -> bool:
+        return self._is_urgent or self._size_bytes >= self._least or not self._fetch.partitions
+
+    def look(self) -> None:
+        """Reads what is due, as far as the response has room."""
+        watch = self._fetch.watch
+        for key in watch:
+            each = self._fetch.partitions[key]
+            before = self.found.get(key)
+            if before is not None:
+                self._size_bytes -= before[1].size_bytes
+            read = self._read(each, noted=before is not None)
+            self._size_bytes += read.size_bytes
+            self.found[key] = each, read
+            self._unwatched.append((key, read))
+            if read.rests:
+                watch.rests(key)
+            self._is_urgent = self._is_urgent or (
+                read.error_code is not ErrorCode.none
+                or read.diverging_epoch is not None
+                or read.preferred_replica != NO_REPLICA
+            )
+
+    def watch(self) -> None:
+        """Has what was looked at wake this fetch; to be called before anything else may happen."""
+        for key, read in self._unwatched:
+            if read.partition is not None:
+                self._fetch.watch.watch(key, read.partition)
+        self._unwatched.clear()
+
+    def _read(self, each: FetchedPartition, *, noted: bool) -> Read:
+        """A follower's position is taken from its fetch once, not again when it has waited."""
+        follower, call = self._follower, self._call
+        left = self._most - self._size_bytes
         try:
             partition: Partition = call.node.partitions.find(each.topic, each.index)
             read = partition.read(
                 each.fetch_offset,
                 max_bytes=max(0, min(each.max_bytes, left)),
-                min_one_batch=left == most,
+                min_one_batch=not self._size_bytes,
                 leader_epoch=each.leader_epoch,
                 last_fetched_epoch=each.last_fetched_epoch,
-                committed_only=committed_only,
+                committed_only=self._committed_only,
                 follower=(
                     None
                     if follower is None
                     else follower._replace(start_offset=each.log_start_offset)
                 ),
                 noted=noted,
-                leader_only=leader_only,
+                leader_only=self._leader_only,
             )
             if follower is not None:
                 read = _throttle(partition, follower.broker_id, read, call)
-            if rack:
-                read = _prefer(partition, each.fetch_offset, rack, read, call)
+            if self._rack:
+                read = _prefer(partition, each.fetch_offset, self._rack, read, call)
         except ApiError as error:
             read = refused_read(error.code)
-        left -= read.size_bytes
-        reads.append((each, read))
-    return reads
+        return read
 
 
 def _throttle(partition: Partition, replica: int, read: Read, call: Call) -> Read:
@@ -127,9 +171,16 @@ def _throttle(partition: Partition, replica: int, read: Read, call: Call) -> Rea
     if not throttle.names(topic, index) or replica in partition.leader.state.isr:
         return read
     if throttle.is_exceeded:
-        return read._replace(range=EMPTY)
-    throttle.record(topic, index, read.size_bytes)
+        return read._replace(range=EMPTY, rests=False)
     return read
+
+
+def _count_throttled(reads: Iterable[tuple[FetchedPartition, Read]], call: Call) -> None:
+    """What goes to replicas in sync counts too, so that all replication keeps to the rate."""
+    throttle = call.node.leader_throttle
+    for _, read in reads:
+        if read.partition is not None:
+            throttle.record(read.partition.topic, read.partition.index, read.size_bytes)
 
 
 def _prefer(partition: Partition, offset: int, rack: str, read: Read, call: Call) -> Read:
@@ -137,14 +188,17 @@ def _prefer(partition: Partition, offset: int, rack: str, read: Read, call: Call
     node = call.node
     if node.config.replica_selector_class != RACK_AWARE_SELECTOR or not partition.leads_others:
         return read
-    racks = {each.broker_id: each.rack for each in node.image.brokers.values()}
+    # Which replica is nearer may change without a word of this partition's.
+    read = read._replace(rests=False)
+    # Those that this consumer's listener does not lead to are no choice for it (KIP-103).
+    racks = {each: rack for each, _, _, rack in broker_addresses(call)}
     preferred = rack_aware_replica(partition.leader, rack, racks, offset)
     if preferred == NO_REPLICA:
         return read
     return read._replace(range=EMPTY, preferred_replica=preferred)
 
 
-def _respond(fetch: Fetch, reads: list[tuple[FetchedPartition, Read]], call: Call) -> Any:
+def _respond(fetch: Fetch, reads: Iterable[tuple[FetchedPartition, Read]], call: Call) -> Any:
     build = call.messages
     topics: dict[Any, list[Any]] = {}
     leaders: set[int] = set()

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from ottla.broker.waiting import Waiter, wake
+from ottla.broker.waiting import Watcher, wake
 from ottla.config.broker import BrokerConfig
 from ottla.config.error import ConfigError
 from ottla.controller.image import (
@@ -31,7 +31,7 @@ class ClusterView:
 
     def __init__(self, config: BrokerConfig) -> None:
         self.image = ClusterImage("")
-        self.waiters: set[Waiter] | None = None
+        self.waiters: set[Watcher] | None = None
         self._config = config
         self._subscribers: list[Subscriber] = []
         self._telling = asyncio.Lock()

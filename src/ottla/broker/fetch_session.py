@@ -10,14 +10,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
-from uuid import UUID
+from typing import Any
 
+from ottla.broker.fetch_watch import FetchWatch, Key, TopicKey
 from ottla.protocol.errors import ApiError, ErrorCode
-
-TopicKey: TypeAlias = UUID | str | None
-"""A topic's id from Fetch 13 on (KIP-516), its name before; None is the zero id."""
-Key: TypeAlias = tuple[TopicKey, int]
 
 NO_SESSION = 0
 INITIAL_EPOCH = 0
@@ -43,12 +39,13 @@ class FetchedPartition:
 
 @dataclass(slots=True)
 class Fetch:
-    """The partitions that one request asks for, in the order in which they are to be read."""
+    """The partitions that one request asks for; `watch` knows which are to be looked at."""
 
     session_id: int
     partitions: dict[Key, FetchedPartition]
     incremental: bool
     uses_ids: bool
+    watch: FetchWatch
 
     def is_news(self, each: FetchedPartition, answer: Any) -> bool:
         """Whether the answer for one partition belongs into the response; remembers it if so."""
@@ -67,8 +64,7 @@ class Fetch:
             _remember(each, answer)
             # Served partitions move to the end, so that a small max_bytes starves none.
             if answer.size_bytes:
-                key = (each.topic, each.index)
-                self.partitions[key] = self.partitions.pop(key)
+                self.watch.served((each.topic, each.index))
         return news
 
 
@@ -85,6 +81,7 @@ def _remember(each: FetchedPartition, answer: Any) -> None:
 class _Session:
     uses_ids: bool
     partitions: dict[Key, FetchedPartition]
+    watch: FetchWatch
     next_epoch: int
     used_ms: int
 
@@ -111,24 +108,37 @@ class FetchSessions:
         session_id = getattr(request, "session_id", NO_SESSION)
         epoch = getattr(request, "session_epoch", FINAL_EPOCH)
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            self._sessions.pop(session_id, None)
+            self._end(session_id)
             partitions = {(each.topic, each.index): each for each in _asked(request, uses_ids)}
+            watch = FetchWatch()
+            watch.asked(partitions)
             new_id = NO_SESSION
             if epoch == INITIAL_EPOCH and partitions:
-                new_id = self._create(uses_ids, partitions, now_ms)
-            return Fetch(new_id, partitions, incremental=False, uses_ids=uses_ids)
+                new_id = self._create(uses_ids, partitions, watch, now_ms)
+            return Fetch(new_id, partitions, incremental=False, uses_ids=uses_ids, watch=watch)
         return self._continue(session_id, epoch, request, uses_ids, now_ms)
 
-    def _create(self, uses_ids: bool, partitions: dict[Key, FetchedPartition], now_ms: int) -> int:
+    def _end(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.watch.close()
+
+    def _create(
+        self,
+        uses_ids: bool,
+        partitions: dict[Key, FetchedPartition],
+        watch: FetchWatch,
+        now_ms: int,
+    ) -> int:
         if len(self._sessions) >= self.slots:
             oldest_id, oldest = next(iter(self._sessions.items()))
             if now_ms - oldest.used_ms < self.idle_before_eviction_ms:
                 return NO_SESSION
-            del self._sessions[oldest_id]
+            self._end(oldest_id)
         session_id = self.new_id()
         while session_id in self._sessions or session_id == NO_SESSION:
             session_id = self.new_id()
-        self._sessions[session_id] = _Session(uses_ids, partitions, 1, now_ms)
+        self._sessions[session_id] = _Session(uses_ids, partitions, watch, 1, now_ms)
         return session_id
 
     def _continue(
@@ -150,12 +160,20 @@ class FetchSessions:
                 each.told_high_watermark = known.told_high_watermark
                 each.told_log_start = known.told_log_start
             session.partitions[each.topic, each.index] = each
+            session.watch.asked([(each.topic, each.index)])
         for key in _forgotten(request, uses_ids):
             session.partitions.pop(key, None)
+            session.watch.forget([key])
         if not session.partitions:
-            del self._sessions[session_id]
-            return Fetch(NO_SESSION, {}, incremental=False, uses_ids=uses_ids)
-        return Fetch(session_id, session.partitions, incremental=True, uses_ids=uses_ids)
+            self._end(session_id)
+            session_id = NO_SESSION
+        return Fetch(
+            session_id,
+            session.partitions,
+            incremental=True,
+            uses_ids=uses_ids,
+            watch=session.watch,
+        )
 
 
 def _asked(request: Any, uses_ids: bool) -> Iterable[FetchedPartition]:

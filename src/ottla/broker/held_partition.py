@@ -16,7 +16,7 @@ from ottla.broker.clock import Clock
 from ottla.broker.committed_waits import CommittedWaits
 from ottla.broker.group_flush import GroupFlush
 from ottla.broker.journey import Journey
-from ottla.broker.waiting import Waiter, wake
+from ottla.broker.waiting import Change, Watcher, wake
 from ottla.controller.image import NO_LEADER, PartitionState
 from ottla.journey.timeline import Timeline
 from ottla.log.flush import FlushTask
@@ -109,7 +109,7 @@ class HeldPartition:
         self.state: PartitionState | None = None
         self.leader_epoch = NO_EPOCH
         self.min_insync_replicas = 1
-        self.waiters: set[Waiter] | None = None
+        self.waiters: set[Watcher] | None = None
         self.counts = Counts()
         self.flushed_ms = clock.monotonic_ms()
         """When the log was last known to be on the disk, on the monotonic clock."""
@@ -248,7 +248,12 @@ class HeldPartition:
         self.timeline.high_watermark(leader.high_watermark, self._clock.now_ms())
         if self._waits is not None:
             self._waits.reached(leader.high_watermark)
-        wake(self)
+        wake(self, Change.COMMITTED)
+
+    def was_idle(self, broker_id: int, seen_ms: int) -> None:
+        """A follower that had all there was fetched at `seen_ms` (monotonic) again."""
+        if self._leader is not None:
+            self._leader.was_idle(broker_id, seen_ms)
 
     def in_sync_change(self, now_ms: int) -> InSyncChange | None:
         """What to propose to the controller now; `now_ms` on the monotonic clock."""

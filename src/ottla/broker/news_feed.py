@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Final
 
-from ottla.broker.waiting import Waiter, wake
+from ottla.broker.waiting import Waiter, Watcher, wake
 from ottla.controller.image import ClusterImage, News
 from ottla.controller.news_text import encode_news, encode_snapshot
 
@@ -24,7 +24,7 @@ class NewsFeed:
     """One controller's term. `image` is the controller's own, at the version told last."""
 
     def __init__(self, image: ClusterImage) -> None:
-        self.waiters: set[Waiter] | None = None
+        self.waiters: set[Watcher] | None = None
         self._image = image
         self._kept: deque[tuple[int, Any]] = deque(maxlen=MOST_KEPT)
         self._closed = False

@@ -15,7 +15,7 @@ from ottla.broker.group_flush import GroupFlush
 from ottla.broker.held_partition import Counts, Role
 from ottla.broker.partition_follow import FollowingPartition
 from ottla.broker.partition_read import Read, ReadPartition, refused_read
-from ottla.broker.waiting import wake
+from ottla.broker.waiting import Change, wake
 from ottla.log.flush import FlushTask
 from ottla.log.producer_state import Producer
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -118,9 +118,10 @@ class Partition(FollowingPartition, ReadPartition):
             )
             if self._alone:
                 timeline.high_watermark(log.end_offset, now_ms)
+                wake(self)
             else:
                 self._advance()
-            wake(self)
+                wake(self, Change.APPENDED)
         return Appended(
             appended.first_offset,
             appended.last_offset,

@@ -44,7 +44,8 @@ class FollowingPartition(HeldPartition):
             log.advance_start(leader_log_start)
             self.timeline.started_at(leader_log_start, now_ms, "DeleteRecords")
             moved = True
-        if moved or headers:
+        if moved:
+            # Only what is committed is of use to the consumers of a follower.
             wake(self)
 
     def truncate_to(self, offset: int, now_ms: int) -> int:

@@ -28,6 +28,8 @@ class Read(NamedTuple):
     diverging_epoch: tuple[int, int] | None = None
     preferred_replica: int = NO_REPLICA
     """The broker that the consumer should rather fetch from (KIP-392)."""
+    rests: bool = False
+    """The reader has all that it may have, until the partition wakes its waiters."""
 
     @property
     def size_bytes(self) -> int:
@@ -124,7 +126,15 @@ class ReadPartition(HeldPartition):
         if follower is not None and not noted:
             self._fetched(follower, offset)
             high_watermark, stable = self.high_watermark, self.last_stable_offset
-        return Read(self, found, high_watermark, stable, log.start_offset)
+        rests = offset >= up_to_offset and (follower is None or self._rests(follower, offset))
+        return Read(self, found, high_watermark, stable, log.start_offset, rests=rests)
+
+    def _rests(self, follower: Follower, offset: int) -> bool:
+        """Nothing is to be decided by another fetch of this follower: neither has the high
+        watermark to move, nor has it to join the in-sync set.
+        """
+        leader = self.leader
+        return leader.high_watermark == offset and follower.broker_id in leader.state.isr
 
     def _check_replica(self, broker_id: int, leader_epoch: int) -> None:
         if broker_id in self.leader.followers:

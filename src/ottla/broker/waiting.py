@@ -4,13 +4,34 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Protocol
+from enum import Enum
+from typing import Any, Protocol
+
+
+class Change(Enum):
+    """What happened, as far as it decides who is woken."""
+
+    ANY = "any"
+    """Everybody looks again."""
+    APPENDED = "appended"
+    """The log has grown, but not what is committed: of use to followers only."""
+    COMMITTED = "committed"
+    """The high watermark moved: followers are told with the next records."""
+    GONE = "gone"
+    """The watched is here no more and changes no more."""
+
+
+class Watcher(Protocol):
+    """What may stand in `waiters`."""
+
+    def changed(self, watched: Any, change: Change) -> None:
+        """Called with each change."""
 
 
 class Watched(Protocol):
     """Something that wakes its waiters when it changes."""
 
-    waiters: set[Waiter] | None
+    waiters: set[Watcher] | None
 
 
 class Waiter:
@@ -22,11 +43,9 @@ class Waiter:
         self._future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._watched = list(watched)
         for each in self._watched:
-            if each.waiters is None:
-                each.waiters = set()
-            each.waiters.add(self)
+            watch(each, self)
 
-    def wake(self) -> None:
+    def changed(self, watched: Any, change: Change) -> None:
         if not self._future.done():
             self._future.set_result(True)
 
@@ -45,14 +64,30 @@ class Waiter:
 
     def cease(self) -> None:
         for each in self._watched:
-            if each.waiters is not None:
-                each.waiters.discard(self)
-                if not each.waiters:
-                    each.waiters = None
+            unwatch(each, self)
 
 
-def wake(watched: Watched) -> None:
-    """Wakes everything that waits for `watched`."""
+def watch(watched: Watched, watcher: Watcher) -> None:
+    """Has `watcher` told of each change from now on."""
+    if watched.waiters is None:
+        watched.waiters = set()
+    watched.waiters.add(watcher)
+
+
+def unwatch(watched: Watched, watcher: Watcher) -> None:
+    """Has it told no more; no fault where it was not."""
     if watched.waiters is not None:
-        for waiter in watched.waiters:
-            waiter.wake()
+        watched.waiters.discard(watcher)
+        if not watched.waiters:
+            watched.waiters = None
+
+
+def wake(watched: Watched, change: Change = Change.ANY) -> None:
+    """Tells everything that waits for `watched`."""
+    waiters = watched.waiters
+    if waiters is None:
+        return
+    if change is Change.GONE:
+        watched.waiters = None
+    for waiter in waiters:
+        waiter.changed(watched, change)
