@@ -83,6 +83,23 @@ async def test_a_produce_is_told_where_the_leader_is(
     assert endpoints(answer) == [BROKER_7]
 
 
+@pytest.mark.parametrize(("fetch_version", "produce_version"), [(16, 12), (18, 13)])
+async def test_the_leader_of_what_others_hold_is_told_too(
+    node_call: Any, fetch_version: int, produce_version: int
+) -> None:
+    """The replica was moved away, and the client has not heard of it."""
+    await node_call.appear(7, rack="b")
+    state = await node_call.place("t", (7, 8))
+    answer = await fetch(node_call, fetch_version)
+    (part,) = answer.responses[0].partitions
+    assert part.error_code is ErrorCode.not_leader_or_follower
+    assert (told(part), endpoints(answer)) == ((7, state.leader_epoch), [BROKER_7])
+    answer = await produce(node_call, produce_version)
+    (part,) = answer.responses[0].partition_responses
+    assert part.error_code is ErrorCode.not_leader_or_follower
+    assert (told(part), endpoints(answer)) == ((7, state.leader_epoch), [BROKER_7])
+
+
 async def test_older_versions_have_the_error_alone(node_call: Any, moved: int) -> None:
     fetched = await fetch(node_call, 10)
     assert fetched.responses[0].partitions[0].error_code is ErrorCode.not_leader_or_follower

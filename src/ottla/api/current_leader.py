@@ -9,6 +9,7 @@ from uuid import UUID
 
 from ottla.api.metadata import broker_addresses
 from ottla.broker.call import Call
+from ottla.controller.image import ClusterImage, PartitionState
 from ottla.protocol.errors import ApiError, ErrorCode
 
 _ELSEWHERE: Final = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
@@ -21,10 +22,20 @@ def current_leader(topic: str | UUID | None, index: int, code: ErrorCode, call: 
     try:
         state = call.node.partitions.find(topic, index).state
     except ApiError:
-        return None
+        # Others hold it: the image tells (KafkaApis.getCurrentLeader).
+        state = _known_state(topic, index, call.node.image)
     if state is None or state.leader < 0:
         return None
     return call.messages.LeaderIdAndEpoch(leader_id=state.leader, leader_epoch=state.leader_epoch)
+
+
+def _known_state(
+    topic: str | UUID | None, index: int, image: ClusterImage
+) -> PartitionState | None:
+    if isinstance(topic, str):
+        return image.partition(topic, index)
+    known = None if topic is None else image.topic_by_id(topic)
+    return None if known is None else image.partition(known.name, index)
 
 
 def node_endpoints(leaders: Iterable[int], call: Call) -> tuple[Any, ...]:
