@@ -148,6 +148,8 @@ async def test_who_leaves_leads_nothing_any_more(neighbours: Any, eventually: An
     await asyncio.wait_for(second.membership.leave(), 20)
     states = first.image.topics["t"].partitions
     assert {(state.leader, state.isr) for state in states} == {(1, (1,))}
+    await first.controller.create_topics([NewTopic("u", 4, 1)])
+    assert {state.replicas for state in first.image.topics["u"].partitions} == {(1,)}
 
 
 def test_cluster_ids_are_as_kafka_makes_them() -> None:

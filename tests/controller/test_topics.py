@@ -299,3 +299,33 @@ def test_offsets_of_groups_have_three_replicas_where_there_are_three_brokers(
     topic = plan.reply[0].topic
     assert topic is not None
     assert {len(state.replicas) for state in topic.partitions} == {factor}
+
+
+def test_who_shuts_down_is_given_no_replica(
+    create: Callable[..., dict[str, TopicResult]], image: ClusterImage
+) -> None:
+    results = create(NewTopic("t", 4, 2), NewTopic("wide", 1, 3), shutting_down={2})
+    placed = {broker for state in image.topics["t"].partitions for broker in state.replicas}
+    assert placed == {1, 3}
+    assert results["wide"].outcome.code is ErrorCode.invalid_replication_factor
+    plan = add_partitions([MorePartitions("t", 8)], image, start=0, shutting_down={1, 2})
+    assert plan.reply[0].outcome.code is ErrorCode.invalid_replication_factor
+
+
+def test_who_shuts_down_and_is_named_neither_leads_nor_is_in_sync(
+    create: Callable[..., dict[str, TopicResult]], image: ClusterImage
+) -> None:
+    results = create(
+        NewTopic("t", assignments=((0, (2, 1)), (1, (3, 2)))),
+        NewTopic("none", assignments=((0, (2,)),)),
+        shutting_down={2},
+    )
+    assert [(each.leader, each.isr) for each in image.topics["t"].partitions] == [
+        (1, (1,)),
+        (3, (3,)),
+    ]
+    assert results["none"].outcome.code is ErrorCode.invalid_replica_assignment
+    assert "in controlled shutdown" in (results["none"].outcome.message or "")
+    wish = MorePartitions("t", 4, ((2, 3), (2, 1)))
+    plan = add_partitions([wish], image, start=0, shutting_down={1, 2})
+    assert "for partition 3 are fenced" in (plan.reply[0].outcome.message or "")

@@ -243,6 +243,7 @@ class Controller:
                 self._config,
                 new_id=self._new_id,
                 start=self._placement_start(),
+                shutting_down=self._shutting_down,
                 validate_only=validate_only,
             )
         )
@@ -257,7 +258,11 @@ class Controller:
         """Give topics more partitions."""
         return await self.carry_out(
             lambda: add_partitions(
-                wanted, self.image, start=self._placement_start(), validate_only=validate_only
+                wanted,
+                self.image,
+                start=self._placement_start(),
+                shutting_down=self._shutting_down,
+                validate_only=validate_only,
             )
         )
 

@@ -8,7 +8,7 @@ led by one broker have their copies on many. Brokers of different racks alternat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ottla.controller.image import BrokerImage, ClusterImage
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -58,6 +58,15 @@ def check_assignment(replicas: Sequence[int], image: ClusterImage, factor: int |
         raise _bad_assignment(
             f"{begin} a partition with {len(replicas)} replica(s), but this is not consistent "
             f"with previous partitions, which have {factor} replica(s)."
+        )
+
+
+def check_active(partition: int, replicas: Sequence[int], shutting_down: Collection[int]) -> None:
+    """Raise INVALID_REPLICA_ASSIGNMENT where nobody could lead the new partition."""
+    if all(broker in shutting_down for broker in replicas):
+        raise _bad_assignment(
+            "All brokers specified in the manual partition assignment for partition "
+            f"{partition} are fenced or in controlled shutdown."
         )
 
 

@@ -1,12 +1,14 @@
 """Creating topics and giving them more partitions (CreateTopics, CreatePartitions; KIP-4).
 
-Pure: the caller passes the ids of new topics and where placement begins.
+Pure: the caller passes the ids of new topics and where placement begins. A broker that is shutting
+down is given no replica; where an assignment names it, it is not in sync, and so does not lead (as
+in Kafka's ReplicationControlManager).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
@@ -18,6 +20,7 @@ from ottla.config.topic import check_topic_overrides
 from ottla.controller import layout
 from ottla.controller.coordination import Create, SetData
 from ottla.controller.image import (
+    BrokerImage,
     ClusterImage,
     PartitionsAdded,
     PartitionState,
@@ -25,7 +28,7 @@ from ottla.controller.image import (
     TopicImage,
 )
 from ottla.controller.naming import check_new_topic_name
-from ottla.controller.placement import check_assignment, place
+from ottla.controller.placement import check_active, check_assignment, place
 from ottla.controller.plan import DONE, Draft, Outcome, Plan, refused
 from ottla.protocol.errors import ApiError, ErrorCode
 
@@ -74,6 +77,7 @@ def create_topics(
     *,
     new_id: Callable[[], UUID],
     start: int,
+    shutting_down: Collection[int] = (),
     validate_only: bool = False,
 ) -> Plan[tuple[TopicResult, ...]]:
     """Make each topic that can be made; the others' outcomes say why not."""
@@ -90,13 +94,13 @@ def create_topics(
             check_new_topic_name(wish.name, image)
             _check_twins(wish.name, made)
             overrides = _overrides(wish.configs, defaults)
-            replicas = _replicas(wish, image, config, start + len(made), room)
+            replicas = _replicas(wish, image, shutting_down, config, start + len(made), room)
         except ApiError as error:
             results.append(TopicResult(wish.name, refused(error)))
             continue
         room -= len(replicas)
         made[wish.name.replace(".", "_")] = wish.name
-        topic = _new_topic(wish.name, new_id(), replicas, overrides)
+        topic = _new_topic(wish.name, new_id(), replicas, overrides, shutting_down)
         _write_topic(draft, topic, image)
         results.append(TopicResult(wish.name, DONE, topic))
     return draft.plan(tuple(results), validate_only=validate_only)
@@ -107,6 +111,7 @@ def add_partitions(
     image: ClusterImage,
     *,
     start: int,
+    shutting_down: Collection[int] = (),
     validate_only: bool = False,
 ) -> Plan[tuple[TopicResult, ...]]:
     """Give each topic its further partitions; the others' outcomes say why not."""
@@ -117,12 +122,12 @@ def add_partitions(
         if counts[wish.name] > 1:
             continue
         try:
-            topic, replicas = _further_replicas(wish, image, start)
+            topic, replicas = _further_replicas(wish, image, shutting_down, start)
         except ApiError as error:
             results.append(TopicResult(wish.name, refused(error)))
             continue
         first = len(topic.partitions)
-        states = tuple(map(first_state, replicas))
+        states = tuple(first_state(each, shutting_down) for each in replicas)
         grown = replace(
             topic, partitions=topic.partitions + states, node_version=topic.node_version + 1
         )
@@ -175,11 +180,20 @@ def _overrides(
     return overrides
 
 
+def _usable(image: ClusterImage, shutting_down: Collection[int]) -> list[BrokerImage]:
+    return [each for each in image.brokers.values() if each.broker_id not in shutting_down]
+
+
 def _replicas(
-    wish: NewTopic, image: ClusterImage, config: BrokerConfig, start: int, room: int
+    wish: NewTopic,
+    image: ClusterImage,
+    shutting_down: Collection[int],
+    config: BrokerConfig,
+    start: int,
+    room: int,
 ) -> tuple[tuple[int, ...], ...]:
     if wish.assignments:
-        return _assigned(wish, image)
+        return _assigned(wish, image, shutting_down)
     if wish.factor < -1 or wish.factor == 0:
         raise ApiError(
             ErrorCode.invalid_replication_factor,
@@ -192,11 +206,12 @@ def _replicas(
         )
     partitions = config.num_partitions if wish.partitions == -1 else wish.partitions
     _check_room(partitions, room)
-    factor = default_factor(wish.name, image, config) if wish.factor == -1 else wish.factor
-    return place(list(image.brokers.values()), partitions, factor, 0, start)
+    brokers = _usable(image, shutting_down)
+    factor = wish.factor if wish.factor != -1 else default_factor(wish.name, len(brokers), config)
+    return place(brokers, partitions, factor, 0, start)
 
 
-def default_factor(topic: str, image: ClusterImage, config: BrokerConfig) -> int:
+def default_factor(topic: str, brokers: int, config: BrokerConfig) -> int:
     """How many replicas a topic gets whose creator does not say it.
 
     The offsets of groups get three where there are three brokers (Kafka's default) and what there
@@ -204,7 +219,7 @@ def default_factor(topic: str, image: ClusterImage, config: BrokerConfig) -> int
     """
     if topic == OFFSETS_TOPIC:
         factor = config.offsets_topic_replication_factor
-        return factor if factor > 0 else min(_OFFSETS_FACTOR_MAX, max(len(image.brokers), 1))
+        return factor if factor > 0 else min(_OFFSETS_FACTOR_MAX, max(brokers, 1))
     return config.default_replication_factor
 
 
@@ -217,7 +232,9 @@ def _check_room(partitions: int, room: int) -> None:
         )
 
 
-def _assigned(wish: NewTopic, image: ClusterImage) -> tuple[tuple[int, ...], ...]:
+def _assigned(
+    wish: NewTopic, image: ClusterImage, shutting_down: Collection[int]
+) -> tuple[tuple[int, ...], ...]:
     manual = "A manual partition assignment was specified, but "
     if wish.factor != -1:
         message = f"{manual}replication factor was not set to -1."
@@ -234,6 +251,7 @@ def _assigned(wish: NewTopic, image: ClusterImage) -> tuple[tuple[int, ...], ...
                 f"Found multiple manual partition assignments for partition {partition}",
             )
         check_assignment(replicas, image, factor)
+        check_active(partition, replicas, shutting_down)
         factor = len(replicas)
         found[partition] = replicas
     if sorted(found) != list(range(len(found))):
@@ -245,7 +263,7 @@ def _assigned(wish: NewTopic, image: ClusterImage) -> tuple[tuple[int, ...], ...
 
 
 def _further_replicas(
-    wish: MorePartitions, image: ClusterImage, start: int
+    wish: MorePartitions, image: ClusterImage, shutting_down: Collection[int], start: int
 ) -> tuple[TopicImage, tuple[tuple[int, ...], ...]]:
     topic = image.topic(wish.name)
     if topic is None:
@@ -266,35 +284,42 @@ def _further_replicas(
     _check_room(added, PARTITIONS_PER_REQUEST_MAX)
     factor = len(topic.partitions[0].replicas)
     if wish.assignments is None:
-        brokers = list(image.brokers.values())
-        return topic, place(brokers, added, factor, present, start)
+        return topic, place(_usable(image, shutting_down), added, factor, present, start)
     if len(wish.assignments) != added:
         raise ApiError(
             ErrorCode.invalid_replica_assignment,
             f"Attempted to add {added} additional partition(s), but only "
             f"{len(wish.assignments)} assignment(s) were specified.",
         )
-    for replicas in wish.assignments:
+    for partition, replicas in enumerate(wish.assignments, start=present):
         check_assignment(replicas, image, factor)
+        check_active(partition, replicas, shutting_down)
     return topic, wish.assignments
 
 
 def _new_topic(
-    name: str, topic_id: UUID, replicas: tuple[tuple[int, ...], ...], overrides: dict[str, str]
+    name: str,
+    topic_id: UUID,
+    replicas: tuple[tuple[int, ...], ...],
+    overrides: dict[str, str],
+    shutting_down: Collection[int],
 ) -> TopicImage:
     return TopicImage(
         name=name,
         topic_id=topic_id,
-        partitions=tuple(map(first_state, replicas)),
+        partitions=tuple(first_state(each, shutting_down) for each in replicas),
         overrides=overrides,
         config_version=0,
     )
 
 
-def first_state(replicas: tuple[int, ...]) -> PartitionState:
-    """The state of a new partition."""
+def first_state(replicas: tuple[int, ...], shutting_down: Collection[int] = ()) -> PartitionState:
+    """The state of a new partition; not all of its brokers may be shutting down."""
+    isr = replicas
+    if shutting_down:
+        isr = tuple(broker for broker in replicas if broker not in shutting_down)
     return PartitionState(
-        leader=replicas[0], leader_epoch=0, replicas=replicas, isr=replicas, partition_epoch=0
+        leader=isr[0], leader_epoch=0, replicas=replicas, isr=isr, partition_epoch=0
     )
 
 
