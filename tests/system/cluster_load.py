@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from confluent_kafka import KafkaException, Producer
@@ -129,10 +130,12 @@ def load_on(cluster: Cluster, folder: Path, partitions: int = 3) -> Iterator[Loa
 
 
 @contextmanager
-def loaded_cluster(folder: Path, ensemble: int = 1) -> Iterator[tuple[Cluster, Loaded]]:
-    """Three brokers under load; the checker has the last word."""
+def loaded_cluster(
+    folder: Path, settings: Mapping[str, object] = MappingProxyType({}), ensemble: int = 1
+) -> Iterator[tuple[Cluster, Loaded]]:
+    """Three brokers under load, `settings` before those of QUICK; the checker has the last word."""
     with (
-        Cluster(3, QUICK, ensemble=ensemble, data=folder / "cluster") as cluster,
+        Cluster(3, {**QUICK, **settings}, ensemble=ensemble, data=folder / "cluster") as cluster,
         load_on(cluster, folder) as load,
     ):
         yield cluster, load

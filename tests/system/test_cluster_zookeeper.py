@@ -1,32 +1,76 @@
 """ZooKeeper in trouble: without it nobody is elected, and all else goes on."""
 
+from __future__ import annotations
+
 import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from faults.history import Elected
-from tests.system.cluster_load import TOPIC, Loaded, loaded_cluster, wait_for
+from tests.system.cluster_load import TOPIC, create, loaded_cluster, produce, wait_for
+
+from ottla.testing import Cluster
+
+LATER_S = 4
+"""A broker that had not come back would have lost its short session by then."""
 
 
-def epochs(load: Loaded) -> dict[int, int]:
-    """The last leader epoch seen of each partition."""
-    return {event.partition: event.leader_epoch for event in load.events(Elected)}
+@dataclass(frozen=True)
+class Terms:
+    """Who was elected for what, and how often: read past the brokers."""
+
+    controller: int | None
+    controller_epoch: int | None
+    leaders: dict[tuple[str, int], tuple[int, int]]
+    """(leader, leader epoch) of each partition, those of the groups' offsets among them."""
+
+    @classmethod
+    def now(cls, cluster: Cluster) -> Terms:
+        state = cluster.state
+        leaders = {}
+        for topic in state.topics():
+            for partition in state.replicas(topic) or ():
+                found = state.partition(topic, partition)
+                assert found is not None
+                leaders[topic, partition] = found["leader"], found["leader_epoch"]
+        return cls(state.controller(), state.controller_epoch(), leaders)
 
 
-def test_produce_and_consume_go_on_without_the_ensemble(tmp_path: Path) -> None:
-    with loaded_cluster(tmp_path) as (cluster, load):
-        before = epochs(load)
+@pytest.mark.parametrize(
+    ("session_ms", "gone_s"),
+    [
+        pytest.param(18_000, 60, id="a minute, with the default session"),
+        pytest.param(3_000, 12, id="many short sessions"),
+    ],
+)
+def test_produce_and_consume_go_on_without_the_ensemble(
+    tmp_path: Path, session_ms: int, gone_s: int
+) -> None:
+    """Nobody is elected, then or when it is back: it has the sessions, and gives them their time
+    anew."""
+    with loaded_cluster(tmp_path, {"zookeeper.session.timeout.ms": session_ms}) as (cluster, load):
+        before = Terms.now(cluster)
         cluster.kill_zookeeper()
-        # Several sessions long; the long runs have it gone for a minute.
-        until = time.monotonic() + 12
+        until = time.monotonic() + gone_s
         while time.monotonic() < until:
-            load.wait_progress(20)
+            load.wait_progress(100)
         cluster.start_zookeeper()
-        cluster.wait_registered(cluster.brokers)
-        cluster.wait_in_sync(TOPIC)
         load.wait_progress()
+        cluster.wait_registered(cluster.brokers)
+        cluster.wait_in_sync()
+        # What needs the ensemble works, too.
+        create(cluster, "later")
+        assert produce(cluster, "later", 10) == ["NO_ERROR"] * 10
+        until = time.monotonic() + LATER_S
+        while time.monotonic() < until:
+            load.wait_progress(100)
+        after = Terms.now(cluster)
+        later = {
+            place: told for place, told in after.leaders.items() if place not in before.leaders
+        }
+        assert later.keys() == {("later", 0)}
+        assert after == replace(before, leaders=before.leaders | later)
         assert load.told_errors() == []
-        assert epochs(load).keys() == before.keys()
 
 
 def test_one_member_of_three_may_die(tmp_path: Path) -> None:
