@@ -42,6 +42,7 @@ class Copy:
         self.leader_epoch = 1
         self.high_watermark = 0
         self.refuses = False
+        self.has_bug = False
         self.state = SimpleNamespace(isr=())
 
     def append_fetched(
@@ -53,6 +54,7 @@ class Copy:
         leader_log_start: int,
         now_ms: int,
     ) -> None:
+        assert not self.has_bug
         if self.refuses:
             raise ApiError(ErrorCode.kafka_storage_error, "no space left")
         if headers:
@@ -164,8 +166,8 @@ class Bench:
             replica_fetch_max_bytes=1 << 20,
             replica_fetch_response_max_bytes=10 << 20,
         )
-        image = SimpleNamespace(brokers={1: SimpleNamespace(epoch=77)})
-        node: Any = SimpleNamespace(config=config, clock=SystemClock(), image=image)
+        membership = SimpleNamespace(broker_epoch=77)
+        node: Any = SimpleNamespace(config=config, clock=SystemClock(), membership=membership)
         self.rate = 0
         self.throttle = Throttle(1, lambda: self.rate, Quota(11, 1_000), node.clock.monotonic_ms)
         peer: Any = self.leader
@@ -253,6 +255,32 @@ async def test_one_partitions_disk_does_not_stop_the_others(
     assert caplog.text.count("cannot copy t-0 from broker 2: no space left") == 1
     full.refuses = False
     await bench.until(lambda: full.high_watermark == 1)
+
+
+async def test_after_a_bug_all_but_the_partition_that_it_struck_are_copied_on(
+    bench: Bench,
+) -> None:
+    bench.leader.batches = {0: [batch(0, 1)], 1: [batch(0, 1)]}
+    struck, other = bench.copy(0), bench.copy(1)
+    struck.has_bug = True
+    bench.follow(struck, other)
+    with pytest.raises(AssertionError):
+        await bench.until(lambda: False)
+    assert bench.fetcher.working_on is not None
+    assert bench.fetcher.working_on.partition is struck
+    peer: Any = bench.leader
+    bench.fetcher.begin_anew(peer)
+    assert bench.fetcher.working_on is None
+    bench.leader.requests.clear()
+    bench.task = asyncio.create_task(bench.fetcher.run())
+    await bench.until(lambda: other.high_watermark == 1)
+    assert bench.leader.requests[0].session_epoch == 0
+    named = {each.partition for each in bench.leader.requests[0].topics[0].partitions}
+    assert named == {1}
+    # Its next role is another chance.
+    struck.has_bug = False
+    bench.follow(struck)
+    await bench.until(lambda: struck.high_watermark == 1)
 
 
 async def test_damaged_records_are_never_appended(

@@ -5,6 +5,8 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from ottla.broker.clock import SystemClock
 from ottla.broker.replica_fetchers import ReplicaFetchers, leader_throttle
 from ottla.controller.image import PartitionState
@@ -17,12 +19,17 @@ class Peers:
     def __init__(self) -> None:
         self.open: set[tuple[int, str]] = set()
         self.asked: dict[int, int] = {}
+        self.bugs = 0
+        """How many of the next questions meet a bug of ours."""
 
     def peer(self, broker_id: int, purpose: str) -> Any:
         self.open.add((broker_id, purpose))
 
         async def ask(request: Any, timeout_ms: int) -> Any:
             self.asked[broker_id] = self.asked.get(broker_id, 0) + 1
+            if self.bugs:
+                self.bugs -= 1
+                raise RuntimeError("a bug of ours")
             await asyncio.Event().wait()
 
         return SimpleNamespace(ask=ask)
@@ -93,6 +100,37 @@ async def test_a_new_leader_means_another_fetcher() -> None:
     assert node.peers.open == set()
     fetchers.follow(moved)
     assert len(fetchers) == 0
+
+
+async def test_a_fetcher_that_fails_says_so_and_begins_anew(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, eventually: Any
+) -> None:
+    monkeypatch.setattr("ottla.broker.replica_fetchers.ANEW_AFTER_MS", 1)
+    node = new_node()
+    node.peers.bugs = 2
+    fetchers = ReplicaFetchers(node)
+    fetchers.follow(partition(0, 2))
+    await eventually(lambda: node.peers.asked.get(2) == 3)
+    assert caplog.text.count("copying from broker 2 failed; begun anew in 1 ms") == 2
+    assert "RuntimeError: a bug of ours" in caplog.text
+    await fetchers.close()
+
+
+async def test_a_fetcher_that_failed_and_has_nothing_left_stays_away(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, eventually: Any
+) -> None:
+    monkeypatch.setattr("ottla.broker.replica_fetchers.ANEW_AFTER_MS", 20)
+    node = new_node()
+    node.peers.bugs = 1
+    fetchers = ReplicaFetchers(node)
+    mine = partition(0, 2)
+    fetchers.follow(mine)
+    await eventually(lambda: "failed" in caplog.text)
+    fetchers.unfollow(mine)
+    await asyncio.sleep(0.05)
+    assert node.peers.asked[2] == 1
+    assert node.peers.open == set()
+    await fetchers.close()
 
 
 async def test_partitions_are_spread_over_the_fetchers_of_a_leader() -> None:

@@ -44,6 +44,8 @@ FETCH_VERSION: Final = 17
 """With the replica's state (KIP-903) and, from 12 on, truncation on fetch (KIP-595)."""
 SLICE_PARTITIONS: Final = 100
 SLICE_BYTES: Final = 1 << 20
+FAILED_PAUSE_MS: Final = 30_000
+"""A partition on which our own code failed is left alone for this long."""
 
 
 @dataclass(slots=True)
@@ -84,6 +86,8 @@ class ReplicaFetcher:
         self._session = ReplicaSession()
         self._news = asyncio.Event()
         self._is_reachable = True
+        self.working_on: Followed | None = None
+        """Whose turn it is; where the loop failed, on which partition it did."""
         self._messages = messages_of(FETCH, FETCH_VERSION, "request")
 
     def __len__(self) -> int:
@@ -103,6 +107,21 @@ class ReplicaFetcher:
         if self._followed.pop(key, None) is not None:
             self._delayed.pop(key, None)
             self._changed.add(key)
+
+    def begin_anew(self, peer: Peer) -> None:
+        """After `run` failed, which is our own bug: `run` may be called again, to copy all but the
+        partition on which it failed. That one waits, or is tried at its next `follow`, as Kafka's
+        failedPartitions are.
+        """
+        self._peer, self._session = peer, ReplicaSession()
+        for followed in self._followed.values():
+            followed.follower = Follower(self.leader, followed.partition.leader_epoch)
+        self._changed.update(self._followed)
+        failed, self.working_on = self.working_on, None
+        if failed is not None:
+            key = failed.partition.topic_id, failed.partition.index
+            if self._followed.get(key) is failed:
+                self._delayed[key] = self._node.clock.monotonic_ms() + FAILED_PAUSE_MS
 
     async def run(self) -> None:
         """Fetches until it is cancelled."""
@@ -156,7 +175,7 @@ class ReplicaFetcher:
             self._changed.add(key)
         questions: dict[Key, Question | None] = {}
         for key in self._changed:
-            followed = self._followed.get(key)
+            followed = self.working_on = self._followed.get(key)
             if followed is None or key in self._delayed:
                 questions[key] = None
             elif self._is_throttled(followed.partition):
@@ -164,6 +183,7 @@ class ReplicaFetcher:
                 questions[key] = None
             else:
                 questions[key] = followed.follower.asks(followed.partition.log)
+        self.working_on = None
         self._changed.clear()
         return self._session.request(questions)
 
@@ -193,8 +213,9 @@ class ReplicaFetcher:
         forgotten: dict[Any, list[int]] = defaultdict(list)
         for topic_id, index in request.forgotten:
             forgotten[topic_id].append(index)
-        own = self._node.image.brokers.get(config.id)
-        epoch = -1 if own is None else own.epoch
+        # Not the image's: that may not know this life yet, or have none of us for a while, and -1 is
+        # an epoch that nobody checks (KIP-903).
+        epoch = self._node.membership.broker_epoch
         return build.FetchRequest(
             replica_state=build.ReplicaState(replica_id=config.id, replica_epoch=epoch),
             max_wait=config.replica_fetch_wait_max_ms,
@@ -225,6 +246,7 @@ class ReplicaFetcher:
                 followed, asked = self._followed.get(key), self._session.asked(key)
                 if followed is None or asked is None:
                     continue
+                self.working_on = followed
                 answer = answer_of(data)
                 decision = followed.follower.answered(asked, answer, followed.partition.log)
                 if isinstance(decision, AskOffsets):
@@ -236,6 +258,7 @@ class ReplicaFetcher:
                 if done >= SLICE_PARTITIONS or size_bytes >= SLICE_BYTES:
                     done = size_bytes = 0
                     await asyncio.sleep(0)
+        self.working_on = None
         if out_of_range:
             await self._ask_offsets(out_of_range)
 
@@ -249,6 +272,7 @@ class ReplicaFetcher:
             key = each.partition.topic_id, each.partition.index
             if self._followed.get(key) is not each:
                 continue
+            self.working_on = each
             offsets = found.get((each.partition.topic, each.partition.index))
             if offsets is None:
                 self._delay(key)
@@ -256,6 +280,7 @@ class ReplicaFetcher:
                 log = each.partition.log
                 self._carry_out(key, each, each.follower.offsets_answered(*offsets, log))
             self._changed.add(key)
+        self.working_on = None
 
     def _carry_out(self, key: Key, followed: Followed, decision: Decision) -> None:
         """One partition's trouble with its disk is its own."""

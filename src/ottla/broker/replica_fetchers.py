@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.broker.partition import Partition
 from ottla.broker.replica_fetcher import ReplicaFetcher, Truncations
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from ottla.broker.node import Node
 
 logger = logging.getLogger("ottla.replication")
+
+ANEW_AFTER_MS: Final = 1_000
+"""A fetcher that failed begins anew after this pause."""
 
 
 class FetcherId(NamedTuple):
@@ -88,10 +91,41 @@ class ReplicaFetchers:
                 self._node, wanted.leader, peer, self.throttle, self.truncations
             )
             self._fetchers[wanted] = fetcher
-            task = asyncio.get_running_loop().create_task(fetcher.run())
-            self._tasks[wanted] = task
-            task.add_done_callback(_ended)
+            self._run(wanted, fetcher)
         return fetcher
+
+    def _run(self, which: FetcherId, fetcher: ReplicaFetcher) -> None:
+        def ended(task: asyncio.Task[None]) -> None:
+            if not task.cancelled():
+                self._failed(which, fetcher, task.exception())
+
+        task = asyncio.get_running_loop().create_task(fetcher.run())
+        self._tasks[which] = task
+        task.add_done_callback(ended)
+
+    def _failed(
+        self, which: FetcherId, fetcher: ReplicaFetcher, error: BaseException | None
+    ) -> None:
+        """Our own bug: said in full. It costs a moment, and longer for the one partition that it
+        struck; not replication until the next start.
+        """
+        failed = fetcher.working_on
+        logger.error(
+            "copying from broker %d failed%s; begun anew in %d ms",
+            which.leader,
+            f" at {failed.partition.topic}-{failed.partition.index}" if failed else "",
+            ANEW_AFTER_MS,
+            exc_info=error,
+        )
+        loop = asyncio.get_running_loop()
+        loop.call_later(ANEW_AFTER_MS / 1000, self._begin_anew, which, fetcher)
+
+    def _begin_anew(self, which: FetcherId, fetcher: ReplicaFetcher) -> None:
+        if self._fetchers.get(which) is not fetcher:
+            return  # there was nothing left to copy from there
+        self._node.peers.drop(which.leader, _purpose(which))
+        fetcher.begin_anew(self._node.peers.peer(which.leader, _purpose(which)))
+        self._run(which, fetcher)
 
     def _end(self, which: FetcherId) -> None:
         del self._fetchers[which]
@@ -131,9 +165,3 @@ def leader_throttle(node: Node) -> Throttle:
 
 def _purpose(which: FetcherId) -> str:
     return f"fetcher-{which.number}"
-
-
-def _ended(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and task.exception() is not None:
-        # Our own bug: said in full. What it copied falls out of sync, which the metrics show.
-        logger.error("a replica fetcher failed", exc_info=task.exception())
