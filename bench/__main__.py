@@ -17,6 +17,7 @@ from bench.apache_kafka import KafkaError, KafkaJars
 from bench.child import ChildDiedError
 from bench.figures.cluster_idle import ClusterIdle
 from bench.figures.cluster_throughput import ClusterThroughput
+from bench.figures.controller_failover import ControllerFailover
 from bench.figures.delta import Delta
 from bench.figures.java_clients import JavaClients
 from bench.figures.latency import Latency
@@ -40,6 +41,7 @@ FIGURES: tuple[Figure, ...] = (
     ClusterThroughput("1 KB", 1000, 1_000_000),
     ClusterThroughput("100 B", 100, 5_000_000),
     LeaderLoss(),
+    ControllerFailover(),
     ClusterIdle(),
     Delta(),
 )

@@ -41,14 +41,19 @@ class Ottla:
     format_seconds = 0.0
 
     def __init__(
-        self, folder: Path, settings: Mapping[str, str], prefix: Sequence[str] = ()
+        self,
+        folder: Path,
+        settings: Mapping[str, str],
+        prefix: Sequence[str] = (),
+        number: int = 0,
     ) -> None:
         """`prefix` stands for `ottla` itself when the broker is to run under a profiler."""
         self.folder = folder
         self.port = free_port()
         self.child: Child
         script = Path(sys.executable).with_name("ottla")
-        self._command = [*(prefix or [str(script)]), "serve", "--listen", self.address]
+        began = [part.replace("{broker}", str(number)) for part in prefix] or [str(script)]
+        self._command = [*began, "serve", "--listen", self.address]
         self._command += ["--data", str(folder / "data")]
         for name, value in {**SAME_SETTINGS, **settings}.items():
             self._command += ["--config", f"{name}={value}"]

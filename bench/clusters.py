@@ -1,8 +1,10 @@
 """Three brokers of either contestant on the loopback: Ottla with a ZooKeeper, Kafka with KRaft."""
 
+import re
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -28,9 +30,14 @@ class OttlaMember(Ottla):
     """`ottla serve --id N --zookeeper ...`."""
 
     def __init__(
-        self, folder: Path, number: int, zookeeper: str, settings: Mapping[str, str]
+        self,
+        folder: Path,
+        number: int,
+        zookeeper: str,
+        settings: Mapping[str, str],
+        prefix: Sequence[str] = (),
     ) -> None:
-        super().__init__(folder, {**CLUSTER_SETTINGS, **settings})
+        super().__init__(folder, {**CLUSTER_SETTINGS, **settings}, prefix, number)
         self._command += ["--id", str(number), "--zookeeper", zookeeper]
 
 
@@ -51,26 +58,39 @@ class KafkaMember(ApacheKafka):
         }
 
 
+def in_sync(admin: AdminClient, topic: str, replicas: int) -> bool:
+    """Whether every partition is led and has that many replicas in sync."""
+    partitions = admin.list_topics(topic, 5).topics[topic].partitions.values()
+    return all(each.leader > 0 and len(each.isrs) == replicas for each in partitions)
+
+
 class RunningCluster:
     """Three brokers that know each other, for the length of a `with`."""
 
     def __init__(
-        self, name: str, jars: KafkaJars | None, settings: Mapping[str, str] | None = None
+        self,
+        name: str,
+        jars: KafkaJars | None,
+        settings: Mapping[str, str] | None = None,
+        prefix: Sequence[str] = (),
     ) -> None:
         self._scratch = tempfile.TemporaryDirectory(
             prefix="ottla-bench-", ignore_cleanup_errors=True
         )
         folder = Path(self._scratch.name)
         self._ensemble: ZooKeeperEnsemble | None = None
+        self._jars: KafkaJars | None = None
+        self._is_profiled = bool(prefix)
         self.brokers: dict[int, Broker] = {}
         if name == "Ottla":
             self._ensemble = ZooKeeperEnsemble(folder, 1)
             for number in range(1, SIZE + 1):
                 self.brokers[number] = OttlaMember(
-                    folder / str(number), number, self._ensemble.connect, settings or {}
+                    folder / str(number), number, self._ensemble.connect, settings or {}, prefix
                 )
             return
         assert jars is not None
+        self._jars = jars
         members = {
             number: KafkaMember(jars, folder / str(number), settings or {})
             for number in range(1, SIZE + 1)
@@ -97,13 +117,25 @@ class RunningCluster:
         admin = self.admin
         made = admin.create_topics([NewTopic(topic, partitions, replicas)])
         made[topic].result(ADMIN_WAIT_SECONDS)
-        self._until(
-            f"leaders of {topic}",
-            lambda: all(
-                each.leader > 0 and len(each.isrs) == replicas
-                for each in admin.list_topics(topic, 5).topics[topic].partitions.values()
-            ),
-        )
+        self.wait_in_sync([topic], replicas)
+
+    def wait_in_sync(self, topics: Sequence[str], replicas: int = SIZE) -> None:
+        """Returns once every partition is led and has that many replicas in sync."""
+        admin = self.admin
+        for topic in topics:
+            self._until(f"{replicas} replicas of {topic}", partial(in_sync, admin, topic, replicas))
+
+    def controller(self) -> int:
+        """The number of the active controller."""
+        if self._jars is None:
+            admin = self.admin  # it has to live until the answer is here
+            return int(admin.describe_cluster().result(ADMIN_WAIT_SECONDS).controller.id)
+        # KRaft names any broker to clients (KIP-590).
+        asked = ("--bootstrap-server", self.address, "describe", "--status")
+        told = self._jars.run("org.apache.kafka.tools.MetadataQuorumCommand", *asked)
+        found = re.search(r"LeaderId:\s+(\d+)", told)
+        assert found is not None, told
+        return int(found[1])
 
     def leader(self, topic: str) -> int:
         """Who leads its partition 0."""
@@ -143,8 +175,10 @@ class RunningCluster:
         trace: TracebackType | None,
     ) -> None:
         for broker in self.brokers.values():
-            # Nothing is measured any more; and of three controllers the last two cannot agree.
             if hasattr(broker, "child"):
+                if self._is_profiled:
+                    broker.child.stop()  # or the profiler would not write
+                # Nothing is measured any more; and of three controllers the last two cannot agree.
                 broker.child.kill()
         if self._ensemble is not None:
             self._ensemble.stop()

@@ -28,7 +28,9 @@ class Measure:
 
 @dataclass(frozen=True)
 class Bench:
-    """What every run has at hand. `prefix` stands for the `ottla` command (a profiler, say)."""
+    """What every run has at hand. `prefix` stands for the `ottla` command (a profiler, say), with
+    "{broker}" for the broker's number where there are several.
+    """
 
     jars: KafkaJars | None
     rdkafka_performance: Path

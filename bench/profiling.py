@@ -4,6 +4,7 @@ import io
 import pstats
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench.measure import OTTLA, Bench, Figure
@@ -11,12 +12,15 @@ from bench.measure import OTTLA, Bench, Figure
 LINES = 30
 
 
-def top(file: Path, lines: int = LINES) -> str:
-    """The functions with the most time of their own, as pstats prints them, paths cut short."""
+def top(files: Sequence[Path], lines: int = LINES) -> str:
+    """The functions with the most time of their own, as pstats prints them, paths cut short; all
+    brokers together.
+    """
     out = io.StringIO()
-    pstats.Stats(str(file), stream=out).strip_dirs().sort_stats("tottime").print_stats(lines)
-    # The first line names the time and a scratch file.
-    return "\n".join(line for line in out.getvalue().splitlines()[1:] if line.strip())
+    pstats.Stats(*map(str, files), stream=out).strip_dirs().sort_stats("tottime").print_stats(lines)
+    # The first lines name the time and the scratch files.
+    printed = out.getvalue().splitlines()[len(files) :]
+    return "\n".join(line for line in printed if line.strip())
 
 
 def slowest_imports(text: str, lines: int = LINES) -> str:
@@ -37,11 +41,12 @@ def profile(figure: Figure, bench: Bench, folder: Path) -> Path:
     """
     folder.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        raw = Path(scratch) / "profile"
-        prefix = (sys.executable, "-m", "cProfile", "-o", str(raw), "-m", "ottla")
+        raw = str(Path(scratch) / "profile-{broker}")
+        prefix = (sys.executable, "-m", "cProfile", "-o", raw, "-m", "ottla")
         small = Bench(bench.jars, bench.rdkafka_performance, True, prefix)
         values = figure.measure(OTTLA, small)
         kept = folder / f"{figure.name}.txt"
         told = ", ".join(f"{name}: {value:.4g}" for name, value in values.items())
-        kept.write_text(f"Under cProfile, a tenth of the load. {told}\n\n{top(raw)}\n")
+        slowest = top(sorted(Path(scratch).iterdir()))
+        kept.write_text(f"Under cProfile, a tenth of the load. {told}\n\n{slowest}\n")
     return kept

@@ -30,7 +30,7 @@ class ClusterThroughput:
 
     def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
         tool = bench.rdkafka_performance
-        with RunningCluster(contestant, bench.jars) as cluster:
+        with RunningCluster(contestant, bench.jars, prefix=bench.prefix) as cluster:
             for topic in ("warm", "load"):
                 cluster.create_topic(topic)
             warm = bench.amount(WARM_UP_BYTES // self.size)

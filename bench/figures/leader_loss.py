@@ -83,7 +83,7 @@ class LeaderLoss:
     )
 
     def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
-        with RunningCluster(contestant, bench.jars) as cluster:
+        with RunningCluster(contestant, bench.jars, prefix=bench.prefix) as cluster:
             cluster.create_topic(TOPIC)
             load = Load(cluster.address)
             load.run(STEADY_SECONDS)
@@ -93,7 +93,7 @@ class LeaderLoss:
             load.run(AFTER_SECONDS)
             moved_ms = load.longest_gap(began) * 1000
             load.finish()
-        with RunningCluster(contestant, bench.jars) as cluster:
+        with RunningCluster(contestant, bench.jars, prefix=bench.prefix) as cluster:
             cluster.create_topic(TOPIC)
             load = Load(cluster.address)
             load.run(STEADY_SECONDS)

@@ -1,0 +1,55 @@
+"""How long a cluster is without a controller when that is killed, with many partitions to lead."""
+
+import time
+
+from confluent_kafka import KafkaException
+
+from bench.clusters import SIZE, RunningCluster
+from bench.measure import Bench, ClientError, Measure
+
+PARTITIONS = 1000
+TOPIC = "many"
+MOST_SECONDS = 120.0
+
+
+class ControllerFailover:
+    """The controller is a broker too: what it led needs new leaders, by the controller that has to
+    be found first.
+    """
+
+    name = "controller-failover"
+    runs = 3
+    settings = (
+        f"three brokers, defaults; {PARTITIONS:,} partitions with {SIZE} replicas; SIGKILL of the"
+        " controller (of KRaft: of the active one, in one process with a broker as the others),"
+        " until the survivors have created a topic, and until they name a living leader for"
+        " each partition"
+    )
+    measures = (
+        Measure("controller killed to next topic created", "s", more_is_better=False, limit=3),
+        Measure("controller killed to all led", "s", more_is_better=False, limit=3),
+    )
+
+    def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
+        with RunningCluster(contestant, bench.jars, prefix=bench.prefix) as cluster:
+            cluster.create_topic(TOPIC, bench.amount(PARTITIONS))
+            dead = cluster.controller()
+            began = time.monotonic()
+            cluster.brokers[dead].child.kill()
+            cluster.brokers.pop(dead)
+            cluster.create_topic("after", replicas=len(cluster.brokers))
+            created = time.monotonic() - began
+            led = self._all_led(cluster, dead, began)
+        return {self.measures[0].name: created, self.measures[1].name: led}
+
+    def _all_led(self, cluster: RunningCluster, dead: int, began: float) -> float:
+        admin = cluster.admin
+        while (took := time.monotonic() - began) < MOST_SECONDS:
+            try:
+                partitions = admin.list_topics(TOPIC, 5).topics[TOPIC].partitions.values()
+            except KafkaException:
+                continue  # asked the dead one
+            if all(each.leader not in (dead, -1) for each in partitions):
+                return time.monotonic() - began
+            time.sleep(0.01)
+        raise ClientError(f"partitions had no leader {took:.0f} s after the controller's death")
