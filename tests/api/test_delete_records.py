@@ -1,20 +1,27 @@
+import asyncio
 from typing import Any
 
 import pytest
 
+from ottla.controller.image import BrokerVanished
 from ottla.protocol.errors import ErrorCode
 
-KEY = 21
+KEY, FETCH = 21, 1
 
 
 async def delete(
-    node_call: Any, offset: int, version: int = 2, topic: str = "t", index: int = 0
+    node_call: Any,
+    offset: int,
+    version: int = 2,
+    topic: str = "t",
+    index: int = 0,
+    timeout_ms: int = 60_000,
 ) -> tuple[ErrorCode, int]:
     """Error and low watermark."""
     build = node_call.request(KEY, version)
     partition = build.DeleteRecordsPartition(partition_index=index, offset=offset)
     topics = (build.DeleteRecordsTopic(name=topic, partitions=(partition,)),)
-    answer = await node_call.ask(build.DeleteRecordsRequest(topics=topics, timeout=1000))
+    answer = await node_call.ask(build.DeleteRecordsRequest(topics=topics, timeout=timeout_ms))
     found = answer.topics[0].partitions[0]
     return found.error_code, found.low_watermark
 
@@ -39,3 +46,93 @@ async def test_what_is_refused(node_call: Any) -> None:
         ((0, 2, "compact"), ErrorCode.policy_violation),
     ):
         assert await delete(node_call, *asked) == (code, -1), asked
+
+
+class TestReplicas:
+    """The answer comes when no living replica has the records any more: broker 7 copies t-0."""
+
+    @pytest.fixture(autouse=True)
+    async def cluster(self, node_call: Any) -> None:
+        await node_call.appear(7)
+        await node_call.place("t", (node_call.node.config.id, 7))
+        for _ in range(3):
+            await node_call.produce("t", node_call.batch(b"v"), acks=1)
+        await self.copy(node_call, 3, 0)
+
+    async def copy(self, node_call: Any, offset: int, start_offset: int) -> int:
+        """A fetch of broker 7, whose log begins at `start_offset`; where this one's begins."""
+        build = node_call.request(FETCH, 17)
+        partition = build.FetchPartition(
+            partition=0,
+            fetch_offset=offset,
+            partition_max_bytes=1 << 20,
+            current_leader_epoch=-1,
+            log_start_offset=start_offset,
+        )
+        topic = build.FetchTopic(topic_id=node_call.topic_id("t"), partitions=(partition,))
+        asked = build.FetchRequest(
+            replica_state=build.ReplicaState(replica_id=7, replica_epoch=1),
+            topics=(topic,),
+            max_wait=0,
+            min_bytes=0,
+        )
+        answer = await node_call.ask(asked)
+        (found,) = answer.responses[0].partitions
+        assert found.error_code is ErrorCode.none
+        start: int = found.log_start_offset
+        return start
+
+    async def under_way(self, node_call: Any, offset: int) -> asyncio.Task[Any]:
+        asked = asyncio.create_task(delete(node_call, offset))
+        await asyncio.sleep(0.01)
+        assert not asked.done()
+        return asked
+
+    async def test_it_waits_for_the_slowest(self, node_call: Any) -> None:
+        asked = await self.under_way(node_call, 2)
+        assert await self.copy(node_call, 3, 0) == 2
+        await self.copy(node_call, 3, 1)
+        await asyncio.sleep(0.01)
+        assert not asked.done()
+        await self.copy(node_call, 3, 2)
+        assert await asyncio.wait_for(asked, 20) == (ErrorCode.none, 2)
+        assert await delete(node_call, 1) == (ErrorCode.none, 2)
+
+    async def test_a_follower_out_of_sync_is_waited_for_too(self, node_call: Any) -> None:
+        me = node_call.node.config.id
+        await node_call.place("t", (me, 7), isr=(me,))
+        asked = await self.under_way(node_call, 2)
+        await self.copy(node_call, 2, 1)
+        await asyncio.sleep(0.01)
+        assert not asked.done()
+        await self.copy(node_call, 2, 2)
+        assert await asyncio.wait_for(asked, 20) == (ErrorCode.none, 2)
+
+    async def test_it_does_not_wait_for_the_dead(self, node_call: Any) -> None:
+        await node_call.node.view.tell([BrokerVanished(7)])
+        assert await delete(node_call, 2) == (ErrorCode.none, 2)
+
+    async def test_it_waits_no_longer_than_it_may(self, node_call: Any) -> None:
+        assert await delete(node_call, 2, timeout_ms=20) == (ErrorCode.request_timed_out, -1)
+        assert node_call.node.partitions.find("t", 0).log.start_offset == 2
+
+    async def test_who_leads_no_more_answers_so(self, node_call: Any) -> None:
+        asked = await self.under_way(node_call, 2)
+        await node_call.place("t", (7, node_call.node.config.id))
+        code = (ErrorCode.not_leader_or_follower, -1)
+        assert await asyncio.wait_for(asked, 20) == code
+        assert await delete(node_call, 2) == code
+
+    async def test_a_broker_that_dies_meanwhile_is_waited_for_no_more(self, node_call: Any) -> None:
+        asked = await self.under_way(node_call, 2)
+        await node_call.node.view.tell([BrokerVanished(7)])
+        me = node_call.node.config.id
+        await node_call.place("t", (me, 7), isr=(me,))
+        assert await asyncio.wait_for(asked, 20) == (ErrorCode.none, 2)
+
+    async def test_only_what_is_committed_can_be_deleted(self, node_call: Any) -> None:
+        await node_call.produce("t", node_call.batch(b"v"), acks=1)
+        assert await delete(node_call, 4) == (ErrorCode.offset_out_of_range, -1)
+        asked = await self.under_way(node_call, -1)
+        await self.copy(node_call, 3, 3)
+        assert await asyncio.wait_for(asked, 20) == (ErrorCode.none, 3)
