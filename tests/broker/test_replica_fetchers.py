@@ -53,8 +53,12 @@ def new_node(fetchers: int = 1) -> Any:
         replica_fetch_max_bytes=1 << 20,
         replica_fetch_response_max_bytes=10 << 20,
     )
-    image = SimpleNamespace(brokers={})
-    return SimpleNamespace(config=config, clock=SystemClock(), image=image, peers=Peers())
+    return SimpleNamespace(
+        config=config,
+        clock=SystemClock(),
+        membership=SimpleNamespace(broker_epoch=77),
+        peers=Peers(),
+    )
 
 
 def partition(index: int, leader: int) -> Any:
