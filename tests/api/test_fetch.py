@@ -187,3 +187,27 @@ async def test_a_session_reads_only_what_has_changed(
     assert committed.responses == ()
     assert (await next_of(5, isolation_level=0, **more)).responses == ()
     assert reads == ["t"] * 4, "another isolation level finds other things"
+
+
+async def test_a_follower_that_waits_is_told_at_once_that_records_were_deleted(
+    node_call: Any,
+) -> None:
+    """Who deletes them waits for it, and would wait as long as the follower's fetch."""
+    await node_call.appear(7)
+    await node_call.place("t", (node_call.node.config.id, 7))
+    for _ in range(3):
+        await node_call.produce("t", node_call.batch(b"v"), acks=1)
+    state = node_call.request(KEY, 17).ReplicaState(replica_id=7, replica_epoch=1)
+    named = {"version": 17, "replica_state": state}
+    opened = await node_call.ask(request(node_call, 3, session_id=0, session_epoch=0, **named))
+    follow = {**named, "session_id": opened.session_id, "max_wait": 60_000}
+    asked = asyncio.create_task(node_call.ask(request(node_call, 3, session_epoch=1, **follow)))
+    await asyncio.sleep(0.01)
+    assert not asked.done()
+    node_call.node.partitions.find("t", 0).delete_before(2)
+    (topic,) = (await asyncio.wait_for(asked, 30)).responses
+    assert topic.partitions[0].log_start_offset == 2
+    again = asyncio.create_task(node_call.ask(request(node_call, 3, session_epoch=2, **follow)))
+    await asyncio.sleep(0.01)
+    assert not again.done(), "it was told, and has nothing more to hear"
+    again.cancel()

@@ -79,6 +79,19 @@ def test_next_fetch_tells_only_what_is_new(sessions: FetchSessions) -> None:
     assert news(third, changed) == []
 
 
+def test_a_start_that_has_moved_is_told_once(sessions: FetchSessions) -> None:
+    first = sessions.begin(request(("a", 0, 3)), VERSION, now_ms=0)
+    (each,) = first.partitions.values()
+    assert not each.is_behind(2), "nothing was told yet, so all is news anyway"
+    news(first, {("a", 0): answer()})
+    assert [each.is_behind(start) for start in (0, 2)] == [False, True]
+    second = sessions.begin(request(session_id=100, epoch=1), VERSION, now_ms=0)
+    moved = answer()
+    moved.log_start_offset = 2
+    assert news(second, {("a", 0): moved}) == [("a", 0)]
+    assert not each.is_behind(2)
+
+
 def test_an_error_is_told_and_so_is_its_end(sessions: FetchSessions) -> None:
     first = sessions.begin(request(("a", 0, 3)), VERSION, now_ms=0)
     news(first, {("a", 0): answer()})

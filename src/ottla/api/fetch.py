@@ -125,6 +125,7 @@ class _Reads:
                 read.error_code is not ErrorCode.none
                 or read.diverging_epoch is not None
                 or read.preferred_replica != NO_REPLICA
+                or (self._follower is not None and each.is_behind(read.log_start_offset))
             )
 
     def watch(self) -> None:

@@ -36,6 +36,12 @@ class FetchedPartition:
     told_high_watermark: int = -1
     told_log_start: int = -1
 
+    def is_behind(self, log_start: int) -> bool:
+        """Whether the log's start has moved since it was last told: who deletes records waits until
+        the followers begin there too (KIP-107), and no longer than need be. Kafka's followers hear
+        of it when their fetch has waited its time."""
+        return 0 <= self.told_log_start < log_start
+
 
 @dataclass(slots=True)
 class Fetch:
