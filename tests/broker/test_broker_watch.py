@@ -5,7 +5,9 @@ from typing import Any
 
 from ottla.controller import layout
 from ottla.controller.coordination import ConnectionLostError
+from ottla.controller.in_sync_changes import ProposedIsr
 from ottla.controller.topics import NewTopic
+from ottla.protocol.errors import ApiError, ErrorCode
 
 
 async def leads_two(neighbours: Any, eventually: Any) -> tuple[Any, Any]:
@@ -107,3 +109,87 @@ async def test_after_the_term_nothing_is_watched(neighbours: Any, eventually: An
     watch = first.controller._watch
     first.controller.resign("for the test")
     await eventually(lambda: not watch._tasks)
+
+
+async def leads_too_much(neighbours: Any, eventually: Any, **settings: str) -> Any:
+    """A controller, 1, that leads both partitions of topic t, one of which is broker 2's."""
+    first = await neighbours.start(1, **settings)
+    first.config.leader_imbalance_check_interval_seconds = 0.005
+    second = await neighbours.start(2, live=False)
+    await eventually(lambda: set(first.image.brokers) == {1, 2})
+    await first.controller.create_topics([NewTopic("t", 2, 2)])
+    assert {state.leader for state in first.image.topics["t"].partitions} == {1, 2}
+    await first.controller.shut_down(2, second.membership.broker_epoch)
+    await neighbours.tree.expire(second.membership.session)
+    await eventually(lambda: set(first.image.brokers) == {1})
+    await neighbours.start(2, live=False)
+    await eventually(lambda: set(first.image.brokers) == {1, 2})
+    topic = first.image.topics["t"]
+    assert {(state.leader, state.isr) for state in topic.partitions} == {(1, (1,))}
+    return first
+
+
+async def copies(first: Any) -> None:
+    """Broker 2 has caught up."""
+    topic = first.image.topics["t"]
+    isr = tuple((each, first.image.brokers[each].epoch) for each in (1, 2))
+    proposals = [
+        ProposedIsr(topic.topic_id, index, state.leader_epoch, state.partition_epoch, isr)
+        for index, state in enumerate(topic.partitions)
+    ]
+    answers = await first.controller.alter_partitions(1, isr[0][1], proposals)
+    assert {answer.code for answer in answers} == {ErrorCode.none}
+
+
+def leaders(first: Any) -> set[int]:
+    return {state.leader for state in first.image.topics["t"].partitions}
+
+
+async def test_preferred_leaders_that_are_in_sync_again_lead_again(
+    neighbours: Any, eventually: Any
+) -> None:
+    first = await leads_too_much(neighbours, eventually)
+    epochs = {state.leader_epoch for state in first.image.topics["t"].partitions}
+    await asyncio.sleep(0.02)
+    assert leaders(first) == {1}
+    await copies(first)
+    await eventually(lambda: leaders(first) == {1, 2})
+    states = first.image.topics["t"].partitions
+    assert [state.leader for state in states] == [state.replicas[0] for state in states]
+    assert max(state.leader_epoch for state in states) == max(epochs) + 1
+
+
+async def test_leaders_stay_where_no_rebalance_is_wanted(neighbours: Any, eventually: Any) -> None:
+    first = await leads_too_much(neighbours, eventually, auto_leader_rebalance_enable="false")
+    await copies(first)
+    await asyncio.sleep(0.05)
+    assert leaders(first) == {1}
+    first.config.auto_leader_rebalance_enable = True
+    await eventually(lambda: leaders(first) == {1, 2})
+
+
+async def test_a_few_leaders_elsewhere_are_left_there(neighbours: Any, eventually: Any) -> None:
+    first = await leads_too_much(
+        neighbours, eventually, leader_imbalance_per_broker_percentage="100"
+    )
+    await copies(first)
+    await asyncio.sleep(0.05)
+    assert leaders(first) == {1}
+
+
+async def test_a_rebalance_that_is_refused_is_tried_again(
+    neighbours: Any, eventually: Any, monkeypatch: Any
+) -> None:
+    first = await leads_too_much(neighbours, eventually)
+    real, refusals = first.controller.rebalance, []
+
+    async def rebalance() -> None:
+        if len(refusals) < 2:
+            refusals.append(ErrorCode.kafka_storage_error)
+            raise ApiError(refusals[-1])
+        await real()
+
+    monkeypatch.setattr(first.controller, "rebalance", rebalance)
+    await copies(first)
+    await eventually(lambda: leaders(first) == {1, 2})
+    assert len(refusals) == 2
