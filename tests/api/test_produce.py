@@ -1,3 +1,4 @@
+import asyncio
 from typing import Any
 from uuid import UUID
 
@@ -6,7 +7,9 @@ import pytest
 from ottla.broker.call import EndConnectionError
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.build import build_batch
+from ottla.records.header import iterate_headers
 from ottla.records.record import Record
+from ottla.replication.leader import Follower
 
 KEY = 0
 
@@ -120,3 +123,46 @@ async def test_an_unknown_id_is_told_back(node_call: Any) -> None:
     assert answer.responses[0].topic_id == UUID(int=9)
     code = answer.responses[0].partition_responses[0].error_code
     assert code is ErrorCode.unknown_topic_id
+
+
+async def test_what_was_cut_while_another_partition_was_waited_for_is_not_acknowledged(
+    node_call: Any,
+) -> None:
+    """The offset is committed again by then, with another leader's record."""
+    await node_call.create("u", 2)
+    slow, cut = (node_call.node.partitions.find("u", index) for index in (0, 1))
+    for broker in (2, 3):
+        await node_call.appear(broker)
+    for index in (0, 1):
+        await node_call.place("u", (1, 2, 3), isr=(1, 2), index=index)
+    build = node_call.request(KEY, 9)
+    data = tuple(
+        build.PartitionProduceData(index=index, records=node_call.batch(b"mine"))
+        for index in (0, 1)
+    )
+    topics = (build.TopicProduceData(name="u", partition_data=data),)
+    request = build.ProduceRequest(
+        acks=-1, timeout=30_000, topic_data=topics, transactional_id=None
+    )
+    producing = asyncio.create_task(node_call.ask(request))
+    while slow.log.end_offset < 1:
+        await asyncio.sleep(0)
+    await node_call.place("u", (1, 2, 3), leader=2, isr=(2, 3), index=1)
+    cut.truncate_to(0, 0)
+    theirs = node_call.batch(b"theirs")
+    headers = list(iterate_headers(theirs))
+    headers[0].leader_epoch = cut.leader_epoch
+    cut.append_fetched(theirs, headers, leader_high_watermark=1, leader_log_start=0, now_ms=0)
+    await node_call.place("u", (1, 2, 3), isr=(1, 2), index=1)
+    assert cut.high_watermark == 1
+    slow.read(
+        1,
+        max_bytes=1,
+        min_one_batch=True,
+        follower=Follower(2, 1, 0),
+        leader_epoch=slow.leader_epoch,
+    )
+    answers = (await asyncio.wait_for(producing, 20)).responses[0].partition_responses
+    assert [each.error_code for each in answers] == [
+        ErrorCode.none, ErrorCode.not_leader_or_follower,
+    ]  # fmt: skip

@@ -158,3 +158,26 @@ async def test_names_that_no_record_has_room_for(bench: Any, name: str) -> None:
     answer = await groups.join(bench.joining(group_instance_id=name))
     assert answer.error is ErrorCode.invalid_request
     assert await groups.commit(bench.committing(1, group=name[:5_000])) == [OK]
+
+
+async def test_a_shard_that_is_read_anew_decides_nothing_more(bench: Any) -> None:
+    """Nor does it acknowledge what was on its way: another has read the log meanwhile."""
+    groups = bench.coordinators
+    assert await groups.commit(bench.committing(6)) == [OK]
+    partition, log = groups.partition_for("g"), bench.log_of("g")
+    former, records = groups._drivers[partition], len(log.records)
+    log.hold()
+    first, second = former.step(), former.step()
+    for number, step in enumerate((first, second), 7):
+        former.shard.commit(bench.committing(number), step)
+    former.carry_out(first)
+    settling = asyncio.create_task(former.settled())
+    await asyncio.sleep(0)
+    groups.elected(partition)
+    log.release()
+    with pytest.raises(ApiError) as unsettled:
+        await settling
+    with pytest.raises(ApiError) as refused:
+        former.carry_out(second)
+    assert unsettled.value.code is refused.value.code is ErrorCode.not_coordinator
+    assert len(log.records) == records + 1

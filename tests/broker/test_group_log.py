@@ -77,3 +77,20 @@ def test_settings_are_those_of_the_broker() -> None:
     )
     assert settings.offsets_retention_ms == 180_000
     assert settings.max_size == 7
+
+
+async def test_a_coordinator_of_an_earlier_term_writes_nothing(node_call: Any) -> None:
+    """Another one has read the log since, here or elsewhere."""
+    log = await make(node_call)
+    log.append([(b"k", b"v")], 5)
+    for broker in (2, 3):
+        await node_call.appear(broker)
+    await node_call.place(OFFSETS_TOPIC, (1, 2, 3), leader=2)
+    await node_call.place(OFFSETS_TOPIC, (1, 2, 3), isr=(1,))
+    with pytest.raises(ApiError) as refused:
+        log.append([(b"k", b"w")], 5)
+    assert refused.value.code is ErrorCode.not_leader_or_follower
+    assert not await log.committed(0)
+    later = PartitionLog(node_call.node.partitions.find(OFFSETS_TOPIC, 0))
+    assert later.append([(b"k", b"w")], 5) == 1
+    assert await later.committed(1)

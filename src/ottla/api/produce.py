@@ -8,7 +8,7 @@ current leader beside NOT_LEADER_OR_FOLLOWER. v12 (KIP-890). v13 (KIP-516): topi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ottla.api.current_leader import current_leader, node_endpoints
 from ottla.broker.call import Call, EndConnectionError
@@ -21,10 +21,21 @@ _ACKS_ALL: Final = -1
 _KNOWN_ACKS: Final = (-1, 0, 1)
 
 
+class _Append(NamedTuple):
+    """One partition's append, to be acknowledged at `place` of the topic's answers."""
+
+    topic: Any
+    partition: Partition
+    term: int
+    appended: Appended
+    answers: list[Any]
+    place: int
+
+
 async def handle(request: Any, call: Call) -> Any:
     """None where the client wants no answer (acks=0)."""
     by_id = call.version >= 13
-    appends: list[tuple[Any, Partition, int, list[Any], int]] = []
+    appends: list[_Append] = []
     topics = []
     failed: str | None = None
     for topic in request.topic_data:
@@ -46,7 +57,9 @@ async def handle(request: Any, call: Call) -> Any:
                 failed = f"{key}-{each.index}: {error}"
                 answers.append(_refusal(key, each.index, error, call))
             else:
-                appends.append((key, partition, appended.last_offset, answers, len(answers)))
+                appends.append(
+                    _Append(key, partition, partition.term, appended, answers, len(answers))
+                )
                 answers.append(_answer(each.index, appended, call))
         topics.append((topic, answers))
     if request.acks == 0:
@@ -77,18 +90,16 @@ async def handle(request: Any, call: Call) -> Any:
     )
 
 
-async def _settle(
-    appends: list[tuple[Any, Partition, int, list[Any], int]], request: Any, call: Call
-) -> None:
+async def _settle(appends: list[_Append], request: Any, call: Call) -> None:
     """Waits until each append may be acknowledged, all within the request's timeout."""
     by_all = request.acks == _ACKS_ALL
     until_ms = call.node.clock.monotonic_ms() + request.timeout
-    for key, partition, last_offset, answers, place in appends:
+    for each in appends:
         try:
             left_ms = until_ms - call.node.clock.monotonic_ms()
-            await partition.settled(last_offset, by_all, left_ms)
+            await each.partition.settled(each.appended.last_offset, by_all, left_ms, term=each.term)
         except ApiError as error:
-            answers[place] = _refusal(key, partition.index, error, call)
+            each.answers[each.place] = _refusal(each.topic, each.partition.index, error, call)
 
 
 def _told(answers: list[Any]) -> Iterator[Any]:

@@ -126,6 +126,9 @@ class GroupCoordinators:
         if driver.loading.cancelled() or driver.loading.exception() is not None:
             self._failed_to_load(driver)
             raise ApiError(ErrorCode.not_coordinator)
+        if driver.is_closed:
+            # Resigned between the end of its loading and now.
+            raise ApiError(ErrorCode.not_coordinator)
         return driver
 
     def _failed_to_load(self, driver: GroupShardDriver) -> None:

@@ -29,13 +29,17 @@ class PartitionLog:
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
+        self._term = partition.term
 
     @property
     def high_watermark(self) -> int:
         return self._partition.settled_offset
 
     def append(self, records: Sequence[KeyAndValue], now_ms: int) -> int:
-        """One batch; returns its last offset. Raises ApiError."""
+        """One batch; returns its last offset. Raises ApiError: NOT_LEADER_OR_FOLLOWER too where
+        this broker led another time since, for then a later coordinator has read the log."""
+        if self._partition.term != self._term:
+            raise ApiError(ErrorCode.not_leader_or_follower)
         batch = build_batch([Record(0, now_ms, key, value) for key, value in records])
         most_bytes = self._partition.log.config.max_message_bytes
         if len(batch) > most_bytes:
@@ -69,7 +73,9 @@ class PartitionLog:
         Raises ApiError where too few replicas are in sync; the caller limits the time.
         """
         try:
-            await self._partition.settled(offset, by_all=True, timeout_ms=COMMITTED_WITHIN_MS)
+            await self._partition.settled(
+                offset, by_all=True, timeout_ms=COMMITTED_WITHIN_MS, term=self._term
+            )
         except ApiError as error:
             if error.code is ErrorCode.not_leader_or_follower:
                 return False

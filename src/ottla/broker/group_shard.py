@@ -184,6 +184,9 @@ class GroupShardDriver:
             raise ApiError(refusal)
 
     def _append(self, step: Step) -> ErrorCode | None:
+        if self._closed:
+            # Whoever reads the log next, here or elsewhere, decides from now on.
+            return ErrorCode.not_coordinator
         size = len(step.records)
         if all(record.value is None for record in step.records):
             # Tombstones stand each for itself, and there may be very many.
@@ -261,7 +264,12 @@ class GroupShardDriver:
             return ErrorCode.coordinator_not_available
         except ApiError as error:
             return coordinator_error(error.code)
-        return None if committed else ErrorCode.not_coordinator
+        return None if committed and not self._closed else ErrorCode.not_coordinator
+
+    @property
+    def is_closed(self) -> bool:
+        """The partition is not ours any more, or is read anew."""
+        return self._closed
 
     def _expired(self, event: TimerEvent) -> None:
         step = self.step()

@@ -21,6 +21,7 @@ from ottla.controller.image import NO_LEADER, PartitionState
 from ottla.journey.timeline import Timeline
 from ottla.log.flush import FlushTask
 from ottla.log.log import Log
+from ottla.log.removal import Removal
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.header import BatchHeader
 from ottla.replication.leader import InSyncChange, Leader, LiveEpoch
@@ -63,6 +64,7 @@ class HeldPartition:
         "_lag_max_ms",
         "_leader",
         "_live_epoch",
+        "_remove",
         "_timeline",
         "_waits",
         "broker_id",
@@ -74,6 +76,7 @@ class HeldPartition:
         "min_insync_replicas",
         "role",
         "state",
+        "term",
         "topic",
         "topic_id",
         "waiters",
@@ -93,12 +96,14 @@ class HeldPartition:
         lag_max_ms: int = REPLICA_LAG_MAX_MS,
         live_epoch: LiveEpoch = lambda broker_id: -1,
         eligible: Callable[[HeldPartition], None] = lambda partition: None,
+        remove: Callable[[Removal], None] = Removal.run,
         after_crash: bool = False,
     ) -> None:
         """Begins without a role: `update` gives it one.
 
         `live_epoch` tells a living broker's epoch; `eligible` is called when a follower may join
-        the in-sync set.
+        the in-sync set; `remove` takes files that a cut has renamed, to remove them when their
+        delay is over, off the loop (a crash before that leaves them to the next start).
         """
         self.topic = topic
         self.index = index
@@ -108,6 +113,9 @@ class HeldPartition:
         self.role = Role.NONE
         self.state: PartitionState | None = None
         self.leader_epoch = NO_EPOCH
+        self.term = 0
+        """Another one each time that this broker ceases to lead: what it appended in an earlier one
+        may be cut off since, and other records have its offsets."""
         self.min_insync_replicas = 1
         self.waiters: set[Watcher] | None = None
         self.counts = Counts()
@@ -125,6 +133,7 @@ class HeldPartition:
         self._lag_max_ms = lag_max_ms
         self._live_epoch = live_epoch
         self._eligible = eligible
+        self._remove = remove
         self._waits: CommittedWaits | None = None
 
     @property
@@ -138,6 +147,7 @@ class HeldPartition:
 
     def closed(self) -> None:
         """The partition is deleted, or this broker holds it no more."""
+        self.term += 1
         self._fail_waits(ErrorCode.not_leader_or_follower)
         if self._timeline is not None:
             self._journey.forget(self._timeline)
@@ -168,6 +178,7 @@ class HeldPartition:
             self._lead(state, high_watermark)
         else:
             self.role = Role.FOLLOWER if held and state.leader != NO_LEADER else Role.NONE
+            self.term += self._leader is not None
             self._leader, self._alone = None, False
             self._high_watermark = high_watermark
             self._fail_waits(ErrorCode.not_leader_or_follower)

@@ -137,9 +137,14 @@ class Partition(FollowingPartition, ReadPartition):
             return self.high_watermark
         return min(self.high_watermark, log.recovery_point)
 
-    async def settled(self, last_offset: int, by_all: bool, timeout_ms: int) -> None:
+    async def settled(
+        self, last_offset: int, by_all: bool, timeout_ms: int, *, term: int | None = None
+    ) -> None:
         """Returns when an append may be acknowledged: on disk where flush.messages asks for it,
         and, `by_all`, on all in-sync replicas.
+
+        `term` is that of the append, where other waits may have come between it and this one: a
+        broker that lost and regained leadership meanwhile may have another's record at that offset.
 
         Raises ApiError: KAFKA_STORAGE_ERROR; REQUEST_TIMED_OUT; NOT_LEADER_OR_FOLLOWER where
         another broker leads before that; NOT_ENOUGH_REPLICAS_AFTER_APPEND.
@@ -149,6 +154,8 @@ class Partition(FollowingPartition, ReadPartition):
             if self._flush is None:
                 self._flush = GroupFlush(self._begin_flush, self._end_flush)
             await self._flush.reached(last_offset + 1)
+        if by_all and term not in (None, self.term):
+            raise ApiError(ErrorCode.not_leader_or_follower)
         if by_all and not self._alone:
             await self._committed(last_offset, timeout_ms)
 
