@@ -1,9 +1,11 @@
+import os
 from typing import Any
 
 import pytest
 
 from ottla.log.flush import flush
 from ottla.log.truncation import truncate_fully, truncate_to
+from ottla.protocol.errors import ApiError
 
 
 @pytest.fixture
@@ -45,6 +47,29 @@ def test_behind_the_end_nothing_happens(long: Any) -> None:
     assert truncate_to(long.log, 60, now_ms=1) is None
     assert truncate_to(long.log, 99, now_ms=1) is None
     assert long.log.end_offset == 60
+
+
+@pytest.mark.parametrize("renamed", [0, 1, 2, 3, 5, 8])
+def test_a_crash_amid_a_cut_leaves_no_gap(
+    long: Any, renamed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+
+    def rename(source: str, target: str) -> None:
+        if len(done) == renamed:
+            raise OSError("crashed")
+        os.replace(source, target)
+        done.append(target)
+
+    assert len(long.log.segments) >= 4
+    with monkeypatch.context() as patched:
+        patched.setattr("ottla.log.retention.os.rename", rename)
+        with pytest.raises(ApiError):
+            truncate_to(long.log, 10, now_ms=1)
+    again = long.open(recovery_point=60)
+    offsets = [record.offset for record in long.read_all(again)]
+    assert offsets == list(range(again.end_offset))
+    assert again.end_offset > 10
 
 
 def test_a_log_can_begin_anew_elsewhere(long: Any) -> None:

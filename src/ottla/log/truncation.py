@@ -23,7 +23,8 @@ def truncate_to(log: Log, offset: int, *, now_ms: int) -> Removal | None:
     keep = max(log.segment_number(offset - 1), 0) + 1
     dropped = log.segments[keep:]
     del log.segments[keep:]
-    removal = mark_deleted(log, dropped) if dropped else None
+    # The last first: a crash in between must not leave a gap below the recovery point.
+    removal = mark_deleted(log, reversed(dropped)) if dropped else None
     _set_end(log, log.active.truncate_to(offset))
     return removal
 
