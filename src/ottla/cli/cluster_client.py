@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ottla.cli.failures import Failed
-from ottla.cli.journey_client import CLIENT_ID, connected, exactly
+from ottla.cli.plain_connection import CLIENT_ID, CORRELATION_ID, connected, exactly
 from ottla.protocol.errors import DecodeError, ErrorCode
 from ottla.protocol.frames import read_response, write_request
 from ottla.protocol.messages import messages_of
@@ -22,7 +22,8 @@ LIST_PARTITION_REASSIGNMENTS: Final = 46
 DESCRIBE_QUORUM: Final = 55
 METADATA_TOPIC: Final = "__cluster_metadata"
 MOST_ANSWER_BYTES: Final = 64 * 1024 * 1024
-ANSWER_TIMEOUT_MS: Final = 60_000
+ANSWER_WITHIN_S: Final = 30.0
+ANSWER_TIMEOUT_MS: Final = 25_000
 AGAIN_FOR_S: Final = 30.0
 AGAIN_PAUSE_S: Final = 0.5
 # The controller is changing; who asks again soon is answered.
@@ -42,8 +43,8 @@ Assignments = Mapping[str, Mapping[int, Sequence[int]]]
 def ask(bootstrap: str, request: Any) -> Any:
     """The answer to a request message of kio's. Raises Failed when there is none."""
     try:
-        with connected(bootstrap) as connection:
-            connection.sendall(write_request(request, 1, CLIENT_ID.decode()))
+        with connected(bootstrap, ANSWER_WITHIN_S) as connection:
+            connection.sendall(write_request(request, CORRELATION_ID, CLIENT_ID.decode()))
             size = int.from_bytes(exactly(connection, 4), "big")
             if size > MOST_ANSWER_BYTES:
                 raise EOFError

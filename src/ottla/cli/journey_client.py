@@ -13,8 +13,9 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ottla.cli.client import CONNECT_TIMEOUT_S, addresses, check_reachable, connect
+from ottla.cli.client import connect
 from ottla.cli.failures import Failed
+from ottla.cli.plain_connection import connected, exactly, framed
 from ottla.protocol.versions import JOURNEY
 
 ANSWER_TIMEOUT_S: Final = 30.0
@@ -23,10 +24,7 @@ SETTLE_S: Final = 5.0
 """How long a journey is asked for again while leadership moves."""
 SETTLE_PAUSE_S: Final = 0.2
 MOST_ANSWER_BYTES: Final = 16 * 1024 * 1024
-CLIENT_ID: Final = b"ottla-cli"
-_HEADER: Final = struct.Struct(">hhih")
 _SIZE: Final = struct.Struct(">i")
-CORRELATION_ID: Final = 1
 
 NO_OTTLA: Final = "Only an Ottla broker knows the journey of its messages."
 
@@ -97,9 +95,9 @@ def newest_ms(document: dict[str, Any]) -> int:
 
 def ask_broker(bootstrap: str, question: dict[str, Any]) -> dict[str, Any]:
     """One broker's answer; of several addresses the first that takes a connection."""
-    with connected(bootstrap) as connection:
+    with connected(bootstrap, ANSWER_TIMEOUT_S) as connection:
         try:
-            connection.sendall(framed(json.dumps(question).encode()))
+            connection.sendall(framed(JOURNEY, json.dumps(question).encode()))
             body = received(connection)
         except TimeoutError:
             raise Failed(
@@ -121,38 +119,9 @@ def ask_broker(bootstrap: str, question: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
-def connected(bootstrap: str) -> socket.socket:
-    """A connection to the first address that takes one."""
-    for address in addresses(bootstrap):
-        try:
-            connection = socket.create_connection(address, CONNECT_TIMEOUT_S)
-        except OSError:
-            continue
-        connection.settimeout(ANSWER_TIMEOUT_S)
-        return connection
-    check_reachable(bootstrap)
-    raise Failed(f"no broker can be reached at {bootstrap}.")
-
-
-def framed(body: bytes) -> bytes:
-    """The request's frame: size, header v1, body."""
-    header = _HEADER.pack(JOURNEY, 0, CORRELATION_ID, len(CLIENT_ID)) + CLIENT_ID
-    return _SIZE.pack(len(header) + len(body)) + header + body
-
-
 def received(connection: socket.socket) -> bytes:
     """The response's body. Raises EOFError where the connection ends before it does."""
     (size,) = _SIZE.unpack(exactly(connection, _SIZE.size))
     if not _SIZE.size <= size <= MOST_ANSWER_BYTES:
         raise EOFError
     return exactly(connection, size)[_SIZE.size :]
-
-
-def exactly(connection: socket.socket, size: int) -> bytes:
-    data = bytearray()
-    while len(data) < size:
-        piece = connection.recv(min(size - len(data), 1 << 16))
-        if not piece:
-            raise EOFError
-        data += piece
-    return bytes(data)

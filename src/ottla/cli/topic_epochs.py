@@ -10,8 +10,8 @@ import socket
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from ottla.cli.client import CONNECT_TIMEOUT_S, addresses
-from ottla.cli.journey_client import exactly
+from ottla.cli.failures import Failed
+from ottla.cli.plain_connection import CLIENT_ID, CORRELATION_ID, connected, exactly
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.frames import read_response, write_request
 from ottla.protocol.messages import messages_of
@@ -20,7 +20,6 @@ METADATA: Final = 3
 VERSION: Final = 12
 ANSWER_TIMEOUT_S: Final = 10.0
 MOST_ANSWER_BYTES: Final = 64 * 1024 * 1024
-CORRELATION_ID: Final = 1
 
 
 class Epoch(NamedTuple):
@@ -32,14 +31,11 @@ class Epoch(NamedTuple):
 
 def epochs_of(bootstrap: str, names: Sequence[str]) -> dict[tuple[str, int], Epoch]:
     """By topic and partition; empty where no broker answers a plain connection."""
-    for address in addresses(bootstrap):
-        try:
-            with socket.create_connection(address, CONNECT_TIMEOUT_S) as connection:
-                connection.settimeout(ANSWER_TIMEOUT_S)
-                return read_epochs(asked(connection, names))
-        except (OSError, EOFError, DecodeError):
-            continue
-    return {}
+    try:
+        with connected(bootstrap, ANSWER_TIMEOUT_S) as connection:
+            return read_epochs(asked(connection, names))
+    except (Failed, OSError, EOFError, DecodeError):
+        return {}
 
 
 def asked(connection: socket.socket, names: Sequence[str]) -> Any:
@@ -47,7 +43,7 @@ def asked(connection: socket.socket, names: Sequence[str]) -> Any:
     build = messages_of(METADATA, VERSION, "request")
     topics = tuple(build.MetadataRequestTopic(name=name) for name in names)
     request = build.MetadataRequest(topics=topics, allow_auto_topic_creation=False)
-    connection.sendall(write_request(request, CORRELATION_ID, "ottla-cli"))
+    connection.sendall(write_request(request, CORRELATION_ID, CLIENT_ID.decode()))
     size = int.from_bytes(exactly(connection, 4), "big", signed=True)
     if not 4 <= size <= MOST_ANSWER_BYTES:
         raise EOFError

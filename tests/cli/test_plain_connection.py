@@ -1,0 +1,89 @@
+"""Finding a broker that answers among several addresses."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from ottla.cli import plain_connection
+from ottla.cli.failures import Failed
+from ottla.cli.plain_connection import API_VERSIONS, connected, exactly, framed
+
+
+@pytest.fixture(autouse=True)
+def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain_connection, "SILENT_AFTER_S", 0.2)
+    monkeypatch.setattr(plain_connection, "_silent", set())
+
+
+def address_of(server: socket.socket) -> str:
+    return "127.0.0.1:{1}".format(*server.getsockname())
+
+
+@contextmanager
+def broker(answer: bytes = b"\0\0\0\4abcd") -> Iterator[tuple[str, list[bytes]]]:
+    """Answers each request on one connection; tells what it was asked."""
+    asked: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                while size := connection.recv(4, socket.MSG_WAITALL):
+                    asked.append(connection.recv(int.from_bytes(size), socket.MSG_WAITALL))
+                    connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield address_of(server), asked
+        thread.join(20)
+
+
+def test_a_broker_that_takes_connections_and_is_silent_is_passed_over() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, broker() as (good, asked):
+        bootstrap = f"{address_of(silent)},{good}"
+        with connected(bootstrap, 5) as connection:
+            assert connection.getpeername()[1] == int(good.rpartition(":")[2])
+            assert connection.gettimeout() == 5
+        assert asked == []  # the last candidate is not tried first
+        # And the next question goes to the others at once.
+        assert ("127.0.0.1", silent.getsockname()[1]) in plain_connection._silent
+
+
+def test_the_first_that_answers_is_taken_on_the_same_connection() -> None:
+    with broker() as (good, asked), socket.create_server(("127.0.0.1", 0)) as other:
+        with connected(f"{good},{address_of(other)}", 5) as connection:
+            connection.sendall(framed(3, b"more"))
+            assert exactly(connection, 8) == b"\0\0\0\4abcd"
+        assert [each[:2] for each in asked] == [API_VERSIONS.to_bytes(2), b"\0\3"]
+        assert asked[1].endswith(b"more")
+
+
+def test_one_that_answers_nonsense_is_passed_over() -> None:
+    with (
+        broker(b"HTTP") as (liar, _),
+        socket.create_server(("127.0.0.1", 0)) as other,
+        connected(f"{liar},{address_of(other)}", 5) as connection,
+    ):
+        assert connection.getpeername() == other.getsockname()
+
+
+def test_where_nobody_listens_the_reason_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        closed = address_of(server)
+    with pytest.raises(Failed, match=r"no broker can be reached at .*: connection refused"):
+        connected(f"{closed},{closed}", 5)
+
+
+def test_an_end_in_the_middle_is_no_short_answer() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(b"abc")
+        theirs.shutdown(socket.SHUT_WR)
+        assert exactly(ours, 2) == b"ab"
+        with pytest.raises(EOFError):
+            exactly(ours, 2)
