@@ -9,8 +9,8 @@ from ottla.cli.topic_documents import mark, partition_document, plural, show_top
 from ottla.cli.topic_epochs import Epoch
 
 
-def node(number: int) -> Any:
-    return SimpleNamespace(id=number)
+def node(number: int, rack: str | None = None) -> Any:
+    return SimpleNamespace(id=number, rack=rack)
 
 
 def partition(index: int, leader: int | None, isr: tuple[int, ...] = (1, 2)) -> Any:
@@ -33,6 +33,7 @@ def test_a_partition_that_is_well():
         "leader": 1,
         "leader_epoch": 5,
         "replicas": [1, 2],
+        "racks": [None, None],
         "in_sync": [1, 2],
         "offline_replicas": [],
         "state": "ok",
@@ -75,6 +76,17 @@ def test_where_all_is_well_there_is_no_column_for_it(capsys):
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "t: 1 partition"
     assert "state" not in shown[1]
+
+
+def test_racks_are_shown_where_there_are_any(capsys):
+    one = partition(0, 1)
+    one.replicas = [node(1, "east"), node(2)]
+    told = partition_document(one, None, {}, {}, "t")
+    assert told["racks"] == ["east", None]
+    show_topic({"topic": "t", "partitions": [told], "config": {}})
+    assert capsys.readouterr().out.splitlines()[2].split() == [
+        *("0", "1", "-", "1", "2", "east", "-", "1", "2", "-", "-"),
+    ]
 
 
 @pytest.mark.parametrize("columns", [30, 60, 120])

@@ -15,7 +15,7 @@ from ottla.cli.screen import note, say, show_table
 from ottla.cli.topic_epochs import Epoch, epochs_of
 
 COLUMNS: Final = (
-    *("partition", "leader", "epoch", "replicas", "in sync"),
+    *("partition", "leader", "epoch", "replicas", "racks", "in sync"),
     *("start offset", "end offset", "state"),
 )
 
@@ -110,6 +110,7 @@ def partition_document(
         "leader": leader,
         "leader_epoch": epoch.leader_epoch if epoch else None,
         "replicas": replicas,
+        "racks": [node.rack for node in partition.replicas],
         "in_sync": in_sync,
         "offline_replicas": list(epoch.offline) if epoch else None,
         "state": state if leader is not None else "offline",
@@ -133,22 +134,14 @@ def show_topic(document: dict[str, Any]) -> None:
     partitions = document["partitions"]
     title = f"{document['topic']}: {plural(len(partitions), 'partition')}"
     show_table(
-        [
-            "partition",
-            "leader",
-            "epoch",
-            "replicas",
-            "in sync",
-            "start offset",
-            "end offset",
-            "state",
-        ],
+        COLUMNS,
         [
             [
                 each["partition"],
                 each["leader"],
                 each["leader_epoch"],
                 " ".join(map(str, each["replicas"])),
+                " ".join(rack or "-" for rack in each["racks"]) if any(each["racks"]) else None,
                 " ".join(map(str, each["in_sync"])),
                 each["start_offset"],
                 each["end_offset"],
@@ -157,7 +150,7 @@ def show_topic(document: dict[str, Any]) -> None:
             for each in partitions
         ],
         title=title + troubles(partitions),
-        drop_empty=("state",),
+        drop_empty=("racks", "state"),
     )
     for name, value in document["config"].items():
         say(f"{name}={value}")
