@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 from pathlib import Path
 
 import pytest
 
-from ottla.cli.cluster_start import Layout, check_ports, chosen_layout, write_layout
-from ottla.cli.failures import Failed
+from ottla.cli import cluster_start
+from ottla.cli.cluster_start import (
+    Layout,
+    check_ports,
+    check_settings,
+    check_zookeeper,
+    chosen_layout,
+    held,
+    interrupted_by_signals,
+    run_cluster,
+    write_layout,
+)
+from ottla.cli.failures import Failed, UsageFailed
 from ottla.testing.ports import HOST, free_ports
 
 
@@ -46,3 +58,105 @@ def test_a_port_in_use_is_told_in_one_line() -> None:
         with pytest.raises(Failed, match=f"port {port}, this cluster's ZooKeeper's"):
             check_ports(Layout(1, zookeeper, port), own_zookeeper=True)
     check_ports(Layout(1, zookeeper, port), own_zookeeper=False)
+
+
+def test_settings_that_brokers_would_refuse_are_refused_before_the_start() -> None:
+    check_settings({"num.partitions": "3"})
+    with pytest.raises(UsageFailed, match=r"--config: .*num\.partitions"):
+        check_settings({"num.partitions": "few"})
+    with pytest.raises(UsageFailed, match=r"num\.partition\b"):
+        check_settings({"num.partition": "3"})
+    with pytest.raises(UsageFailed, match=r"--config node\.id cannot be the same"):
+        check_settings({"node.id": "3", "num.partitions": "3"})
+
+
+@pytest.mark.parametrize("given", ["nowhere", "h:0", "h:99999", ":::", "h,", ":2181", "/kafka"])
+def test_an_ensemble_that_is_wrongly_written(given: str) -> None:
+    with pytest.raises(UsageFailed, match="--zookeeper wants HOST:PORT"):
+        check_zookeeper(given)
+
+
+def test_an_ensemble_that_is_not_there() -> None:
+    with socket.create_server((HOST, 0)) as server:
+        port = server.getsockname()[1]
+        check_zookeeper(f"{HOST}:{port}/kafka")
+    with pytest.raises(Failed, match=f"no ZooKeeper can be reached at {HOST}:{port}: connection"):
+        check_zookeeper(f"{HOST}:{port}")
+    with pytest.raises(Failed, match=r"the host name 'nobody\.invalid' is not known"):
+        check_zookeeper("nobody.invalid:2181/kafka")
+
+
+def test_without_zookeepers_jars_nothing_is_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ottla.testing.zookeeper_server.find_spec", lambda name: None)
+    with pytest.raises(Failed, match=r"pip install 'ottla\[zookeeper\]'"):
+        run_cluster(1, None, tmp_path / "data", None, {})
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_folder_is_one_clusters_at_a_time(tmp_path: Path) -> None:
+    in_use = pytest.raises(Failed, match="is in use by another `ottla cluster start`")
+    with held(tmp_path / "data"), in_use:
+        held(tmp_path / "data").__enter__()
+    with held(tmp_path / "data"):
+        assert (tmp_path / "data").is_dir()
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(Failed, match=r"cannot use .*file/data: Not a directory"):
+        held(tmp_path / "file" / "data").__enter__()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_end_it_as_ctrl_c_does(number: signal.Signals) -> None:
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        with pytest.raises(KeyboardInterrupt), interrupted_by_signals():
+            signal.raise_signal(number)
+        assert signal.getsignal(number) == signal.SIG_DFL
+    finally:
+        signal.signal(number, before)
+
+
+def test_nohup_outlives_the_terminal() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with interrupted_by_signals():
+            signal.raise_signal(signal.SIGHUP)
+            assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+class Starting:
+    """A cluster whose brokers are ready when asked for the second time."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self.asked = 0
+        self.brokers = {1: self}
+        self.zookeeper = self.bootstrap = "h:1"
+        self.errors = data / "broker-1.stderr"
+
+    def prepare(self) -> None:
+        pass
+
+    def launch(self, number: int) -> None:
+        assert number == 1
+
+    def is_ready(self) -> bool:
+        self.asked += 1
+        return self.asked == 2
+
+
+def test_a_slow_start_is_told_once_with_where_to_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cluster_start, "SLOW_START_S", -1)
+    starting = Starting(tmp_path)
+    cluster_start.start(starting, Layout(1, 1, 2), None)  # type: ignore[arg-type]
+    shown = capsys.readouterr()
+    assert shown.err == f"Still starting: broker 1. Logs: {starting.errors}\n"
+    assert "Ready." in shown.out

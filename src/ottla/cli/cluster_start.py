@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import signal
+import socket
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from math import inf
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final, NoReturn
 
-from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, Failed
+from ottla.cli.client import CONNECT_TIMEOUT_S
+from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, Failed, UsageFailed
 from ottla.cli.screen import note, printable, say, write
 from ottla.testing.broker_process import POLL_S, BrokerProcess
 from ottla.testing.cluster import Cluster
 from ottla.testing.errors import KitError, ProcessEndedError
 from ottla.testing.ports import free_ports, is_free
+from ottla.testing.zookeeper_server import zookeeper_command
 
 FILE_NAME: Final = "cluster.json"
 DEFAULT_BROKERS: Final = 3
@@ -26,6 +31,14 @@ FIRST_PORT: Final = 9092
 ZOOKEEPER_PORT: Final = 2181
 LOOK_PAUSE_S: Final = 0.1
 MOST_REPLICAS: Final = 3
+SLOW_START_S: Final = 30.0
+LOCK_NAME: Final = ".lock"
+OF_ONE_BROKER: Final = frozenset(
+    {
+        *("node.id", "broker.id", "broker.rack", "zookeeper.connect"),
+        *("listeners", "advertised.listeners", "log.dir", "log.dirs"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +64,22 @@ def run_cluster(
     """Run until Ctrl-C or SIGTERM; gives the exit code. Raises Failed for what keeps it from
     starting."""
     layout = chosen_layout(data, brokers, port)
+    # Who starts three brokers wants to see three replicas.
+    replicas = str(min(MOST_REPLICAS, layout.brokers))
+    settings = {"default.replication.factor": replicas, **config}
+    check_settings(settings)
+    check_zookeeper(zookeeper)
     check_ports(layout, own_zookeeper=zookeeper is None)
-    replicas = min(MOST_REPLICAS, layout.brokers)
     cluster = Cluster(
         layout.brokers,
-        # Who starts three brokers wants to see three replicas.
-        {"default.replication.factor": replicas, **config},
+        settings,
         zookeeper,
         data=data,
         proxies=False,
         ports=layout.ports,
         zookeeper_port=layout.zookeeper_port,
     )
-    with terminated_as_interrupted():
+    with interrupted_by_signals(), held(data):
         try:
             start(cluster, layout, zookeeper)
             return watch(cluster)
@@ -130,6 +146,72 @@ def check_ports(layout: Layout, *, own_zookeeper: bool) -> None:
             )
 
 
+def check_settings(settings: Mapping[str, str]) -> None:
+    """Raises Failed for what each broker would refuse, before anything is started."""
+    # Imported late, as all that belongs to brokers.
+    from ottla.config import BrokerConfig, ConfigError
+
+    for name in sorted(OF_ONE_BROKER & settings.keys()):
+        raise UsageFailed(
+            f"--config {name} cannot be the same for all brokers: `cluster start` sets it.",
+            "What it takes itself: ottla cluster start --help",
+        )
+    try:
+        BrokerConfig.from_properties(settings)
+    except ConfigError as error:
+        raise UsageFailed(f"--config: {error}") from None
+
+
+def check_zookeeper(given: str | None) -> None:
+    """Raises Failed where no ZooKeeper can be had: no jars, no Java, nobody at the address."""
+    if given is None:
+        try:
+            zookeeper_command()
+        except KitError as error:
+            raise failure(error) from None
+        return
+    reason = ""
+    for word in given.partition("/")[0].split(","):
+        host, _, port = word.strip().rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise UsageFailed(
+                f"--zookeeper wants HOST:PORT[,HOST:PORT...][/PATH], not {given!r}.",
+                "For example: --zookeeper 127.0.0.1:2181/kafka",
+            )
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S).close()
+            return
+        except TimeoutError:
+            reason = f"no connection within {CONNECT_TIMEOUT_S:g} s"
+        except socket.gaierror:
+            reason = f"the host name {host!r} is not known"
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+    raise Failed(
+        f"no ZooKeeper can be reached at {given}: {reason}.",
+        "Start it, correct the address, or leave --zookeeper out to have one started.",
+    )
+
+
+@contextmanager
+def held(data: Path) -> Iterator[None]:
+    """The folder, made when missing, for this process alone. Raises Failed."""
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        file = (data / LOCK_NAME).open("w")
+    except OSError as error:
+        raise Failed(f"cannot use {data}: {error.strerror or error}.") from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise Failed(
+                f"{data} is in use by another `ottla cluster start`.",
+                "Stop that one, or give another --data.",
+            ) from None
+        yield
+
+
 def start(cluster: Cluster, layout: Layout, zookeeper: str | None) -> None:
     """Start all, and tell of each address as it comes up."""
     try:
@@ -139,17 +221,34 @@ def start(cluster: Cluster, layout: Layout, zookeeper: str | None) -> None:
     write_layout(cluster.data, layout)
     tell("ZooKeeper", cluster.zookeeper, "not ours" if zookeeper else "")
     began_s = time.monotonic()
+    slow_s = began_s + SLOW_START_S
     for number in cluster.brokers:
         cluster.launch(number)
     waiting = dict(cluster.brokers)
     while waiting:
         for number, broker in list(waiting.items()):
-            if broker.is_ready():
+            if is_ready(number, broker):
                 tell(f"broker {number}", broker.bootstrap, f"{time.monotonic() - began_s:.1f} s")
                 del waiting[number]
+        if waiting and time.monotonic() > slow_s:
+            # No limit: after a crash a broker reads all that it had not flushed.
+            slow_s = inf
+            logs = ", ".join(str(broker.errors) for broker in waiting.values())
+            note(f"Still starting: broker {', '.join(map(str, waiting))}. Logs: {logs}")
         time.sleep(POLL_S)
     say(f"Ready. Data and logs are in {cluster.data}. Ctrl-C stops it.")
     write(f"  export OTTLA_BOOTSTRAP={cluster.bootstrap}\n", flush=True)
+
+
+def is_ready(number: int, broker: BrokerProcess) -> bool:
+    """Whether it serves. Raises Failed with its own last words where it has ended instead."""
+    try:
+        return broker.is_ready()
+    except ProcessEndedError as error:
+        why = printable(error.why.removeprefix("ottla serve: "))
+        raise Failed(
+            f"broker {number} did not start: {why.rstrip('.')}.", f"Its log: {broker.errors}"
+        ) from None
 
 
 def tell(name: str, address: str, remark: str) -> None:
@@ -204,22 +303,26 @@ def stop(cluster: Cluster) -> int:
 
 def failure(error: KitError) -> Failed:
     """What kept a process from starting, as its own last line where it has one."""
-    if isinstance(error, ProcessEndedError):
-        return Failed(f"a broker did not start: {printable(error.why)}")
     first, *more = str(error).splitlines()
     return Failed(first.rstrip(":"), "\n  ".join(line.strip() for line in more[-3:]) or None)
 
 
 @contextmanager
-def terminated_as_interrupted() -> Iterator[None]:
-    """SIGTERM does what Ctrl-C does."""
+def interrupted_by_signals() -> Iterator[None]:
+    """SIGTERM and a closed terminal do what Ctrl-C does, and Ctrl-C does it in the background too,
+    where shells have it ignored. `nohup` stays as it is meant."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
         raise KeyboardInterrupt
 
-    before: Any = signal.signal(signal.SIGTERM, interrupt)
+    before: dict[signal.Signals, Any] = {}
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            before[number] = signal.signal(number, interrupt)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
-        sys.stdout.flush()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        with suppress(OSError):
+            sys.stdout.flush()
