@@ -31,6 +31,7 @@ class Started:
                 [*OTTLA, "cluster", "start", "--data", str(folder / "data"), *map(str, words)],
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                cwd=folder,
                 start_new_session=True,
             )
 
@@ -73,6 +74,7 @@ def test_a_cluster_is_started_drained_stopped_and_goes_on(tmp_path: Path) -> Non
     started = Started(tmp_path, "--port", three_ports())
     try:
         bootstrap = started.until(r"OTTLA_BOOTSTRAP=(\S+)")[1]
+        assert sorted(each.name for each in tmp_path.iterdir()) == ["data", "shown"]
         assert len(bootstrap.split(",")) == 3
         typed(bootstrap, "topic", "create", "flights", "-p", 4, "-r", 2)
         producer = Producer({"bootstrap.servers": bootstrap})

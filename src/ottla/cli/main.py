@@ -18,15 +18,16 @@ COMPLETION_VARIABLE = "_OTTLA_COMPLETE"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; gives the exit code: 0 done, 1 failed, 2 wrong use, 130 Ctrl-C."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        # kio imports hypothesis wherever that is installed, for test strategies that no command
+        # wants: half of a broker's start-up in a developer's environment, and it leaves a folder
+        # `.hypothesis` wherever it is imported.
+        sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
     if words[:1] == ["serve"] and COMPLETION_VARIABLE not in os.environ:
         from ottla.cli.serve import parse, run
 
         options = parse(words[1:])
         if options is not None:
-            if arguments is None:
-                # kio imports hypothesis wherever that is installed, for test strategies that no
-                # broker wants: half of the start-up in a developer's environment.
-                sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
             return run(options)
     try:
         from ottla.cli.app import run_command
