@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from ottla.cli.cluster_drain import current_assignments, show_drained
+from ottla.cli import cluster_drain
+from ottla.cli.cluster_drain import current_assignments, drain_broker, show_drained
+from ottla.cli.failures import Failed
 
 
 def test_replicas_that_are_leaving_already_do_not_count() -> None:
@@ -39,3 +41,40 @@ def test_what_went_where_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
 def test_nothing_to_move_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     show_drained({"broker": 7, "done": True, "moved": []})
     assert capsys.readouterr().out == "Broker 7 holds no replicas.\n"
+
+
+def connection_of_three_brokers() -> Any:
+    """A topic on brokers 1 and 2 of three."""
+    partitions = {0: SimpleNamespace(replicas=[1, 2])}
+    nodes = [SimpleNamespace(id=number, rack=None) for number in (1, 2, 3)]
+    return SimpleNamespace(
+        bootstrap="h:1",
+        answer_timeout_s=1.0,
+        admin=SimpleNamespace(describe_cluster=lambda request_timeout: None),
+        wait=lambda future, doing: SimpleNamespace(nodes=nodes),
+        topics=lambda: {"flights": SimpleNamespace(partitions=partitions)},
+    )
+
+
+def test_ctrl_c_leaves_the_moves_to_the_brokers_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(cluster_drain, "reassign", lambda bootstrap, targets: asked.append(targets))
+    monkeypatch.setattr(cluster_drain, "reassignments", lambda bootstrap: {("flights", 0): moving})
+    moving = SimpleNamespace(removing_replicas=())
+
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("time.sleep", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        drain_broker(connection_of_three_brokers(), 1, dry_run=False, quiet=False, timeout_s=5)
+    assert asked == [{"flights": {0: (3, 2)}}]
+    assert "The brokers go on with it" in capsys.readouterr().err
+
+
+def test_a_broker_that_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_drain, "reassignments", lambda bootstrap: {})
+    with pytest.raises(Failed, match="there is no broker '7'"):
+        drain_broker(connection_of_three_brokers(), 7, dry_run=True, quiet=False, timeout_s=5)

@@ -114,3 +114,14 @@ def test_only_a_clear_yes_is_one(monkeypatch: pytest.MonkeyPatch, typed: str, me
 
     monkeypatch.setattr("sys.stdin", Terminal(typed))
     assert ask("Really?", what_else="") is meant
+
+
+@pytest.mark.parametrize("columns", [12, 26])
+def test_in_blocks_an_empty_cell_of_a_nameless_column_is_no_line(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    show_table(["broker", "address", ""], [[1, "127.0.0.1:9092", "down"], [2, "h:1", ""]])
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert lines.count("") == 1 + (columns == 12)
+    assert "down" in lines

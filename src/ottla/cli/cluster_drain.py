@@ -54,7 +54,12 @@ def drain_broker(
         waited: set[Partition] = {
             (topic, index) for topic, partitions in targets.items() for index in partitions
         } | {place for place, each in under_way.items() if broker_id in each.removing_replicas}
-        wait_moved(connection.bootstrap, broker_id, waited, quiet=quiet, timeout_s=timeout_s)
+        try:
+            wait_moved(connection.bootstrap, broker_id, waited, quiet=quiet, timeout_s=timeout_s)
+        except KeyboardInterrupt:
+            note("The brokers go on with it. To watch it to the end:")
+            note(f"  ottla cluster drain {broker_id}")
+            raise
         verify(connection, broker_id)
     return {"broker": broker_id, "done": not dry_run, "moved": moves}
 

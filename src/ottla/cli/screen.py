@@ -175,15 +175,17 @@ def print_blocks(screen: Console, columns: Sequence[str], cells: Sequence[Sequen
     for number, row in enumerate(cells):
         if number:
             screen.print()
+        # A column without a name says something of some rows only.
+        named = [each for each in zip(columns, row, strict=True) if any(each)]
         if below:
-            for name, cell in zip(columns, row, strict=True):
+            for name, cell in named:
                 screen.print(Text(name, style="cyan"), overflow="fold")
                 screen.print(Text(cell), overflow="fold")
             continue
         block = Table.grid(padding=(0, GAP, 0, 0))
         block.add_column(style="cyan", no_wrap=True, min_width=name_width)
         block.add_column(overflow="fold")
-        for name, cell in zip(columns, row, strict=True):
+        for name, cell in named:
             block.add_row(name, Text(cell))
         screen.print(block)
 
