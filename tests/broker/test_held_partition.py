@@ -1,6 +1,8 @@
 """A partition of three replicas, as its leader and as a follower, without the other brokers."""
 
 import asyncio
+import os
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -153,6 +155,27 @@ async def test_a_follower_copies_cuts_and_serves_what_is_committed(
     assert consume(partition, 1, leader_only=False).size_bytes > 0
     assert partition.truncate_fully(40, 8) == 0
     assert (partition.log.start_offset, partition.high_watermark) == (40, 40)
+
+
+async def test_segments_that_a_cut_drops_are_removed_later(node_call: Any, partition: Any) -> None:
+    partition.log.config = replace(partition.log.config, segment_bytes=100)
+    for value in (b"a", b"b", b"c"):
+        partition.append(node_call.batch(value), "me")
+    partition.update(state(leader=2, epoch=2, at=2), 0)
+
+    def files(end: str) -> set[str]:
+        return {each for each in os.listdir(partition.log.folder) if each.endswith(end)}
+
+    before = files(".log")
+    assert len(before) == 3
+    assert partition.truncate_to(1, 5) == 2
+    assert len(files(".log")) == 1
+    assert {each.removesuffix(".deleted") for each in files(".log.deleted")} == before - files(
+        ".log"
+    )
+    assert partition.truncate_fully(40, 6) == 0
+    assert files(".log") == {f"{40:020d}.log"}
+    assert len(files(".log.deleted")) == 3
 
 
 async def test_the_low_watermark_waits_for_the_followers(node_call: Any, partition: Any) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from ottla.broker.held_partition import HeldPartition
 from ottla.broker.waiting import wake
-from ottla.log.removal import Removal
 from ottla.log.truncation import truncate_fully, truncate_to
 from ottla.records.header import BatchHeader, Buffer
 
@@ -54,7 +53,9 @@ class FollowingPartition(HeldPartition):
         Raises ApiError KAFKA_STORAGE_ERROR.
         """
         before = self.log.end_offset
-        self._remove(truncate_to(self.log, offset, now_ms=now_ms))
+        removal = truncate_to(self.log, offset, now_ms=now_ms)
+        if removal is not None:
+            self._remove(removal)
         return self._cut(before, now_ms)
 
     def truncate_fully(self, offset: int, now_ms: int) -> int:
@@ -74,7 +75,3 @@ class FollowingPartition(HeldPartition):
             self.timeline.truncated(end_offset, now_ms)
         wake(self)
         return max(0, before - end_offset)
-
-    def _remove(self, removal: Removal | None) -> None:
-        if removal is not None:
-            removal.run()

@@ -148,6 +148,7 @@ class TopicNews:
             lag_max_ms=node.config.replica_lag_time_max_ms,
             live_epoch=self._live_epoch,
             eligible=self._may_join,
+            remove=node.care.later,
             clock=node.clock,
             journey=node.journey,
             after_crash=after_crash,
