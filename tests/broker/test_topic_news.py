@@ -250,3 +250,36 @@ async def test_groups_hear_of_what_is_led_since_the_controller_knows_this_life(
     assert cluster.told == []
     await cluster.news.tell(cluster.known(EPOCH))
     assert cluster.told == [("elected", 0)]
+
+
+async def test_nothing_is_deleted_by_an_image_that_does_not_know_this_life(
+    cluster: Cluster,
+) -> None:
+    """The first image may be one of a deposed controller that does not know so."""
+    await cluster.create("t", state(2, 1, 1, 2))
+    await cluster.create("u", state(2, 1, 1, 2), number=2)
+    cluster.known(EPOCH - 1)
+    await cluster.change("t", state(2, 2, 2, 3))
+    deleted = TopicDeleted(cluster.image.topics["u"])
+    cluster.image.apply(deleted)
+    await cluster.news.tell(deleted)
+    await cluster.create("u", state(2, 1, 1, 2), number=7)
+    assert cluster.role("t", 0) is cluster.role("u", 0) is None
+    assert set(cluster.store.logs) == {("t", 0), ("u", 0)}
+    assert cluster.removed == []
+    await cluster.change("t", state(2, 3, 1, 2))
+    await cluster.news.tell(cluster.known(EPOCH))
+    # What was in the way has gone, and what was here all the time has stayed.
+    assert cluster.role("t", 0) is cluster.role("u", 0) is Role.FOLLOWER
+    assert len(cluster.removed) == 1
+
+
+async def test_folders_without_a_place_go_when_the_controller_knows_this_life(
+    cluster: Cluster,
+) -> None:
+    await cluster.create("t", state(2, 1, 1, 2))
+    cluster.known(EPOCH - 1)
+    await cluster.change("t", state(2, 2, 2, 3))
+    assert set(cluster.store.logs) == {("t", 0)}
+    await cluster.news.tell(cluster.known(EPOCH))
+    assert cluster.store.logs == {}

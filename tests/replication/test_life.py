@@ -42,8 +42,12 @@ def test_nobody_leads_by_an_epoch_of_a_former_life() -> None:
     assert in_this_life(LED, image(30), 1, 30) == LED
 
 
-def test_others_lead_and_a_sole_replica_does() -> None:
+def test_nobody_is_followed_in_the_name_of_a_former_life() -> None:
     others = LED._replace(leader=2)
-    assert in_this_life(others, image(None), 1, -1) == others
+    assert in_this_life(others, image(None), 1, -1) == LED._replace(leader=NO_LEADER)
+    assert in_this_life(others, image(30), 1, 30) == others
+
+
+def test_a_sole_replica_leads_at_once() -> None:
     alone = LED._replace(replicas=(1,), isr=(1,))
     assert in_this_life(alone, image(None), 1, -1) == alone

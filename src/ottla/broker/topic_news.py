@@ -2,8 +2,8 @@
 
 A broker holds the partitions whose replicas name it, no others. What it no longer holds (its topic
 is deleted, or made again under another id; the replica was reassigned away) is set aside at once
-and removed later. Nothing is deleted but on the word of a controller: `open_all` wants an image
-that one has filled.
+and removed later. Nothing is deleted, and no role begins, but on the word of a controller that
+knows this life of the broker: the first image may be a deposed one's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ottla.broker.partition import Partition, Role
-from ottla.broker.waiting import wake
+from ottla.broker.waiting import Change, wake
 from ottla.controller.image import (
     BrokerConfigChanged,
     DirectoryChanged,
@@ -48,20 +48,17 @@ class TopicNews:
         self._fetchers = node.replica_fetchers
         self._leader_throttle = node.leader_throttle
         self._has_opened = False
+        self._was_known = False
 
     async def open_all(self) -> None:
         """At the start: every partition that the image places here, with the log found in the
-        folder or a new one; folders of what is not placed here are set aside as deleted.
+        folder or a new one. Roles wait for a controller that knows this life; so do folders of what
+        is not placed here.
 
         Raises ApiError KAFKA_STORAGE_ERROR.
         """
-        node = self._node
-        for topic in list(node.image.topics.values()):
+        for topic in list(self._node.image.topics.values()):
             await self._take_in(topic, range(len(topic.partitions)))
-        held = {(each.topic, each.index) for each in node.partitions}
-        for name, index in [name for name in node.store.logs if name not in held]:
-            logger.warning("%s-%d has no place on this broker: its folder is deleted", name, index)
-            self._delete(name, index)
         self._has_opened = True
 
     async def tell(self, news: News) -> None:
@@ -84,17 +81,26 @@ class TopicNews:
                 if broker_id == self._node.config.id:
                     await self._known()
 
-    async def _known(self) -> None:
-        """The controller has taken in this broker's registration: what it says that this broker
-        leads, it leads from now on.
-        """
+    @property
+    def _is_known(self) -> bool:
+        """The image may be believed; see `replication.life`."""
         node = self._node
-        if knows_this_life(node.image, node.config.id, node.membership.first_epoch):
-            for topic in list(node.image.topics.values()):
-                led = [
-                    n for n, each in enumerate(topic.partitions) if each.leader == node.config.id
-                ]
-                await self._take_in(topic, led)
+        return knows_this_life(node.image, node.config.id, node.membership.first_epoch)
+
+    async def _known(self) -> None:
+        """The controller has taken in this broker's registration: roles begin, and folders of what
+        is not placed here are set aside as deleted.
+        """
+        if self._was_known or not self._is_known:
+            return
+        self._was_known = True
+        node = self._node
+        for topic in list(node.image.topics.values()):
+            await self._take_in(topic, range(len(topic.partitions)))
+        held = {(each.topic, each.index) for each in node.partitions}
+        for name, index in [name for name in node.store.logs if name not in held]:
+            logger.warning("%s-%d has no place on this broker: its folder is deleted", name, index)
+            self._delete(name, index)
 
     async def _take_in(self, topic: TopicImage, indexes: Iterable[int]) -> None:
         node = self._node
@@ -121,15 +127,20 @@ class TopicNews:
                     # One folder that the disk refuses must not keep the others from their roles.
                     logger.error("cannot open %s-%d: %s", topic.name, index, error)
                     continue
+                if partition is None:
+                    continue
                 opened = True
             self._assign(partition, state)
         if opened:
             self._configure(topic.name)
 
-    def _open(self, topic: TopicImage, index: int) -> Partition:
+    def _open(self, topic: TopicImage, index: int) -> Partition | None:
+        """None where another topic's folder is in the way, and may be the right one."""
         node = self._node
         log = node.store.logs.get((topic.name, index))
         if log is not None and read_topic_id(log.folder) not in (None, topic.topic_id):
+            if not self._is_known:
+                return None
             # Left over from a topic of the same name that was deleted (KIP-516).
             self._delete(topic.name, index)
             log = None
@@ -200,10 +211,11 @@ class TopicNews:
         self._fetchers.unfollow(partition)
         self._node.partitions.remove(partition)
         partition.closed()
-        self._delete(partition.topic, partition.index)
+        if self._is_known:
+            self._delete(partition.topic, partition.index)
         if partition.topic == OFFSETS_TOPIC and self._has_opened:
             self._node.groups.resigned(partition.index)
-        wake(partition)
+        wake(partition, Change.GONE)
 
     def _configure(self, name: str) -> None:
         log_config, config = self._node.log_config(name), self._node.topic_config(name)

@@ -1,9 +1,11 @@
-"""Whether a broker may lead by what an image says, or whether the image speaks of a former life.
+"""Whether an image speaks of a broker's present life, or of a former one.
 
 A broker that begins anew may have lost its disk. Should it lead on in the epoch of its former life,
-followers would cut what they alone have. So it leads only by an image whose controller has taken in
-its registration, for whoever leads then does so in an epoch of this life. (Kafka's controller sends
-the broker's epoch with its LeaderAndIsr requests for the same reason: KIP-380.)
+followers would cut what they alone have. And its first image may come from a controller that was
+deposed without knowing: what is placed elsewhere or deleted by that one may be here and in sync. So
+a broker takes a role, and deletes what it holds, only by an image whose controller has taken in its
+registration. (Kafka's controller sends the broker's epoch with LeaderAndIsr and StopReplica for the
+same reason: KIP-380.)
 
 That a broker is among the registered shows nothing: a controller that was just elected has read the
 registrations and has not decided anything yet. What shows it is the broker's directory, which the
@@ -28,14 +30,10 @@ def knows_this_life(image: ClusterImage, broker_id: int, first_epoch: int) -> bo
 def in_this_life(
     state: PartitionState, image: ClusterImage, broker_id: int, first_epoch: int
 ) -> PartitionState:
-    """The state as this broker may believe it: without a leader, where that is its former self.
+    """The state as this broker may believe it: without a leader, where it may be of a former life.
 
     A partition without other replicas keeps its leader: nobody can be misled there.
     """
-    if (
-        state.leader != broker_id
-        or len(state.replicas) == 1
-        or knows_this_life(image, broker_id, first_epoch)
-    ):
+    if len(state.replicas) == 1 or knows_this_life(image, broker_id, first_epoch):
         return state
     return state._replace(leader=NO_LEADER)
