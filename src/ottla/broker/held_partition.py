@@ -22,7 +22,6 @@ from ottla.journey.timeline import Timeline
 from ottla.log.flush import FlushTask
 from ottla.log.log import Log
 from ottla.log.removal import Removal
-from ottla.log.removal import Removal
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.header import BatchHeader
 from ottla.replication.leader import InSyncChange, Leader, LiveEpoch
@@ -65,7 +64,6 @@ class HeldPartition:
         "_lag_max_ms",
         "_leader",
         "_live_epoch",
-        "_remove",
         "_remove",
         "_timeline",
         "_waits",
@@ -135,7 +133,6 @@ class HeldPartition:
         self._lag_max_ms = lag_max_ms
         self._live_epoch = live_epoch
         self._eligible = eligible
-        self._remove = remove
         self._remove = remove
         self._waits: CommittedWaits | None = None
 
