@@ -109,12 +109,16 @@ async def test_a_restarted_controller_takes_over_from_its_former_self(
     assert former.image.topics == {}
 
 
-async def test_two_brokers_of_one_number_cannot_be(neighbours: Any) -> None:
+async def test_two_brokers_of_one_number_cannot_be(
+    neighbours: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("ottla.broker.membership.EXPIRY_SLACK_MS", 300)
     await neighbours.start(1)
     await neighbours.start(2)
     other = neighbours.new(2, directory_id="another", zookeeper_session_timeout_ms="1")
     with pytest.raises(StartError, match=r"node\.id=2"):
         await other.start()
+    assert caplog.text.count("node.id=2 is taken by a broker at ") == 1
 
 
 async def test_a_number_is_free_when_its_broker_s_session_ends(neighbours: Any) -> None:

@@ -43,6 +43,8 @@ NO_CONTROLLER_MS: Final = 3_000
 SEEN_WITHIN_MS: Final = 10_000
 FIRST_IMAGE_WITHIN_MS: Final = 60_000
 LEAVE_WITHIN_MS: Final = 5_000
+EXPIRY_SLACK_MS: Final = 2_000
+"""A session ends up to a tick of the ensemble (tickTime, 2 s) later than its timeout says."""
 
 
 class Tree(Protocol):
@@ -119,7 +121,9 @@ class Membership:
             node.config.id, node.endpoints, node.config.broker_rack, directory_id=directory_id
         )
         loop = asyncio.get_running_loop()
-        until = loop.time() + node.config.zookeeper_session_timeout_ms / 1000 + 2
+        wait_ms = node.config.zookeeper_session_timeout_ms + EXPIRY_SLACK_MS
+        until = loop.time() + wait_ms / 1000
+        is_said = False
         while True:
             try:
                 made = await session.create(
@@ -130,12 +134,21 @@ class Membership:
                 there = await session.exists(path)
             if there is None:
                 continue
-            if layout.read_broker(node.config.id, there.data).directory_id == directory_id:
+            other = layout.read_broker(node.config.id, there.data)
+            if other.directory_id == directory_id:
                 # Our own former self: this folder's lock is ours, so that process is gone.
                 await self._delete(path, there.version)
                 continue
             if loop.time() > until:
                 raise StartError(f"node.id={node.config.id}: a broker with this number runs")
+            if not is_said:
+                is_said = True
+                place = next((f"{each.host}:{each.port}" for each in other.endpoints), "no address")
+                logger.warning(
+                    "node.id=%d is taken by a broker at %s: waiting up to %d s for its session"
+                    " to end, in case it is dead",
+                    node.config.id, place, wait_ms // 1000,
+                )  # fmt: skip
             await asyncio.sleep(RETRY_MS / 1000)
         self.broker_epoch = made.created
         if not self._registered:
