@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+from ottla.broker import broker_watch
+from ottla.broker.peer import Probe
 from ottla.controller import layout
 from ottla.controller.coordination import ConnectionLostError
 from ottla.controller.in_sync_changes import ProposedIsr
@@ -84,6 +86,70 @@ async def test_a_registration_newer_than_the_image_s_is_left_alone(
     neighbours.addresses[2] = refusing_address
     await watch._look_closer(2)
     assert (await session.exists(path)).created == again.created
+
+
+async def both_sessions_end(neighbours: Any, first: Any, second: Any) -> None:
+    """Nobody can act on it: the controller looks at nobody any more."""
+    first.controller._watch.close()
+    await neighbours.tree.expire(second.membership.session)
+    await neighbours.tree.expire(first.membership.session)
+
+
+def leaders_and_epochs(node: Any) -> set[tuple[int, int, tuple[int, ...]]]:
+    return {
+        (state.leader, state.leader_epoch, tuple(sorted(state.isr)))
+        for state in node.image.topics["t"].partitions
+    }
+
+
+async def test_whose_sessions_ended_together_go_on_as_before(
+    neighbours: Any, eventually: Any, monkeypatch: Any
+) -> None:
+    first, second = await leads_two(neighbours, eventually)
+    before, epoch = leaders_and_epochs(first), first.image.brokers[2].epoch
+    asked = asyncio.Event()
+
+    async def listens(host: str, port: int, timeout_ms: int) -> Probe:
+        asked.set()
+        return Probe.ALIVE
+
+    monkeypatch.setattr(broker_watch, "probe", listens)
+    await both_sessions_end(neighbours, first, second)
+    await asyncio.wait_for(asked.wait(), 20)
+    assert first.image.controller_epoch == 2
+    assert leaders_and_epochs(first) == before
+    second.membership.start()
+    await eventually(lambda: 2 in first.image.brokers and first.image.brokers[2].epoch > epoch)
+    await eventually(lambda: first.image.directories[2].epoch == first.image.brokers[2].epoch)
+    assert leaders_and_epochs(first) == before == {(1, 0, (1, 2)), (2, 0, (1, 2))}
+
+
+async def test_who_listens_no_more_is_not_waited_for(
+    neighbours: Any, eventually: Any, monkeypatch: Any
+) -> None:
+    first, second = await leads_two(neighbours, eventually)
+
+    async def refuses(host: str, port: int, timeout_ms: int) -> Probe:
+        return Probe.REFUSED
+
+    monkeypatch.setattr(broker_watch, "probe", refuses)
+    monkeypatch.setattr(broker_watch, "RECONNECTS_WITHIN_MS", 600_000)
+    await both_sessions_end(neighbours, first, second)
+    await eventually(lambda: {each[0] for each in leaders_and_epochs(first)} == {1})
+
+
+async def test_who_listens_and_does_not_come_back_is_not_waited_for_long(
+    neighbours: Any, eventually: Any, monkeypatch: Any
+) -> None:
+    first, second = await leads_two(neighbours, eventually)
+
+    async def listens(host: str, port: int, timeout_ms: int) -> Probe:
+        return Probe.ALIVE
+
+    monkeypatch.setattr(broker_watch, "probe", listens)
+    monkeypatch.setattr(broker_watch, "RECONNECTS_WITHIN_MS", -5_900)  # a tenth of a second is left
+    await both_sessions_end(neighbours, first, second)
+    await eventually(lambda: {each[0] for each in leaders_and_epochs(first)} == {1})
 
 
 async def test_a_lost_answer_is_asked_for_again(

@@ -9,6 +9,7 @@ carried out on both, and both must say the same afterwards. A partition is writt
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -113,6 +114,15 @@ class World:
             self._epoch += 1
             endpoint = Endpoint("PLAINTEXT", f"host{number}", 9092)
             self.live[number] = BrokerImage(number, (endpoint,), None, self._epoch, disk)
+        return self.look()
+
+    def again(self, *numbers: int) -> BrokersChanged:
+        """Brokers that never stopped register in new sessions, all seen at once."""
+        for number in numbers:
+            self._epoch += 1
+            before = self.live[number]
+            first_epoch = before.epoch if before.first_epoch < 0 else before.first_epoch
+            self.live[number] = replace(before, epoch=self._epoch, first_epoch=first_epoch)
         return self.look()
 
     def down(self, *numbers: int) -> BrokersChanged:

@@ -92,6 +92,36 @@ def test_bounced_brokers(world: World, before: str, again: tuple[int, ...], afte
     assert world.show() == [after]
 
 
+def test_who_only_registers_again_leads_on_in_the_same_epoch(world: World) -> None:
+    """Once, twice, and found out by a new controller."""
+    world.topic("t", "1@4 1,2,3 | 1,2,3")
+    for _ in range(2):
+        reply = world.again(1, 2)
+        assert (reply.vanished, reply.appeared, reply.bounced) == ((), (), ())
+        assert world.show() == ["1@4 1,2,3 | 1,2,3"]
+    other = world.after_crash(Plan(None), 0)
+    assert other.again(1, 3).bounced == ()
+    assert other.show() == ["1@4 1,2,3 | 1,2,3"]
+
+
+def test_who_registers_again_after_somebody_acted_on_its_absence_follows(world: World) -> None:
+    world.topic("t", "1@4 1,2,3 | 1,2,3")
+    former = world.live[1]
+    world.down(1)
+    world.live[1] = former
+    assert world.again(1).elections == ()
+    assert world.show() == ["2@5 1,2,3 | 2,3"]
+
+
+def test_who_began_anew_and_then_registered_again_is_in_a_new_life(world: World) -> None:
+    """No controller saw the first registration of this process."""
+    world.topic("t", "1@4 1,2,3 | 1,2,3")
+    known = world.live[1].epoch
+    world.live[1] = replace(world.live[1], epoch=known + 1000)
+    assert world.again(1).bounced == (1,)
+    assert world.show() == ["2@5 1,2,3 | 2,3"]
+
+
 def test_one_bounces_while_the_other_dies(world: World) -> None:
     world.topic("t", "1@4 1,2 | 1,2")
     del world.live[1]

@@ -53,6 +53,7 @@ def test_brokers_come_back_with_every_listener() -> None:
         "rack",
         77,
         "folder",
+        12,
     )
     data = layout.write_broker(broker, 17)
     assert layout.read_broker(4, data, 77) == broker

@@ -73,6 +73,26 @@ def test_produce_and_consume_go_on_without_the_ensemble(
         assert load.told_errors() == []
 
 
+def test_sessions_that_all_end_together_cost_no_leadership(tmp_path: Path) -> None:
+    """The ensemble runs, and no broker reaches it: only the controller is elected anew."""
+    with loaded_cluster(tmp_path) as (cluster, load):
+        before = Terms.now(cluster)
+        for broker in cluster.brokers:
+            cluster.cut_zookeeper(broker)
+        wait_for("all sessions to end", lambda: not cluster.state.live_brokers())
+        load.wait_progress()
+        cluster.heal()
+        cluster.wait_registered(cluster.brokers)
+        cluster.controller()
+        create(cluster, "later")
+        load.wait_progress()
+        after = Terms.now(cluster)
+        assert after.leaders == {**before.leaders, ("later", 0): after.leaders["later", 0]}
+        assert before.controller_epoch is not None
+        assert after.controller_epoch == before.controller_epoch + 1
+        assert load.told_errors() == []
+
+
 def test_one_member_of_three_may_die(tmp_path: Path) -> None:
     with loaded_cluster(tmp_path, ensemble=3) as (cluster, load):
         for member in (1, 2):

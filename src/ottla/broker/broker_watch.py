@@ -6,15 +6,21 @@ breaks off, its listener is probed: where the machine refuses the connection nob
 the node is deleted, which then is a vanished broker like any other. Where nothing answers (a cut
 network, a stopped process) only the session decides. Should a broker be deleted that lives, the
 leader epochs keep it from doing harm, and it registers again.
+
+Where the ensemble could not be reached by anybody, all sessions end together, and whoever is back
+first is the controller. It waits for the others that listen as ever, for nobody took over what they
+lead: were others elected at once, one broker would lead all.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.peer import Probe, probe
+from ottla.broker.peers import inter_broker_endpoint
 from ottla.controller import layout
 from ottla.controller.coordination import CoordinationError, Event, NoNodeError
 from ottla.controller.image import BrokerImage
@@ -28,19 +34,56 @@ logger = logging.getLogger("ottla.controller")
 PROBE_WITHIN_MS: Final = 500
 PROBE_AGAIN_AFTER_MS: Final = (20, 50, 100, 200, 400)
 RETRY_MS: Final = 200
+RECONNECTS_WITHIN_MS: Final = 2_000
 
 
 class BrokerWatch:
     """One controller's term."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, former: Mapping[int, BrokerImage]) -> None:
+        """`former` are the brokers that were registered when this one last heard of them."""
         self._node = node
+        self._former = former
         self._session = node.membership.session
         self._changed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Takes in the brokers as they are now, and from now on; probes all of them once."""
+        """Takes in the brokers as they are now, and from now on; probes all of them once.
+
+        Returns at once where it has to wait for the others.
+        """
+        returned_at = self._node.membership.returned_at
+        if returned_at is not None:
+            within_ms = self._node.config.zookeeper_session_timeout_ms / 3 + RECONNECTS_WITHIN_MS
+            until = returned_at + within_ms / 1000
+            if asyncio.get_running_loop().time() < until:
+                self._spawn(self._begin_with_the_others(until))
+                return
+        await self._begin()
+
+    async def _begin_with_the_others(self, until: float) -> None:
+        loop = asyncio.get_running_loop()
+        while loop.time() < until and await self._others_are_coming():
+            await asyncio.sleep(RETRY_MS / 1000)
+        await self._begin()
+
+    async def _others_are_coming(self) -> bool:
+        """Whether one that was registered, and is not yet again, listens."""
+        try:
+            names = await self._session.children(layout.BROKER_IDS)
+        except CoordinationError as error:
+            logger.info("cannot read the brokers: %r", error)
+            return True
+        listener = self._node.config.inter_broker_listener
+        missing = self._former.keys() - set(map(int, names))
+        places = [inter_broker_endpoint(self._former[each], listener) for each in missing]
+        found = await asyncio.gather(
+            *(probe(place.host, place.port, PROBE_WITHIN_MS) for place in places if place)
+        )
+        return Probe.ALIVE in found
+
+    async def _begin(self) -> None:
         again = await self._take_in()
         if again is None:
             return

@@ -73,6 +73,8 @@ class Controller:
         self._view = view = node.view
         self._config = node.config
         self._watch: BrokerWatch | None = None
+        self._former: dict[int, BrokerImage] = {}
+        """Who was registered as far as this broker had heard when it became the controller."""
         self._shutting_down: set[int] = set()
         self._new_id = new_id or random_id
         self._placement_start = placement_start or (lambda: random.randrange(1 << 16))
@@ -106,6 +108,7 @@ class Controller:
             nodes = await _read_all(session)
         loaded = load_image(nodes, self._config.id)
         self.image.cluster_id = loaded.cluster_id
+        self._former = dict(self.image.brokers)
         await self._view.tell(differences(self.image, loaded))
         self._view.reconfigure()
         self.feed = NewsFeed(self.image)
@@ -123,7 +126,7 @@ class Controller:
         Before that it would elect leaders without knowing of itself.
         """
         if self.active and self._watch is None:
-            self._watch = BrokerWatch(self._node)
+            self._watch = BrokerWatch(self._node, self._former)
             await self._watch.start()
 
     def hung_up(self, broker_id: int) -> None:

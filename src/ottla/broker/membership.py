@@ -64,6 +64,8 @@ class Membership:
         self.news = NewsFollower(node, self._controller_refused)
         self._node = node
         self._tree = tree
+        self.returned_at: float | None = None
+        """When a session followed one that had expired, on the loop's clock."""
         self._session: Coordination | None = None
         self._registered = False
         self._something = asyncio.Event()
@@ -118,7 +120,11 @@ class Membership:
         node, session, path = self._node, self.session, layout.broker_path(self._node.config.id)
         directory_id = node.store.metadata.directory_id
         me = BrokerImage(
-            node.config.id, node.endpoints, node.config.broker_rack, directory_id=directory_id
+            node.config.id,
+            node.endpoints,
+            node.config.broker_rack,
+            directory_id=directory_id,
+            first_epoch=self.first_epoch,
         )
         loop = asyncio.get_running_loop()
         wait_ms = node.config.zookeeper_session_timeout_ms + EXPIRY_SLACK_MS
@@ -246,6 +252,7 @@ class Membership:
         while True:
             try:
                 self._session = await self._tree.connect()
+                self.returned_at = asyncio.get_running_loop().time()
                 return
             except CoordinationError as error:
                 logger.warning("no new session yet: %s", error)

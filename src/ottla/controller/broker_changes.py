@@ -1,9 +1,12 @@
 """Brokers that vanish, appear, or come back in another life: one plan for all partitions touched.
 
 A *bounced* broker has another epoch than the one known: it was away in between, whether anybody saw
-it or not. A broker that comes back with another data folder has lost what it had: it leaves the
-in-sync replicas before anybody is elected. Where it was the only one, the partition has no in-sync
-replica from then on and waits, unless an unclean election is allowed or asked for.
+it or not. One that only registered again, because its session was over, is none where nobody acted
+on its absence: its process has all that it had, and leads on.
+
+A broker that comes back with another data folder has lost what it had: it leaves the in-sync
+replicas before anybody is elected. Where it was the only one, the partition has no in-sync replica
+from then on and waits, unless an unclean election is allowed or asked for.
 
 The same pass over all partitions heals what a former controller left unfinished.
 """
@@ -68,7 +71,7 @@ def brokers_changed(
     bounced = tuple(
         number
         for number, broker in live.items()
-        if number in known and known[number].epoch != broker.epoch
+        if number in known and not broker.is_same_life(known[number].epoch)
     )
     seen = image.directories
     without_disk = tuple(
@@ -77,7 +80,11 @@ def brokers_changed(
         if number in seen and broker.directory_id not in (None, seen[number].directory_id)
     )
     # Began anew while no controller looked, or the one that did could not finish.
-    unseen = (n for n, each in live.items() if n in seen and seen[n].epoch != each.epoch)
+    unseen = (
+        number
+        for number, broker in live.items()
+        if number in seen and not broker.is_same_life(seen[number].epoch)
+    )
     draft.news += map(BrokerVanished, vanished + bounced)
     draft.news += (BrokerAppeared(each) for n, each in live.items() if known.get(n) != each)
     brokers = Brokers(

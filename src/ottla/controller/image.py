@@ -82,6 +82,14 @@ class BrokerImage:
     """Which registration this is: the czxid of its node (KIP-903)."""
     directory_id: str | None = None
     """The directory.id of its data folder; another one means that the disk was lost."""
+    first_epoch: int = -1
+    """The epoch of its process's first registration; -1 where this is it."""
+
+    def is_same_life(self, epoch: int) -> bool:
+        """True where whoever was registered under `epoch` was this very process: its session ended,
+        and it has lost nothing by that.
+        """
+        return epoch == self.epoch or 0 <= self.first_epoch <= epoch
 
     def endpoint(self, listener: str) -> Endpoint | None:
         """Its address on the listener of that name."""

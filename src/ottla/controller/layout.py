@@ -11,7 +11,8 @@
     /admin/delete_topics/T                     a topic whose deletion was begun
     /ottla/directories/N                       {"version": 1, "directory_id": ..., "epoch": N}
 
-Ours alone are /ottla, and that a registration has the directory_id of the broker's data folder.
+Ours alone are /ottla, and that a registration has the directory_id of the broker's data folder and,
+where its process was registered before, the first_epoch of that (the node's czxid).
 
 Topic ids are written as Kafka writes them: URL-safe base64 without padding (KIP-516).
 """
@@ -206,6 +207,8 @@ def write_broker(broker: BrokerImage, now_ms: int) -> bytes:
         content["rack"] = broker.rack
     if broker.directory_id is not None:
         content["directory_id"] = broker.directory_id
+    if broker.first_epoch >= 0:
+        content["first_epoch"] = broker.first_epoch
     return _write(content)
 
 
@@ -217,10 +220,11 @@ def read_broker(broker_id: int, data: bytes, epoch: int = -1) -> BrokerImage:
         protocols = content["listener_security_protocol_map"]
         pairs = [f"{name}:{protocol}" for name, protocol in protocols.items()]
         endpoints: tuple[Endpoint, ...] = parse_endpoints(path, content["endpoints"], pairs)
+        first_epoch = int(content.get("first_epoch", -1))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise LayoutError(f"{path}: {error!r}") from None
     rack, directory_id = content.get("rack"), content.get("directory_id")
-    return BrokerImage(broker_id, endpoints, rack, epoch, directory_id)
+    return BrokerImage(broker_id, endpoints, rack, epoch, directory_id, first_epoch)
 
 
 class Assignment(NamedTuple):

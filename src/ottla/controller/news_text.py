@@ -145,7 +145,8 @@ def _changes_text(topic: TopicImage, partitions: Iterable[int]) -> list[Any]:
 
 def _broker_text(broker: BrokerImage) -> list[Any]:
     endpoints = [[each.name, each.host, each.port, each.protocol] for each in broker.endpoints]
-    return [broker.broker_id, endpoints, broker.rack, broker.epoch, broker.directory_id]
+    life = [broker.epoch, broker.directory_id, broker.first_epoch]
+    return [broker.broker_id, endpoints, broker.rack, *life]
 
 
 def _decode(kind: str, rest: Sequence[Any], image: ClusterImage) -> News:
@@ -217,7 +218,12 @@ def _changed_topic(text: Sequence[Any], image: ClusterImage) -> tuple[TopicImage
 
 
 def _broker(
-    broker_id: int, endpoints: Any, rack: str | None, epoch: int, directory_id: str | None
+    broker_id: int,
+    endpoints: Any,
+    rack: str | None,
+    epoch: int,
+    directory_id: str | None,
+    first_epoch: int,
 ) -> BrokerImage:
     places = tuple(Endpoint(*each) for each in endpoints)
-    return BrokerImage(broker_id, places, rack, epoch, directory_id)
+    return BrokerImage(broker_id, places, rack, epoch, directory_id, first_epoch)
