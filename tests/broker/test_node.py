@@ -4,7 +4,16 @@ from typing import Any
 
 import pytest
 
+from ottla.broker.in_sync_care import InSyncCare
+from ottla.broker.in_sync_changes import InSyncChanges
+from ottla.broker.journey import Journey
+from ottla.broker.log_care import LogCare
+from ottla.broker.membership import Membership
+from ottla.broker.peers import Peers
+from ottla.broker.replica_fetchers import ReplicaFetchers
+from ottla.broker.server import Server
 from ottla.log.errors import DataFolderError
+from ottla.log.store import LogStore
 from ottla.protocol.errors import ErrorCode
 
 
@@ -70,6 +79,30 @@ async def test_a_stop_answers_who_waits(start_node: Any) -> None:
     await asyncio.sleep(0.01)
     await made.node.close()
     assert (await asyncio.wait_for(asked, 30)).error_code is ErrorCode.none
+
+
+async def test_what_is_copied_ends_before_what_it_is_copied_into(
+    start_node: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[str] = []
+    order = (
+        Server, InSyncCare, InSyncChanges, ReplicaFetchers, Peers, LogCare, Journey, LogStore,
+        Membership,
+    )  # fmt: skip
+
+    def noted(owner: type) -> Any:
+        close = owner.close  # type: ignore[attr-defined]
+
+        def work(*arguments: Any) -> Any:
+            closed.append(owner.__name__)
+            return close(*arguments)
+
+        return work
+
+    for owner in order:
+        monkeypatch.setattr(owner, "close", noted(owner))
+    await (await start_node()).node.close()
+    assert list(dict.fromkeys(closed)) == [owner.__name__ for owner in order]
 
 
 async def test_requests_are_counted_by_key(node_call: Any) -> None:

@@ -139,6 +139,8 @@ class Node:
         opening.push_async_callback(self.journey.close)
         self.care.start()
         opening.push_async_callback(self.care.close)
+        # Again, before journeys, care and logs are closed: what is copied goes through them all.
+        opening.push_async_callback(self._stop_following)
         self.producer_ids = ProducerIds(lambda: reserve_producer_ids(self))
         self.groups = group_coordinators(self)
         self.groups.start()
