@@ -28,6 +28,7 @@ WAIT_MS: Final = 2_000
 ANSWER_WITHIN_MS: Final = 10_000
 RETRY_MS: Final = 100
 PROBE_WITHIN_MS: Final = 500
+PURPOSE: Final = "news"
 
 
 class NewsFollower:
@@ -49,7 +50,7 @@ class NewsFollower:
         if controller_id != self.controller_id:
             if self.controller_id not in (NO_LEADER, self._node.config.id):
                 # The question under way ends at once: the former controller may hang or be cut off.
-                self._node.peers.drop(self.controller_id, "controller")
+                self._node.peers.drop(self.controller_id, PURPOSE)
             self.controller_id = controller_id
             self._version = UNKNOWN_VERSION
             self._changed.set()
@@ -68,7 +69,7 @@ class NewsFollower:
         node, controller_id = self._node, self.controller_id
         question = self._question(wait_ms)
         try:
-            peer = node.peers.peer(controller_id, "controller")
+            peer = node.peers.peer(controller_id, PURPOSE)
             self.is_answered = False
             answer = await peer.ask_json(CLUSTER_NEWS, question, ANSWER_WITHIN_MS)
         except PeerError as error:
