@@ -8,6 +8,9 @@ import pytest
 from ottla.broker.controller import StartError
 from ottla.broker.membership import random_cluster_id
 from ottla.controller import layout
+from ottla.controller.config_changes import ConfigChange, ResourceChange, ResourceType
+from ottla.controller.coordination import ConnectionLostError
+from ottla.controller.image import EVERY_BROKER
 from ottla.controller.topics import NewTopic
 
 
@@ -164,3 +167,57 @@ def test_cluster_ids_are_as_kafka_makes_them() -> None:
     made = {random_cluster_id() for _ in range(200)}
     assert len(made) == 200
     assert {len(each) for each in made} == {22}
+
+
+async def test_a_registration_whose_answer_was_lost_counts(
+    neighbours: Any, eventually: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else every in-sync set it proposed would bear the epoch of a former registration."""
+    node = await neighbours.start(1)
+    before, session = node.membership.broker_epoch, node.membership.session
+    create = type(session).create
+
+    async def lossy(self: Any, path: str, *given: Any, **named: Any) -> Any:
+        made = await create(self, path, *given, **named)
+        if path == layout.broker_path(1):
+            monkeypatch.setattr(type(session), "create", create)
+            raise ConnectionLostError(path)
+        return made
+
+    monkeypatch.setattr(type(session), "create", lossy)
+    await session.delete(layout.broker_path(1))
+    await eventually(lambda: node.image.brokers[1].epoch != before)
+    await eventually(lambda: node.membership.broker_epoch == node.image.brokers[1].epoch)
+
+
+async def test_a_dynamic_setting_that_does_not_fit_costs_no_controller(
+    neighbours: Any, eventually: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = await neighbours.start(1)
+    second = await neighbours.start(2, log_cleaner_min_compaction_lag_ms="9")
+    change = ConfigChange("log.cleaner.max.compaction.lag.ms", "5")
+    resource = ResourceChange(ResourceType.BROKER, EVERY_BROKER, (change,))
+    results = await first.controller.alter_configs([resource], incremental=True)
+    assert not results[0].outcome.failed
+    await first.membership.close()
+    await eventually(lambda: second.controller.active)
+    assert "must not be above" in caplog.text
+
+
+async def test_a_tree_that_cannot_be_read_is_read_again_when_it_is_put_right(
+    neighbours: Any,
+    eventually: Any,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ottla.broker.membership.UNUSABLE_RETRY_MS", 10)
+    first, second = [await neighbours.start(number) for number in (1, 2)]
+    path = layout.broker_config_path("2")
+    observer = await neighbours.tree.connect()
+    await observer.create(path, b"{")
+    await first.membership.close()
+    await eventually(lambda: "cannot be used" in caplog.text)
+    assert path in caplog.text
+    assert not second.controller.active
+    await observer.delete(path)
+    await eventually(lambda: second.controller.active)

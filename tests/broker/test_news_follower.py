@@ -3,9 +3,11 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from ottla.broker.peer import PeerError
 from ottla.controller.differences import differences
-from ottla.controller.image import ControllerChanged
+from ottla.controller.image import ControllerChanged, TopicCreated
 from ottla.controller.topics import NewTopic
 
 
@@ -92,3 +94,50 @@ async def test_a_controller_that_is_silent_keeps_its_office(neighbours: Any) -> 
     assert first.controller.active
     there = await second.membership.session.exists("/controller")
     assert there.owner == first.membership.session.number
+
+
+async def test_news_under_way_and_an_election_do_not_mix(neighbours: Any, eventually: Any) -> None:
+    """A broker becomes the controller while it takes in what the former one told."""
+    first = await neighbours.start(1, live=False)
+    second = await neighbours.start(2, live=False)
+    session, news = second.membership.session, second.membership.news
+    for name in ("t", "u"):
+        await first.controller.create_topics([NewTopic(name, 1, 1)])
+    may_go_on = asyncio.Event()
+    heard: list[str] = []
+
+    async def slow(piece: Any) -> None:
+        heard.append(type(piece).__name__)
+        if isinstance(piece, TopicCreated):
+            await may_go_on.wait()
+
+    second.view.subscribe(slow)
+    telling = asyncio.create_task(news.ask_once(0))
+    await eventually(lambda: "TopicCreated" in heard)
+    await first.controller.create_topics([NewTopic("v", 1, 1)])
+    news.follow(2)
+    leading = asyncio.create_task(second.controller.lead(session))
+    await asyncio.sleep(0.05)
+    assert not leading.done()
+    may_go_on.set()
+    await asyncio.gather(telling, leading)
+    assert set(second.image.topics) == {"t", "u", "v"}
+    assert heard.count("TopicCreated") == 3
+    assert (second.image.controller_id, second.image.controller_epoch) == (2, 2)
+
+
+async def test_news_that_make_no_sense_are_asked_for_from_the_beginning(
+    neighbours: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = await neighbours.start(1)
+    second = await neighbours.start(2, live=False)
+    news = second.membership.news
+    assert await news.ask_once(0)
+    await first.controller.create_topics([NewTopic("t", 1, 1)])
+    strange = ["changed", "nowhere", "00" * 16, 1, [], [], []]
+    first.controller.feed._kept.append((first.image.version, strange))
+    first.controller.feed._kept.popleft()
+    assert not await news.ask_once(0)
+    assert "make no sense" in caplog.text
+    assert await news.ask_once(0)
+    assert differences(second.image, first.image) == []

@@ -94,8 +94,7 @@ class Controller:
     async def lead(self, session: Coordination) -> None:
         """The broker owns /controller: takes the next epoch and loads the image.
 
-        Raises CoordinationError, LayoutError, StoreError; ConfigError when a dynamic setting does
-        not fit the static ones.
+        Raises CoordinationError, LayoutError, StoreError.
         """
         node = await session.get(layout.CONTROLLER_EPOCH)
         epoch = int(node.data) + 1
@@ -109,8 +108,7 @@ class Controller:
         loaded = load_image(nodes, self._config.id)
         self.image.cluster_id = loaded.cluster_id
         self._former = dict(self.image.brokers)
-        await self._view.tell(differences(self.image, loaded))
-        self._view.reconfigure()
+        await self._view.tell_in_turn(lambda: differences(self.image, loaded))
         self.feed = NewsFeed(self.image)
         self._plans = Plans(session, self._view, version, self._overtaken)
         log.info(

@@ -28,7 +28,9 @@ from ottla.controller.coordination import (
     NoNodeError,
     SessionExpiredError,
 )
+from ottla.controller.embedded_store import StoreError
 from ottla.controller.image import NO_LEADER, BrokerAppeared, BrokerImage
+from ottla.controller.layout import LayoutError
 from ottla.controller.loading import first_writes
 from ottla.protocol.errors import ApiError
 
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("ottla.membership")
 
 RETRY_MS: Final = 200
+UNUSABLE_RETRY_MS: Final = 2_000
 SHORT_MS: Final = 20
 NO_CONTROLLER_MS: Final = 3_000
 SEEN_WITHIN_MS: Final = 10_000
@@ -98,13 +101,15 @@ class Membership:
     async def first_image(self) -> None:
         """Returns when the view has an image: loaded as the controller, or told by it.
 
-        Raises StartError where no controller answers for long.
+        Raises StartError where no controller answers for long; as the controller, ConfigError where
+        a dynamic setting does not fit the static ones.
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + FIRST_IMAGE_WITHIN_MS / 1000
         while loop.time() < until:
             await self._take_part()
             if self._node.controller.active:
+                self._node.view.reconfigure()
                 return
             if self.news.controller_id != NO_LEADER:
                 await self._learn_addresses()
@@ -165,6 +170,7 @@ class Membership:
     def start(self) -> None:
         """From now on: elections, new sessions, news."""
         self._task = asyncio.get_running_loop().create_task(self._live())
+        self._task.add_done_callback(_report_end)
         self.news.start()
 
     async def seen(self) -> None:
@@ -224,7 +230,7 @@ class Membership:
         while True:
             self._something.clear()
             try:
-                if self._registered and await self._own_node_is_gone():
+                if self._registered and not await self._own_node_is_there():
                     logger.warning("this broker's registration is gone: registering again")
                     await self.register()
                 await self._take_part()
@@ -241,11 +247,22 @@ class Membership:
                 logger.error("%s", error)
                 await asyncio.sleep(RETRY_MS / 1000)
                 continue
+            except (LayoutError, StoreError) as error:
+                # Until somebody puts it right the cluster may have no controller; the rest goes on.
+                logger.error("the cluster's state cannot be used: %s", error)
+                await asyncio.sleep(UNUSABLE_RETRY_MS / 1000)
+                continue
             await self._something.wait()
 
-    async def _own_node_is_gone(self) -> bool:
+    async def _own_node_is_there(self) -> bool:
+        """One of this session may be there though its making was never answered: the connection
+        was lost. What this broker says of itself from now on must bear that one's epoch.
+        """
         path = layout.broker_path(self._node.config.id)
-        return await self.session.exists(path, watch=self.look) is None
+        there = await self.session.exists(path, watch=self.look)
+        if there is not None and there.owner == self.session.number:
+            self.broker_epoch = there.created
+        return there is not None
 
     async def _new_session(self) -> None:
         """Tries until the ensemble is there again."""
@@ -307,6 +324,12 @@ class Membership:
             await self.session.delete(path, version)
         except NoNodeError:
             return  # somebody else was faster
+
+
+def _report_end(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        # Our own bug: said in full, for this broker takes no part in its cluster any more.
+        logger.error("this broker's part in the cluster is over", exc_info=task.exception())
 
 
 def random_cluster_id() -> str:

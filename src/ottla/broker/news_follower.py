@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.news_feed import UNKNOWN_VERSION
 from ottla.broker.peer import PeerError, Probe, probe
 from ottla.controller.differences import differences
-from ottla.controller.image import NO_LEADER
-from ottla.controller.news_text import decode_news, decode_snapshot
+from ottla.controller.image import NO_LEADER, News
+from ottla.controller.news_text import NewsTextError, decode_news, decode_snapshot
 from ottla.protocol.versions import CLUSTER_NEWS
 
 if TYPE_CHECKING:
@@ -80,7 +80,12 @@ class NewsFollower:
         if "error" in answer or controller_id != self.controller_id:
             return False
         self.is_answered = True
-        return await self._take_in(answer)
+        try:
+            return await self._take_in(controller_id, answer)
+        except NewsTextError as error:
+            logger.error("news of broker %d make no sense here: %s", controller_id, error)
+            self._version = UNKNOWN_VERSION
+            return False
 
     async def ask_to_leave(self) -> bool:
         """Asks the controller to move this broker's leaderships; True when it may stop.
@@ -106,20 +111,31 @@ class NewsFollower:
             "wait_ms": wait_ms,
         }
 
-    async def _take_in(self, answer: dict[str, Any]) -> bool:
-        """False where there was nothing to take in."""
-        view, epoch = self._node.view, answer["controller_epoch"]
-        if epoch < view.image.controller_epoch:
-            return False  # a deposed controller's late words
+    async def _take_in(self, controller_id: int, answer: dict[str, Any]) -> bool:
+        """False where there was nothing to take in. Raises NewsTextError."""
+        epoch = answer["controller_epoch"]
         if epoch != self._epoch and "snapshot" not in answer:
             self._version = UNKNOWN_VERSION
             return False
-        if "snapshot" in answer:
-            image = decode_snapshot(answer["snapshot"])
-            view.image.cluster_id = image.cluster_id
-            await view.tell(differences(view.image, image))
-        for each in answer.get("news", ()):
-            await view.tell([decode_news(each, view.image)])
+        view, taken = self._node.view, False
+
+        def find() -> Iterator[News]:
+            """In turn: this broker may have become the controller while it waited."""
+            nonlocal taken
+            image = view.image
+            if controller_id != self.controller_id or epoch < image.controller_epoch:
+                return  # a deposed controller's late words
+            taken = True
+            if "snapshot" in answer:
+                other = decode_snapshot(answer["snapshot"])
+                image.cluster_id = other.cluster_id
+                yield from differences(image, other)
+            for each in answer.get("news", ()):
+                yield decode_news(each, image)
+
+        await view.tell_in_turn(find)
+        if not taken or controller_id != self.controller_id:
+            return False
         self._epoch, self._version = epoch, answer["version"]
         return True
 
