@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from ottla.broker.waiting import Watcher, wake
 from ottla.config.broker import BrokerConfig
@@ -45,8 +45,14 @@ class ClusterView:
 
     async def tell(self, all_news: Sequence[News]) -> None:
         """Takes in the news in this order, all of them."""
+        await self.tell_in_turn(lambda: all_news)
+
+    async def tell_in_turn(self, find: Callable[[], Iterable[News]]) -> None:
+        """Takes in what `find` gives when nobody else tells. What depends on the image, as the
+        differences to another do, must be found then: a turn may have to be waited for.
+        """
         async with self._telling:
-            for news in all_news:
+            for news in find():
                 self.image.apply(news)
                 if isinstance(news, BrokerConfigChanged):
                     self._reconfigure_or_say()
