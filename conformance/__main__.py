@@ -44,13 +44,19 @@ def chosen(only: str) -> dict[str, list[str]]:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m conformance", description=__doc__)
     parser.add_argument(
-        "--bootstrap", metavar="HOST:PORT", help="a broker that runs already; else Ottla is started"
+        "--bootstrap",
+        metavar="HOST:PORT,...",
+        help="brokers that run already, all of them; else Ottla is started",
     )
     parser.add_argument(
         "--brokers", type=int, default=1, help="how many brokers of Ottla to start (1)"
     )
     parser.add_argument(
-        "--data", type=Path, help="the data folder of the stopped broker, for the log dump tool"
+        "--data",
+        type=Path,
+        nargs="+",
+        default=[],
+        help="the data folders of those brokers once they have stopped, for the log dump tool",
     )
     parser.add_argument("--only", default="", help="suites or tests: A:0001,B,C:offsets")
     parser.add_argument("--jobs", type=int, default=1, help="librdkafka's tests at a time (1)")
@@ -81,7 +87,7 @@ def suite_a(target: Target, names: Sequence[str], options: argparse.Namespace) -
 def suite_b(target: Target, names: Sequence[str], options: argparse.Namespace) -> Iterator[Outcome]:
     suite = kafka_python.prepare(logs())
     print("Running kafka-python's tests, half a minute ...", flush=True)
-    yield from kafka_python.run(suite, target.host, target.port, names, options.transactions)
+    yield from kafka_python.run(suite, target.addresses, names, options.transactions)
 
 
 def logs() -> Path:
@@ -91,10 +97,16 @@ def logs() -> Path:
     return place
 
 
+def keep_logs(target: Target) -> None:
+    """The brokers' own logs beside those of the suites."""
+    for name, text in target.logs().items():
+        (logs() / name).write_text(text)
+
+
 def all_outcomes(options: argparse.Namespace, wanted: dict[str, list[str]]) -> Iterator[Outcome]:
     jars = KafkaJars.fetched(options.ivy_settings) if "C" in wanted else None
     with Target(options.bootstrap, options.data, options.brokers) as target:
-        print(f"Broker under test: {target.bootstrap}", flush=True)
+        print(f"Under test: {target.bootstrap}", flush=True)
         try:
             warm_up(target.bootstrap)
             if "A" in wanted:
@@ -104,11 +116,11 @@ def all_outcomes(options: argparse.Namespace, wanted: dict[str, list[str]]) -> I
             if jars is not None:
                 yield from apache_tools.run(jars, target.bootstrap, wanted["C"])
                 if target.died() is None:
-                    yield from apache_tools.dump(jars, target, wanted["C"])
+                    yield from apache_tools.after_the_stop(jars, target, wanted["C"])
             if last_words := target.died():
-                yield Outcome("-", "the broker ran to the end", "failed", reason=last_words)
+                yield Outcome("-", "the brokers ran to the end", "failed", reason=last_words)
         finally:
-            (logs() / "broker.log").write_text(target.log())
+            keep_logs(target)
 
 
 def main() -> int:

@@ -6,53 +6,75 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from bench.apache_kafka import KafkaError, KafkaJars
+from bench.child import ChildDiedError
 
 from conformance import log_dump
 from conformance.outcome import Outcome
+from conformance.replicas import Replicas
 from conformance.target import Target
-from conformance.tools import clients, topics
+from conformance.tools import clients, cluster, topics
 from conformance.tools.base import Tools
+from ottla.testing import KitError
 
 SUITE = "C"
 TESTS: tuple[Callable[[Tools], None], ...] = (*topics.TESTS, *clients.TESTS)
+WITH_SEVERAL: tuple[Callable[[Tools], None], ...] = cluster.TESTS
+STOP = "the_brokers_stop"
 DUMP = "log_dump_finds_no_fault"
+IDENTICAL = "replicas_are_identical"
 
 
 def names() -> list[str]:
-    return [*(test.__name__ for test in TESTS), DUMP]
+    return [*(test.__name__ for test in (*TESTS, *WITH_SEVERAL)), DUMP, IDENTICAL]
 
 
 def _judge(name: str, test: Callable[[], None]) -> Outcome:
     began = time.monotonic()
     try:
         test()
-    except (AssertionError, KafkaError) as fault:
+    except (AssertionError, KafkaError, KitError, ChildDiedError) as fault:
         why = " ".join(str(fault).split())[:600]
         return Outcome(SUITE, name, "failed", time.monotonic() - began, why)
     return Outcome(SUITE, name, "passed", time.monotonic() - began)
 
 
 def run(jars: KafkaJars, bootstrap: str, wanted: Sequence[str]) -> Iterator[Outcome]:
-    """Each test of the tools, or those in `wanted` where it has any."""
+    """Each test of the tools, or those in `wanted` where it has any; on less than three brokers not
+    those that want three."""
     with tempfile.TemporaryDirectory() as scratch:
         tools = Tools(jars, bootstrap, Path(scratch))
-        for test in TESTS:
+        for test in (*TESTS, *WITH_SEVERAL):
+            if test in WITH_SEVERAL and tools.replicas < 3:
+                continue
             if not wanted or test.__name__ in wanted:
                 yield _judge(test.__name__, lambda test=test: test(tools))  # type: ignore[misc]
 
 
-def dump(jars: KafkaJars, target: Target, wanted: Sequence[str]) -> Iterator[Outcome]:
-    """Stop the broker, if it is ours, and let the log dump tool read all that the suites wrote."""
-    if wanted and DUMP not in wanted:
+def after_the_stop(jars: KafkaJars, target: Target, wanted: Sequence[str]) -> Iterator[Outcome]:
+    """Stop the brokers, if they are ours, and look at all that the suites wrote: each folder with
+    the log dump tool, and the replicas beside each other."""
+    if wanted and not {DUMP, IDENTICAL} & set(wanted):
         return
-    data = target.data
-    if data is None:
-        yield Outcome(SUITE, DUMP, "skipped", reason="no --data for a broker of somebody else")
+    if not target.folders:
+        yield Outcome(SUITE, DUMP, "skipped", reason="no --data for brokers of somebody else")
         return
-    target.stop()
+    stopped = _judge(STOP, target.stop)
+    if stopped.state == "failed":
+        yield stopped
+        return
+    if not wanted or DUMP in wanted:
+        yield _judge(DUMP, lambda: _no_fault(jars, target.folders))
+    if target.replicas is not None and (not wanted or IDENTICAL in wanted):
+        yield _judge(IDENTICAL, lambda: _no_difference(target.replicas))
 
-    def no_fault() -> None:
-        found = log_dump.faults(jars, data)
-        assert not found, f"{len(found)} faults: {found[:5]}"
 
-    yield _judge(DUMP, no_fault)
+def _no_fault(jars: KafkaJars, folders: Sequence[Path]) -> None:
+    found = [fault for folder in folders for fault in log_dump.faults(jars, folder)]
+    assert not found, f"{len(found)} faults: {found[:5]}"
+
+
+def _no_difference(replicas: Replicas | None) -> None:
+    assert replicas is not None
+    assert replicas.comparable(), "there is no partition with several replicas"
+    found = replicas.differences()
+    assert not found, f"{len(found)} differences: {found[:5]}"

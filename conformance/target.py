@@ -1,13 +1,14 @@
-"""The brokers under test: one or several of our own, started here, or any at a given address."""
+"""The brokers under test: one or several of our own, started here, or any at given addresses."""
 
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from bench.child import Child, free_port
+from bench.child import Child, ChildDiedError, free_port
 
+from conformance.replicas import Replicas, assigned
 from ottla.testing import Cluster
 
 # What the suites expect of a broker. Two of librdkafka's tests (0102, 0118) take for granted that
@@ -19,64 +20,79 @@ SETTINGS: Mapping[str, str] = {
     "group.initial.rebalance.delay.ms": "500",
 }
 START_WAIT_MS = 30_000
-# With several brokers every topic is replicated, and one broker may be away.
-CLUSTER_SETTINGS: Mapping[str, str] = {
-    **SETTINGS,
-    "default.replication.factor": "3",
-    "min.insync.replicas": "2",
-}
+REPLICAS = 3
+
+
+def replication_factor(brokers: int) -> int:
+    """Of topics that say nothing of it, on that many brokers."""
+    return min(brokers, REPLICAS)
+
+
+def settings(brokers: int) -> dict[str, str]:
+    """Of each broker. With several every topic is replicated, and one broker may be away."""
+    if brokers == 1:
+        return dict(SETTINGS)
+    replicas = replication_factor(brokers)
+    return {
+        **SETTINGS,
+        "default.replication.factor": str(replicas),
+        "min.insync.replicas": str(replicas - 1),
+    }
 
 
 class Target:
-    """A broker's address, and its data folder where that is known. As a context manager."""
+    """The brokers' addresses, and their data folders where these are known. A context manager."""
 
-    def __init__(self, bootstrap: str | None, data: Path | None, brokers: int = 1) -> None:
-        """`brokers`: how many of our own to start, with a ZooKeeper if more than one."""
+    def __init__(self, bootstrap: str | None, data: Sequence[Path] = (), brokers: int = 1) -> None:
+        """`bootstrap`: brokers of somebody else, all of them, `HOST:PORT,...`; `data`: their
+        folders, once they have stopped. `brokers`: how many of our own to start otherwise, with a
+        ZooKeeper if more than one."""
         self._brokers = brokers
         self._cluster: Cluster | None = None
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._child: Child | None = None
         self._own = bootstrap is None
+        self._stopped = False
         self.bootstrap = bootstrap or f"127.0.0.1:{free_port()}"
-        self.data = data
+        self.folders = tuple(data)
+        self.replicas: Replicas | None = None
+        """Who holds what, once a cluster of our own has stopped."""
 
     @property
-    def host(self) -> str:
-        """Of the first broker."""
-        return self.bootstrap.partition(",")[0].rpartition(":")[0]
-
-    @property
-    def port(self) -> int:
-        """Of the first broker."""
-        return int(self.bootstrap.partition(",")[0].rpartition(":")[2])
+    def addresses(self) -> tuple[str, ...]:
+        """`HOST:PORT` of each broker."""
+        return tuple(self.bootstrap.split(","))
 
     def __enter__(self) -> "Target":
         if self._own:
             self._scratch = tempfile.TemporaryDirectory(prefix="ottla-", ignore_cleanup_errors=True)
-            self.data = Path(self._scratch.name) / "data"
             if self._brokers > 1:
                 self._start_cluster(Path(self._scratch.name))
             else:
-                self._start()
+                self._start(Path(self._scratch.name))
         return self
 
     def _start_cluster(self, folder: Path) -> None:
-        self._cluster = Cluster(self._brokers, CLUSTER_SETTINGS, data=folder, proxies=False)
+        given = settings(self._brokers)
+        self._cluster = Cluster(self._brokers, given, data=folder, proxies=False)
         self._cluster.open()
         self.bootstrap = self._cluster.bootstrap
-        self.data = self._cluster.brokers[1].data
+        self.folders = tuple(each.data for each in self._cluster.brokers.values())
 
-    def _start(self) -> None:
-        assert self._scratch is not None
+    def _start(self, folder: Path) -> None:
+        self.folders = (folder / "data",)
         command = [str(Path(sys.executable).with_name("ottla")), "serve"]
-        command += ["--listen", self.bootstrap, "--data", str(self.data)]
-        for name, value in SETTINGS.items():
+        command += ["--listen", self.bootstrap, "--data", str(self.folders[0])]
+        for name, value in settings(1).items():
             command += ["--config", f"{name}={value}"]
-        self._child = Child(command, Path(self._scratch.name) / "broker.log")
-        self._child.wait_for_port(self.port, START_WAIT_MS)
+        self._child = Child(command, folder / "broker.log")
+        port = int(self.bootstrap.rpartition(":")[2])
+        self._child.wait_for_port(port, START_WAIT_MS)
 
     def died(self) -> str | None:
-        """The broker's last words, if it is ours and has ended."""
+        """The last words of our brokers that ended unasked, if there are any."""
+        if self._stopped:
+            return None
         if self._cluster is not None:
             down = [each for each in self._cluster.brokers.values() if not each.running]
             return "\n".join(each.said() for each in down)[-2000:] or None
@@ -84,23 +100,28 @@ class Target:
             return None
         return self._child.last_words()
 
-    def log(self) -> str:
-        """What our broker has written; empty for a broker of somebody else."""
+    def logs(self) -> dict[str, str]:
+        """What each of our brokers has written, by file name; empty for those of others."""
         if self._cluster is not None:
-            return "\n".join(each.said() for each in self._cluster.brokers.values())
-        return self._child.log.read_text(errors="replace") if self._child else ""
+            brokers = self._cluster.brokers.items()
+            return {f"broker-{number}.log": broker.said() for number, broker in brokers}
+        return {"broker.log": self._child.log.read_text(errors="replace")} if self._child else {}
 
     def stop(self) -> None:
-        """Stop a broker of ours, cleanly, and keep its data folder until the `with` ends."""
-        if self._child is not None:
-            self._child.stop()
-            self._child = None
+        """Stop our brokers, cleanly, and keep their data folders until the `with` ends.
+
+        Raises KitError where a replica of a cluster does not come into sync, and it or
+        ChildDiedError where a broker does not end well.
+        """
         if self._cluster is not None:
-            for number, broker in self._cluster.brokers.items():
-                if broker.running:
-                    self._cluster.stop(number)
-            self._cluster.close()
-            self._cluster = None
+            self._cluster.wait_in_sync()
+            self.replicas = assigned(self._cluster)
+        self._stopped = True
+        if self._cluster is not None:
+            for number in self._cluster.brokers:
+                self._cluster.stop(number)
+        if self._child is not None and (code := self._child.stop()) != 0:
+            raise ChildDiedError(f"the broker ended with {code}:\n{self._child.last_words()}")
 
     def __exit__(
         self,
@@ -108,6 +129,10 @@ class Target:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.stop()
+        self._stopped = True
+        if self._cluster is not None:
+            self._cluster.close()
+        if self._child is not None:
+            self._child.stop()
         if self._scratch is not None:
             self._scratch.cleanup()

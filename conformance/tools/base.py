@@ -8,16 +8,23 @@ from typing import Any
 
 from bench.apache_kafka import KafkaError, KafkaJars
 
+from conformance.target import replication_factor
+
 TOOLS = "org.apache.kafka.tools"
 
 
 @dataclass(frozen=True)
 class Tools:
-    """Apache Kafka's tools, pointed at one broker. `scratch` is for the files they want."""
+    """Apache Kafka's tools, pointed at the brokers. `scratch` is for the files they want."""
 
     jars: KafkaJars
     bootstrap: str
     scratch: Path
+
+    @property
+    def replicas(self) -> int:
+        """The replication factor of topics that say nothing of it."""
+        return replication_factor(len(self.bootstrap.split(",")))
 
     def run(self, main: str, *arguments: str, seconds: float = 120) -> str:
         """Run a tool, its class below org.apache.kafka.tools, and return what it printed."""

@@ -9,8 +9,8 @@ from conformance.tools.base import Tools, contains, equal
 def topic_create_describe_alter_delete(tools: Tools) -> None:
     name = tools.topic(partitions=3, settings=("retention.ms=3600000", "cleanup.policy=compact"))
     said = tools.run("TopicCommand", "--describe", "--topic", name)
-    contains(said, "PartitionCount: 3", "ReplicationFactor: 1", "cleanup.policy=compact")
-    contains(said, "retention.ms=3600000", "Partition: 2")
+    contains(said, "PartitionCount: 3", "cleanup.policy=compact", "retention.ms=3600000")
+    contains(said, f"ReplicationFactor: {tools.replicas}", "Partition: 2")
     tools.run("TopicCommand", "--alter", "--topic", name, "--partitions", "5")
     contains(tools.run("TopicCommand", "--describe", "--topic", name), "PartitionCount: 5")
     contains(tools.run("TopicCommand", "--list"), name)
@@ -60,11 +60,17 @@ def log_folders(tools: Tools) -> None:
     said = tools.run("LogDirsCommand", "--describe", "--topic-list", name)
     answer = json.loads(next(line for line in said.splitlines() if line.startswith("{")))
     folders = [folder for broker in answer["brokers"] for folder in broker["logDirs"]]
-    equal([folder["error"] for folder in folders], [None])
-    partitions = {part["partition"]: part for folder in folders for part in folder["partitions"]}
-    equal(sorted(partitions), [f"{name}-0", f"{name}-1"])
-    assert sum(part["size"] for part in partitions.values()) > 500 * 100
-    equal({part["isFuture"] for part in partitions.values()}, {False})
+    equal({folder["error"] for folder in folders}, {None})
+    copies = [part for folder in folders for part in folder["partitions"]]
+    equal(
+        sorted(part["partition"] for part in copies),
+        sorted([f"{name}-0", f"{name}-1"] * tools.replicas),
+    )
+    sizes = {(part["partition"], part["size"]) for part in copies}
+    equal(len(sizes), 2)
+    assert sum(size for _, size in sizes) > 500 * 100
+    equal({part["isFuture"] for part in copies}, {False})
+    equal({part["offsetLag"] for part in copies}, {0})
 
 
 def offsets(tools: Tools) -> None:

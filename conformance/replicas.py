@@ -1,0 +1,65 @@
+"""The replicas that the suites left behind on several brokers, compared byte by byte.
+
+What a topic's cleaner rewrites may differ from broker to broker, as in Apache Kafka: each cleans at
+its own time. Such topics are left to the log dump tool.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+from faults.replicas import compare
+
+from ottla.testing import Cluster
+
+ANSWER_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Replicas:
+    """`held`: the data folders of each partition's brokers, the partition by topic and number."""
+
+    held: dict[tuple[str, int], tuple[Path, ...]]
+    compacted: frozenset[str]
+
+    def comparable(self) -> dict[tuple[str, int], tuple[Path, ...]]:
+        """The partitions of which several copies must be the same."""
+        return {
+            (topic, partition): folders
+            for (topic, partition), folders in self.held.items()
+            if len(folders) > 1 and topic not in self.compacted
+        }
+
+    def differences(self) -> list[str]:
+        """Where copies differ below the high watermark, or have gaps; the brokers have stopped."""
+        return [
+            f"{topic}-{partition}: {anomaly.kind.value}: {anomaly.what}"
+            for (topic, partition), folders in sorted(self.comparable().items())
+            for anomaly in compare(topic, partition, folders)
+        ]
+
+
+def compacted(bootstrap: str, topics: list[str]) -> frozenset[str]:
+    """Those of the topics whose old records are compacted away."""
+    if not topics:
+        return frozenset()
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    asked = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+    answers = admin.describe_configs(asked, request_timeout=ANSWER_SECONDS)
+    return frozenset(
+        resource.name
+        for resource, answer in answers.items()
+        if "compact" in answer.result(ANSWER_SECONDS)["cleanup.policy"].value
+    )
+
+
+def assigned(cluster: Cluster) -> Replicas:
+    """Who holds what, asked while the cluster runs."""
+    topics = cluster.state.topics()
+    folders = {number: broker.data for number, broker in cluster.brokers.items()}
+    held = {
+        (topic, partition): tuple(folders[broker] for broker in brokers)
+        for topic in topics
+        for partition, brokers in (cluster.state.replicas(topic) or {}).items()
+    }
+    return Replicas(held, compacted(cluster.bootstrap, topics))
