@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from ottla.controller.controlled_shutdown import controlled_shutdown
 from ottla.controller.in_sync_changes import ANY_EPOCH, ProposedIsr, alter_partitions
 from ottla.protocol.errors import ApiError, ErrorCode
 
@@ -140,3 +141,12 @@ def test_a_former_life_and_a_stranger_are_refused_whole(world: World) -> None:
     with pytest.raises(ApiError) as caught:
         alter_partitions(9, 1, wishes, world.image, world.config)
     assert caught.value.code is ErrorCode.broker_id_not_registered
+
+
+def test_a_leader_that_shuts_down_lets_in_who_can_take_over(world: World) -> None:
+    """Only it is in sync, so it waits: for a follower that has caught up meanwhile."""
+    world.topic("t", "1@4 1,2,3 | 1")
+    world.shutting_down.add(1)
+    assert propose(world, 1, wish(world, {1: 0, 2: 0})) == ["none"]
+    world.do(controlled_shutdown(1, world.image, shutting_down=world.shutting_down))
+    assert world.show() == ["2@5 1,2,3 | 2"]

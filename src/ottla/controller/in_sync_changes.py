@@ -121,6 +121,9 @@ def _refusal(
         return ErrorCode.invalid_request
     for broker, epoch in wish.isr:
         known = image.brokers.get(broker)
-        if known is None or broker in shutting_down or epoch not in (ANY_EPOCH, known.epoch):
+        # A leader that shuts down stays in sync until it goes (not so in Kafka): were its proposals
+        # refused, nobody could ever take over what only it has.
+        leaves = broker in shutting_down and broker != broker_id
+        if known is None or leaves or epoch not in (ANY_EPOCH, known.epoch):
             return ErrorCode.ineligible_replica
     return ErrorCode.none
