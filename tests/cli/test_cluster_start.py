@@ -20,7 +20,8 @@ from ottla.cli.cluster_start import (
     run_cluster,
     write_layout,
 )
-from ottla.cli.failures import Failed, UsageFailed
+from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, Failed, UsageFailed
+from ottla.testing.errors import KitError
 from ottla.testing.ports import HOST, free_ports
 
 
@@ -160,3 +161,65 @@ def test_a_slow_start_is_told_once_with_where_to_look(
     shown = capsys.readouterr()
     assert shown.err == f"Still starting: broker 1. Logs: {starting.errors}\n"
     assert "Ready." in shown.out
+
+
+class Running:
+    """A broker that runs; its stop ends as `how` says."""
+
+    def __init__(self, stops: list[int], number: int, how: int | BaseException) -> None:
+        self.running = True
+        self._stops, self._number, self._how = stops, number, how
+
+    def resume(self) -> None:
+        assert self.running
+
+    def stop(self) -> int:
+        self._stops.append(self._number)
+        if isinstance(self._how, BaseException):
+            raise self._how
+        self.running = False
+        return self._how
+
+
+class RunningBrokers:
+    """A cluster up to its stop."""
+
+    def __init__(self, *how: int | BaseException) -> None:
+        self.stops: list[int] = []
+        """Brokers that were asked to stop, and 0 for all that is left then."""
+        self.brokers = {
+            number: Running(self.stops, number, each) for number, each in enumerate(how, 1)
+        }
+
+    def close(self) -> None:
+        self.stops.append(0)
+
+
+def stopped(cluster: RunningBrokers) -> int:
+    return cluster_start.stop(cluster)  # type: ignore[arg-type]
+
+
+def test_brokers_stop_in_turn_and_an_odd_end_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    cluster = RunningBrokers(0, 3, 0)
+    cluster.brokers[1].running = False
+    assert stopped(cluster) == EXIT_INTERRUPTED
+    assert cluster.stops == [3, 2, 0]
+    assert capsys.readouterr().err.splitlines() == [
+        "Stopping; Ctrl-C again ends all at once.",
+        "broker 3 stopped",
+        "broker 2 stopped with exit code 3",
+        "Stopped.",
+    ]
+
+
+def test_a_second_ctrl_c_waits_for_nobody(capsys: pytest.CaptureFixture[str]) -> None:
+    cluster = RunningBrokers(0, KeyboardInterrupt(), 0)
+    assert stopped(cluster) == EXIT_INTERRUPTED
+    assert cluster.stops == [3, 2]
+    assert capsys.readouterr().err.splitlines()[-1] == "Ended at once."
+
+
+def test_a_broker_that_does_not_end_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    cluster = RunningBrokers(0, KitError("broker 2 did not end within 30 s:\n  its log\n  more"))
+    assert stopped(cluster) == EXIT_FAILED
+    assert capsys.readouterr().err.splitlines()[-1] == "broker 2 did not end within 30 s:"

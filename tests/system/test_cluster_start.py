@@ -114,3 +114,32 @@ def test_a_broker_that_ends_by_itself_is_told(tmp_path: Path) -> None:
         if started.process.poll() is None:
             os.kill(started.process.pid, signal.SIGKILL)
             started.process.wait(WITHIN_S)
+
+
+def children_of(process: subprocess.Popen[bytes]) -> dict[int, bytes]:
+    """Command lines of its children, by process number."""
+    found = Path(f"/proc/{process.pid}/task").glob("*/children")
+    numbers = [int(each) for file in found for each in file.read_text().split()]
+    return {each: Path(f"/proc/{each}/cmdline").read_bytes() for each in numbers}
+
+
+def test_a_second_ctrl_c_ends_all_at_once(tmp_path: Path) -> None:
+    started = Started(tmp_path, "--brokers", 1, "--port", three_ports())
+    children: dict[int, bytes] = {}
+    try:
+        started.until("OTTLA_BOOTSTRAP")
+        children = children_of(started.process)
+        assert len(children) == 2
+        (ensemble,) = (each for each, words in children.items() if b"QuorumPeerMain" in words)
+        # A broker that leaves without an ensemble takes its time.
+        os.kill(ensemble, signal.SIGSTOP)
+        started.process.send_signal(signal.SIGINT)
+        started.until("Ctrl-C again ends all at once")
+        assert started.interrupt() == INTERRUPTED, started.shown()
+        assert started.shown().endswith("Ended at once.\n")
+        assert not any(Path(f"/proc/{each}").exists() for each in children)
+    finally:
+        if started.process.poll() is None:
+            for each in (*children, started.process.pid):
+                os.kill(each, signal.SIGKILL)
+            started.process.wait(WITHIN_S)
