@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
+from ottla.broker.background import Background
 from ottla.broker.clock import Clock
 from ottla.broker.group_shard import CoordinatorLog, GroupShardDriver, OnCommit, OnLoaded
 from ottla.groups.classic.requests import (
@@ -73,15 +74,14 @@ class GroupCoordinators:
         self._on_commit = on_commit
         self._on_loaded = on_loaded
         self._drivers: dict[int, GroupShardDriver] = {}
-        self._sweeping: asyncio.Task[None] | None = None
+        self._background = Background(logger, "removing expired offsets")
         self._closed = False
 
     # Partitions come and go.
 
     def start(self) -> None:
         """Begins the periodic removal of expired offsets and groups."""
-        self._sweeping = asyncio.get_running_loop().create_task(self._sweep())
-        self._sweeping.add_done_callback(_report_end)
+        self._background.keep(self._sweep)
 
     def elected(self, partition: int) -> None:
         """This broker leads the partition now, or again in a new epoch: what it knew is read anew.
@@ -100,8 +100,7 @@ class GroupCoordinators:
     def close(self) -> None:
         """Ends all shards; requests that wait are answered with NOT_COORDINATOR."""
         self._closed = True
-        if self._sweeping is not None:
-            self._sweeping.cancel()
+        self._background.cancel()
         for partition in list(self._drivers):
             self.resigned(partition)
 
@@ -308,8 +307,3 @@ class GroupCoordinators:
         while True:
             await asyncio.sleep(self.settings.offsets_retention_check_interval_ms / 1000)
             await self.remove_expired()
-
-
-def _report_end(sweeping: asyncio.Task[None]) -> None:
-    if not sweeping.cancelled() and sweeping.exception() is not None:
-        logger.error("expired offsets are not removed any more", exc_info=sweeping.exception())

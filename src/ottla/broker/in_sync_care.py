@@ -7,11 +7,15 @@ as a fetch shows it. One broker alone has nothing to propose.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
 from typing import Final, Generic, Protocol, TypeVar
 
+from ottla.broker.background import Background
 from ottla.broker.clock import Clock
 from ottla.replication.leader import InSyncChange
+
+logger = logging.getLogger("ottla.replication")
 
 PARTITIONS_A_SLICE: Final = 500
 
@@ -40,16 +44,13 @@ class InSyncCare(Generic[Led]):
         self._every_ms = max(1, lag_max_ms // 2)
         self._partitions = partitions
         self._propose = propose
-        self._task: asyncio.Task[None] | None = None
+        self._background = Background(logger, "the care for in-sync sets")
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._run())
+        self._background.keep(self._run)
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
+        await self._background.close()
 
     def look(self, partition: Led) -> None:
         """Proposes what is due for one partition; after a fetch that lets a follower join."""

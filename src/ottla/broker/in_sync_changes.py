@@ -13,6 +13,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+from ottla.broker.background import Background
 from ottla.broker.controller_client import ask_controller
 from ottla.broker.peer import PeerError
 from ottla.controller.image import PartitionState
@@ -41,15 +42,13 @@ class InSyncChanges:
         self._node = node
         self._waiting: dict[_Key, tuple[Partition, InSyncChange]] = {}
         self._some = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._background = Background(logger, "proposing in-sync sets")
 
     def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._background.keep(self._run)
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._background.close()
 
     def propose(self, partition: Partition, change: InSyncChange) -> None:
         """The answer goes to `partition.in_sync_answered`."""
@@ -57,6 +56,7 @@ class InSyncChanges:
         self._some.set()
 
     async def _run(self) -> None:
+        self._some.set()  # after a failure some may wait already
         while True:
             await self._some.wait()
             self._some.clear()

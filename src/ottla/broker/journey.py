@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple, ParamSpec, TypeVar
 
+from ottla.broker.background import Background
 from ottla.broker.clock import Clock
 from ottla.journey.folder import TimelineFolder
 from ottla.journey.gathering import Gathering
@@ -82,7 +83,7 @@ class Journey:
         self._dirty: set[Gathering] = set()
         self._places: dict[PartitionTimeline, _Place] = {}
         self._executor: ThreadPoolExecutor | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._background = Background(logger, "writing the journey")
         self._failing = False
 
     def open(self, log: Log, *, high_watermark: int, after_crash: bool = False) -> Timeline:
@@ -116,15 +117,11 @@ class Journey:
     def start(self) -> None:
         """Begin to flush. Needs the running loop."""
         if self.enabled:
-            self._task = asyncio.get_running_loop().create_task(self._run(), name="journey")
-            self._task.add_done_callback(_ended)
+            self._background.keep(self._run)
 
     async def close(self) -> None:
         """Write what is left and stop. Call it before the logs are closed."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
+        await self._background.close()
         await self.flush(all_of_them=True)
         if self._executor is not None:
             self._executor.shutdown(wait=True)
@@ -192,9 +189,3 @@ class Journey:
             if not self._failing:
                 self._failing = True
                 logger.error("cannot write timelines (%s): what happens now is not kept", error)
-
-
-def _ended(task: asyncio.Task[None]) -> None:
-    """It ends with the broker; anything else is our own bug, which must not pass in silence."""
-    if not task.cancelled() and task.exception() is not None:
-        logger.error("the journey is not written any more", exc_info=task.exception())

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
+from ottla.broker.background import Background
 from ottla.broker.log_cleaner import LogCleaner
 from ottla.broker.partition import Partition
 from ottla.broker.waiting import wake
@@ -34,8 +36,7 @@ class LogCare:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._tasks: list[asyncio.Task[None]] = []
-        self._removals: set[asyncio.Task[None]] = set()
+        self._background = Background(logger, "the care for logs")
 
     def start(self) -> None:
         config = self._node.config
@@ -48,15 +49,13 @@ class LogCare:
         if config.log_cleaner_enable:
             works.append((LogCleaner(self._node).clean, config.log_cleaner_backoff_ms))
         for work, interval_ms in works:
-            self._tasks.append(asyncio.create_task(self._again_and_again(work, interval_ms)))
+            self._background.keep(partial(self._again_and_again, work, interval_ms))
         for removal in self._node.store.removals:
             self.later(removal)
 
     async def close(self) -> None:
         """Ends the periodic work; what waits to be removed is removed at the next start."""
-        for task in (*self._tasks, *self._removals):
-            task.cancel()
-        await asyncio.gather(*self._tasks, *self._removals, return_exceptions=True)
+        await self._background.close()
 
     async def _again_and_again(self, work: Callable[[], Awaitable[None]], interval_ms: int) -> None:
         wait_ms = min(self._node.config.log_initial_task_delay_ms, interval_ms)
@@ -124,9 +123,7 @@ class LogCare:
 
     def later(self, removal: Removal) -> None:
         """Removes renamed files when their delay is over."""
-        task = asyncio.create_task(self._remove(removal))
-        self._removals.add(task)
-        task.add_done_callback(self._removals.discard)
+        self._background.spawn(self._remove(removal))
 
     async def _remove(self, removal: Removal) -> None:
         await asyncio.sleep(removal.delay_ms / 1000)

@@ -213,8 +213,8 @@ class ReplicaFetcher:
         forgotten: dict[Any, list[int]] = defaultdict(list)
         for topic_id, index in request.forgotten:
             forgotten[topic_id].append(index)
-        # Not the image's: that may not know this life yet, or have none of us for a while, and -1 is
-        # an epoch that nobody checks (KIP-903).
+        # Not the image's: that may not know this life yet, or have none of us for a while, and -1
+        # is an epoch that nobody checks (KIP-903).
         epoch = self._node.membership.broker_epoch
         return build.FetchRequest(
             replica_state=build.ReplicaState(replica_id=config.id, replica_epoch=epoch),
