@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from ottla.protocol.errors import ErrorCode
+from ottla.protocol.errors import ApiError, ErrorCode
 
 KEY = 22
 
@@ -32,3 +32,15 @@ async def test_transactions_are_refused(node_call: Any) -> None:
     assert answer.error_code is ErrorCode.transactional_id_authorization_failed
     assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
     assert (await ask(node_call, transactional_id="")).error_code is ErrorCode.invalid_request
+
+
+async def test_without_a_controller_the_producer_is_to_ask_again(
+    node_call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nobody() -> int:
+        raise ApiError(ErrorCode.coordinator_load_in_progress, "there is no controller")
+
+    monkeypatch.setattr(node_call.node.producer_ids, "next", nobody)
+    answer = await ask(node_call)
+    assert answer.error_code is ErrorCode.coordinator_load_in_progress
+    assert (answer.producer_id, answer.producer_epoch) == (-1, -1)

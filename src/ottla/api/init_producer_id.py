@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.broker.call import Call
-from ottla.protocol.errors import ErrorCode
+from ottla.protocol.errors import ApiError, ErrorCode
 
 KEY: Final = 22
 
@@ -21,5 +21,11 @@ async def handle(request: Any, call: Call) -> Any:
         refused = ErrorCode.transactional_id_authorization_failed
         code = refused if request.transactional_id else ErrorCode.invalid_request
         return build.InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
-    producer_id = await call.node.producer_ids.next()
+    try:
+        producer_id = await call.node.producer_ids.next()
+    except ApiError as error:
+        # No controller now to reserve the next block: the producer asks again (KIP-730).
+        return build.InitProducerIdResponse(
+            error_code=error.code, producer_id=-1, producer_epoch=-1
+        )
     return build.InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
