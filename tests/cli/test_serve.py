@@ -134,3 +134,10 @@ def test_the_short_way_imports_no_client_and_no_typer() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "2 []\n"
+
+
+@pytest.mark.parametrize("option", ["zookeeper", "rack"])
+def test_an_empty_variable_makes_no_broker_of_its_own(option: str) -> None:
+    options = ServeOptions(node_id="1", **{option: ""})
+    with pytest.raises(UsageFailed, match=f"--{option} was given nothing"):
+        to_properties(options)

@@ -123,6 +123,12 @@ def _of_cluster(options: ServeOptions) -> dict[str, tuple[str, str]]:
             "--zookeeper wants --id too: each broker of a cluster has a number of its own.",
             "For example: ottla serve --id 1 --zookeeper 127.0.0.1:2181",
         )
+    for option, given in (("--zookeeper", options.zookeeper), ("--rack", options.rack)):
+        if given is not None and not given.strip():
+            raise UsageFailed(
+                f"{option} was given nothing: is a variable of your shell empty?",
+                "Give it a value, or leave it out.",
+            )
     own: dict[str, tuple[str, str]] = {}
     if options.node_id is not None:
         own["node.id"] = ("--id", options.node_id)
