@@ -152,6 +152,15 @@ async def test_the_tree_s_cluster_id_counts_then_the_folder_s(neighbours: Any) -
     assert await second.membership.connect("other") == "folder's"
 
 
+async def test_a_folder_of_a_cluster_founds_no_other(neighbours: Any) -> None:
+    """An ensemble that was wiped, or another: without its topics the folder would be emptied."""
+    node = neighbours.new(1)
+    for _ in range(2):
+        with pytest.raises(StartError, match=r"belongs to cluster folder's.*zookeeper\.connect"):
+            await node.membership.connect("folder's", may_found=False)
+    assert await node.membership.connect(None) != "folder's"
+
+
 async def test_who_leaves_leads_nothing_any_more(neighbours: Any, eventually: Any) -> None:
     first, second = [await neighbours.start(number) for number in (1, 2)]
     await eventually(lambda: set(first.image.brokers) == {1, 2})

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from ottla.broker.controller import StartError
 from ottla.broker.in_sync_care import InSyncCare
 from ottla.broker.in_sync_changes import InSyncChanges
 from ottla.broker.journey import Journey
@@ -29,6 +30,25 @@ async def test_what_was_written_is_there_after_a_clean_stop(start_node: Any) -> 
     assert second.topic_id("t") == topic_id
     assert second.node.high_watermarks() == {("t", 0): 0, ("t", 1): 2}
     assert second.node.image.cluster_id == first.node.image.cluster_id
+
+
+async def test_a_folder_whose_cluster_is_elsewhere_keeps_what_it_holds(start_node: Any) -> None:
+    """Its coordination store is gone, or the broker was one of a cluster's and --zookeeper was
+    forgotten.
+    """
+    first = await start_node()
+    await first.create("t")
+    await first.produce("t", first.batch(b"a"))
+    data = first.node.config.data_folder
+    await first.node.close()
+    store = data / "coordination.sqlite"
+    away = store.rename(data / "away")
+    for _ in range(2):
+        with pytest.raises(StartError, match="belongs to cluster"):
+            await start_node()
+    away.replace(store)
+    second = await start_node()
+    assert second.node.high_watermarks() == {("t", 0): 1}
 
 
 async def test_one_folder_takes_one_node(start_node: Any) -> None:

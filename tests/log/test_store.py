@@ -165,3 +165,13 @@ def test_the_marker_is_written_last(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not again.was_clean
     assert again.logs["t", 0].end_offset == 3
     again.release()
+
+
+def test_what_is_a_partition_in_the_folder(tmp_path: Path) -> None:
+    store = _open(tmp_path / "data")
+    (tmp_path / "data" / "notes").mkdir()
+    assert not store.has_partitions
+    _fill(store, "a", 0)
+    assert store.has_partitions
+    store.delete("a", 0)
+    assert not store.has_partitions

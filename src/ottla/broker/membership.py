@@ -16,6 +16,7 @@ import logging
 import uuid
 from typing import TYPE_CHECKING, Final, Protocol
 
+from ottla.broker.background import Background
 from ottla.broker.controller import StartError
 from ottla.broker.news_follower import NewsFollower
 from ottla.controller import layout
@@ -72,17 +73,19 @@ class Membership:
         self._session: Coordination | None = None
         self._registered = False
         self._something = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._background = Background(logger, "this broker's part in the cluster")
 
     @property
     def session(self) -> Coordination:
         assert self._session is not None
         return self._session
 
-    async def connect(self, known_cluster_id: str | None) -> str:
+    async def connect(self, known_cluster_id: str | None, *, may_found: bool = True) -> str:
         """The first session. The cluster's id: the tree's, or else the folder's, or a new one.
 
-        Raises EnsembleError, StoreError or CoordinationError.
+        Not `may_found`: the folder is of a cluster that there must be, for by a tree without topics
+        all that the folder holds would be deleted. Raises EnsembleError, StoreError,
+        CoordinationError; StartError where that cluster is not in the tree.
         """
         self._session = session = await self._tree.connect()
         present = {}
@@ -90,6 +93,13 @@ class Membership:
             node = await session.exists(path)
             if node is not None:
                 present[path] = node
+        if not may_found and layout.CLUSTER_ID not in present:
+            # As Kafka's InconsistentClusterIdException.
+            raise StartError(
+                f"the data folder belongs to cluster {known_cluster_id}, and there is no cluster"
+                f" {self._node.config.zookeeper_connect or 'in its coordination store'}: is"
+                " --zookeeper (zookeeper.connect, with its chroot) right?"
+            )
         for write in first_writes(present, known_cluster_id or random_cluster_id()):
             assert isinstance(write, Create)
             try:
@@ -169,8 +179,7 @@ class Membership:
 
     def start(self) -> None:
         """From now on: elections, new sessions, news."""
-        self._task = asyncio.get_running_loop().create_task(self._live())
-        self._task.add_done_callback(_report_end)
+        self._background.keep(self._live)
         self.news.start()
 
     async def seen(self) -> None:
@@ -208,9 +217,7 @@ class Membership:
 
     async def close(self) -> None:
         """Leaves the cluster; others see it at once."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._background.close()
         await self.news.close()
         await self._node.controller.close()
         session, self._session = self._session, None
@@ -324,12 +331,6 @@ class Membership:
             await self.session.delete(path, version)
         except NoNodeError:
             return  # somebody else was faster
-
-
-def _report_end(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and task.exception() is not None:
-        # Our own bug: said in full, for this broker takes no part in its cluster any more.
-        logger.error("this broker's part in the cluster is over", exc_info=task.exception())
 
 
 def random_cluster_id() -> str:

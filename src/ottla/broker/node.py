@@ -175,7 +175,8 @@ class Node:
         config = self.config
         self.membership = Membership(self, zookeeper_tree(config))
         opening.push_async_callback(self.membership.close)
-        cluster_id = await self.membership.connect(known_cluster_id(config.data_folder))
+        known = known_cluster_id(config.data_folder)
+        cluster_id = await self.membership.connect(known, may_found=known is None)
         self.store = LogStore.open(config.data_folder, node_id=config.id, cluster_id=cluster_id)
         opening.callback(self._release_folder)
         opening.push_async_callback(self._stop_serving)
@@ -194,10 +195,11 @@ class Node:
         opening.push_async_callback(tree.close)
         self.membership = Membership(self, tree)
         opening.push_async_callback(self.membership.close)
-        cluster_id = await self.membership.connect(self.store.metadata.cluster_id)
-        if cluster_id != self.store.metadata.cluster_id:
+        known = self.store.metadata.cluster_id
+        cluster_id = await self.membership.connect(known, may_found=not self.store.has_partitions)
+        if cluster_id != known:
             raise StartError(
-                f"the data folder belongs to cluster {self.store.metadata.cluster_id}, "
+                f"the data folder belongs to cluster {known}, "
                 f"its coordination store to {cluster_id}"
             )
 

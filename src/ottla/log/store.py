@@ -129,6 +129,15 @@ class LogStore:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._path(_CLEAN_SHUTDOWN))
 
+    @property
+    def has_partitions(self) -> bool:
+        """Whether there are logs in the folder, opened or not."""
+        return any(
+            names.partition_of(name) is not None
+            for name in self._folders()
+            if name != _KRAFT_FOLDER and not name.endswith(names.DELETED_FOLDER)
+        )
+
     def _folders(self) -> Iterator[str]:
         with os.scandir(self.root) as entries:
             for entry in entries:
