@@ -119,6 +119,8 @@ def all_outcomes(options: argparse.Namespace, wanted: dict[str, list[str]]) -> I
                     yield from apache_tools.after_the_stop(jars, target, wanted["C"])
             if last_words := target.died():
                 yield Outcome("-", "the brokers ran to the end", "failed", reason=last_words)
+            for bug in target.own_bugs():
+                yield Outcome("-", "the logs have no traceback", "failed", reason=bug)
         finally:
             keep_logs(target)
 

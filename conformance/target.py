@@ -21,6 +21,8 @@ SETTINGS: Mapping[str, str] = {
 }
 START_WAIT_MS = 30_000
 REPLICAS = 3
+TRACEBACK = "Traceback (most recent call last)"
+MOST_OF_A_LOG = 2000
 
 
 def replication_factor(brokers: int) -> int:
@@ -106,6 +108,15 @@ class Target:
             brokers = self._cluster.brokers.items()
             return {f"broker-{number}.log": broker.said() for number, broker in brokers}
         return {"broker.log": self._child.log.read_text(errors="replace")} if self._child else {}
+
+    def own_bugs(self) -> list[str]:
+        """The tracebacks in our brokers' logs, the first of each: there is to be none, whatever a
+        client sends."""
+        return [
+            f"{name}: {TRACEBACK}{text.partition(TRACEBACK)[2][:MOST_OF_A_LOG]}"
+            for name, text in self.logs().items()
+            if TRACEBACK in text
+        ]
 
     def stop(self) -> None:
         """Stop our brokers, cleanly, and keep their data folders until the `with` ends.

@@ -42,6 +42,12 @@ def test_a_broker_that_dies_is_noticed() -> None:
         os.kill(target._child.pid, signal.SIGKILL)
         target._child.process.wait()
         assert target.died() is not None
+        assert target.own_bugs() == []
+        with target._child.log.open("a") as log:
+            log.write("Traceback (most recent call last):\n  ours\nKeyError: 'ours'\n")
+        assert target.own_bugs() == [
+            "broker.log: Traceback (most recent call last):\n  ours\nKeyError: 'ours'\n"
+        ]
         with pytest.raises(ChildDiedError, match="ended with -9"):
             target.stop()
 
