@@ -106,6 +106,17 @@ def test_who_is_caught_up_joins_and_is_waited_for_from_the_proposal_on() -> None
     assert bench.fetch(3, 20, 500) == 20
 
 
+def test_who_fetches_no_more_does_not_join() -> None:
+    bench = Bench((1, 2), end=10)
+    bench.fetch(2, 10)
+    bench.fetch(3, 10)
+    assert bench.change(LAG_MS + 1) is None
+    bench.fetch(3, 10, LAG_MS + 1)
+    proposal = bench.change(LAG_MS + 1)
+    assert proposal is not None
+    assert proposal.isr == ((1, 11), (2, 12), (3, 13))
+
+
 def test_nobody_joins_before_the_start_of_the_epoch() -> None:
     bench = Bench((1,), end=10, high=4)
     bench.leader.followers[3].end_offset = 6

@@ -261,7 +261,13 @@ class Leader:
         )
         joins: tuple[int, ...] = ()
         if now_ms >= self._joins_from_ms:
-            joins = tuple(each for each in self.followers if self.may_join(each))
+            # Kafka lets join at a fetch only (maybeExpandIsr). One that is cut off while the high
+            # watermark rests would join and be left out in turn (seed 227 of the simulation).
+            joins = tuple(
+                each
+                for each, follower in self.followers.items()
+                if self.may_join(each) and now_ms - follower.fetched_ms <= self.lag_max_ms
+            )
         proposed = isr + joins
         if proposed == self.state.isr:
             return None
