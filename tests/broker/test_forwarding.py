@@ -21,7 +21,7 @@ from ottla.protocol.errors import ErrorCode
 from ottla.protocol.frames import read_response, write_request
 from ottla.protocol.messages import messages_of
 
-HEARTBEAT, API_VERSIONS, DELETE_TOPICS = 12, 18, 20
+HEARTBEAT, API_VERSIONS, DELETE_TOPICS, ALLOCATE_PRODUCER_IDS = 12, 18, 20, 67
 
 
 class Broker:
@@ -45,10 +45,12 @@ class Broker:
             next_connection_id=itertools.count(1).__next__,
             image=ClusterImage("c"),
             controller=SimpleNamespace(active=False),
+            closing=False,
         )
         self.node.image.controller_id = 1
         self.node.peers = Peers(self.node)
         handlers = {key: Handler(key, 0, 6, self.answer) for key in (HEARTBEAT, DELETE_TOPICS)}
+        handlers[ALLOCATE_PRODUCER_IDS] = Handler(ALLOCATE_PRODUCER_IDS, 0, 0, self.answer)
         handlers[API_VERSIONS] = Handler(API_VERSIONS, 0, 4, self.introduced)
         self.limits = ConnectionLimits(config)
         table = Handlers((), handlers.get)
@@ -214,8 +216,14 @@ async def test_any_correlation_id_comes_back(
     assert await client.answer(DELETE_TOPICS, 6) == (correlation_id, 1)
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forwarding, "FORWARD_WITHIN_MS", 200)
+
+
 @pytest.mark.parametrize("controller_id", [NO_LEADER, 2, 3])
-async def test_without_a_controller_the_connection_ends(
+@pytest.mark.usefixtures("impatient")
+async def test_without_a_controller_for_long_the_connection_ends(
     brokers: tuple[Broker, Broker], controller_id: int
 ) -> None:
     """None is elected; this broker no longer is it; it is registered nowhere."""
@@ -226,6 +234,41 @@ async def test_without_a_controller_the_connection_ends(
     assert brokers[0].calls == brokers[1].calls == []
 
 
+@pytest.mark.parametrize("controller_id", [NO_LEADER, 2, 3])
+async def test_without_a_controller_a_request_waits_for_the_next(
+    brokers: tuple[Broker, Broker], controller_id: int
+) -> None:
+    brokers[1].node.image.controller_id = controller_id
+    client, other = await connect(brokers[1]), await connect(brokers[1])
+    client.send(delete(6), 1)
+    other.send(beat(), 2)
+    assert await other.answer(HEARTBEAT, 4) == (2, 2)
+    brokers[1].node.image.controller_id = 1
+    assert await client.answer(DELETE_TOPICS, 6) == (1, 1)
+
+
+async def test_who_becomes_the_controller_answers_what_waits(
+    brokers: tuple[Broker, Broker],
+) -> None:
+    image = brokers[1].node.image
+    image.controller_id = NO_LEADER
+    client, other = await connect(brokers[1]), await connect(brokers[1])
+    client.send(delete(6), 1)
+    other.send(beat(), 2)
+    assert await other.answer(HEARTBEAT, 4) == (2, 2)
+    image.controller_id, brokers[1].node.controller.active = 2, True
+    assert await client.answer(DELETE_TOPICS, 6) == (1, 2)
+
+
+async def test_a_brokers_own_request_does_not_wait(brokers: tuple[Broker, Broker]) -> None:
+    brokers[1].node.image.controller_id = NO_LEADER
+    client = await connect(brokers[1])
+    build = messages_of(ALLOCATE_PRODUCER_IDS, 0, "request")
+    client.send(build.AllocateProducerIdsRequest(broker_id=1, broker_epoch=1), 1)
+    assert await client.is_closed()
+
+
+@pytest.mark.usefixtures("impatient")
 async def test_a_controller_that_is_gone_ends_the_connection(
     brokers: tuple[Broker, Broker], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -239,8 +282,8 @@ async def test_a_controller_that_is_gone_ends_the_connection(
     assert await other.answer(HEARTBEAT, 4) == (2, 2)
 
 
-async def test_a_controller_that_dies_while_it_is_asked_ends_the_connection(
-    brokers: tuple[Broker, Broker],
+async def test_the_next_controller_answers_for_one_that_dies_while_it_is_asked(
+    brokers: tuple[Broker, Broker], third: Broker
 ) -> None:
     controller, asked = brokers
     controller.may_answer.clear()
@@ -248,9 +291,11 @@ async def test_a_controller_that_dies_while_it_is_asked_ends_the_connection(
     for client in clients:
         client.send(delete(6), 1)
     await asyncio.wait_for(controller.asked.wait(), 20)
+    third.node.controller.active = True
     await controller.server.close(grace_ms=0)
+    asked.node.image.controller_id = 3
     for client in clients:
-        assert await client.is_closed()
+        assert await client.answer(DELETE_TOPICS, 6) == (1, 3)
 
 
 async def test_a_controller_that_moved_hands_the_request_on(
@@ -307,11 +352,11 @@ async def test_a_controller_that_does_not_answer_ends_the_connection(
 ) -> None:
     controller, asked = brokers
     controller.may_answer.clear()
-    monkeypatch.setattr(forwarding, "FORWARD_WITHIN_MS", 50)
+    monkeypatch.setattr(forwarding, "FORWARD_WITHIN_MS", 30)
     client = await connect(asked)
     client.send(delete(6), 1)
     assert await client.is_closed()
-    assert "broker 1 did not answer within 50 ms" in caplog.text
+    assert "broker 1 did not answer within" in caplog.text
     controller.may_answer.set()
     monkeypatch.setattr(forwarding, "FORWARD_WITHIN_MS", 20_000)
     again = await connect(asked)
@@ -341,5 +386,6 @@ async def test_a_broker_that_closes_ends_the_connection(brokers: tuple[Broker, B
     client = await connect(asked)
     client.send(delete(6), 1)
     await asyncio.wait_for(controller.asked.wait(), 20)
+    asked.node.closing = True
     asked.node.peers.close()
     assert await client.is_closed()

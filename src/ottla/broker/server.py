@@ -151,7 +151,9 @@ class Server:
                 # that the client can try again (KIP-511).
                 version = 0
             if header.key in FOR_CONTROLLER and supported and not self.node.controller.active:
-                return await forward(self.node, frame, header.correlation_id)
+                forwarded = await forward(self.node, frame, header)
+                if forwarded is not None:
+                    return forwarded
             call = self._call(header.key, version, header.client_id, connection)
             if handler.takes_json:
                 body = bytes(frame[header.body_position :])
