@@ -109,7 +109,7 @@ async def test_whose_sessions_ended_together_go_on_as_before(
     before, epoch = leaders_and_epochs(first), first.image.brokers[2].epoch
     asked = asyncio.Event()
 
-    async def listens(host: str, port: int, timeout_ms: int) -> Probe:
+    async def listens(host: str, port: int) -> Probe:
         asked.set()
         return Probe.ALIVE
 
@@ -129,7 +129,7 @@ async def test_who_listens_no_more_is_not_waited_for(
 ) -> None:
     first, second = await leads_two(neighbours, eventually)
 
-    async def refuses(host: str, port: int, timeout_ms: int) -> Probe:
+    async def refuses(host: str, port: int) -> Probe:
         return Probe.REFUSED
 
     monkeypatch.setattr(broker_watch, "probe", refuses)
@@ -143,7 +143,7 @@ async def test_who_listens_and_does_not_come_back_is_not_waited_for_long(
 ) -> None:
     first, second = await leads_two(neighbours, eventually)
 
-    async def listens(host: str, port: int, timeout_ms: int) -> Probe:
+    async def listens(host: str, port: int) -> Probe:
         return Probe.ALIVE
 
     monkeypatch.setattr(broker_watch, "probe", listens)
@@ -174,7 +174,7 @@ async def test_after_the_term_nothing_is_watched(neighbours: Any, eventually: An
     first, _ = await leads_two(neighbours, eventually)
     watch = first.controller._watch
     first.controller.resign("for the test")
-    await eventually(lambda: not watch._tasks)
+    await eventually(lambda: len(watch._background) == 0)
 
 
 async def leads_too_much(neighbours: Any, eventually: Any, **settings: str) -> Any:

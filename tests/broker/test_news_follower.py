@@ -19,6 +19,28 @@ async def test_news_come_on_while_the_controller_plans(neighbours: Any, eventual
     await eventually(lambda: differences(second.image, first.image) == [])
 
 
+async def test_after_a_bug_of_ours_the_news_are_taken_in_anew(
+    neighbours: Any,
+    eventually: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr("ottla.broker.background.ANEW_AFTER_MS", 1)
+    first, second = [await neighbours.start(number) for number in (1, 2)]
+    bugs = [RuntimeError("a bug of ours")]
+
+    def hear(news: Any) -> None:
+        if isinstance(news, TopicCreated) and bugs:
+            raise bugs.pop()
+
+    second.view.subscribe(hear)
+    await first.controller.create_topics([NewTopic("t", 3, 1), NewTopic("u", 1, 1)])
+    await eventually(lambda: set(second.image.topics) == {"t", "u"})
+    await eventually(lambda: differences(second.image, first.image) == [])
+    assert "taking in the controller's news failed" in caplog.text
+    assert not bugs
+
+
 async def test_each_piece_is_told_once(neighbours: Any, eventually: Any) -> None:
     first = await neighbours.start(1)
     second = await neighbours.start(2, live=False)

@@ -17,8 +17,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.background import Background
 from ottla.broker.peer import Probe, probe
 from ottla.broker.peers import inter_broker_endpoint
 from ottla.controller import layout
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("ottla.controller")
 
-PROBE_WITHIN_MS: Final = 500
 PROBE_AGAIN_AFTER_MS: Final = (20, 50, 100, 200, 400)
 RETRY_MS: Final = 200
 RECONNECTS_WITHIN_MS: Final = 2_000
@@ -46,7 +47,7 @@ class BrokerWatch:
         self._former = former
         self._session = node.membership.session
         self._changed = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background(logger, "the watch over the brokers")
 
     async def start(self) -> None:
         """Takes in the brokers as they are now, and from now on; probes all of them once.
@@ -58,7 +59,7 @@ class BrokerWatch:
             within_ms = self._node.config.zookeeper_session_timeout_ms / 3 + RECONNECTS_WITHIN_MS
             until = returned_at + within_ms / 1000
             if asyncio.get_running_loop().time() < until:
-                self._spawn(self._begin_with_the_others(until))
+                self._background.keep(partial(self._begin_with_the_others, until))
                 return
         await self._begin()
 
@@ -78,33 +79,25 @@ class BrokerWatch:
         listener = self._node.config.inter_broker_listener
         missing = self._former.keys() - set(map(int, names))
         places = [inter_broker_endpoint(self._former[each], listener) for each in missing]
-        found = await asyncio.gather(
-            *(probe(place.host, place.port, PROBE_WITHIN_MS) for place in places if place)
-        )
+        found = await asyncio.gather(*(probe(place.host, place.port) for place in places if place))
         return Probe.ALIVE in found
 
     async def _begin(self) -> None:
         again = await self._take_in()
         if again is None:
             return
-        self._spawn(self._follow(again))
-        self._spawn(self._rebalance())
+        self._background.keep(partial(self._follow, again))
+        self._background.keep(self._rebalance)
         for broker_id in self._node.image.brokers:
             self.hung_up(broker_id)
 
     def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
+        self._background.cancel()
 
     def hung_up(self, broker_id: int) -> None:
         """A broker's connection to the controller broke off."""
         if broker_id != self._node.config.id:
-            self._spawn(self._look_closer(broker_id))
-
-    def _spawn(self, work: object) -> None:
-        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)  # type: ignore[arg-type]
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+            self._background.spawn(self._look_closer(broker_id))
 
     async def _follow(self, at_once: bool) -> None:
         again: bool | None = at_once
@@ -155,10 +148,10 @@ class BrokerWatch:
         """A process that dies closes its sockets one by one: its listener may outlast the
         connection whose end brought us here, so a listener that is there is looked at again."""
         for wait_ms in PROBE_AGAIN_AFTER_MS:
-            if await probe(host, port, PROBE_WITHIN_MS) is Probe.REFUSED:
+            if await probe(host, port) is Probe.REFUSED:
                 return True
             await asyncio.sleep(wait_ms / 1000)
-        return await probe(host, port, PROBE_WITHIN_MS) is Probe.REFUSED
+        return await probe(host, port) is Probe.REFUSED
 
     async def _look_closer(self, broker_id: int) -> None:
         broker = self._node.image.brokers.get(broker_id)

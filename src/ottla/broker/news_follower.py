@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.broker.background import Background
 from ottla.broker.news_feed import UNKNOWN_VERSION
 from ottla.broker.peer import PeerError, Probe, probe
 from ottla.controller.differences import differences
@@ -27,7 +28,6 @@ logger = logging.getLogger("ottla.news")
 WAIT_MS: Final = 2_000
 ANSWER_WITHIN_MS: Final = 10_000
 RETRY_MS: Final = 100
-PROBE_WITHIN_MS: Final = 500
 PURPOSE: Final = "news"
 
 
@@ -41,7 +41,8 @@ class NewsFollower:
         self._epoch = -1
         self._version = UNKNOWN_VERSION
         self._changed = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._background = Background(logger, "taking in the controller's news")
+        self._has_begun = False
         self.is_answered = False
         """The last question had an answer."""
 
@@ -56,13 +57,10 @@ class NewsFollower:
             self._changed.set()
 
     def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run())
-        self._task.add_done_callback(_report_end)
+        self._background.keep(self._run)
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._background.close()
 
     async def ask_once(self, wait_ms: int) -> bool:
         """One question, and its answer taken in; False where there was none."""
@@ -143,19 +141,16 @@ class NewsFollower:
         address = self._node.peers.address(controller_id)
         if address is None:
             return
-        if await probe(*address, PROBE_WITHIN_MS) is Probe.REFUSED:
+        if await probe(*address) is Probe.REFUSED:
             await self._on_refused(controller_id)
 
     async def _run(self) -> None:
+        if self._has_begun:
+            self._version = UNKNOWN_VERSION  # it failed: some news may be taken in by half
+        self._has_begun = True
         while True:
             self._changed.clear()
             if self.controller_id in (NO_LEADER, self._node.config.id):
                 await self._changed.wait()
             elif not await self.ask_once(WAIT_MS):
                 await asyncio.sleep(RETRY_MS / 1000)
-
-
-def _report_end(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and task.exception() is not None:
-        # Our own bug: said in full, for this broker hears no news any more.
-        logger.error("the news from the controller are lost", exc_info=task.exception())

@@ -24,6 +24,7 @@ from ottla.protocol.versions import API_VERSIONS
 
 CONNECT_TIMEOUT_MS: Final = 10_000
 """Kafka's default of socket.connection.setup.timeout.ms."""
+PROBE_WITHIN_MS: Final = 500
 MOST_UNDER_WAY: Final = 100
 """Requests of one connection that wait for their answers."""
 SCRATCH_BYTES: Final = 64 << 10
@@ -54,7 +55,7 @@ class Probe(Enum):
     """No answer at all: it may live behind a network that is cut."""
 
 
-async def probe(host: str, port: int, timeout_ms: int) -> Probe:
+async def probe(host: str, port: int, timeout_ms: int = PROBE_WITHIN_MS) -> Probe:
     """Whether somebody listens at the address; nothing is sent."""
     try:
         async with asyncio.timeout(timeout_ms / 1000):
