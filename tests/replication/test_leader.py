@@ -163,6 +163,7 @@ def test_who_was_refused_is_proposed_again_after_a_pause_or_newer_news() -> None
     assert bench.change(0) is not None
     bench.leader.answered(ErrorCode.ineligible_replica, None)
     bench.fetch(2, 10, REFUSED_PAUSE_MS - 1)
+    bench.fetch(3, 10, REFUSED_PAUSE_MS - 1)
     assert bench.change(REFUSED_PAUSE_MS - 1) is None
     assert bench.change(REFUSED_PAUSE_MS) is not None
     bench.leader.answered(ErrorCode.ineligible_replica, None)
