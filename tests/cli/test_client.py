@@ -3,6 +3,7 @@
 import socket
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from ottla.cli.client import addresses, check_reachable, client_settings, connect, explain, pairs
 from ottla.cli.failures import Failed, UsageFailed
@@ -11,8 +12,12 @@ from ottla.cli.failures import Failed, UsageFailed
 class FakeError:
     """librdkafka's error, as far as its text goes."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, code: int = 0) -> None:
         self.text = text
+        self._code = code
+
+    def code(self) -> int:
+        return self._code
 
     def str(self) -> str:
         return self.text
@@ -85,3 +90,14 @@ def test_client_settings_can_be_overridden() -> None:
 )
 def test_marks_of_librdkafka_are_left_out(said: str, told: str) -> None:
     assert explain(FakeError(said)) == told
+
+
+def test_a_broken_connection_is_not_called_a_long_wait() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connection = connect(f"127.0.0.1:{server.getsockname()[1]}")
+    broken = KafkaException(FakeError("Disconnected", KafkaError._TRANSPORT))
+    assert str(connection.failure(broken, "drop x")) == (
+        "cannot drop x: the connection broke before the answer came."
+    )
+    slow = KafkaException(FakeError("Timed out", KafkaError._TIMED_OUT))
+    assert str(connection.failure(slow, "drop x")) == "cannot drop x: no answer within 10 s."

@@ -28,15 +28,12 @@ DEFAULT_PORT: Final = 9092
 INTERNAL_TOPICS: Final = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
 )
-NO_ANSWER: Final = frozenset(
-    {
-        KafkaError._TIMED_OUT,
-        KafkaError._TRANSPORT,
-        KafkaError._ALL_BROKERS_DOWN,
-        KafkaError._TIMED_OUT_QUEUE,
-        KafkaError.REQUEST_TIMED_OUT,
-    }
-)
+BROKEN: Final = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})
+NO_ANSWER: Final = BROKEN | {
+    KafkaError._TIMED_OUT,
+    KafkaError._TIMED_OUT_QUEUE,
+    KafkaError.REQUEST_TIMED_OUT,
+}
 
 
 def is_internal(topic: str) -> bool:
@@ -117,6 +114,11 @@ class Connection:
     def failure(self, error: Any, doing: str) -> Failed:
         """The broker's refusal as a sentence."""
         reason = error.args[0]
+        if reason.code() in BROKEN:
+            return Failed(
+                f"cannot {doing}: the connection broke before the answer came.",
+                "Brokers close it, too, while there is no controller: ottla cluster describe",
+            )
         if reason.code() in NO_ANSWER:
             return self.no_answer(doing)
         return Failed(f"cannot {doing}: {explain(reason)}")

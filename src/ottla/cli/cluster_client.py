@@ -26,6 +26,7 @@ ANSWER_WITHIN_S: Final = 30.0
 ANSWER_TIMEOUT_MS: Final = 25_000
 AGAIN_FOR_S: Final = 30.0
 AGAIN_PAUSE_S: Final = 0.5
+STATE_HINT: Final = "To see how the cluster is: ottla cluster describe"
 # The controller is changing; who asks again soon is answered.
 PASSING: Final = frozenset(
     {
@@ -51,9 +52,19 @@ def ask(bootstrap: str, request: Any) -> Any:
             frame = exactly(connection, size)
         _, response = read_response(request.__api_key__, request.__version__, frame)
     except TimeoutError:
-        raise Failed(f"{bootstrap} does not answer.") from None
-    except (OSError, EOFError, DecodeError) as error:
-        raise Failed(f"the broker at {bootstrap} ended the connection: {error or 'EOF'}.") from None
+        raise Failed(
+            f"the broker asked, of {bootstrap}, gives no answer within {ANSWER_WITHIN_S:g} s.",
+            STATE_HINT,
+        ) from None
+    except DecodeError as error:
+        raise Failed(f"the answer of the broker at {bootstrap} is not Kafka's: {error}.") from None
+    except (OSError, EOFError):
+        # What a broker does with a request for the controller when there is none.
+        raise Failed(
+            f"the broker asked, of {bootstrap}, closed the connection: "
+            "it may have ended, or the cluster has no controller now.",
+            STATE_HINT,
+        ) from None
     return response
 
 

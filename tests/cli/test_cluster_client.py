@@ -1,0 +1,164 @@
+"""Requests of the cluster commands over a plain connection: answers, refusals, and broken ones."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from ottla.cli import cluster_client
+from ottla.cli.cluster_client import (
+    ALTER_PARTITION_REASSIGNMENTS,
+    DESCRIBE_QUORUM,
+    LIST_PARTITION_REASSIGNMENTS,
+    METADATA_TOPIC,
+    controller_epoch,
+    reassign,
+    reassignments,
+)
+from ottla.cli.failures import Failed
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.frames import read_request_body, read_request_header, write_response
+from ottla.protocol.messages import messages_of
+
+Answer = Callable[[Any], Any]
+
+
+@contextmanager
+def broker(*answers: Answer | bytes) -> Iterator[str]:
+    """Takes a connection for each answer, in their order; bytes are sent as they are."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            for answer in answers:
+                connection, _ = server.accept()
+                with connection:
+                    size = int.from_bytes(connection.recv(4, socket.MSG_WAITALL))
+                    frame = memoryview(connection.recv(size, socket.MSG_WAITALL))
+                    if isinstance(answer, bytes):
+                        connection.sendall(answer)
+                        continue
+                    header = read_request_header(frame)
+                    response = answer(read_request_body(header, frame))
+                    connection.sendall(b"".join(write_response(response, header.correlation_id)))
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield "127.0.0.1:{1}".format(*server.getsockname())
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_client, "AGAIN_PAUSE_S", 0.01)
+
+
+def listed(code: ErrorCode = ErrorCode.none) -> Answer:
+    def answer(request: Any) -> Any:
+        assert request.topics is None
+        build = messages_of(LIST_PARTITION_REASSIGNMENTS, 0)
+        moving = build.OngoingPartitionReassignment(
+            partition_index=2, replicas=(1, 2, 3), adding_replicas=(3,), removing_replicas=(1,)
+        )
+        topic = build.OngoingTopicReassignment(name="t", partitions=(moving,))
+        return build.ListPartitionReassignmentsResponse(
+            error_code=code, error_message=None, topics=(topic,)
+        )
+
+    return answer
+
+
+def altered(code: ErrorCode, message: str | None = None) -> Answer:
+    def answer(request: Any) -> Any:
+        build = messages_of(ALTER_PARTITION_REASSIGNMENTS, 0)
+        (topic,) = request.topics
+        (partition,) = topic.partitions
+        assert (topic.name, partition.partition_index, partition.replicas) == ("t", 2, (3, 2))
+        refused = build.ReassignablePartitionResponse(
+            partition_index=2, error_code=code, error_message=message
+        )
+        response = build.ReassignableTopicResponse(name="t", partitions=(refused,))
+        return build.AlterPartitionReassignmentsResponse(
+            error_code=ErrorCode.none, error_message=None, responses=(response,)
+        )
+
+    return answer
+
+
+def quorum(code: ErrorCode) -> Answer:
+    def answer(request: Any) -> Any:
+        build = messages_of(DESCRIBE_QUORUM, 0)
+        assert request.topics[0].topic_name == METADATA_TOPIC
+        told = build.PartitionData(
+            partition_index=0,
+            error_code=code,
+            leader_id=1,
+            leader_epoch=17,
+            high_watermark=0,
+            current_voters=(),
+            observers=(),
+        )
+        topic = build.TopicData(topic_name=METADATA_TOPIC, partitions=(told,))
+        return build.DescribeQuorumResponse(error_code=ErrorCode.none, topics=(topic,))
+
+    return answer
+
+
+def test_what_is_being_moved_is_listed_by_partition() -> None:
+    with broker(listed()) as address:
+        found = reassignments(address)
+    assert list(found) == [("t", 2)]
+    assert found["t", 2].removing_replicas == (1,)
+
+
+def test_while_the_controller_changes_it_is_asked_again() -> None:
+    with broker(b"", listed(ErrorCode.not_controller), listed()) as address:
+        assert ("t", 2) in reassignments(address)
+
+
+def test_no_controller_for_long_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_client, "AGAIN_FOR_S", -1)
+    with broker(b"") as address, pytest.raises(Failed, match="has no controller now") as raised:
+        reassignments(address)
+    assert raised.value.hint == "To see how the cluster is: ottla cluster describe"
+
+
+def test_a_silent_broker_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_client, "AGAIN_FOR_S", -1)
+    monkeypatch.setattr(cluster_client, "ANSWER_WITHIN_S", 0.1)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        pytest.raises(Failed, match=r"gives no answer within 0\.1 s"),
+    ):
+        reassignments("127.0.0.1:{1}".format(*silent.getsockname()))
+
+
+def test_nonsense_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_client, "AGAIN_FOR_S", -1)
+    nonsense = b"\0\0\0\x0a" + b"\xff" * 10
+    with broker(nonsense) as address, pytest.raises(Failed, match=r"is not Kafka's: "):
+        reassignments(address)
+
+
+def test_a_refused_move_names_the_partition_and_the_reason() -> None:
+    targets = {"t": {2: [3, 2]}}
+    with broker(altered(ErrorCode.none)) as address:
+        reassign(address, targets)
+    refused = altered(ErrorCode.invalid_replica_assignment, "broker 9 is not there")
+    with broker(refused) as address, pytest.raises(Failed) as raised:
+        reassign(address, targets)
+    assert str(raised.value) == "cannot move t-2: broker 9 is not there."
+
+
+def test_the_controllers_epoch_is_told_where_it_is_known() -> None:
+    with broker(quorum(ErrorCode.none)) as address:
+        assert controller_epoch(address) == 17
+    with broker(quorum(ErrorCode.unknown_topic_or_partition)) as address:
+        assert controller_epoch(address) is None
+    with broker(b"") as address:
+        assert controller_epoch(address) is None
