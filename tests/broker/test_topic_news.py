@@ -26,8 +26,10 @@ from ottla.controller.image import (
     TopicImage,
 )
 from ottla.log.config import LogConfig
+from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.partition_metadata import read_topic_id, write_topic_id
 from ottla.log.store import LogStore
+from ottla.protocol.errors import ApiError, ErrorCode
 
 
 async def delete(node_call: Any, topic: str) -> None:
@@ -125,7 +127,7 @@ class Cluster:
             journey=Journey(clock, enabled=False),
             groups=groups,
             peers=peers,
-            membership=SimpleNamespace(first_epoch=EPOCH),
+            membership=SimpleNamespace(first_epoch=EPOCH, broker_epoch=EPOCH),
             care=SimpleNamespace(later=self.removed.append),
             log_config=lambda topic: LogConfig(),
             topic_config=lambda topic: topic_config({}, self.config),
@@ -134,8 +136,9 @@ class Cluster:
         node.leader_throttle = leader_throttle(node)
         self.news = TopicNews(node)
 
-    def known(self, epoch: int) -> DirectoryChanged:
-        changed = DirectoryChanged(1, DirectoryImage("d", epoch, 0))
+    def known(self, epoch: int, directory_id: str | None = None) -> DirectoryChanged:
+        own = self.store.metadata.directory_id
+        changed = DirectoryChanged(1, DirectoryImage(directory_id or own, epoch, 0))
         self.image.apply(changed)
         return changed
 
@@ -283,3 +286,35 @@ async def test_folders_without_a_place_go_when_the_controller_knows_this_life(
     assert set(cluster.store.logs) == {("t", 0)}
     await cluster.news.tell(cluster.known(EPOCH))
     assert cluster.store.logs == {}
+
+
+async def test_who_lost_its_number_takes_no_role_of_its_successor(cluster: Cluster) -> None:
+    """It was away for longer than its session, and a broker with another disk has its place."""
+    await cluster.create("t", state(2, 1, 1, 2))
+    await cluster.news.tell(cluster.known(EPOCH + 1, "another"))
+    await cluster.change("t", state(1, 2, 1, 2))
+    assert cluster.role("t", 0) is Role.NONE
+    await cluster.change("t", state(2, 3, 2, 3))
+    assert cluster.removed == [], "what is not placed with the other may be all that there is"
+
+
+async def test_a_disk_that_takes_no_epoch_costs_that_role_only(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await cluster.create("t", state(2, 1, 1, 2), state(1, 1, 1, 2), state(2, 1, 1, 2))
+    write = LeaderEpochs._write
+
+    def full(epochs: LeaderEpochs) -> None:
+        if "t-0" in epochs.path:
+            raise ApiError(ErrorCode.kafka_storage_error, "the disk is full")
+        write(epochs)
+
+    monkeypatch.setattr(LeaderEpochs, "_write", full)
+    await cluster.change("t", state(1, 2, 1, 2), state(2, 2, 1, 2), state(1, 2, 1, 2))
+    roles = [cluster.role("t", index) for index in range(3)]
+    assert roles == [Role.NONE, Role.FOLLOWER, Role.LEADER]
+    assert "cannot lead t-0: " in caplog.text
+    assert len(cluster.fetchers) == 1
+    monkeypatch.undo()
+    await cluster.change("t", state(1, 3, 1, 2), state(2, 2, 1, 2), state(1, 2, 1, 2))
+    assert cluster.role("t", 0) is Role.LEADER

@@ -51,3 +51,11 @@ def test_nobody_is_followed_in_the_name_of_a_former_life() -> None:
 def test_a_sole_replica_leads_at_once() -> None:
     alone = LED._replace(replicas=(1,), isr=(1,))
     assert in_this_life(alone, image(None), 1, -1) == alone
+
+
+def test_another_broker_that_took_the_number_is_not_this_one() -> None:
+    """This one was away for longer than its session, and somebody replaced it."""
+    taken = image(40)
+    assert knows_this_life(taken, 1, 30, "d")
+    assert not knows_this_life(taken, 1, 30, "mine")
+    assert in_this_life(LED, taken, 1, 30, "mine") == LED._replace(leader=NO_LEADER)

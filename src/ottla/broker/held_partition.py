@@ -163,7 +163,10 @@ class HeldPartition:
         return min(self.log.last_stable_offset, self.high_watermark)
 
     def update(self, state: PartitionState, now_ms: int) -> Role:
-        """The controller's word on this partition; what is older than the known is passed over."""
+        """The controller's word on this partition; what is older than the known is passed over.
+
+        Raises ApiError KAFKA_STORAGE_ERROR: then the partition has no role.
+        """
         known = self.state
         if known is not None and (
             state == known
@@ -175,20 +178,31 @@ class HeldPartition:
         held = self.broker_id in state.replicas
         self.state, self.leader_epoch = state, state.leader_epoch
         if held and state.leader == self.broker_id:
-            self._lead(state, high_watermark)
+            try:
+                self._lead(state, high_watermark)
+            except ApiError:
+                self._lead_not(Role.NONE, high_watermark)
+                raise
         else:
-            self.role = Role.FOLLOWER if held and state.leader != NO_LEADER else Role.NONE
-            self.term += self._leader is not None
-            self._leader, self._alone = None, False
-            self._high_watermark = high_watermark
-            self._fail_waits(ErrorCode.not_leader_or_follower)
+            follows = held and state.leader != NO_LEADER
+            self._lead_not(Role.FOLLOWER if follows else Role.NONE, high_watermark)
         if len(state.replicas) > 1:
             self._note_in_sync(state, now_ms)
         wake(self)
         return self.role
 
+    def _lead_not(self, role: Role, high_watermark: int) -> None:
+        self.role = role
+        self.term += self._leader is not None
+        self._leader, self._alone = None, False
+        self._high_watermark = high_watermark
+        self._fail_waits(ErrorCode.not_leader_or_follower)
+
     def _lead(self, state: PartitionState, high_watermark: int) -> None:
         log = self.log
+        if len(state.replicas) > 1:
+            # Followers ask where epochs end before anything is written in this one (KIP-101).
+            log.epochs.assign(state.leader_epoch, log.end_offset)
         if self._leader is None:
             self._leader = Leader(
                 self.topic_id,
@@ -207,8 +221,6 @@ class HeldPartition:
         self._high_watermark = high_watermark
         self._alone = self._leader.is_alone
         if not self._alone:
-            # Followers ask where epochs end before anything is written in this one (KIP-101).
-            log.epochs.assign(state.leader_epoch, log.end_offset)
             self._advance()
         elif self._waits is not None:
             self._waits.reached(log.end_offset)

@@ -84,8 +84,12 @@ class TopicNews:
     @property
     def _is_known(self) -> bool:
         """The image may be believed; see `replication.life`."""
+        return knows_this_life(self._node.image, *self._life)
+
+    @property
+    def _life(self) -> tuple[int, int, str]:
         node = self._node
-        return knows_this_life(node.image, node.config.id, node.membership.first_epoch)
+        return node.config.id, node.membership.first_epoch, node.store.metadata.directory_id
 
     async def _known(self) -> None:
         """The controller has taken in this broker's registration: roles begin, and folders of what
@@ -180,10 +184,15 @@ class TopicNews:
     def _assign(self, partition: Partition, state: PartitionState) -> None:
         """Gives the partition its role, and tells who depends on it."""
         node = self._node
-        state = in_this_life(state, node.image, node.config.id, node.membership.first_epoch)
+        state = in_this_life(state, node.image, *self._life)
         before = partition.role, partition.leader_epoch
         leader_before = None if partition.state is None else partition.state.leader
-        role = partition.update(state, self._node.clock.now_ms())
+        try:
+            role = partition.update(state, self._node.clock.now_ms())
+        except ApiError as error:
+            # Another may be elected; what this broker hears and does of others goes on.
+            logger.error("cannot lead %s-%d: %s", partition.topic, partition.index, error)
+            role = partition.role
         assert partition.state is not None
         if role is not Role.FOLLOWER:
             self._fetchers.unfollow(partition)

@@ -17,23 +17,35 @@ from __future__ import annotations
 from ottla.controller.image import NO_LEADER, ClusterImage, PartitionState
 
 
-def knows_this_life(image: ClusterImage, broker_id: int, first_epoch: int) -> bool:
+def knows_this_life(
+    image: ClusterImage, broker_id: int, first_epoch: int, directory_id: str | None = None
+) -> bool:
     """True where the controller has decided in the knowledge of this life of the broker.
 
     `first_epoch` is the broker epoch of the first registration of this life, -1 before it. A later
-    registration of the same life (its session had expired) has lost nothing.
+    registration of the same life (its session had expired) has lost nothing. `directory_id` is that
+    of its data folder, where there is one: another in the image means that a broker with another
+    disk has taken the number since, and the image speaks of that one.
     """
     directory = image.directories.get(broker_id)
-    return directory is not None and 0 <= first_epoch <= directory.epoch
+    return (
+        directory is not None
+        and 0 <= first_epoch <= directory.epoch
+        and directory_id in (None, directory.directory_id)
+    )
 
 
 def in_this_life(
-    state: PartitionState, image: ClusterImage, broker_id: int, first_epoch: int
+    state: PartitionState,
+    image: ClusterImage,
+    broker_id: int,
+    first_epoch: int,
+    directory_id: str | None = None,
 ) -> PartitionState:
     """The state as this broker may believe it: without a leader, where it may be of a former life.
 
     A partition without other replicas keeps its leader: nobody can be misled there.
     """
-    if len(state.replicas) == 1 or knows_this_life(image, broker_id, first_epoch):
+    if len(state.replicas) == 1 or knows_this_life(image, broker_id, first_epoch, directory_id):
         return state
     return state._replace(leader=NO_LEADER)
