@@ -4,11 +4,14 @@ import re
 import time
 import uuid
 
+from bench.apache_kafka import KafkaError
+
 from conformance.tools.base import Tools, contains, equal
 
 MOVE = "reassign.ReassignPartitionsCommand"
 COUNT, SIZE = 5000, 1000
 MOVED_WITHIN_SECONDS = 60.0
+VERIFYING_SECONDS = 20.0
 # Slow enough that five megabytes are never there before the move is cancelled.
 CRAWLING_BYTES_PER_SECOND = 1000
 
@@ -106,9 +109,28 @@ def no_replica_is_missing(tools: Tools) -> None:
         assert name not in said, said
 
 
+def every_replica_answers_the_same(tools: Tools) -> None:
+    """Kafka's own comparison: it reads from the followers, and goes on until it is ended."""
+    name = tools.topic()
+    tools.fill(name, COUNT)
+    try:
+        said = tools.jars.run(
+            "org.apache.kafka.tools.ReplicaVerificationTool",
+            *("--broker-list", tools.bootstrap, "--topics-include", name),
+            *("--time", "-2", "--report-interval-ms", "500"),
+            seconds=VERIFYING_SECONDS,
+        )
+    except KafkaError as fault:
+        said = str(fault)
+    contains(said, "did not end in", f"max lag is 0 for partition {name}-0 at offset {COUNT}")
+    for difference in ("doesn't match", "unmatched", "ERROR"):
+        assert difference not in said, said
+
+
 TESTS = (
     replicas_move_to_another_broker,
     a_throttled_move_is_cancelled,
     the_preferred_leader_comes_back,
     no_replica_is_missing,
+    every_replica_answers_the_same,
 )
