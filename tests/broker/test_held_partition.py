@@ -91,6 +91,32 @@ async def test_too_few_in_sync_before_and_after_the_append(node_call: Any, parti
     assert refused.value.code is ErrorCode.not_enough_replicas_after_append
 
 
+async def test_who_waits_is_told_of_a_set_that_shrank_before_the_answer(
+    node_call: Any, partition: Any
+) -> None:
+    partition.min_insync_replicas = 2
+    last = partition.append(node_call.batch(b"a"), "me").last_offset
+    waiting = asyncio.create_task(partition.settled(last, True, 60_000))
+    await asyncio.sleep(0)
+    fetch(partition, 2, 1)  # committed, and in the same turn of the loop:
+    partition.update(state(isr=(1,), at=2), 0)
+    with pytest.raises(ApiError) as refused:
+        await waiting
+    assert refused.value.code is ErrorCode.not_enough_replicas_after_append
+
+
+async def test_a_set_that_shrank_below_the_minimum_commits_nothing(
+    node_call: Any, partition: Any
+) -> None:
+    partition.min_insync_replicas = 2
+    last = partition.append(node_call.batch(b"a"), "me").last_offset
+    partition.update(state(isr=(1,), at=2), 0)
+    assert partition.high_watermark == 0
+    with pytest.raises(ApiError) as refused:
+        await partition.settled(last, True, 1)
+    assert refused.value.code is ErrorCode.request_timed_out
+
+
 async def test_older_news_are_passed_over(partition: Any) -> None:
     assert partition.update(state(leader=2, epoch=0, at=9), 0) is Role.LEADER
     assert partition.update(state(isr=(1,), at=0), 0) is Role.LEADER

@@ -20,6 +20,7 @@ from faults.watch import ElectionWatch
 from ottla.testing import Cluster
 
 TOPIC = "faults"
+PARTITIONS = 3
 QUICK: Mapping[str, object] = {
     "zookeeper.session.timeout.ms": 3_000,
     "replica.lag.time.max.ms": 3_000,
@@ -46,7 +47,8 @@ def admin_of(cluster: Cluster) -> AdminClient:
 
 def create(cluster: Cluster, topic: str, partitions: int = 1, **options: Any) -> None:
     """The topic with three replicas, or as `options` of NewTopic say, whole."""
-    options = {"replication_factor": 3, **options}
+    if "replica_assignment" not in options:
+        options = {"replication_factor": 3, **options}
     # Brokers are ready before the controller has heard of all of them.
     wait_for(
         "all brokers in the metadata",
@@ -107,9 +109,16 @@ class Loaded:
 
 
 @contextmanager
-def load_on(cluster: Cluster, folder: Path, partitions: int = 3) -> Iterator[Loaded]:
-    """Load while the block runs; then everything is read, and the checker must find nothing."""
-    create(cluster, TOPIC, partitions)
+def load_on(
+    cluster: Cluster, folder: Path, *, assignment: list[list[int]] | None = None
+) -> Iterator[Loaded]:
+    """Load while the block runs; then everything is read, and the checker must find nothing.
+
+    `assignment` has the replicas of each partition; otherwise they are placed by the cluster.
+    """
+    partitions = PARTITIONS if assignment is None else len(assignment)
+    placed = {} if assignment is None else {"replica_assignment": assignment}
+    create(cluster, TOPIC, partitions, **placed)
     recorder = Recorder(folder / "history.jsonl", lambda: time.monotonic_ns() // 1_000_000)
     watch = ElectionWatch(cluster.zookeeper, TOPIC, partitions, recorder)
     watch.start()
