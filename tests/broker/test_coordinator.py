@@ -124,6 +124,21 @@ async def test_a_deleted_topic_takes_its_offsets_along_in_every_partition(bench:
         assert await groups.fetch_all(f"group-{number}") == {}
 
 
+async def test_a_deletion_waits_for_no_replica(bench: Any) -> None:
+    """Whoever tells it tells all other news too, and on the controller all plans wait for it."""
+    groups = bench.coordinators
+    await groups.commit(bench.committing(1, 2))
+    log = bench.log_of("g")
+    log.hold()
+    await asyncio.wait_for(groups.topic_deleted("t", None), 20)
+    assert log.records[-1].value is None
+    fetch = asyncio.create_task(groups.fetch_all("g"))
+    await asyncio.sleep(0.01)
+    assert not fetch.done()
+    log.release()
+    assert await fetch == {}
+
+
 async def test_the_sweep_removes_what_has_expired(bench: Any) -> None:
     bench.settings = GroupSettings(offsets_retention_check_interval_ms=5)
     groups = bench.restart()

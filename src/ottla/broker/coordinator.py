@@ -286,8 +286,16 @@ class GroupCoordinators:
     # What happens to all shards.
 
     async def topic_deleted(self, topic: str, topic_id: uuid.UUID | None) -> None:
-        """Removes all groups' offsets in a topic that is no more."""
-        await self._in_all(lambda shard, step: shard.topic_deleted(topic, topic_id, step))
+        """Removes all groups' offsets in a topic that is no more.
+
+        Returns when that is written, not when it is committed: all news to come wait for this, and
+        with them what may be needed to commit it, as a smaller in-sync set.
+        """
+
+        def remove(shard: GroupShard, step: Step) -> None:
+            shard.topic_deleted(topic, topic_id, step)
+
+        await asyncio.gather(*(self._in_one(each, remove) for each in self._led_partitions()))
 
     async def remove_expired(self) -> None:
         """Removes expired offsets, and groups without offsets and members (KIP-211)."""
@@ -295,13 +303,18 @@ class GroupCoordinators:
 
     async def _in_all(self, decide: Callable[[GroupShard, Step], None]) -> None:
         for partition in sorted(self._led_partitions()):
-            try:
-                driver = await self._driver(partition)
-                await self._decide_in(driver, decide)
-            except ApiError as error:
-                # It is another broker's by now, or full: the next sweep comes by again.
-                logger.info("__consumer_offsets-%d: %s", partition, error)
+            await self._in_one(partition, decide)
             await asyncio.sleep(0)
+
+    async def _in_one(self, partition: int, decide: Callable[[GroupShard, Step], None]) -> None:
+        try:
+            driver = await self._driver(partition)
+            step = driver.step()
+            decide(driver.shard, step)
+            driver.carry_out(step)
+        except ApiError as error:
+            # It is another broker's by now, or full: the next sweep comes by again.
+            logger.info("__consumer_offsets-%d: %s", partition, error)
 
     async def _sweep(self) -> None:
         while True:
