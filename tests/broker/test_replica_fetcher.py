@@ -348,3 +348,37 @@ async def test_a_throttled_replica_waits_out_the_quota(bench: Bench) -> None:
     assert slow.log.end_offset == 0
     bench.rate = 1 << 30
     await bench.until(lambda: slow.high_watermark == 1)
+
+
+async def test_a_replica_in_sync_is_not_held_up_but_counts(bench: Bench) -> None:
+    bench.throttle.configure("t", ("*",))
+    bench.throttle.record("t", 0, 1 << 20)
+    bench.leader.batches = {0: [batch(0, 1)], 1: [batch(0, 1)]}
+    in_sync, slow = bench.copy(0), bench.copy(1)
+    in_sync.state = SimpleNamespace(isr=(1, 2))
+    bench.follow(in_sync, slow)
+    await bench.until(lambda: in_sync.high_watermark == 1)
+    assert slow.log.end_offset == 0
+    bench.rate = 1 << 30
+    await bench.until(lambda: slow.high_watermark == 1)
+    copied = sum(len(batch) for batches in bench.leader.batches.values() for batch in batches)
+    now_ms = SystemClock().monotonic_ms()
+    # The mean over ten windows of a second.
+    counted = bench.throttle._quota.bytes_a_second(now_ms) * 10
+    assert counted == pytest.approx((1 << 20) + copied)
+
+
+async def test_a_replica_that_falls_out_of_sync_is_throttled_from_then_on(bench: Bench) -> None:
+    bench.throttle.configure("t", ("0:1",))
+    bench.throttle.record("t", 0, 1 << 20)
+    bench.leader.batches = {0: [batch(0, 1)], 1: [batch(0, 1)]}
+    falls, free = bench.copy(0), bench.copy(1)
+    falls.state = SimpleNamespace(isr=(1, 2))
+    bench.follow(falls, free)
+    await bench.until(lambda: falls.high_watermark == 1 and free.high_watermark == 1)
+    falls.state = SimpleNamespace(isr=(2,))
+    await bench.until(lambda: any(each.forgotten_topics_data for each in bench.leader.requests))
+    for index in (0, 1):
+        bench.leader.batches[index].append(batch(1, 1))
+    await bench.until(lambda: free.high_watermark == 2)
+    assert falls.log.end_offset == 1
