@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 from ottla.config.listener import Endpoint
 from ottla.controller import layout
 from ottla.controller.coordination import (
     ConnectionLostError,
+    CoordinationError,
     Create,
     Delete,
     Event,
@@ -49,9 +49,10 @@ class Broker(Process):
         self.world = world
         self.disk = Disk(world.new_id())
         self.image = ClusterImage("simulation")
-        self.broker_epoch = -1
+        self.broker_epoch = self.first_epoch = -1
         self.controller_id = NO_LEADER
         self.driver: Driver | None = None
+        self._has_image = False
         self.replicas = Replicas(self)
         self.wants_to_leave = False
 
@@ -61,9 +62,10 @@ class Broker(Process):
         """A new process on the disk as it is."""
         self.begin()
         self.image = ClusterImage("simulation")
-        self.broker_epoch = -1
+        self.broker_epoch = self.first_epoch = -1
         self.controller_id = NO_LEADER
         self.driver = None
+        self._has_image = False
         self.replicas = Replicas(self)
         self.wants_to_leave = False
         self._join()
@@ -73,6 +75,7 @@ class Broker(Process):
     def crash(self) -> None:
         """SIGKILL."""
         self.end()
+        self.world.hung_up(self.number)
         self.driver = None
         self.disk.checkpoint_survives(self.world.schedule.random)
 
@@ -82,6 +85,7 @@ class Broker(Process):
         self.world.note(f"broker {self.number} leaves")
         self.end()
         self.driver = None
+        self.world.hung_up(self.number)
         if self.reaches_tree:
             self.tree.expire(session)
 
@@ -99,12 +103,12 @@ class Broker(Process):
         if self.tree.lives(self.session):
             return
         self.driver = None
-        self.broker_epoch = -1
         self._join()
 
     def _join(self) -> None:
         self.connect()
-        self.spawn(self._register(self.session))
+        if self._has_image:
+            self.spawn(self._register(self.session))
         self.spawn(self.stand(self.session))
 
     # Registration.
@@ -115,13 +119,14 @@ class Broker(Process):
             self.number,
             (Endpoint("PLAINTEXT", f"host{self.number}", 9092),),
             directory_id=str(self.disk.directory_id),
+            first_epoch=self.first_epoch,
         )
         data = layout.write_broker(me, self.schedule.now_ms)
         while session == self.session:
             try:
                 node: Node | None = yield lambda tree, mine: tree.exists(mine, path)
                 if node is not None and node.owner == session:
-                    self.broker_epoch = node.created
+                    self._registered(node.created)
                     # The watch sees its end, whoever ends it.
                     node = yield lambda tree, mine: tree.exists(
                         mine, path, self.watch(lambda _: self._vanished(session))
@@ -144,6 +149,13 @@ class Broker(Process):
             except (NodeExistsError, NoNodeError):
                 continue
 
+    def _registered(self, epoch: int) -> None:
+        self.broker_epoch = epoch
+        if self.first_epoch < 0:
+            self.first_epoch = epoch
+            if self.driver is not None:
+                self.driver.look_after_brokers()
+
     def _vanished(self, session: int) -> None:
         if session == self.session:
             self.spawn(self._register(session))
@@ -159,6 +171,7 @@ class Broker(Process):
                     mine, layout.CONTROLLER, self.watch(lambda event: self._again(session, event))
                 )
                 if node is None:
+                    self.driver = None
                     yield lambda tree, mine: tree.multi(
                         mine, [Create(layout.CONTROLLER, data, ephemeral=True)]
                     )
@@ -186,8 +199,9 @@ class Broker(Process):
     # News.
 
     def _poll(self) -> None:
+        """The first answer comes before the registration, as `ottla.broker.node` begins."""
         image = self.image
-        if self.controller_id == NO_LEADER or self.broker_epoch < 0:
+        if self.controller_id == NO_LEADER or (self._has_image and self.first_epoch < 0):
             self.after(_RETRY_MS, self._poll)
             return
         poll = Poll(
@@ -197,19 +211,35 @@ class Broker(Process):
             image.version,
             self.wants_to_leave,
         )
-        self.network.ask(self, self.controller_id, poll, 2 * POLL_MS, self._told)
+        asked = self.controller_id
+        self.network.ask(self, asked, poll, 2 * POLL_MS, lambda told: self._told(asked, told))
 
-    def _told(self, told: Told | None) -> None:
+    def _told(self, asked: int, told: Told | None) -> None:
         if told is None or told.controller_epoch < self.image.controller_epoch:
+            if told is None and self.world.probes:
+                self.network.probe(self, asked, lambda: self.spawn(self._controller_refused(asked)))
             self.after(_RETRY_MS, self._poll)
             return
         if told.should_shut_down and self.wants_to_leave:
             self.leave()
             return
-        changes = take_in(self, told)
-        if changes:
-            self.replicas.take_in(changes)
+        take_in(self, told)
+        self.replicas.fetch()
+        self.replicas.wake()
+        if not self._has_image:
+            self._has_image = True
+            self.spawn(self._register(self.session))
         self.after(0, self._poll)
+
+    def _controller_refused(self, number: int) -> Steps:
+        """Nobody is there: its /controller goes before its session ends."""
+        try:
+            node: Node | None = yield lambda tree, mine: tree.exists(mine, layout.CONTROLLER)
+            if node is not None and layout.read_controller(node.data) == number:
+                delete = Delete(layout.CONTROLLER, node.version)
+                yield lambda tree, mine: tree.multi(mine, [delete])
+        except CoordinationError:
+            return
 
     # Requests.
 
@@ -255,7 +285,10 @@ class Broker(Process):
                 self.after(_RETRY_MS, ask)
                 return
             request = Propose(self.number, self.broker_epoch, (wish,))
-            self.network.ask(self, self.controller_id, request, POLL_MS, reply)
+            held_up_ms = self.world.held_up_ms(self.number, change)
+            self.network.ask(
+                self, self.controller_id, request, POLL_MS, reply, held_up_ms=held_up_ms
+            )
 
         ask()
 
@@ -263,8 +296,3 @@ class Broker(Process):
         """A living broker's epoch, as far as this broker knows."""
         known = self.image.brokers.get(broker)
         return None if known is None else known.epoch
-
-    def topic_id(self, partition: str) -> UUID | None:
-        """The id of a partition's topic, as far as this broker knows."""
-        topic = self.image.topic(partition.rpartition("-")[0])
-        return None if topic is None else topic.topic_id

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.controller.image import NO_LEADER
 from ottla.protocol.errors import ErrorCode
-from simulation.memory_log import Value
+from simulation.memory_log import NO_ID, Value
 from simulation.messages import Latest, Produce, Produced, Read, ReadBack
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ class Client:
         self.world = world
         self.partition = partition
         self.leader = NO_LEADER
+        self.topic_id = NO_ID
 
     def enter(self, action: Any) -> None:
         """Clients are always awake."""
@@ -45,7 +46,14 @@ class Client:
             topic, _, index = self.partition.rpartition("-")
             state = broker.image.partition(topic, int(index))
             self.leader = NO_LEADER if state is None else state.leader
+            if state is not None and broker.image.topics[topic].topic_id != self.topic_id:
+                self.topic_id = broker.image.topics[topic].topic_id
+                self.begin_anew()
         return self.leader
+
+    def begin_anew(self) -> None:
+        """There is another topic of that name."""
+        raise NotImplementedError
 
     def later(self, delay_ms: int, action: Any) -> None:
         """A timer."""
@@ -75,6 +83,10 @@ class Producer(Client):
         """Start sending."""
         self.later(self.world.schedule.random.randrange(300), self._send)
 
+    def begin_anew(self) -> None:
+        self.producer_id += 1
+        self.sequence = 0
+
     def _send(self) -> None:
         world = self.world
         if world.clients_stopped:
@@ -83,7 +95,7 @@ class Producer(Client):
             self.later(_BACKOFF_MS, self._send)
             return
         value = Value(self.producer_id, self.sequence, self.idempotent)
-        request = Produce(self.partition, value, self.acks)
+        request = Produce(self.partition, self.topic_id, value, self.acks)
         world.network.ask(
             self, self.leader, request, TIMEOUT_MS, lambda answer: self._sent(value, answer)
         )
@@ -91,9 +103,7 @@ class Producer(Client):
     def _sent(self, value: Value, answer: Produced | None) -> None:
         random = self.world.schedule.random
         if answer is not None and answer.code is ErrorCode.none:
-            self.world.ledger.acknowledged(
-                self.partition, value, answer.offset, answer.leader_epoch, self.acks
-            )
+            self.world.ledger.acknowledged(self.partition, value, answer, self.acks)
             self.sequence += 1
             self.done += 1
             self.later(random.randrange(40, 320), self._send)
@@ -111,6 +121,9 @@ class Consumer(Client):
 
     def __init__(self, number: int, world: World, partition: str) -> None:
         super().__init__(number, world, partition)
+        self.position = 0
+
+    def begin_anew(self) -> None:
         self.position = 0
 
     def begin(self) -> None:
@@ -131,24 +144,23 @@ class Consumer(Client):
             return
         from_follower = random.random() < 0.4
         target = random.choice(list(world.brokers)) if from_follower else self.leader
-        request = Read(self.partition, self.position, from_follower)
-        position = self.position
+        request = Read(self.partition, self.topic_id, self.position, from_follower)
         world.network.ask(
             self,
             target,
             request,
             TIMEOUT_MS,
-            lambda answer: self._read(position, from_follower, answer),
+            lambda answer: self._read(request, answer),
         )
 
     def _latest(self, answer: Produced | None) -> None:
         if answer is not None and answer.code is ErrorCode.none:
-            self.world.ledger.latest(self.partition, answer.leader_epoch, answer.offset)
+            self.world.ledger.latest(self.partition, answer)
         else:
             self.leader = NO_LEADER
         self._again()
 
-    def _read(self, position: int, from_follower: bool, answer: ReadBack | None) -> None:
+    def _read(self, request: Read, answer: ReadBack | None) -> None:
         if answer is None or answer.code is not ErrorCode.none:
             self.leader = NO_LEADER
             if answer is not None and answer.code is ErrorCode.offset_out_of_range:
@@ -157,12 +169,13 @@ class Consumer(Client):
             entries = list(answer.entries)
             self.world.ledger.read(
                 self.partition,
-                position,
+                request.topic_id,
+                request.offset,
                 entries,
                 answer.leader_epoch,
-                from_follower=from_follower,
+                from_follower=request.from_follower,
             )
-            self.position = position + len(entries)
+            self.position = request.offset + len(entries)
         self._again()
 
     def _again(self) -> None:

@@ -22,7 +22,15 @@ class Disk:
         for partition, offset in self.high_watermarks.items():
             self.high_watermarks[partition] = max(0, offset - random.randrange(6))
 
+    def open(self, partition: str, topic_id: UUID) -> MemoryLog:
+        """The replica's log, as found or new."""
+        log = self.logs.get(partition)
+        if log is None:
+            log = self.logs[partition] = MemoryLog(topic_id)
+        assert log.topic_id == topic_id
+        return log
+
     def forget(self, partition: str) -> None:
-        """The replica is another broker's now."""
+        """The topic is deleted, or the replica is another broker's now."""
         self.logs.pop(partition, None)
         self.high_watermarks.pop(partition, None)

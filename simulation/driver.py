@@ -15,6 +15,7 @@ from ottla.controller import layout
 from ottla.controller.coordination import (
     Check,
     CoordinationError,
+    Delete,
     Event,
     Node,
     Operation,
@@ -25,6 +26,7 @@ from ottla.controller.image import BrokerImage, ClusterImage, News
 from ottla.controller.loading import ROOTS, load_image
 from ottla.controller.news_text import encode_news, encode_snapshot
 from ottla.controller.plan import Plan
+from ottla.controller.rebalance import rebalance
 from ottla.controller.recovery import healing_writes
 from ottla.protocol.errors import ApiError
 from simulation.messages import Decide, Poll, Propose, Told
@@ -40,6 +42,7 @@ _KEPT_MOST = 12
 _WAIT_MS = 700
 _JOBS_MOST = 500
 _RETRY_MS = 100
+_REBALANCE_MS = 2500
 
 
 class Driver:
@@ -101,9 +104,47 @@ class Driver:
             return
         self.is_ready = True
         self._tell(())
-        self._look()
+        self.look_after_brokers()
 
     # The brokers.
+
+    def look_after_brokers(self) -> None:
+        """From its registration on: before, it would elect leaders without knowing of itself."""
+        if self.is_ready and self.broker.first_epoch >= 0:
+            self._look()
+            for number in self.image.brokers:
+                self.hung_up(number)
+            self._rebalance_later()
+
+    def hung_up(self, number: int) -> None:
+        """A broker's connection broke off: where nobody listens its registration goes."""
+        known = self.image.brokers.get(number)
+        if known is not None and number != self.broker.number and self.broker.world.probes:
+            self.broker.network.probe(
+                self.broker, number, lambda: self.broker.spawn(self._remove(number, known.epoch))
+            )
+
+    def _remove(self, number: int, epoch: int) -> Steps:
+        path = layout.broker_path(number)
+        try:
+            node: Node | None = yield partial(_exists, path)
+            if node is not None and node.created == epoch and not self.is_over:
+                yield partial(_write_part, [Delete(path, node.version)])
+        except CoordinationError:
+            return
+
+    def _rebalance_later(self) -> None:
+        world = self.broker.world
+
+        def rebalance_now() -> None:
+            if not self.is_over:
+                self.ask(
+                    lambda: rebalance(self.image, world.config, shutting_down=self._shutting_down),
+                    lambda reply: self._rebalance_later(),
+                )
+
+        if world.rebalances:
+            self.broker.after(_REBALANCE_MS, rebalance_now)
 
     def _look(self) -> None:
         if not self.is_over:
@@ -223,12 +264,7 @@ class Driver:
         if poll.want_shut_down:
             self._want_shut_down(poll, reply)
             return
-        known = self.image.brokers.get(poll.broker)
-        if known is None or known.epoch != poll.broker_epoch:
-            # News that do not know of its new life may call it leader of records that it lost
-            # with its disk: it hears nothing before its registration is taken in (seed 546).
-            self.broker.after(_RETRY_MS, lambda: reply(None))
-        elif self._is_up_to_date(poll):
+        if self._is_up_to_date(poll):
             held = (poll, reply, False)
             self._held.append(held)
 

@@ -22,6 +22,9 @@ KINDS = (
     ("depose", 3),
     ("reassign", 4),
     ("preferred", 3),
+    ("hold up", 4),
+    ("delete", 2),
+    ("add partition", 1),
 )
 
 
@@ -44,8 +47,12 @@ class Fault(NamedTuple):
                 return f"cut {self.one} - {self.other}{end}"
             case "loss":
                 return f"messages get lost{end}"
-            case "depose" | "reassign" | "preferred":
+            case "depose" | "reassign" | "preferred" | "add partition":
                 return self.kind
+            case "delete":
+                return f"topic deleted, made again after {self.ms} ms"
+            case "hold up":
+                return f"proposal that {self.one} joins is held up"
             case "expire":
                 return f"session of {self.one} expires"
         return f"{self.kind} {self.one}{end}"

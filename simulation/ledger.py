@@ -11,11 +11,13 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
+from uuid import UUID
 
 from ottla.controller import layout
 from ottla.controller.coordination import Node
 from ottla.controller.image import NO_LEADER, PartitionState
 from simulation.memory_log import Entry, MemoryLog, Value
+from simulation.messages import Produced
 
 _NO_ASSIGNMENT = layout.Assignment(())
 
@@ -34,11 +36,20 @@ class Disks(Protocol):
         """False from a disk's loss until the controller has put the new one down."""
 
 
+class Copy(Protocol):
+    """A replica, as its broker holds it: of this topic or of a deleted one of that name."""
+
+    name: str
+    topic_id: UUID
+    log: MemoryLog
+
+
 @dataclass(slots=True)
 class Account:
     """What is known of one partition."""
 
     name: str
+    topic_id: UUID
     state: PartitionState | None = None
     committed: list[Entry] = field(default_factory=list)
     leaders: dict[int, int] = field(default_factory=dict)
@@ -57,19 +68,32 @@ class Account:
 
 
 class Ledger:
-    """See the module's text. Names of partitions are `topic-index`."""
+    """See the module's text. Names of partitions are `topic-index`.
+
+    A topic whose deletion has begun is nobody's concern: its accounts are closed.
+    """
 
     def __init__(self, disks: Disks, unclean_allowed: Callable[[str], bool]) -> None:
         self.accounts: dict[str, Account] = {}
         self.controller_epoch = 0
+        self.deleted: list[Account] = []
+        """Of topics that are no more."""
+        self._topic_ids: dict[str, UUID] = {}
         self._disks = disks
         self._unclean_allowed = unclean_allowed
 
-    def account(self, name: str) -> Account:
-        """The partition's account, opened when first asked for."""
+    def _account(self, name: str, topic_id: UUID | None = None) -> Account | None:
+        """The partition's account, opened when first asked for; None where its topic is gone."""
+        there = self._topic_ids.get(name.rpartition("-")[0])
+        if there is None or topic_id not in (None, there):
+            return None
         if name not in self.accounts:
-            self.accounts[name] = Account(name)
+            self.accounts[name] = Account(name, there)
         return self.accounts[name]
+
+    def _log(self, broker: int, account: Account) -> MemoryLog | None:
+        log = self._disks.log(broker, account.name)
+        return log if log is not None and log.topic_id == account.topic_id else None
 
     # Writes to the tree.
 
@@ -82,7 +106,22 @@ class Ledger:
             self.controller_epoch = epoch
         elif path.endswith("/state") and after is not None:
             topic, index = path.split("/")[3], path.split("/")[5]
-            self._state_written(self.account(f"{topic}-{index}"), path, after)
+            account = self._account(f"{topic}-{index}")
+            if account is not None:
+                self._state_written(account, path, after)
+        elif path.startswith(layout.TOPICS + "/") and path.count("/") == 3:
+            topic = path.rpartition("/")[2]
+            if after is None:
+                self._close(topic)  # deleted in one go, its mark too
+            else:
+                self._topic_ids[topic] = layout.read_topic(topic, after.data)[0]
+        elif path.startswith(layout.DELETED_TOPICS + "/") and after is not None:
+            self._close(path.rpartition("/")[2])
+
+    def _close(self, topic: str) -> None:
+        self._topic_ids.pop(topic, None)
+        for name in [name for name in self.accounts if name.rpartition("-")[0] == topic]:
+            self.deleted.append(self.accounts.pop(name))
 
     def _state_written(self, account: Account, path: str, node: Node) -> None:
         epoch = int(json.loads(node.data)["controller_epoch"])
@@ -127,7 +166,7 @@ class Ledger:
             account.forgiven = True
         committed = account.committed
         for broker in kept:
-            log = self._disks.log(broker, account.name)
+            log = self._log(broker, account)
             if committed and (log is None or log.entries[: len(committed)] != committed):
                 if account.forgiven:
                     continue
@@ -148,19 +187,21 @@ class Ledger:
 
     # What brokers do.
 
-    def leads(self, broker: int, name: str, epoch: int, log: MemoryLog) -> None:
+    def leads(self, broker: int, copy: Copy, epoch: int) -> None:
         """A broker begins to lead."""
-        account = self.account(name)
+        account = self._account(copy.name, copy.topic_id)
+        if account is None:
+            return
         if account.leaders.get(epoch) != broker:
             raise Violation(
-                f"{name}: {broker} leads in epoch {epoch}, whose leader is "
+                f"{copy.name}: {broker} leads in epoch {epoch}, whose leader is "
                 f"{account.leaders.get(epoch)}"
             )
         if account.pending_epoch and epoch >= account.pending_epoch:
-            self._settle(account, log, "unclean election")
+            self._settle(account, copy.log, "unclean election")
         elif account.forgiven and epoch >= account.floor_epoch:
             account.floor_epoch = epoch
-            self._settle(account, log, "no in-sync replica kept its disk")
+            self._settle(account, copy.log, "no in-sync replica kept its disk")
 
     def _settle(self, account: Account, log: MemoryLog, why: str) -> None:
         account.pending_epoch = 0
@@ -175,13 +216,12 @@ class Ledger:
         del account.committed[agreed:]
         account.latest_seen = (-1, -1)
 
-    def leader_committed(self, broker: int, name: str, epoch: int, offset: int) -> None:
+    def leader_committed(self, broker: int, copy: Copy, epoch: int, offset: int) -> None:
         """A leader moved its high watermark."""
-        account = self.account(name)
-        if epoch < account.floor_epoch or account.forgiven:
+        name, log = copy.name, copy.log
+        account = self._account(name, copy.topic_id)
+        if account is None or epoch < account.floor_epoch or account.forgiven:
             return
-        log = self._disks.log(broker, name)
-        assert log is not None
         committed = account.committed
         agreed = min(offset, len(committed))
         if log.entries[:agreed] != committed[:agreed]:
@@ -194,13 +234,12 @@ class Ledger:
             assert account.state is not None
             self._check_in_sync(account, account.state)
 
-    def follower_committed(self, broker: int, name: str, epoch: int, offset: int) -> None:
+    def follower_committed(self, broker: int, copy: Copy, epoch: int, offset: int) -> None:
         """A follower moved its high watermark."""
-        account = self.account(name)
-        if epoch < account.floor_epoch or account.forgiven or account.pending_epoch:
+        name, log = copy.name, copy.log
+        account = self._account(name, copy.topic_id)
+        if account is None or _is_out_of_count(account, epoch):
             return
-        log = self._disks.log(broker, name)
-        assert log is not None
         if log.entries[:offset] != account.committed[:offset]:
             raise Violation(
                 f"{name}: follower {broker} has high watermark {offset} over records that are "
@@ -209,35 +248,44 @@ class Ledger:
 
     # What clients see.
 
-    def acknowledged(self, name: str, value: Value, offset: int, epoch: int, acks: int) -> None:
+    def acknowledged(self, name: str, value: Value, told: Produced, acks: int) -> None:
         """A producer was told that its value is at this offset."""
-        account = self.account(name)
+        account, offset, epoch = self._account(name, told.topic_id), told.offset, told.leader_epoch
+        if account is None:
+            return
         account.acknowledged[value] = (offset, epoch, acks)
-        if acks == 1 or epoch < account.floor_epoch or account.forgiven or account.pending_epoch:
+        if acks == 1 or _is_out_of_count(account, epoch):
             return
         committed = account.committed
         if offset >= len(committed) or committed[offset].value != value:
             raise Violation(f"{name}: {value} was acknowledged at {offset}, and is not committed")
 
     def read(
-        self, name: str, offset: int, entries: list[Entry], epoch: int, *, from_follower: bool
+        self,
+        name: str,
+        topic_id: UUID,
+        offset: int,
+        entries: list[Entry],
+        epoch: int,
+        *,
+        from_follower: bool,
     ) -> None:
         """A consumer was given these records.
 
         After an unclean election a follower may show what was lost by it until it has cut it.
         """
-        account = self.account(name)
-        if from_follower and account.floor_epoch:
+        account = self._account(name, topic_id)
+        if account is None or (from_follower and account.floor_epoch):
             return
-        if epoch < account.floor_epoch or account.forgiven or account.pending_epoch:
+        if _is_out_of_count(account, epoch):
             return
         if account.committed[offset : offset + len(entries)] != entries:
             raise Violation(f"{name}: read at {offset} what is not committed: {entries}")
 
-    def latest(self, name: str, epoch: int, offset: int) -> None:
+    def latest(self, name: str, told: Produced) -> None:
         """A client was told the latest offset by the leader of this epoch."""
-        account = self.account(name)
-        if epoch < account.floor_epoch or account.forgiven or account.pending_epoch:
+        account, offset, epoch = self._account(name, told.topic_id), told.offset, told.leader_epoch
+        if account is None or _is_out_of_count(account, epoch):
             return
         if epoch >= account.latest_seen[0]:
             if offset < account.latest_seen[1]:
@@ -246,6 +294,11 @@ class Ledger:
                     f"{account.latest_seen[0]} went back to {offset} in epoch {epoch}"
                 )
             account.latest_seen = (epoch, offset)
+
+
+def _is_out_of_count(account: Account, epoch: int) -> bool:
+    """What is said in this epoch binds nobody: what was committed may be gone by right."""
+    return epoch < account.floor_epoch or account.forgiven or account.pending_epoch > 0
 
 
 def check_at_end(ledger: Ledger, replicas: Mapping[str, list[MemoryLog]]) -> None:

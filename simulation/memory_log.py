@@ -7,7 +7,10 @@ this one says the same from the same rules (KIP-101), as the list itself is at h
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import NamedTuple
+from typing import Final, NamedTuple
+from uuid import UUID
+
+NO_ID: Final = UUID(int=0)
 
 
 class Value(NamedTuple):
@@ -28,7 +31,9 @@ class Entry(NamedTuple):
 class MemoryLog:
     """Survives the process that wrote it; gone with the disk."""
 
-    def __init__(self) -> None:
+    def __init__(self, topic_id: UUID = NO_ID) -> None:
+        self.topic_id = topic_id
+        """As partition.metadata has it."""
         self.entries: list[Entry] = []
         self.starts: list[tuple[int, int]] = []
         """(epoch, first offset) of each epoch that a record was written in, or was led in."""

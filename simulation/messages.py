@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from ottla.controller.image import ClusterImage
 from ottla.controller.in_sync_changes import ProposedIsr
 from ottla.controller.plan import Plan
 from ottla.protocol.errors import ErrorCode
-from simulation.memory_log import Entry, Value
+from simulation.memory_log import NO_ID, Entry, Value
 
 
 class Wanted(NamedTuple):
@@ -18,6 +19,7 @@ class Wanted(NamedTuple):
     offset: int
     leader_epoch: int
     last_fetched_epoch: int
+    topic_id: UUID
 
 
 class Fetch(NamedTuple):
@@ -41,6 +43,7 @@ class Produce(NamedTuple):
     """One value."""
 
     partition: str
+    topic_id: UUID
     value: Value
     acks: int
 
@@ -51,12 +54,15 @@ class Produced(NamedTuple):
     code: ErrorCode
     offset: int = -1
     leader_epoch: int = -1
+    topic_id: UUID = NO_ID
+    """Of the topic that the answering replica holds."""
 
 
 class Read(NamedTuple):
     """A consumer's fetch; `from_follower` takes any replica (KIP-392)."""
 
     partition: str
+    topic_id: UUID
     offset: int
     from_follower: bool = False
 
@@ -70,7 +76,7 @@ class ReadBack(NamedTuple):
 
 
 class Latest(NamedTuple):
-    """ListOffsets, latest."""
+    """ListOffsets, latest. It names its topic, and may be answered by the next of that name."""
 
     partition: str
 

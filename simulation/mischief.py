@@ -10,6 +10,7 @@ from ottla.controller.elections import ElectionType, elect_leaders
 from ottla.controller.reassignment import alter_reassignments
 from simulation.disk import Disk
 from simulation.faults import Fault
+from simulation.hold_up import HoldUp
 from simulation.messages import Decide
 from simulation.process import ZOOKEEPER
 
@@ -41,6 +42,10 @@ def begin_fault(world: World, fault: Fault) -> None:
             if broker.is_up:
                 broker.wants_to_leave = True
                 world.schedule.after(fault.ms + 1500, lambda: _begin_again(broker))
+        case "hold up":
+            world.hold_up = HoldUp(world, fault)
+            # What is to rejoin must first be out.
+            _crash(world, broker, fault._replace(ms=30))
         case "depose":
             for each in world.brokers.values():
                 node = world.tree.nodes.get(layout.CONTROLLER)
@@ -48,11 +53,15 @@ def begin_fault(world: World, fault: Fault) -> None:
                     _expire(world, each)
         case "reassign":
             _reassign(world, fault)
+        case "delete":
+            world.operator.delete(min(fault.ms, 1500))
+        case "add partition":
+            world.operator.add_partition()
         case "preferred":
             request = Decide(
                 lambda image: elect_leaders(ElectionType.PREFERRED, None, image), "preferred"
             )
-            world.ask_controller(request, lambda reply: None)
+            world.operator.ask(request, lambda reply: None)
 
 
 def _crash(world: World, broker: Broker, fault: Fault) -> None:
@@ -120,4 +129,4 @@ def _reassign(world: World, fault: Fault) -> None:
         lambda image: alter_reassignments(wanted, image, world.config), f"reassign {wanted}"
     )
     world.note(f"operator: reassign {wanted}")
-    world.ask_controller(request, lambda reply: world.note(f"reassign: {reply}"))
+    world.operator.ask(request, lambda reply: world.note(f"reassign: {reply}"))

@@ -52,9 +52,19 @@ class Network:
         return random.randrange(1, 8)
 
     def ask(
-        self, source: Host, target: int, request: Any, timeout_ms: int, answered: Reply
+        self,
+        source: Host,
+        target: int,
+        request: Any,
+        timeout_ms: int,
+        answered: Reply,
+        *,
+        held_up_ms: int = 0,
     ) -> None:
-        """Calls `answered` once, inside the source: with the answer, or None when none came."""
+        """Calls `answered` once, inside the source: with the answer, or None when none came.
+
+        `held_up_ms` is how much later than others the request arrives.
+        """
         done = [False]
         incarnation = source.incarnation
 
@@ -81,6 +91,20 @@ class Network:
             # An answer to a former life's question finds its connection closed.
             if source.incarnation == incarnation:
                 self._carry(target, source, lambda: finish(answer))
+
+        if held_up_ms:
+            self._schedule.after(held_up_ms, lambda: self._send(source.number, target, arrive))
+        else:
+            self._send(source.number, target, arrive)
+
+    def probe(self, source: Host, target: int, refused: Callable[[], None]) -> None:
+        """Calls `refused` inside the source if there is no process at the target. A paused one has
+        a listener all the same; a cut network tells nothing.
+        """
+
+        def arrive() -> None:
+            if not self.hosts[target].is_up:
+                self._carry(target, source, refused)
 
         self._send(source.number, target, arrive)
 

@@ -8,6 +8,7 @@ from ottla.controller.differences import differences
 from ottla.controller.image import (
     NO_LEADER,
     ControllerChanged,
+    DirectoryChanged,
     News,
     PartitionsAdded,
     PartitionsChanged,
@@ -21,36 +22,34 @@ if TYPE_CHECKING:
     from simulation.broker import Broker
 
 
-def take_in(broker: Broker, told: Told) -> list[str]:
-    """Brings the broker's image up to date; returns the partitions that changed by it."""
+def take_in(broker: Broker, told: Told) -> None:
+    """Brings the broker's image and its replicas up to date, one piece of news after the other."""
     image = broker.image
     if told.is_snapshot:
-        new = decode_snapshot(told.news)
-        changed = _changed(differences(image, new))
-        new.version = told.version
-        broker.image = new
-        return changed
-    if told.version - len(told.news) != image.version:
-        return []  # an answer to an earlier question: what it tells is known (seed 740)
-    changed = []
-    for text in told.news:
-        news = decode_news(text, image)
-        image.apply(news)
-        changed += _changed([news])
+        for news in differences(image, decode_snapshot(told.news)):
+            _tell(broker, news)
+        image.version = told.version
+    elif told.version - len(told.news) == image.version:
+        for text in told.news:
+            _tell(broker, decode_news(text, image))
+    else:
+        return  # an answer to an earlier question: what it tells is known (seed 740)
     assert image.version == told.version
-    return changed
 
 
-def _changed(many: list[News]) -> list[str]:
-    names: list[str] = []
-    for news in many:
-        match news:
-            case TopicCreated(topic) | TopicDeleted(topic):
-                names += [f"{topic.name}-{index}" for index in range(len(topic.partitions))]
-            case PartitionsAdded(topic, first):
-                names += [f"{topic.name}-{index}" for index in range(first, len(topic.partitions))]
-            case PartitionsChanged(topic, partitions):
-                names += [f"{topic.name}-{index}" for index in partitions]
-            case ControllerChanged(controller, _):
-                assert controller != NO_LEADER
-    return names
+def _tell(broker: Broker, news: News) -> None:
+    broker.image.apply(news)
+    replicas = broker.replicas
+    match news:
+        case TopicCreated(topic) | TopicDeleted(topic):
+            replicas.take_in(f"{topic.name}-{index}" for index in range(len(topic.partitions)))
+        case PartitionsAdded(topic, first):
+            count = len(topic.partitions)
+            replicas.take_in(f"{topic.name}-{index}" for index in range(first, count))
+        case PartitionsChanged(topic, partitions):
+            replicas.take_in(f"{topic.name}-{index}" for index in partitions)
+        case DirectoryChanged(broker_id):
+            if broker_id == broker.number:
+                replicas.known()
+        case ControllerChanged(controller, _):
+            assert controller != NO_LEADER

@@ -55,6 +55,7 @@ class Replica:
         self.index = int(name.rpartition("-")[2])
         self.topic_id = topic_id
         self.log = log
+        self.min_isr = broker.world.min_isr
         self.high_watermark = min(broker.disk.high_watermarks.get(name, 0), log.end_offset)
         self.state: PartitionState | None = None
         self.leader: Leader | None = None
@@ -87,10 +88,9 @@ class Replica:
             self.state = self.leader.state if self.leader is not None else state
             self.advance()
             return
-        if self.state is not None and self.leader is None and not newer:
-            self.state = state
+        known, self.state = self.state, state
+        if known is not None and known.leader == state.leader and not newer:
             return
-        self.state = state
         self._resign()
         self.follower = None
         if state.leader != NO_LEADER and broker.number in state.replicas:
@@ -118,7 +118,7 @@ class Replica:
             f"{number} leads {self.name} in epoch {state.leader_epoch} from "
             f"{self.log.end_offset}, isr {state.isr}"
         )
-        self.broker.world.ledger.leads(number, self.name, state.leader_epoch, self.log)
+        self.broker.world.ledger.leads(number, self, state.leader_epoch)
 
     def drop(self) -> None:
         """This broker holds the replica no more."""
@@ -136,11 +136,10 @@ class Replica:
     def produce(self, value: Value, acks: int, reply: Reply) -> None:
         """Append one value; answered at once, or when it is committed."""
         leader, log = self.leader, self.log
-        min_isr = self.broker.world.min_isr
         if leader is None:
             reply(Produced(ErrorCode.not_leader_or_follower))
             return
-        if acks != 1 and len(leader.state.isr) < min_isr:
+        if acks != 1 and len(leader.state.isr) < self.min_isr:
             reply(Produced(ErrorCode.not_enough_replicas))
             return
         offset = log.find(value) if value.idempotent else None
@@ -152,7 +151,7 @@ class Replica:
             offset = log.end_offset
             log.append([Entry(leader.state.leader_epoch, value)])
         if acks == 1:
-            reply(Produced(ErrorCode.none, offset, self.epoch))
+            reply(Produced(ErrorCode.none, offset, self.epoch, self.topic_id))
         else:
             self.waiting.append(Waiting(offset, self.epoch, reply))
         self.advance()
@@ -163,19 +162,19 @@ class Replica:
         leader, now_ms = self.leader, self.broker.schedule.now_ms
         assert leader is not None
         world = self.broker.world
-        if leader.advance(self.log.end_offset, now_ms, world.min_isr):
+        if leader.advance(self.log.end_offset, now_ms, self.min_isr):
             self.high_watermark = leader.high_watermark
             self.broker.disk.high_watermarks[self.name] = self.high_watermark
             world.ledger.leader_committed(
-                self.broker.number, self.name, leader.state.leader_epoch, self.high_watermark
+                self.broker.number, self, leader.state.leader_epoch, self.high_watermark
             )
             self.broker.replicas.wake()
         done = [each for each in self.waiting if each.offset < self.high_watermark]
         self.waiting = [each for each in self.waiting if each.offset >= self.high_watermark]
-        enough = len(leader.state.isr) >= world.min_isr
+        enough = len(leader.state.isr) >= self.min_isr
         for each in done:
             code = ErrorCode.none if enough else ErrorCode.not_enough_replicas_after_append
-            each.reply(Produced(code, each.offset, leader.state.leader_epoch))
+            each.reply(Produced(code, each.offset, leader.state.leader_epoch, self.topic_id))
 
     def fetched_by(self, replica: int, broker_epoch: int, wanted: Wanted) -> Fetched:
         """A follower's fetch: what it holds, and what it gets."""
@@ -269,7 +268,7 @@ class Replica:
                     self.high_watermark = reached
                     self.broker.disk.high_watermarks[self.name] = reached
                     self.broker.world.ledger.follower_committed(
-                        self.broker.number, self.name, self.epoch, reached
+                        self.broker.number, self, self.epoch, reached
                     )
             case Truncate(offset) | TruncateFully(offset):
                 dropped = log.truncate_to(offset)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from ottla.protocol.errors import ErrorCode
 from ottla.replication.follower import Question
-from simulation.memory_log import MemoryLog
 from simulation.messages import (
     Ends,
     Fetch,
@@ -38,6 +39,7 @@ class Replicas:
         self.by_name: dict[str, Replica] = {}
         self._asking: set[int] = set()
         """Leaders that a fetch is on its way to."""
+        self._was_known = False
         self._held: list[tuple[Fetch, Reply]] = []
 
     def begin(self) -> None:
@@ -51,27 +53,65 @@ class Replicas:
                 replica.propose()
         self.broker.after(LAG_MAX_MS // 2, self._care)
 
-    def take_in(self, names: list[str]) -> None:
+    # The news, as `ottla.broker.topic_news` takes them in.
+
+    @property
+    def _is_known(self) -> bool:
+        broker = self.broker
+        return broker.world.deciders.knows_this_life(
+            broker.image, broker.number, broker.first_epoch
+        )
+
+    def known(self) -> None:
+        """The controller may know this life now: roles begin, and what has no place here goes."""
+        if self._was_known or not self._is_known:
+            return
+        self._was_known = True
+        for topic in self.broker.image.topics.values():
+            self.take_in(f"{topic.name}-{index}" for index in range(len(topic.partitions)))
+        for name in [name for name in self.broker.disk.logs if name not in self.by_name]:
+            self.broker.world.note(f"{self.broker.number} deletes {name}: it has no place here")
+            self.broker.disk.forget(name)
+
+    def take_in(self, names: Iterable[str]) -> None:
         """The news changed these partitions: take roles, drop what is another's now."""
         broker = self.broker
         for name in names:
-            topic, _, index = name.rpartition("-")
-            state = broker.image.partition(topic, int(index))
+            topic_name, _, index = name.rpartition("-")
+            topic = broker.image.topic(topic_name)
             replica = self.by_name.get(name)
-            if state is None or broker.number not in state.replicas:
-                if replica is not None:
-                    replica.drop()
-                    del self.by_name[name]
-                broker.disk.forget(name)
+            if topic is None or (replica is not None and replica.topic_id != topic.topic_id):
+                self._drop(name)
+            if topic is None:
                 continue
-            topic_id = broker.topic_id(name)
-            assert topic_id is not None
-            if replica is None:
-                log = broker.disk.logs.setdefault(name, MemoryLog())
-                replica = self.by_name[name] = Replica(broker, name, topic_id, log)
-            replica.update(state)
-        self.fetch()
-        self.wake()
+            state = topic.partitions[int(index)]
+            if broker.number not in state.replicas:
+                self._drop(name)
+                continue
+            if name not in self.by_name and not self._open(name, topic.topic_id):
+                continue
+            state = broker.world.deciders.in_this_life(
+                state, broker.image, broker.number, broker.first_epoch
+            )
+            self.by_name[name].update(state)
+
+    def _open(self, name: str, topic_id: UUID) -> bool:
+        broker = self.broker
+        log = broker.disk.logs.get(name)
+        if log is not None and log.topic_id != topic_id:
+            if not self._is_known:
+                return False
+            broker.disk.forget(name)
+        log = broker.disk.open(name, topic_id)
+        self.by_name[name] = Replica(broker, name, topic_id, log)
+        return True
+
+    def _drop(self, name: str) -> None:
+        replica = self.by_name.pop(name, None)
+        if replica is not None:
+            replica.drop()
+            if self._is_known:
+                self.broker.disk.forget(name)
 
     # As leader.
 
@@ -107,8 +147,8 @@ class Replicas:
         for name, wanted in request.partitions.items():
             replica = self.by_name.get(name)
             answers[name] = (
-                Fetched(ErrorCode.unknown_topic_or_partition)
-                if replica is None
+                Fetched(ErrorCode.unknown_topic_id)
+                if replica is None or replica.topic_id != wanted.topic_id
                 else replica.fetched_by(request.replica, request.broker_epoch, wanted)
             )
         return answers
@@ -124,17 +164,17 @@ class Replicas:
     def produce(self, request: Produce, reply: Reply) -> None:
         """A producer's value."""
         replica = self.by_name.get(request.partition)
-        if replica is None:
-            reply(Produced(ErrorCode.unknown_topic_or_partition))
+        if replica is None or replica.topic_id != request.topic_id:
+            reply(Produced(ErrorCode.unknown_topic_id))
         else:
             replica.produce(request.value, request.acks, reply)
 
     def read(self, request: Read, reply: Reply) -> None:
         """A consumer's fetch."""
         replica = self.by_name.get(request.partition)
-        if replica is None or (
-            replica.leader is None and (not request.from_follower or replica.follower is None)
-        ):
+        if replica is None or replica.topic_id != request.topic_id:
+            reply(ReadBack(ErrorCode.unknown_topic_id))
+        elif replica.leader is None and (not request.from_follower or replica.follower is None):
             reply(ReadBack(ErrorCode.not_leader_or_follower))
         elif request.offset > replica.log.end_offset:
             reply(ReadBack(ErrorCode.offset_out_of_range))
@@ -151,7 +191,8 @@ class Replicas:
         elif replica.high_watermark < replica.leader.epoch_start:
             reply(Produced(ErrorCode.offset_not_available))
         else:
-            reply(Produced(ErrorCode.none, replica.high_watermark, replica.epoch))
+            where = replica.high_watermark, replica.epoch, replica.topic_id
+            reply(Produced(ErrorCode.none, *where))
 
     # As follower.
 
@@ -169,7 +210,11 @@ class Replicas:
     def _ask(self, leader: int, questions: dict[str, Question]) -> None:
         broker = self.broker
         self._asking.add(leader)
-        partitions = {name: Wanted(*question[:3]) for name, question in questions.items()}
+        asked = {name: self.by_name[name] for name in questions}
+        partitions = {
+            name: Wanted(*question[:3], asked[name].topic_id)
+            for name, question in questions.items()
+        }
         request = Fetch(broker.number, broker.broker_epoch, partitions)
 
         def answered(answers: dict[str, Fetched] | None) -> None:
@@ -179,9 +224,11 @@ class Replicas:
                 return
             for name, fetched in answers.items():
                 replica = self.by_name.get(name)
-                if replica is not None and replica.answered(questions[name], fetched):
+                if replica is not asked[name]:
+                    continue  # another topic of this name
+                if replica.answered(questions[name], fetched):
                     self._ask_ends(leader, name, questions[name])
-                if replica is not None and replica.backs_off_until_ms > broker.schedule.now_ms:
+                if replica.backs_off_until_ms > broker.schedule.now_ms:
                     broker.after(_BACKOFF_MS, self.fetch)
             self.fetch()
 

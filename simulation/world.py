@@ -13,19 +13,19 @@ from uuid import UUID
 
 from ottla.config.broker import BrokerConfig
 from ottla.controller import layout
-from ottla.controller.elections import ElectionType, elect_leaders
 from ottla.controller.image import NO_LEADER
 from ottla.controller.loading import first_writes
-from ottla.controller.topics import NewTopic, create_topics
+from ottla.replication.leader import InSyncChange
 from simulation.broker import Broker
 from simulation.clients import Consumer, Producer
 from simulation.deciders import Deciders
 from simulation.faults import LAST_MS, Fault, draw_faults
+from simulation.hold_up import HoldUp
 from simulation.ledger import Ledger, Violation, check_at_end
 from simulation.memory_log import MemoryLog
-from simulation.messages import Decide
 from simulation.mischief import begin_fault
 from simulation.network import Network
+from simulation.operator import TOPIC, Operator
 from simulation.schedule import Schedule
 from simulation.tree import Tree
 
@@ -34,7 +34,6 @@ STOP_CLIENTS_MS = HEAL_MS + 4000
 END_MS = HEAL_MS + 45_000
 _STEPS_MOST = 400_000
 _TOLD_MOST = 2000
-TOPIC = "t"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,12 @@ class World:
         self.min_isr = plan.choice((1, 1, 2))
         self.factor = plan.choice((2, 3, 3))
         self.partitions = plan.choice((1, 2))
+        self.probes = plan.random() < 0.6
+        """A process that is gone is found out by its closed port, not by its session only."""
+        self.rebalances = plan.random() < 0.4
+        """auto.leader.rebalance.enable"""
         self.faults = draw_faults(plan, count) if faults is None else faults
+        self.hold_up: HoldUp | None = None
         self.deciders = deciders or Deciders()
         self.schedule = Schedule(Random(f"{seed} world"))
         self.transcript: deque[str] = deque(maxlen=_TOLD_MOST)
@@ -74,8 +78,9 @@ class World:
         self.tree = Tree(self._written)
         self.config = BrokerConfig({"unclean.leader.election.enable": str(self.unclean).lower()})
         self.clients_stopped = False
+        self.operator = Operator(self)
         self._ids = 0
-        self._operator_gave_up: set[str] = set()
+        self._clients = 0
         self._make_tree()
         self.brokers = {number: Broker(number, self) for number in range(1, count + 1)}
         self.network.hosts.update(self.brokers)
@@ -109,7 +114,7 @@ class World:
         return known == str(self.brokers[broker].disk.directory_id)
 
     def _is_unclean_allowed(self, partition: str) -> bool:
-        return self.unclean or partition in self._operator_gave_up
+        return self.unclean or partition in self.operator.gave_up
 
     def _written(self, path: str, before: object, after: object) -> None:
         node = self.tree.nodes.get(path)
@@ -134,7 +139,7 @@ class World:
             where = traceback.extract_tb(error.__traceback__)[-1]
             violation = f"assertion {Path(where.filename).name}:{where.lineno}: {where.line}"
             self.note(f"VIOLATION {violation}")
-        accounts = self.ledger.accounts.values()
+        accounts = [*self.ledger.accounts.values(), *self.ledger.deleted]
         return Outcome(
             seed=self.seed,
             violation=violation,
@@ -150,12 +155,13 @@ class World:
         random = self.schedule.random
         for broker in self.brokers.values():
             self.schedule.after(random.randrange(100), broker.start)
-        self.schedule.after(300, self._create_topic)
+        self.schedule.after(300, self.operator.create)
         for fault in self.faults:
-            self.schedule.after(fault.at_ms, partial(begin_fault, self, fault))
+            self.schedule.after(fault.at_ms, partial(self.begin, fault))
         self.schedule.after(HEAL_MS, self._heal)
         self.schedule.after(STOP_CLIENTS_MS, self._stop_clients)
-        self._make_clients()
+        for index in range(self.partitions):
+            self.make_clients(index)
         checked_ms = STOP_CLIENTS_MS
         while self.schedule.now_ms < END_MS:
             if not self.schedule.step():
@@ -173,44 +179,35 @@ class World:
             )
         check_at_end(self.ledger, self._final_logs())
 
-    def _create_topic(self) -> None:
-        def answered(reply: object) -> None:
-            if reply is None:
-                self.schedule.after(150, self._create_topic)
+    def begin(self, fault: Fault) -> None:
+        """A fault begins now, unless all is healed."""
+        if self.schedule.now_ms < HEAL_MS:
+            begin_fault(self, fault)
 
-        topic = NewTopic(TOPIC, self.partitions, self.factor)
-        self.ask_controller(
-            Decide(
-                lambda image: create_topics(
-                    [topic], image, self.config, new_id=self.new_id, start=self.seed
-                ),
-                "create topic",
-            ),
-            answered,
-        )
+    def held_up_ms(self, leader: int, change: InSyncChange) -> int:
+        """How much longer than others this proposal is on its way."""
+        return 0 if self.hold_up is None else self.hold_up.delay_ms(leader, change)
 
-    def ask_controller(self, request: Decide, answered: object) -> None:
-        """An operator's request, at whoever is the controller; None where nobody is."""
-        assert callable(answered)
-        drivers = [each.driver for each in self.brokers.values() if each.driver is not None]
-        ready = [each for each in drivers if each.is_ready and not each.broker.is_paused]
-        if ready:
-            ready[0].broker.handle(request, answered)
-        else:
-            answered(None)
+    def hung_up(self, number: int) -> None:
+        """A process is gone: who is connected with it, and not cut off, notices."""
+        for broker in self.brokers.values():
+            driver = broker.driver
+            if driver is not None and frozenset((number, broker.number)) not in self.network.cuts:
+                broker.after(self.schedule.random.randrange(1, 20), partial(driver.hung_up, number))
 
-    def _make_clients(self) -> None:
-        number = -1
-        for index in range(self.partitions):
-            name = f"{TOPIC}-{index}"
-            for acks, idempotent in ((-1, True), (-1, False), (1, True)):
-                self.producers.append(Producer(number, self, name, acks, idempotent))
-                number -= 1
-            consumer = Consumer(number, self, name)
-            number -= 1
-            consumer.later(1000, consumer.begin)
-        for producer in self.producers:
+    def make_clients(self, index: int) -> None:
+        """Producers and a consumer of one partition."""
+        name = f"{TOPIC}-{index}"
+        for acks, idempotent in ((-1, True), (-1, False), (1, True)):
+            producer = Producer(self._client_number(), self, name, acks, idempotent)
+            self.producers.append(producer)
             producer.later(1000, producer.begin)
+        consumer = Consumer(self._client_number(), self, name)
+        consumer.later(1000, consumer.begin)
+
+    def _client_number(self) -> int:
+        self._clients += 1
+        return -self._clients
 
     # The end.
 
@@ -228,23 +225,10 @@ class World:
             broker.reached_again()
         for producer in self.producers:
             producer.done_before = producer.done
-        self.schedule.after(2000, self._give_up_what_is_lost)
-
-    def _give_up_what_is_lost(self) -> None:
-        """An operator has partitions led whose in-sync replicas all lost their disks."""
-        lost: list[int] = []
-        for name, account in self.ledger.accounts.items():
-            state = account.state
-            if state is not None and state.leader == NO_LEADER and account.forgiven:
-                self._operator_gave_up.add(name)
-                lost.append(int(name.rpartition("-")[2]))
-        if lost:
-            wanted = {TOPIC: lost}
-            request = Decide(
-                lambda image: elect_leaders(ElectionType.UNCLEAN, wanted, image), "elect unclean"
-            )
-            self.ask_controller(request, lambda reply: None)
-            self.schedule.after(1000, self._give_up_what_is_lost)
+        self.hold_up = None
+        # Whatever became of a deletion on its way, there is a topic in the end.
+        self.schedule.after(2000, self.operator.create)
+        self.schedule.after(2000, self.operator.give_up_what_is_lost)
 
     def _stop_clients(self) -> None:
         self.clients_stopped = True
@@ -270,6 +254,8 @@ class World:
                 return f"{name} has no leader: {state}"
             if state.is_reassigning or set(state.isr) != set(state.replicas):
                 return f"{name} is not whole: {state}"
+            if self.rebalances and state.leader != state.replicas[0]:
+                return f"{name} is not led by its preferred leader: {state}"
             ends = set()
             for number in state.replicas:
                 replica = self.brokers[number].replicas.by_name.get(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -13,7 +13,13 @@ from simulation.faults import Fault, draw_faults
 from simulation.world import run
 
 from ottla.controller.broker_changes import brokers_changed
-from ottla.controller.image import BrokerAppeared, ClusterImage, DirectoryChanged
+from ottla.controller.image import (
+    BrokerAppeared,
+    ClusterImage,
+    DirectoryChanged,
+    PartitionState,
+)
+from ottla.controller.in_sync_changes import ANY_EPOCH, ProposedIsr, alter_partitions
 from ottla.controller.layout import DIRECTORIES
 from ottla.replication.follower import Answer, Follower, GoOn, Question, Truncate
 from ottla.replication.leader import InSyncChange, Leader
@@ -105,6 +111,42 @@ def keeps_the_dead_in_sync(live: Any, image: ClusterImage, config: Any, **rest: 
     return replace(plan, news=())
 
 
+def forgets_versions(
+    broker: int,
+    epoch: int,
+    proposals: Sequence[ProposedIsr],
+    image: ClusterImage,
+    *rest: Any,
+    **by: Any,
+) -> Any:
+    """No compare-and-set: whatever a proposal builds on, it is taken."""
+    now = []
+    for each in proposals:
+        topic = image.topic_by_id(each.topic_id)
+        if topic is not None and each.partition < len(topic.partitions):
+            at = topic.partitions[each.partition].partition_epoch
+            now.append(each._replace(partition_epoch=at))
+        else:
+            now.append(each)
+    return alter_partitions(broker, epoch, now, image, *rest, **by)
+
+
+def forgets_lives(
+    broker: int, epoch: int, proposals: Sequence[ProposedIsr], *rest: Any, **by: Any
+) -> Any:
+    """A broker is a broker, whichever life of it was meant (without KIP-903)."""
+    anybody = [
+        each._replace(isr=tuple((number, ANY_EPOCH) for number, _ in each.isr))
+        for each in proposals
+    ]
+    return alter_partitions(broker, epoch, anybody, *rest, **by)
+
+
+def believes_anything(state: PartitionState, *rest: Any) -> PartitionState:
+    """A broker leads by what is told of its former life."""
+    return state
+
+
 MUTANTS: dict[str, Callable[[], Deciders]] = {
     "high watermark ignores one": lambda: Deciders(leader=IgnoresOne),
     "high watermark ignores all": lambda: Deciders(leader=WaitsForNobody),
@@ -113,6 +155,9 @@ MUTANTS: dict[str, Callable[[], Deciders]] = {
     "never truncates": lambda: Deciders(follower=NeverTruncates),
     "elects out of the in-sync set": lambda: Deciders(brokers_changed=elects_anybody),
     "lost disk forgotten": lambda: Deciders(brokers_changed=forgets_disks),
+    "no compare-and-set": lambda: Deciders(alter_partitions=forgets_versions),
+    "no broker epochs": lambda: Deciders(alter_partitions=forgets_lives),
+    "former life believed": lambda: Deciders(in_this_life=believes_anything),
     "no news": lambda: Deciders(brokers_changed=keeps_the_dead_in_sync),
 }
 
