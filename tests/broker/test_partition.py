@@ -116,6 +116,30 @@ async def test_acknowledged_only_when_it_is_on_the_disk(
     assert len(syncs) == 2
 
 
+async def test_an_offset_that_was_synced_and_cut_is_synced_again(
+    node_call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await node_call.create("synced", flush_messages="1")
+    partition = node_call.node.partitions.find("synced", 0)
+    syncs: list[int] = []
+    run = FlushTask.run
+
+    def noted(task: FlushTask) -> None:
+        syncs.append(task.up_to_offset)
+        run(task)
+
+    monkeypatch.setattr(FlushTask, "run", noted)
+    for _ in range(2):
+        last = partition.append(node_call.batch(b"a"), "me").last_offset
+        await partition.settled(last, False, 1000)
+    await node_call.place("synced", (2, 1))
+    partition.truncate_to(0, 0)
+    await node_call.place("synced", (1, 2))
+    last = partition.append(node_call.batch(b"b"), "me").last_offset
+    await partition.settled(last, False, 1000)
+    assert syncs == [1, 2, 1]
+
+
 async def test_the_start_moves_up_and_never_down(node_call: Any, partition: Any) -> None:
     for _ in range(5):
         partition.append(node_call.batch(b"a"), "me")

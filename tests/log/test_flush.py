@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from ottla.log.flush import FlushTask, flush
+from ottla.log.truncation import truncate_to
 from ottla.protocol.errors import ApiError, ErrorCode
 
 
@@ -57,3 +58,16 @@ def test_a_disk_that_fails_is_a_storage_error_and_moves_nothing(
     flush(log)
     assert log.recovery_point == 9
     assert not log.unsynced_files
+
+
+def test_what_was_cut_meanwhile_is_not_taken_for_synced(bench: Any) -> None:
+    log = bench.open()
+    bench.fill(log, 3)
+    task = FlushTask(log)
+    truncate_to(log, 3, now_ms=1)
+    bench.fill(log, 3)
+    task.run()
+    task.apply()
+    assert log.recovery_point == 0
+    flush(log)
+    assert log.recovery_point == 12

@@ -17,6 +17,7 @@ class FlushTask:
     def __init__(self, log: Log) -> None:
         self.log = log
         self.up_to_offset = log.end_offset
+        self._cuts = log.cuts
         self._paths = log.unsynced_files
         log.unsynced_files = []
         self._files: list[OpenFile] = []
@@ -45,9 +46,12 @@ class FlushTask:
             raise storage_error(f"cannot sync {self.log.folder}", error) from None
 
     def apply(self) -> None:
-        """The recovery point moves up."""
+        """The recovery point moves up; not where the log was cut since, for what was written behind
+        the cut may not have been synced.
+        """
         log = self.log
-        log.recovery_point = max(log.recovery_point, min(self.up_to_offset, log.end_offset))
+        if log.cuts == self._cuts:
+            log.recovery_point = max(log.recovery_point, min(self.up_to_offset, log.end_offset))
 
 
 def flush(log: Log) -> None:

@@ -48,6 +48,7 @@ class Log:
     __slots__ = (
         "_producers",
         "config",
+        "cuts",
         "end_offset",
         "epochs",
         "files",
@@ -88,6 +89,8 @@ class Log:
         """Where to take the producers from when no snapshot is there."""
         self.epochs = LeaderEpochs(folder)
         self.unsynced_files: list[str] = []
+        self.cuts = 0
+        """How often its end was cut: what a flush began with may be other records since."""
         self._producers = producers
 
     @property

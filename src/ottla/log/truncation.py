@@ -41,6 +41,7 @@ def truncate_fully(log: Log, offset: int, *, now_ms: int) -> Removal:
 
 
 def _set_end(log: Log, offset: int) -> None:
+    log.cuts += 1
     log.end_offset = offset
     log.start_offset = min(log.start_offset, offset)
     log.recovery_point = min(log.recovery_point, offset)
