@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from hypothesis import settings
 
 from ottla.api.table import HANDLERS
 from ottla.broker.call import Call
@@ -36,6 +37,10 @@ from ottla.protocol.frames import (
 from ottla.protocol.messages import Messages, messages_of
 from ottla.records.build import build_batch
 from ottla.records.record import Record
+
+# A busy machine is no failure.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 PRODUCE, CREATE_TOPICS = 0, 19
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 
 from ottla.log.config import LogConfig
 from ottla.log.log import Appended, Log
@@ -16,10 +15,6 @@ from ottla.records.build import build_batch
 from ottla.records.header import iterate_headers
 from ottla.records.iterate import iterate_records
 from ottla.records.record import Record
-
-# A busy machine is no failure.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
 
 NOW_MS = 1_000_000
 

@@ -1,14 +1,9 @@
 """Records for the tests of batches."""
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from ottla.records.record import Record
-
-# A busy machine is no failure.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
 
 
 def records_strategy(largest: int = 30) -> st.SearchStrategy[list[Record]]:
