@@ -9,6 +9,8 @@ from typing import Final
 
 from confluent_kafka import ElectionType, KafkaException
 from confluent_kafka.admin import AdminClient
+from kafka import TopicPartition
+from kafka.admin import KafkaAdminClient
 
 from faults.history import Fault, Recorder
 from faults.schedule import Kind, Step
@@ -22,12 +24,20 @@ class Nemesis:
     """One fault after the other. What it started it ends, also where it is told to stop early."""
 
     def __init__(
-        self, cluster: Cluster, topic: str, recorder: Recorder, tell: Callable[[str], None]
+        self,
+        cluster: Cluster,
+        topic: str,
+        recorder: Recorder,
+        tell: Callable[[str], None],
+        *,
+        members: int = 1,
     ) -> None:
+        """`members`: how many the ensemble has."""
         self.cluster = cluster
         self.topic = topic
         self.recorder = recorder
         self.tell = tell
+        self.members = members
         self._stop = threading.Event()
 
     def run(self, steps: tuple[Step, ...]) -> None:
@@ -87,15 +97,22 @@ class Nemesis:
         self._last(step)
         self.cluster.heal()
 
+    def _no_zookeeper(self, step: Step) -> None:
+        for broker in self.cluster.brokers:
+            self.cluster.cut_zookeeper(broker)
+        self._last(step)
+        self.cluster.heal()
+
     def _expire(self, step: Step) -> None:
         self.cluster.expire_session(step.broker)
         self._last(step)
 
     def _kill_zookeeper(self, step: Step) -> None:
         """A lone member is the whole ensemble: nothing can be elected until it is back."""
-        self.cluster.kill_zookeeper()
+        member = 1 + step.broker % self.members
+        self.cluster.kill_zookeeper(member)
         self._last(step)
-        self.cluster.start_zookeeper()
+        self.cluster.start_zookeeper(member)
 
     def _lose_disk(self, step: Step) -> None:
         self.cluster.kill(step.broker)
@@ -112,6 +129,27 @@ class Nemesis:
             # A client's word about the faults themselves is no outcome: the history is.
             self._told(f"elect leaders: {fault}")
         self._last(step)
+
+    def _move_replicas(self, step: Step) -> None:
+        """Each partition's first place goes to a broker outside, where there is one."""
+        targets: dict[int, list[int]] = {}
+        for index, held in (self.cluster.state.replicas(self.topic) or {}).items():
+            outside = [broker for broker in self.cluster.brokers if broker not in held]
+            targets[index] = [outside[0], *held[:-1]] if outside else [*held[1:], held[0]]
+        # librdkafka has no call for it.
+        admin = KafkaAdminClient(bootstrap_servers=self.cluster.bootstrap.split(","))
+        try:
+            told = admin.alter_partition_reassignments(
+                {TopicPartition(self.topic, index): to for index, to in targets.items()}
+            )
+            self._told(f"moving replicas: {targets}, refused: {[e for e in told.values() if e]}")
+        finally:
+            admin.close()
+        self._kill(step)
+        self.cluster.wait_for(
+            "the replicas to move",
+            lambda: self.cluster.state.replicas(self.topic) == targets or None,
+        )
 
     def _rolling_restart(self, step: Step) -> None:
         for broker in self.cluster.brokers:
@@ -151,10 +189,12 @@ class Nemesis:
         Kind.cut: _cut,
         Kind.cut_off: _cut_off,
         Kind.cut_zookeeper: _cut_zookeeper,
+        Kind.no_zookeeper: _no_zookeeper,
         Kind.expire: _expire,
         Kind.kill_zookeeper: _kill_zookeeper,
         Kind.lose_disk: _lose_disk,
         Kind.move_leaders: _move_leaders,
+        Kind.move_replicas: _move_replicas,
         Kind.rolling_restart: _rolling_restart,
         Kind.deposed: _deposed,
         Kind.last_standing: _last_standing,

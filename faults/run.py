@@ -152,7 +152,7 @@ def _under_load(
     watch.start()
     try:
         load.start()
-        Nemesis(cluster, TOPIC, recorder, tell).run(steps)
+        Nemesis(cluster, TOPIC, recorder, tell, members=plan.ensemble).run(steps)
         tell("the faults are over; waiting for the clients")
         load.stop()
         load.read_all()

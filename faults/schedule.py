@@ -19,10 +19,12 @@ class Kind(Enum):
     cut = "nothing passes between two brokers"
     cut_off = "nothing passes between a broker and all others"
     cut_zookeeper = "nothing passes between a broker and ZooKeeper"
+    no_zookeeper = "nothing passes between any broker and ZooKeeper"
     expire = "a broker's session expires"
     kill_zookeeper = "a member of the ensemble is killed"
     lose_disk = "a broker starts again with an empty disk"
     move_leaders = "preferred leaders are elected"
+    move_replicas = "replicas move to another broker, and a broker is killed meanwhile"
     rolling_restart = "all brokers are restarted, one after the other"
     deposed = "a broker is cut from all others, then killed while they elect"
     last_standing = "all replicas but one are killed, then that one; the others come back first"
@@ -31,7 +33,7 @@ class Kind(Enum):
 EVERYDAY: Final = (
     *(Kind.kill, Kind.stop, Kind.pause, Kind.cut, Kind.cut_off, Kind.cut_zookeeper),
     *(Kind.expire, Kind.kill_zookeeper, Kind.lose_disk, Kind.move_leaders, Kind.rolling_restart),
-    Kind.deposed,
+    *(Kind.deposed, Kind.no_zookeeper, Kind.move_replicas),
 )
 OF_POLICY: Final = {
     Policy.strict: EVERYDAY,

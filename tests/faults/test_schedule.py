@@ -29,7 +29,7 @@ def test_a_seed_draws_the_same_faults_each_time(
 @given(st.integers(0, 2**32))
 def test_each_kind_comes_once_before_any_comes_again(seed: int) -> None:
     count = len(OF_POLICY[Policy.strict])
-    steps = draw(seed, 3600, Policy.strict, brokers=3, session_ms=SESSION_MS)
+    steps = draw(seed, 300, Policy.strict, brokers=3, session_ms=SESSION_MS)
     assert {step.kind for step in steps[:count]} == set(OF_POLICY[Policy.strict])
 
 
