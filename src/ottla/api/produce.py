@@ -50,9 +50,7 @@ async def handle(request: Any, call: Call) -> Any:
                 partition = call.node.partitions.find(key, each.index)
                 if request.acks == _ACKS_ALL:
                     partition.check_in_sync()
-                appended = partition.append(
-                    each.records, call.client_id, zstd_allowed=call.version >= 7
-                )
+                appended = _append(partition, each.records, call)
             except ApiError as error:
                 failed = f"{key}-{each.index}: {error}"
                 answers.append(_refusal(key, each.index, error, call))
@@ -88,6 +86,14 @@ async def handle(request: Any, call: Call) -> Any:
         ),
         **extra,
     )
+
+
+def _append(partition: Partition, records: Any, call: Call) -> Appended:
+    try:
+        return partition.append(records, call.client_id, zstd_allowed=call.version >= 7)
+    except ApiError as error:
+        call.node.storage_failure.append_failed(partition, error)
+        raise
 
 
 async def _settle(appends: list[_Append], request: Any, call: Call) -> None:

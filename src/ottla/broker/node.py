@@ -35,6 +35,7 @@ from ottla.broker.peers import Peers
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.replica_fetchers import ReplicaFetchers, leader_throttle
 from ottla.broker.server import Server
+from ottla.broker.storage_failure import StorageFailure
 from ottla.broker.topic_news import TopicNews
 from ottla.broker.waiting import wake
 from ottla.config import BrokerConfig
@@ -79,6 +80,7 @@ class Node:
         )
         self.replica_fetchers = ReplicaFetchers(self)
         self.leader_throttle = leader_throttle(self)
+        self.storage_failure = StorageFailure(self)
         self.membership: Membership
         self.controller = Controller(self)
         self.groups: GroupCoordinators

@@ -84,12 +84,16 @@ async def _serve(node: Node) -> int:
     metrics = None
     try:
         metrics = _start_metrics(node)
+        node.storage_failure.end = stop.set
         _say_ready(node)
         await stop.wait()
     finally:
         if metrics is not None:
             await asyncio.to_thread(metrics.shutdown)
         await node.close()
+    if node.storage_failure.reason is not None:
+        print(f"ottla serve: {node.storage_failure.reason}", file=sys.stderr)
+        return EXIT_FAILED
     return EXIT_STOPPED
 
 
