@@ -155,3 +155,21 @@ def test_parts_fit_into_requests_and_keep_the_order(data_bytes: int) -> None:
         assert len(part) < MOST_OPERATIONS
         assert len(part) == 1 or sum(map(size_bytes, part)) + FENCE_BYTES <= MOST_REQUEST_BYTES
     assert list(chunks([])) == []
+
+
+async def test_news_that_somebody_here_fails_at_end_the_term(session: EmbeddedCoordination) -> None:
+    """The tree is ahead of the image then: the next term begins with what the tree has."""
+    term = Term(session)
+
+    def fail(news: News) -> None:
+        raise ZeroDivisionError
+
+    term.view.subscribe(fail)
+    news = (BrokerVanished(7), BrokerVanished(8))
+    with pytest.raises(ZeroDivisionError):
+        await term.do(Plan("reply", (Create("/a"),), news))
+    assert await session.exists("/a") is not None
+    assert term.ends == ["the news of a plan could not all be told"]
+    with pytest.raises(ApiError) as refused:
+        await term.do(Plan("next"))
+    assert refused.value.code is ErrorCode.not_controller

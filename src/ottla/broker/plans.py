@@ -28,6 +28,7 @@ from ottla.controller.coordination import (
     size_bytes,
 )
 from ottla.controller.embedded_store import StoreError
+from ottla.controller.image import News
 from ottla.controller.plan import Plan
 from ottla.protocol.errors import ApiError, ErrorCode
 
@@ -81,11 +82,24 @@ class Plans:
                 raise ApiError(ErrorCode.kafka_storage_error, str(error)) from None
             except CoordinationError as error:
                 # Someone else wrote, or it is unknown what is written: the image may be wrong now.
-                self._ended = True
-                self._overtaken(f"a plan was overtaken: {error!r}")
+                self._end_term(f"a plan was overtaken: {error!r}")
                 raise ApiError(ErrorCode.not_controller) from None
-            await self._view.tell(plan.news)
+            await self._tell(plan.news)
             return plan.reply
+
+    async def _tell(self, news: Sequence[News]) -> None:
+        """What the tree has and the image has not, nobody would ever hear of."""
+        told = False
+        try:
+            await self._view.tell(news)
+            told = True
+        finally:
+            if not told:
+                self._end_term("the news of a plan could not all be told")
+
+    def _end_term(self, why: str) -> None:
+        self._ended = True
+        self._overtaken(why)
 
 
 async def write_fenced(
