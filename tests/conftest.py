@@ -42,7 +42,7 @@ from ottla.records.record import Record
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
-PRODUCE, CREATE_TOPICS = 0, 19
+PRODUCE, FETCH, CREATE_TOPICS = 0, 1, 19
 
 
 class NodeCall:
@@ -155,6 +155,28 @@ class NodeCall:
         changed = PartitionsChanged(replace(image, partitions=partitions), (index,))
         await self.node.view.tell([changed])
         return state
+
+    async def copied(self, broker_id: int, offset: int, start_offset: int = 0) -> Any:
+        """Another broker fetches t-0 from `offset`, and so holds all before; what it is told."""
+        build = self.request(FETCH, 17)
+        partition = build.FetchPartition(
+            partition=0,
+            fetch_offset=offset,
+            partition_max_bytes=1 << 20,
+            current_leader_epoch=-1,
+            log_start_offset=start_offset,
+        )
+        topic = build.FetchTopic(topic_id=self.topic_id("t"), partitions=(partition,))
+        asked = build.FetchRequest(
+            replica_state=build.ReplicaState(replica_id=broker_id, replica_epoch=1),
+            topics=(topic,),
+            max_wait=0,
+            min_bytes=0,
+        )
+        answer = await self.ask(asked)
+        (found,) = answer.responses[0].partitions
+        assert found.error_code is ErrorCode.none
+        return found
 
     @staticmethod
     def batch(*values: bytes, time_ms: int = 1_000, **header: Any) -> bytes:

@@ -6,7 +6,7 @@ import pytest
 from ottla.controller.image import BrokerVanished
 from ottla.protocol.errors import ErrorCode
 
-KEY, FETCH = 21, 1
+KEY = 21
 
 
 async def delete(
@@ -57,30 +57,7 @@ class TestReplicas:
         await node_call.place("t", (node_call.node.config.id, 7))
         for _ in range(3):
             await node_call.produce("t", node_call.batch(b"v"), acks=1)
-        await self.copy(node_call, 3, 0)
-
-    async def copy(self, node_call: Any, offset: int, start_offset: int) -> int:
-        """A fetch of broker 7, whose log begins at `start_offset`; where this one's begins."""
-        build = node_call.request(FETCH, 17)
-        partition = build.FetchPartition(
-            partition=0,
-            fetch_offset=offset,
-            partition_max_bytes=1 << 20,
-            current_leader_epoch=-1,
-            log_start_offset=start_offset,
-        )
-        topic = build.FetchTopic(topic_id=node_call.topic_id("t"), partitions=(partition,))
-        asked = build.FetchRequest(
-            replica_state=build.ReplicaState(replica_id=7, replica_epoch=1),
-            topics=(topic,),
-            max_wait=0,
-            min_bytes=0,
-        )
-        answer = await node_call.ask(asked)
-        (found,) = answer.responses[0].partitions
-        assert found.error_code is ErrorCode.none
-        start: int = found.log_start_offset
-        return start
+        await node_call.copied(7, 3, 0)
 
     async def under_way(self, node_call: Any, offset: int) -> asyncio.Task[Any]:
         asked = asyncio.create_task(delete(node_call, offset))
@@ -90,11 +67,11 @@ class TestReplicas:
 
     async def test_it_waits_for_the_slowest(self, node_call: Any) -> None:
         asked = await self.under_way(node_call, 2)
-        assert await self.copy(node_call, 3, 0) == 2
-        await self.copy(node_call, 3, 1)
+        assert (await node_call.copied(7, 3, 0)).log_start_offset == 2
+        await node_call.copied(7, 3, 1)
         await asyncio.sleep(0.01)
         assert not asked.done()
-        await self.copy(node_call, 3, 2)
+        await node_call.copied(7, 3, 2)
         assert await asyncio.wait_for(asked, 20) == (ErrorCode.none, 2)
         assert await delete(node_call, 1) == (ErrorCode.none, 2)
 
@@ -102,10 +79,10 @@ class TestReplicas:
         me = node_call.node.config.id
         await node_call.place("t", (me, 7), isr=(me,))
         asked = await self.under_way(node_call, 2)
-        await self.copy(node_call, 2, 1)
+        await node_call.copied(7, 2, 1)
         await asyncio.sleep(0.01)
         assert not asked.done()
-        await self.copy(node_call, 2, 2)
+        await node_call.copied(7, 2, 2)
         assert await asyncio.wait_for(asked, 20) == (ErrorCode.none, 2)
 
     async def test_it_does_not_wait_for_the_dead(self, node_call: Any) -> None:
@@ -134,5 +111,5 @@ class TestReplicas:
         await node_call.produce("t", node_call.batch(b"v"), acks=1)
         assert await delete(node_call, 4) == (ErrorCode.offset_out_of_range, -1)
         asked = await self.under_way(node_call, -1)
-        await self.copy(node_call, 3, 3)
+        await node_call.copied(7, 3, 3)
         assert await asyncio.wait_for(asked, 20) == (ErrorCode.none, 3)
