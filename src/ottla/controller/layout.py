@@ -22,6 +22,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -272,13 +273,21 @@ def read_topic(topic: str, data: bytes) -> tuple[UUID, tuple[Assignment, ...]]:
 
 def write_state(state: PartitionState, controller_epoch: int) -> bytes:
     """Content of a partition's state node."""
+    return _state_text(state.leader, state.leader_epoch, state.isr, controller_epoch)
+
+
+@lru_cache(maxsize=1024)
+def _state_text(
+    leader: int, leader_epoch: int, isr: tuple[int, ...], controller_epoch: int
+) -> bytes:
+    """Kept, for a plan writes thousands of states of which most are alike."""
     return _write(
         {
             "version": 1,
-            "leader": state.leader,
-            "leader_epoch": state.leader_epoch,
+            "leader": leader,
+            "leader_epoch": leader_epoch,
             "controller_epoch": controller_epoch,
-            "isr": list(state.isr),
+            "isr": isr,
         }
     )
 
