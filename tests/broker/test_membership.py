@@ -10,6 +10,7 @@ from ottla.broker.membership import random_cluster_id
 from ottla.controller import layout
 from ottla.controller.config_changes import ConfigChange, ResourceChange, ResourceType
 from ottla.controller.coordination import ConnectionLostError
+from ottla.controller.embedded import EmbeddedCoordination
 from ottla.controller.image import EVERY_BROKER
 from ottla.controller.topics import NewTopic
 
@@ -110,6 +111,31 @@ async def test_a_restarted_controller_takes_over_from_its_former_self(
     results = await again.controller.create_topics([NewTopic("t", 1, 1)])
     assert not results[0].outcome.failed
     assert former.image.topics == {}
+
+
+async def test_a_connection_that_is_lost_during_the_start_is_waited_for(
+    neighbours: Any, eventually: Any, monkeypatch: Any
+) -> None:
+    """What was asked for is done, and the answer lost: the tree's own nodes, then a place."""
+    real = EmbeddedCoordination.create
+    lost = dict.fromkeys((layout.CLUSTER_ID, layout.CONTROLLER, layout.broker_path(2)), 0)
+
+    async def create(self: Any, path: str, data: bytes = b"", *, ephemeral: bool = False) -> Any:
+        made = await real(self, path, data, ephemeral=ephemeral)
+        if lost.get(path) == 0:
+            lost[path] += 1
+            raise ConnectionLostError(path)
+        return made
+
+    monkeypatch.setattr(EmbeddedCoordination, "create", create)
+    first, second = [await neighbours.start(number) for number in (1, 2)]
+    assert set(lost.values()) == {1}
+    assert first.controller.active
+    epoch = second.membership.broker_epoch
+    for node in (first, second):
+        await eventually(lambda at=node: 1 in at.image.brokers)
+        await eventually(lambda at=node: 2 in at.image.brokers)
+        await eventually(lambda at=node: at.image.brokers[2].epoch == epoch)
 
 
 async def test_two_brokers_of_one_number_cannot_be(

@@ -108,6 +108,25 @@ def test_one_member_of_three_may_die(tmp_path: Path) -> None:
             cluster.wait_in_sync(TOPIC)
 
 
+def test_the_ensemble_without_a_majority_elects_nobody(tmp_path: Path) -> None:
+    with loaded_cluster(tmp_path, ensemble=3) as (cluster, load):
+        before = Terms.now(cluster)
+        cluster.kill_zookeeper(1)
+        cluster.kill_zookeeper(3)
+        until = time.monotonic() + 7
+        while time.monotonic() < until:
+            load.wait_progress(100)
+        cluster.start_zookeeper(3)
+        cluster.start_zookeeper(1)
+        until = time.monotonic() + LATER_S
+        while time.monotonic() < until:
+            load.wait_progress(100)
+        cluster.wait_registered(cluster.brokers)
+        cluster.wait_in_sync()
+        assert Terms.now(cluster) == before
+        assert load.told_errors() == []
+
+
 @pytest.mark.parametrize("who", ["controller", "another broker"])
 def test_a_broker_whose_session_expires_registers_again(tmp_path: Path, who: str) -> None:
     with loaded_cluster(tmp_path) as (cluster, load):

@@ -14,13 +14,15 @@ import asyncio
 import base64
 import logging
 import uuid
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from ottla.broker.background import Background
 from ottla.broker.controller import StartError
 from ottla.broker.news_follower import NewsFollower
 from ottla.controller import layout
 from ottla.controller.coordination import (
+    ConnectionLostError,
     Coordination,
     CoordinationError,
     Create,
@@ -37,6 +39,8 @@ from ottla.protocol.errors import ApiError
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
+
+T = TypeVar("T")
 
 logger = logging.getLogger("ottla.membership")
 
@@ -87,7 +91,11 @@ class Membership:
         all that the folder holds would be deleted. Raises EnsembleError, StoreError,
         CoordinationError; StartError where that cluster is not in the tree.
         """
-        self._session = session = await self._tree.connect()
+        self._session = await self._tree.connect()
+        return await self._through_losses(lambda: self._found(known_cluster_id, may_found))
+
+    async def _found(self, known_cluster_id: str | None, may_found: bool) -> str:
+        session = self.session
         present = {}
         for path in (*layout.LASTING_NODES, layout.CLUSTER_ID, layout.CONTROLLER_EPOCH):
             node = await session.exists(path)
@@ -117,12 +125,12 @@ class Membership:
         loop = asyncio.get_running_loop()
         until = loop.time() + FIRST_IMAGE_WITHIN_MS / 1000
         while loop.time() < until:
-            await self._take_part()
+            await self._through_losses(self._take_part)
             if self._node.controller.active:
                 self._node.view.reconfigure()
                 return
             if self.news.controller_id != NO_LEADER:
-                await self._learn_addresses()
+                await self._through_losses(self._learn_addresses)
                 if await self.news.ask_once(0):
                     return
             await asyncio.sleep(RETRY_MS / 1000)
@@ -132,6 +140,26 @@ class Membership:
 
     async def register(self) -> None:
         """Makes this broker known. Raises StartError where another one has its number."""
+        await self._through_losses(self._register)
+
+    async def _through_losses(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Does the work, and all of it again where the connection is lost meanwhile: an ensemble
+        that elects its own leader is back in a moment (Kafka's `retryRequestUntilConnected`).
+
+        Raises ConnectionLostError where it is not back in a session's time.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._node.config.zookeeper_session_timeout_ms / 1000
+        while True:
+            try:
+                return await work()
+            except ConnectionLostError as error:
+                if loop.time() > until:
+                    raise
+                logger.info("the coordination tree: %r", error)
+                await asyncio.sleep(RETRY_MS / 1000)
+
+    async def _register(self) -> None:
         node, session, path = self._node, self.session, layout.broker_path(self._node.config.id)
         directory_id = node.store.metadata.directory_id
         me = BrokerImage(
