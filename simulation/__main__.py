@@ -15,7 +15,6 @@ from simulation.shrink import shrink
 from simulation.world import Outcome, run
 
 _LINES = 60
-_SHOWN_MOST = 10
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -59,11 +58,13 @@ def many(seeds: Iterable[int], jobs: int, console: Console) -> int:
             elections += outcome.elections
             if outcome.violation is not None:
                 failed.append(outcome)
+                # At once: who ends a long run early has what it found.
+                progress.console.print(
+                    _line(outcome), markup=False, highlight=False, soft_wrap=True
+                )
     table = Table("seeds", "failed", "steps", "acknowledged", "leader epochs", "lost as allowed")
     table.add_row(*map(str, (len(wanted), len(failed), steps, acknowledged, elections, lost)))
     console.print(table)
-    for outcome in failed[:_SHOWN_MOST]:
-        console.print(_line(outcome), markup=False, highlight=False, soft_wrap=True)
     if failed:
         console.print(f"see: python -m simulation --seed {failed[0].seed} --transcript")
     return 1 if failed else 0
