@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.broker.connection import FIRST_ALLOCATION_BYTES, Connection
+from ottla.broker.connection import Connection
+from ottla.broker.frame_stream import FIRST_ALLOCATION_BYTES
 
 MOST_BYTES = 5 << 20
 

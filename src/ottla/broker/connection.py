@@ -1,4 +1,4 @@
-"""One client's connection: cuts frames out of the stream and answers them one after the other.
+"""One client's connection: answers the frames of its stream one after the other.
 
 Kafka answers the requests of a connection in order and takes the next only when the last is
 answered; so does this. Reading stops while requests wait, so what a connection can hold is bounded:
@@ -13,30 +13,28 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, cast
 
+from ottla.broker.frame_stream import FrameStream
+
 if TYPE_CHECKING:
     from ottla.broker.server import Server
 
 logger = logging.getLogger("ottla.connection")
 
-FIRST_ALLOCATION_BYTES = 2 << 20
-"""A frame gets this much room at first, and more only as its bytes really arrive."""
 WRITE_BUFFER_BYTES = 4 << 20
 
 
-class Connection(asyncio.BufferedProtocol):
-    """Reads into the server's one scratch buffer; a large frame into a buffer of its own."""
+class Connection(FrameStream):
+    """Small frames are read into the server's one scratch buffer."""
 
     __slots__ = (
-        "_drained", "_filled", "_frame", "_frame_bytes", "_frames", "_reading", "_rest", "_server",
-        "_task", "_unsent_bytes", "active_ms", "connection_id", "host", "transport",
+        "_drained", "_frames", "_reading", "_server", "_task", "_unsent_bytes", "active_ms",
+        "connection_id", "host", "transport",
     )  # fmt: skip
 
     def __init__(self, server: Server) -> None:
+        most_bytes = server.config.socket_request_max_bytes
+        super().__init__(server.scratch, least_bytes=0, most_bytes=most_bytes)
         self._server = server
-        self._rest = b""
-        self._frame: bytearray | None = None
-        self._frame_bytes = 0
-        self._filled = 0
         self._frames: deque[memoryview] = deque()
         self._reading = True
         self._task: asyncio.Task[None] | None = None
@@ -58,58 +56,19 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._frames.clear()
-        self._frame = None
+        self.forget()
         if self._drained is not None:
             self._drained.set()
         if self._task is not None:
             self._task.cancel()
         self._server.closed(self)
 
-    def get_buffer(self, sizehint: int) -> memoryview:
-        if self._frame is not None:
-            return memoryview(self._frame)[self._filled :]
-        return self._server.scratch
-
     def buffer_updated(self, count: int) -> None:
         self.active_ms = self._server.clock.monotonic_ms()
-        if self._frame is not None:
-            self._filled += count
-            self._frame_grew()
-            return
-        self._cut(self._server.scratch[:count])
+        super().buffer_updated(count)
 
-    def _frame_grew(self) -> None:
-        assert self._frame is not None
-        if self._filled == self._frame_bytes:
-            frame, self._frame = self._frame, None
-            self._enqueue(memoryview(frame))
-        elif self._filled == len(self._frame):
-            larger = bytearray(min(self._frame_bytes, 2 * len(self._frame)))
-            larger[: self._filled] = self._frame
-            self._frame = larger
-
-    def _cut(self, data: memoryview | bytes) -> None:
-        if self._rest:
-            data, self._rest = self._rest + data, b""
-        position, end = 0, len(data)
-        while end - position >= 4:
-            size = int.from_bytes(data[position : position + 4], "big")
-            if size > self._server.config.socket_request_max_bytes:
-                self.refuse(f"a frame of {size} bytes (socket.request.max.bytes allows fewer)")
-                return
-            position += 4
-            if end - position < size:
-                self._begin_frame(size, data[position:])
-                return
-            self._enqueue(memoryview(bytes(data[position : position + size])))
-            position += size
-        self._rest = bytes(data[position:])
-
-    def _begin_frame(self, size: int, start: memoryview | bytes) -> None:
-        self._frame_bytes = size
-        self._frame = bytearray(min(size, max(FIRST_ALLOCATION_BYTES, len(start) + 1)))
-        self._frame[: len(start)] = start
-        self._filled = len(start)
+    def refused(self, size_bytes: int) -> None:
+        self.refuse(f"a frame of {size_bytes} bytes (socket.request.max.bytes allows fewer)")
 
     def refuse(self, why: str) -> None:
         """Ends the connection for bytes that are no request; one line names the peer."""
@@ -117,7 +76,7 @@ class Connection(asyncio.BufferedProtocol):
         if self.transport is not None:
             self.transport.abort()
 
-    def _enqueue(self, frame: memoryview) -> None:
+    def received(self, frame: memoryview) -> None:
         self._frames.append(frame)
         if self._task is None:
             self._start()

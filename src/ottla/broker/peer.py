@@ -16,6 +16,7 @@ from socket import SOCK_STREAM
 from struct import Struct
 from typing import Any, Final, cast
 
+from ottla.broker.frame_stream import FrameStream
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.frames import read_response, write_request
 from ottla.protocol.messages import messages_of
@@ -28,8 +29,6 @@ PROBE_WITHIN_MS: Final = 500
 MOST_UNDER_WAY: Final = 100
 """Requests of one connection that wait for their answers."""
 SCRATCH_BYTES: Final = 64 << 10
-FIRST_ALLOCATION_BYTES: Final = 2 << 20
-"""A response gets this much room at first, and more only as its bytes really arrive."""
 LAST_CORRELATION_ID: Final = 2**31 - 1
 
 _HEADER: Final = Struct(">hhi")
@@ -91,8 +90,8 @@ async def _connect(
     raise failure
 
 
-class _Link(asyncio.BufferedProtocol):
-    """Cuts the stream into responses; a large one is read straight into a buffer of its own."""
+class _Link(FrameStream):
+    """One TCP connection: each frame of its stream is a response to who waits for it."""
 
     def __init__(
         self,
@@ -100,19 +99,15 @@ class _Link(asyncio.BufferedProtocol):
         most_frame_bytes: int,
         lost: Callable[[_Link, str], None],
     ) -> None:
+        scratch = memoryview(bytearray(SCRATCH_BYTES))
+        super().__init__(scratch, least_bytes=_SIZE.size, most_bytes=most_frame_bytes)
         self.address = address
         self.waiting: dict[int, asyncio.Future[memoryview]] = {}
         self.transport: asyncio.Transport | None = None
         self.introduced = False
         """A request has told who calls."""
         self.ended = False
-        self._most_frame_bytes = most_frame_bytes
         self._lost = lost
-        self._scratch = memoryview(bytearray(SCRATCH_BYTES))
-        self._rest = b""
-        self._frame: bytearray | None = None
-        self._frame_bytes = 0
-        self._filled = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
@@ -127,51 +122,13 @@ class _Link(asyncio.BufferedProtocol):
         self.ended = True
         if self.transport is not None:
             self.transport.abort()
-        self._frame = None
+        self.forget()
         self._lost(self, why)
 
-    def get_buffer(self, sizehint: int) -> memoryview:
-        if self._frame is not None:
-            return memoryview(self._frame)[self._filled :]
-        return self._scratch
+    def refused(self, size_bytes: int) -> None:
+        self.end(f"sent a response of {size_bytes} bytes")
 
-    def buffer_updated(self, count: int) -> None:
-        if self._frame is None:
-            self._cut(self._scratch[:count])
-            return
-        self._filled += count
-        if self._filled == self._frame_bytes:
-            frame, self._frame = self._frame, None
-            self._received(memoryview(frame))
-        elif self._filled == len(self._frame):
-            larger = bytearray(min(self._frame_bytes, 2 * len(self._frame)))
-            larger[: self._filled] = self._frame
-            self._frame = larger
-
-    def _cut(self, data: memoryview | bytes) -> None:
-        if self._rest:
-            data, self._rest = self._rest + data, b""
-        position, end = 0, len(data)
-        while end - position >= _SIZE.size and not self.ended:
-            (size,) = _SIZE.unpack_from(data, position)
-            if not _SIZE.size <= size <= self._most_frame_bytes:
-                self.end(f"sent a response of {size} bytes")
-                return
-            position += _SIZE.size
-            if end - position < size:
-                self._begin_frame(size, data[position:])
-                return
-            self._received(memoryview(bytes(data[position : position + size])))
-            position += size
-        self._rest = bytes(data[position:])
-
-    def _begin_frame(self, size: int, start: memoryview | bytes) -> None:
-        self._frame_bytes = size
-        self._frame = bytearray(min(size, max(FIRST_ALLOCATION_BYTES, len(start) + 1)))
-        self._frame[: len(start)] = start
-        self._filled = len(start)
-
-    def _received(self, frame: memoryview) -> None:
+    def received(self, frame: memoryview) -> None:
         (correlation_id,) = _SIZE.unpack_from(frame)
         waiter = self.waiting.pop(correlation_id, None)
         if waiter is None:
