@@ -2,10 +2,11 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.group_log import OFFSETS_TOPIC, PartitionLog, group_settings
+from ottla.broker.group_log import PartitionLog, group_settings
 from ottla.broker.topic_creation import ensure_offsets_topic
 from ottla.config import BrokerConfig
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.internal_topics import OFFSETS_TOPIC
 
 
 async def make(node_call: Any) -> PartitionLog:

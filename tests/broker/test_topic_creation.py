@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.topic_creation import OFFSETS_TOPIC, auto_create, ensure_offsets_topic
+from ottla.broker.topic_creation import auto_create, ensure_offsets_topic
 from ottla.config import BrokerConfig
 from ottla.controller.embedded import EmbeddedTree
 from ottla.controller.topics import NewTopic
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.internal_topics import OFFSETS_TOPIC
 
 Start = Callable[..., Awaitable[Any]]
 

@@ -12,7 +12,7 @@ from ottla.broker.journey import Journey
 from ottla.broker.partition import Role
 from ottla.broker.partitions import Partitions
 from ottla.broker.replica_fetchers import ReplicaFetchers, leader_throttle
-from ottla.broker.topic_news import OFFSETS_TOPIC, TopicNews
+from ottla.broker.topic_news import TopicNews
 from ottla.config import BrokerConfig
 from ottla.config.default import topic_config
 from ottla.controller.image import (
@@ -30,6 +30,7 @@ from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.partition_metadata import read_topic_id, write_topic_id
 from ottla.log.store import LogStore
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.internal_topics import OFFSETS_TOPIC
 
 
 async def delete(node_call: Any, topic: str) -> None:

@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from ottla.api.metadata import TOPIC_OPERATIONS, offline
 from ottla.broker.call import Call
-from ottla.controller.image import INTERNAL_TOPICS, NO_LEADER, TopicImage
+from ottla.controller.image import NO_LEADER, TopicImage
 from ottla.controller.naming import check_topic_name
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.internal_topics import INTERNAL_TOPICS
 
 KEY: Final = 75
 

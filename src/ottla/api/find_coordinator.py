@@ -12,8 +12,8 @@ from typing import Any, Final
 from ottla.api.metadata import broker_addresses
 from ottla.broker.call import Call
 from ottla.broker.topic_creation import ensure_offsets_topic
-from ottla.groups.partitioning import OFFSETS_TOPIC
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.internal_topics import OFFSETS_TOPIC
 
 KEY: Final = 10
 

@@ -21,7 +21,6 @@ from ottla.broker.call import Call
 from ottla.broker.topic_creation import auto_create
 from ottla.broker.waiting import Waiter
 from ottla.controller.image import (
-    INTERNAL_TOPICS,
     NO_LEADER,
     ClusterImage,
     PartitionState,
@@ -30,6 +29,7 @@ from ottla.controller.image import (
 from ottla.controller.naming import check_topic_name
 from ottla.controller.plan import Outcome, refused
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.internal_topics import INTERNAL_TOPICS
 
 KEY: Final = 3
 

@@ -11,6 +11,7 @@ from ottla.broker.partition import Partition, Role
 from ottla.config import BrokerConfig
 from ottla.groups.settings import GroupSettings
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.internal_topics import OFFSETS_TOPIC
 from ottla.records.build import build_batch
 from ottla.records.header import read_header
 from ottla.records.iterate import iterate_records
@@ -19,7 +20,6 @@ from ottla.records.record import Record
 if TYPE_CHECKING:
     from ottla.broker.node import Node
 
-OFFSETS_TOPIC = "__consumer_offsets"
 READ_BYTES = 4 << 20
 COMMITTED_WITHIN_MS = 60_000
 

@@ -10,12 +10,11 @@ from ottla.config.broker import BrokerConfig
 from ottla.controller.plan import DONE, Outcome
 from ottla.controller.topics import NewTopic
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
 
-OFFSETS_TOPIC: Final = "__consumer_offsets"
-TRANSACTIONS_TOPIC: Final = "__transaction_state"
 SEGMENT_BYTES_MIN: Final = 1_048_576
 
 

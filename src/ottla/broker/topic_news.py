@@ -29,6 +29,7 @@ from ottla.controller.image import (
 )
 from ottla.log.partition_metadata import read_topic_id
 from ottla.protocol.errors import ApiError
+from ottla.protocol.internal_topics import OFFSETS_TOPIC
 from ottla.replication.life import in_this_life, knows_this_life
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("ottla.topics")
 
 PARTITIONS_A_SLICE = 100
-OFFSETS_TOPIC = "__consumer_offsets"
 
 
 class TopicNews:

@@ -17,9 +17,9 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from ottla.config.listener import Endpoint
+from ottla.protocol.internal_topics import INTERNAL_TOPICS
 
 NO_LEADER: Final = -1
-INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
 
 
 class PartitionState(NamedTuple):

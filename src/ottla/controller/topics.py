@@ -31,11 +31,11 @@ from ottla.controller.naming import check_new_topic_name
 from ottla.controller.placement import check_active, check_assignment, place
 from ottla.controller.plan import DONE, Draft, Outcome, Plan, refused
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.internal_topics import OFFSETS_TOPIC
 
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 """As Kafka limits one request (QuorumController.MAX_RECORDS_PER_USER_OP)."""
 
-OFFSETS_TOPIC: Final = "__consumer_offsets"
 _OFFSETS_FACTOR_MAX: Final = 3
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-OFFSETS_TOPIC = "__consumer_offsets"
-
 
 def java_string_hash(text: str) -> int:
     """String.hashCode of Java: over UTF-16 units, in 32 signed bits."""

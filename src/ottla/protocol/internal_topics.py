@@ -1,0 +1,9 @@
+"""Topics that the brokers keep for themselves (Kafka's org.apache.kafka.common.internals.Topic)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+TRANSACTIONS_TOPIC: Final = "__transaction_state"
+INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
