@@ -114,6 +114,7 @@ async def test_without_acks_who_does_not_lead_ends_the_connection(node_call: Any
 async def test_each_partition_has_its_own_answer(node_call: Any, own: int) -> None:
     """Of one request: a leader, a follower, one of others, and one whose follower is too slow."""
     await node_call.create("u", partitions=4)
+    await node_call.place("u", (own,), index=0)
     await node_call.place("u", (7, own), index=1)
     await node_call.place("u", (7, 8), index=2)
     await node_call.place("u", (own, 7), index=3)
