@@ -269,8 +269,16 @@ class ZooKeeperSession:
 
     def _drain(self) -> None:
         self._inbox_told = False
+        has_answered = False
         while self._inbox:
+            if has_answered and self._inbox[0][0] == self._entered:
+                # Whoever has an answer is to see it first: its watch is not armed before, and would
+                # be passed over when all that are have to fire.
+                self._inbox_told = True
+                self._loop.call_soon(self._drain)
+                return
             what, arguments = self._inbox.popleft()
+            has_answered = has_answered or what == self._answered
             what(*arguments)
 
     def _answered(self, answer: Answer, value: Any, error: Exception | None) -> None:
