@@ -37,6 +37,11 @@ def batches(folder: Path) -> Iterator[Batch]:
             raise CorruptBatchError(f"{path.name} has {len(data) - position} bytes after its end")
 
 
+def segment_start(folder: Path) -> int:
+    """The first offset of the newest segment: where a log is whose records retention has taken."""
+    return max((int(path.stem) for path in folder.glob("*.log")), default=0)
+
+
 def checkpoint(path: Path) -> list[list[str]]:
     """The entries of one of Kafka's checkpoint files: version, number of entries, entries."""
     return [line.split() for line in path.read_text().splitlines()[2:]]
@@ -72,17 +77,21 @@ def compare(topic: str, partition: int, folders: Sequence[Path]) -> list[Anomaly
             logs[folder.name] = [each for each in all_of_it if each.header.base_offset < mark]
         except CorruptBatchError as fault:
             found.append(Anomaly(Kind.replicas_differ, partition, f"{folder.name}: {fault}"))
-    for name, log in logs.items():
-        found += _whole(name, partition, log, mark)
+    for folder in folders:
+        if folder.name in logs:
+            start = segment_start(folder / f"{topic}-{partition}")
+            found += _whole(folder.name, partition, logs[folder.name], start, mark)
     names = list(logs)
     for name in names[1:]:
         found += _same(partition, (names[0], logs[names[0]]), (name, logs[name]))
     return found
 
 
-def _whole(name: str, partition: int, log: Sequence[Batch], mark: int) -> Iterator[Anomaly]:
-    """Offsets have no gap, and reach the high watermark."""
-    expected = log[0].header.base_offset if log else 0
+def _whole(
+    name: str, partition: int, log: Sequence[Batch], start: int, mark: int
+) -> Iterator[Anomaly]:
+    """Offsets have no gap, and reach the high watermark. `start`: where an empty log is."""
+    expected = log[0].header.base_offset if log else start
     for batch in log:
         if batch.header.base_offset != expected:
             what = f"{name}: a batch at offset {batch.header.base_offset} follows {expected - 1}"

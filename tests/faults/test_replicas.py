@@ -53,6 +53,15 @@ def test_a_replica_that_is_too_short_is_found(tmp_path: Path) -> None:
     assert found.what == "b: the log ends at 2, below the high watermark 3"
 
 
+def test_retention_may_have_taken_all_of_one_replica(tmp_path: Path) -> None:
+    folders = [replica(tmp_path, "a", 3, ONE + TWO), replica(tmp_path, "b", 3)]
+    (folders[1] / "t-0" / f"{3:020}.log").touch()
+    assert compare("t", 0, folders) == []
+    (folders[1] / "t-0" / f"{3:020}.log").rename(folders[1] / "t-0" / f"{2:020}.log")
+    (found,) = compare("t", 0, folders)
+    assert found.what == "b: the log ends at 2, below the high watermark 3"
+
+
 def test_a_gap_and_a_bad_checksum_are_found(tmp_path: Path) -> None:
     gap = replica(tmp_path, "a", 4, ONE + batch(3, b"d"))
     bad = replica(tmp_path, "b", 4, ONE[:-1] + b"?" + TWO)
