@@ -38,3 +38,18 @@ async def test_validate_only_adds_nothing(cluster: Any) -> None:
     )
     assert answer.results[0].error_code is ErrorCode.none
     assert len(cluster.image.topics["t"].partitions) == 1
+
+
+async def test_a_fault_of_the_whole_request_is_told_for_each_topic(cluster: Any) -> None:
+    await cluster.create(NewTopic("t", 1, 1), NewTopic("u", 1, 1))
+    # Another broker has become the controller.
+    await cluster.node.membership.session.set("/controller_epoch", b"99")
+    build = cluster.request(KEY, 3)
+    topics = tuple(
+        build.CreatePartitionsTopic(name=name, count=2, assignments=None) for name in ("t", "u")
+    )
+    answer = await cluster.ask(build.CreatePartitionsRequest(topics=topics, timeout=1000))
+    assert [(each.name, each.error_code) for each in answer.results] == [
+        ("t", ErrorCode.not_controller),
+        ("u", ErrorCode.not_controller),
+    ]

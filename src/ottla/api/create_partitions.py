@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.broker.call import Call
-from ottla.controller.plan import refused
-from ottla.controller.topics import MorePartitions, TopicResult
+from ottla.controller.topics import MorePartitions, TopicResult, all_refused
 from ottla.protocol.errors import ApiError
 
 KEY: Final = 37
@@ -31,8 +30,7 @@ async def handle(request: Any, call: Call) -> Any:
             wanted, validate_only=request.validate_only
         )
     except ApiError as error:
-        names = dict.fromkeys(topic.name for topic in wanted)
-        results = tuple(TopicResult(name, refused(error)) for name in names)
+        results = all_refused(wanted, error)
     build = call.messages
     return build.CreatePartitionsResponse(
         results=tuple(

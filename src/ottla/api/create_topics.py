@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from ottla.broker.call import Call
 from ottla.controller.config_entries import topic_entries
-from ottla.controller.plan import refused
-from ottla.controller.topics import NewTopic, TopicResult
+from ottla.controller.topics import NewTopic, TopicResult, all_refused
 from ottla.protocol.errors import ApiError
 
 KEY: Final = 19
@@ -36,8 +35,7 @@ async def handle(request: Any, call: Call) -> Any:
             wanted, validate_only=request.validate_only
         )
     except ApiError as error:
-        names = dict.fromkeys(topic.name for topic in wanted)
-        results = tuple(TopicResult(name, refused(error)) for name in names)
+        results = all_refused(wanted, error)
     return call.messages.CreateTopicsResponse(
         topics=tuple(_answer(result, request.validate_only, call) for result in results)
     )

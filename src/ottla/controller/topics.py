@@ -70,6 +70,14 @@ class TopicResult:
     topic: TopicImage | None = None
 
 
+def all_refused(
+    wanted: Sequence[NewTopic | MorePartitions], error: ApiError
+) -> tuple[TopicResult, ...]:
+    """The results of a request that was refused as a whole: one for each name."""
+    outcome = refused(error)
+    return tuple(TopicResult(name, outcome) for name in dict.fromkeys(each.name for each in wanted))
+
+
 def create_topics(
     wanted: Sequence[NewTopic],
     image: ClusterImage,
