@@ -178,6 +178,12 @@ class World:
                 f"not healed {(END_MS - HEAL_MS) // 1000} s after the last fault: {why}"
             )
         check_at_end(self.ledger, self._final_logs())
+        for broker in self.brokers.values():
+            strays = broker.disk.logs.keys() - broker.replicas.by_name.keys()
+            if strays:
+                raise Violation(
+                    f"{broker.number} keeps {sorted(strays)}, which have no place there"
+                )
 
     def begin(self, fault: Fault) -> None:
         """A fault begins now, unless all is healed."""
