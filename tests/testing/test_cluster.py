@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,11 +13,14 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from ottla.testing import Cluster, KitError
 
 ANSWER_WITHIN_S = 60
+SILENCE_S = 0.5
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with Cluster(brokers=3, racks=["a", "b", "c"]) as cluster:
+    # Short, so that what waits for them does not wait long.
+    config = {"replica.lag.time.max.ms": 1500, "zookeeper.session.timeout.ms": 2000}
+    with Cluster(brokers=3, racks=["a", "b", "c"], config=config) as cluster:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
         admin.create_topics([NewTopic("flights", 3, 3)])["flights"].result(ANSWER_WITHIN_S)
         cluster.wait_in_sync("flights")
@@ -28,7 +32,7 @@ def produced(cluster: Cluster, **settings: Any) -> int:
     """Records that were not acknowledged, of 100."""
     producer = Producer({"bootstrap.servers": cluster.bootstrap, **settings})
     for number in range(100):
-        producer.produce("flights", str(number).encode())
+        producer.produce("flights", str(number).encode(), partition=0)
     return int(producer.flush(ANSWER_WITHIN_S))
 
 
@@ -60,6 +64,77 @@ def test_brokers_that_are_cut_from_each_other_agree_after_the_healing(cluster: C
     assert produced(cluster, acks=1) == 0
     cluster.heal()
     cluster.wait_in_sync("flights")
+
+
+def test_two_that_are_cut_from_each_other_reach_the_third(cluster: Cluster) -> None:
+    leader = cluster.leader("flights", 0)
+    # The leader has to reach the controller, to have the in-sync set changed.
+    other, follower = sorted(
+        (each for each in cluster.brokers if each != leader),
+        key=lambda each: each != cluster.controller(),
+    )
+    cluster.cut(leader, follower)
+
+    def in_sync() -> set[int]:
+        state = cluster.state.partition("flights", 0)
+        return set() if state is None else set(state["isr"])
+
+    # Who has all there is stays in sync, however long it is not heard of.
+    assert produced(cluster, acks=1) == 0
+    cluster.wait_for("the follower to fall out", lambda: follower not in in_sync() or None)
+    assert {leader, other} <= in_sync()
+    assert produced(cluster, acks="all") == 0
+    cluster.heal()
+    cluster.wait_in_sync("flights")
+
+
+def test_who_is_cut_from_zookeeper_is_forgotten_there(cluster: Cluster) -> None:
+    cluster.cut_zookeeper(2)
+    cluster.wait_registered([1, 3])
+    assert cluster.brokers[2].running
+    cluster.heal()
+    cluster.wait_registered([1, 2, 3])
+    cluster.wait_in_sync("flights")
+
+
+def test_a_paused_broker_takes_connections_and_says_nothing(cluster: Cluster) -> None:
+    host, _, port = cluster.brokers[1].bootstrap.partition(":")
+    cluster.pause(1)
+    try:
+        with socket.create_connection((host, int(port)), ANSWER_WITHIN_S) as connection:
+            # ApiVersions, version 0, from nobody.
+            connection.sendall(b"\0\0\0\x0a\0\x12\0\0\0\0\0\7\xff\xff")
+            connection.settimeout(SILENCE_S)
+            with pytest.raises(TimeoutError):
+                connection.recv(1)
+            cluster.resume(1)
+            connection.settimeout(ANSWER_WITHIN_S)
+            answer = connection.recv(8, socket.MSG_WAITALL)
+            assert answer[4:] == b"\0\0\0\7"
+    finally:
+        cluster.resume(1)
+    cluster.wait_registered([1, 2, 3])
+    cluster.wait_in_sync("flights")
+
+
+def test_a_stop_hands_leadership_over_and_a_lost_disk_is_filled_again(cluster: Cluster) -> None:
+    leader = cluster.leader("flights", 1)
+    cluster.stop(leader)
+    assert cluster.leader("flights", 1) != leader
+    cluster.lose_disk(leader)
+    assert not cluster.brokers[leader].data.exists()
+    cluster.start(leader)
+    cluster.wait_in_sync("flights")
+
+
+def test_numbers_that_are_not_there_are_told(cluster: Cluster) -> None:
+    for fault in (cluster.kill, cluster.pause, cluster.start, cluster.stop, cluster.cut_off):
+        with pytest.raises(KitError, match="there is no broker 7; this cluster's are 1, 2, 3"):
+            fault(7)
+    with pytest.raises(KitError, match="there is no broker 0"):
+        cluster.cut(1, 0)
+    with pytest.raises(KitError, match="there is no member 2; the ensemble has 1 to 1"):
+        cluster.kill_zookeeper(2)
 
 
 def test_a_wait_that_fails_shows_why(cluster: Cluster) -> None:

@@ -184,20 +184,27 @@ class Cluster:
 
     # Faults of a broker.
 
+    def _broker(self, broker_id: int) -> BrokerProcess:
+        if broker_id not in self.brokers:
+            numbers = ", ".join(map(str, self.brokers)) or "none: it is not open"
+            raise KitError(f"there is no broker {broker_id}; this cluster's are {numbers}")
+        return self.brokers[broker_id]
+
     def launch(self, broker_id: int) -> None:
         """Start a broker that is down; returns at once."""
+        broker = self._broker(broker_id)
         if self._network is not None:
             self._network.broker_comes_up(broker_id)
-        self.brokers[broker_id].launch()
+        broker.launch()
 
     def start(self, broker_id: int) -> None:
         """Start a broker that is down, on its data and ports; waits until it is ready."""
         self.launch(broker_id)
-        self.brokers[broker_id].wait_ready(WAIT_S)
+        self._broker(broker_id).wait_ready(WAIT_S)
 
     def stop(self, broker_id: int) -> None:
         """SIGTERM: a controlled shutdown; KitError unless it ends well."""
-        broker = self.brokers[broker_id]
+        broker = self._broker(broker_id)
         code = broker.stop()
         if self._network is not None:
             self._network.broker_is_down(broker_id)
@@ -206,21 +213,22 @@ class Cluster:
 
     def kill(self, broker_id: int) -> None:
         """SIGKILL; the broker's connections are closed by the system, and new ones refused."""
+        broker = self._broker(broker_id)
         if self._network is not None:
             self._network.broker_is_down(broker_id)
-        self.brokers[broker_id].kill()
+        broker.kill()
 
     def pause(self, broker_id: int) -> None:
         """SIGSTOP: connections stay open and nobody answers."""
-        self.brokers[broker_id].pause()
+        self._broker(broker_id).pause()
 
     def resume(self, broker_id: int) -> None:
         """SIGCONT."""
-        self.brokers[broker_id].resume()
+        self._broker(broker_id).resume()
 
     def lose_disk(self, broker_id: int) -> None:
         """Empty the data folder of a broker that is down."""
-        broker = self.brokers[broker_id]
+        broker = self._broker(broker_id)
         assert not broker.running, f"broker {broker_id} is running"
         shutil.rmtree(broker.data, ignore_errors=True)
 
@@ -229,16 +237,20 @@ class Cluster:
     def cut(self, one: int, other: int, *, reset: bool = False) -> None:
         """Between two brokers nothing passes any more, in either direction: connections are
         silent, or ended with `reset`. Clients and ZooKeeper reach both as before."""
+        for broker_id in (one, other):
+            self._broker(broker_id)
         self.network.cut(one, other, reset=reset)
 
     def cut_off(self, broker_id: int, *, reset: bool = False) -> None:
         """Cut a broker from every other one."""
+        self._broker(broker_id)
         for other in self.brokers:
             if other != broker_id:
                 self.network.cut(broker_id, other, reset=reset)
 
     def cut_zookeeper(self, broker_id: int, *, reset: bool = False) -> None:
         """Between the broker and ZooKeeper nothing passes any more."""
+        self._broker(broker_id)
         self.network.cut_zookeeper(broker_id, reset=reset)
 
     def heal(self) -> None:
@@ -269,6 +281,9 @@ class Cluster:
 
     def _member(self, member: int) -> ZooKeeperServer:
         assert self._ensemble is not None, "the ensemble belongs to someone else"
+        members = len(self._ensemble.servers)
+        if not 1 <= member <= members:
+            raise KitError(f"there is no member {member}; the ensemble has 1 to {members}")
         return self._ensemble.servers[member - 1]
 
     # What it does; each of these waits.
