@@ -1,6 +1,9 @@
 import asyncio
 
+import pytest
+
 from ottla.broker.producer_ids import ProducerIds
+from ottla.protocol.errors import ApiError, ErrorCode
 
 
 async def test_no_id_is_given_twice_and_a_block_is_reserved_only_when_used_up() -> None:
@@ -16,3 +19,22 @@ async def test_no_id_is_given_twice_and_a_block_is_reserved_only_when_used_up() 
     given = await asyncio.gather(*(ids.next() for _ in range(25)))
     assert sorted(given) == list(range(25))
     assert reserved == [0, 10, 20]
+
+
+async def test_a_block_that_is_filled_early_outlasts_the_controller() -> None:
+    there = True
+
+    async def reserve() -> tuple[int, int]:
+        if not there:
+            raise ApiError(ErrorCode.coordinator_load_in_progress)
+        return 70, 72
+
+    ids = ProducerIds(reserve)
+    await asyncio.gather(ids.fill(), ids.fill())
+    there = False
+    await ids.fill()
+    assert [await ids.next(), await ids.next()] == [70, 71]
+    with pytest.raises(ApiError):
+        await ids.next()
+    there = True
+    assert await ids.next() == 70

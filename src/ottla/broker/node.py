@@ -14,8 +14,9 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 
+from ottla.broker.background import Background
 from ottla.broker.call import Handlers
 from ottla.broker.clock import Clock, SystemClock
 from ottla.broker.cluster_view import ClusterView
@@ -162,7 +163,15 @@ class Node:
             await self._serve()
         self.membership.start()
         await self.membership.seen()
+        if self.config.zookeeper_connect:
+            early = Background(logger, "the first producer ids")
+            early.spawn(self._first_producer_ids())
+            opening.push_async_callback(early.close)
         opening.push_async_callback(self._leave)
+
+    async def _first_producer_ids(self) -> None:
+        with suppress(ApiError):  # no controller now; the first producer makes it asked again
+            await self.producer_ids.fill()
 
     async def _stop_following(self) -> None:
         await self.replica_fetchers.close()

@@ -20,10 +20,18 @@ class ProducerIds:
         self._lock = asyncio.Lock()
 
     async def next(self) -> int:
-        """An id that no producer had before."""
+        """An id that no producer had before. Raises ApiError where none can be reserved now."""
+        await self.fill()
+        self._next += 1
+        return self._next - 1
+
+    async def fill(self) -> None:
+        """Has an id at hand when it returns; early, a producer need not wait for it, and can have
+        one while there is no controller (Kafka's ZkProducerIdManager begins with a block).
+
+        Raises ApiError.
+        """
         if self._next >= self._end:
             async with self._lock:
                 if self._next >= self._end:
                     self._next, self._end = await self._reserve()
-        self._next += 1
-        return self._next - 1
