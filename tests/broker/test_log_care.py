@@ -69,6 +69,30 @@ async def test_a_checkpoint_covers_what_is_closed(node_call: Any) -> None:
     assert f"u 0 {partition.log.recovery_point}" in written.splitlines()
 
 
+async def test_after_a_cut_the_checkpoints_do_not_reach_behind_it(
+    node_call: Any, eventually: Any
+) -> None:
+    for value in (b"a", b"b", b"c"):
+        await node_call.produce("t", node_call.batch(value))
+    care, partition = node_call.node.care, node_call.node.partitions.find("t", 0)
+    await care.flush(partition)
+    await care.checkpoint()
+
+    def written(name: str) -> list[str]:
+        path = node_call.node.config.data_folder / f"{name}-offset-checkpoint"
+        lines: list[str] = path.read_text().splitlines()
+        return lines
+
+    assert "t 0 3" in written("recovery-point")
+    assert "t 0 3" in written("replication")
+    partition.truncate_to(1, 0)
+    node_call.node.store.cleaner_offsets["t", 0] = 3
+    care.was_cut("t", 0, 1)
+    assert node_call.node.store.cleaner_offsets["t", 0] == 1
+    await eventually(lambda: "t 0 1" in written("recovery-point"))
+    await eventually(lambda: "t 0 1" in written("replication"))
+
+
 async def test_silent_producers_are_forgotten(start_node: Any) -> None:
     made = await start_node(producer_id_expiration_ms="1")
     await made.create("t")

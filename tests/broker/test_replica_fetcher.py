@@ -167,7 +167,13 @@ class Bench:
             replica_fetch_response_max_bytes=10 << 20,
         )
         membership = SimpleNamespace(broker_epoch=77)
-        node: Any = SimpleNamespace(config=config, clock=SystemClock(), membership=membership)
+        self.cuts: list[tuple[str, int, int]] = []
+        node: Any = SimpleNamespace(
+            config=config,
+            clock=SystemClock(),
+            membership=membership,
+            care=SimpleNamespace(was_cut=lambda *cut: self.cuts.append(cut)),
+        )
         self.rate = 0
         self.throttle = Throttle(1, lambda: self.rate, Quota(11, 1_000), node.clock.monotonic_ms)
         peer: Any = self.leader
@@ -230,6 +236,7 @@ async def test_what_only_the_follower_has_is_cut_told_and_counted(
         await bench.until(lambda: mine.log.end_offset == 4 and mine.high_watermark == 4)
     assert mine.stored == b"".join(bench.leader.batches[0])
     assert (bench.truncations.records, bench.truncations.committed_records) == (3, 2)
+    assert bench.cuts == [("t", 0, 2)]
     assert "t-0: offsets 2 to 4 are dropped, which leader 2 does not have" in caplog.text
 
 
@@ -241,6 +248,7 @@ async def test_a_leader_that_starts_behind_our_end_is_copied_from_its_start(benc
     await bench.until(lambda: mine.log.end_offset == 12)
     assert mine.log.start_offset == 10
     assert bench.truncations.records == 0
+    assert bench.cuts == [("t", 0, 10)]
 
 
 async def test_one_partitions_disk_does_not_stop_the_others(

@@ -175,3 +175,14 @@ def test_what_is_a_partition_in_the_folder(tmp_path: Path) -> None:
     assert store.has_partitions
     store.delete("a", 0)
     assert not store.has_partitions
+
+
+def test_what_comes_behind_a_cut_is_not_clean(tmp_path: Path) -> None:
+    store = _open(tmp_path / "data")
+    store.cleaner_offsets["t", 0] = 10
+    store.cut("t", 0, 12)
+    assert store.cleaner_offsets == {("t", 0): 10}
+    store.cut("t", 0, 4)
+    store.cut("u", 0, 4)
+    assert store.cleaner_offsets == {("t", 0): 4}
+    store.release()

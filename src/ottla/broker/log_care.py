@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("ottla.logs")
 
 PARTITIONS_A_SLICE = 200
+AFTER_CUT_MS = 100
+"""From a cut to the checkpoint files that know of it; all cuts meanwhile are in the same."""
 LONGEST_INTERVAL_MS = 24 * 3600 * 1000
 """Kafka's "never" is 2^63-1 ms, which no timer takes; once a day is as good."""
 
@@ -37,6 +39,8 @@ class LogCare:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._background = Background(logger, "the care for logs")
+        self._was_cut = asyncio.Event()
+        self._checkpointing = asyncio.Lock()
 
     def start(self) -> None:
         config = self._node.config
@@ -50,6 +54,7 @@ class LogCare:
             works.append((LogCleaner(self._node).clean, config.log_cleaner_backoff_ms))
         for work, interval_ms in works:
             self._background.keep(partial(self._again_and_again, work, interval_ms))
+        self._background.keep(self._checkpoint_cuts)
         for removal in self._node.store.removals:
             self.later(removal)
 
@@ -111,7 +116,31 @@ class LogCare:
         for partition in list(self._node.partitions):
             if partition.log.recovery_point < partition.log.active.base_offset:
                 await self.flush(partition)
-        await asyncio.to_thread(self._node.store.checkpoint(self._node.high_watermarks()).run)
+        await self._write_checkpoints()
+
+    async def _write_checkpoints(self) -> None:
+        async with self._checkpointing:
+            task = self._node.store.checkpoint(self._node.high_watermarks())
+            await asyncio.to_thread(task.run)
+
+    def was_cut(self, topic: str, index: int, offset: int) -> None:
+        """A follower's log was cut at `offset`: what is appended there from now on is neither
+        flushed, committed nor clean, whatever the checkpoint files say of these offsets. They are
+        written anew, as Kafka's LogManager.truncateTo does it, lest a crash leave torn records
+        unseen.
+        """
+        self._node.store.cut(topic, index, offset)
+        self._was_cut.set()
+
+    async def _checkpoint_cuts(self) -> None:
+        while True:
+            await self._was_cut.wait()
+            await asyncio.sleep(AFTER_CUT_MS / 1000)
+            self._was_cut.clear()
+            try:
+                await self._write_checkpoints()
+            except ApiError as error:
+                logger.error("%s", error)
 
     async def forget_producers(self) -> None:
         """Forgets the producers that have been silent for producer.id.expiration.ms."""

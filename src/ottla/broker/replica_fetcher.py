@@ -303,6 +303,7 @@ class ReplicaFetcher:
         partition, now_ms = followed.partition, self._node.clock.now_ms()
         if decision.restart_at is not None:
             partition.truncate_fully(decision.restart_at, now_ms)
+            self._was_cut(partition)
         partition.append_fetched(
             decision.records,
             decision.headers,
@@ -316,16 +317,21 @@ class ReplicaFetcher:
     def _truncate(self, partition: Partition, offset: int) -> None:
         end_offset, high_watermark = partition.log.end_offset, partition.high_watermark
         partition.truncate_to(offset, self._node.clock.now_ms())
+        self._was_cut(partition)
         self._count(partition, partition.log.end_offset, end_offset, high_watermark)
 
     def _truncate_fully(self, partition: Partition, offset: int) -> None:
         end_offset = partition.log.end_offset
         partition.truncate_fully(offset, self._node.clock.now_ms())
+        self._was_cut(partition)
         # Nothing is lost by it: the leader's retention has removed these already.
         logger.info(
             "%s-%d ends at %d, before the leader's log starts: begins anew at %d",
             partition.topic, partition.index, end_offset, offset,
         )  # fmt: skip
+
+    def _was_cut(self, partition: Partition) -> None:
+        self._node.care.was_cut(partition.topic, partition.index, partition.log.end_offset)
 
     def _count(self, partition: Partition, cut_to: int, end_offset: int, watermark: int) -> None:
         if cut_to >= end_offset:

@@ -158,6 +158,14 @@ class LogStore:
         self.logs[topic, partition] = log
         return log
 
+    def cut(self, topic: str, partition: int, offset: int) -> None:
+        """The log was cut there, and what comes behind it now is not clean yet
+        (LogCleanerManager.maybeTruncateCheckpoint).
+        """
+        clean_offset = self.cleaner_offsets.get((topic, partition), offset)
+        if clean_offset > offset:
+            self.cleaner_offsets[topic, partition] = offset
+
     def delete(self, topic: str, partition: int) -> Removal:
         """Takes the log out and renames its folder at once; the removal's run deletes it for good.
 
