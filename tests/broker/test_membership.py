@@ -256,3 +256,27 @@ async def test_a_tree_that_cannot_be_read_is_read_again_when_it_is_put_right(
     assert not second.controller.active
     await observer.delete(path)
     await eventually(lambda: second.controller.active)
+
+
+async def test_a_wiped_ensemble_is_not_taken_for_a_cluster_without_topics(
+    neighbours: Any,
+    eventually: Any,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever is elected by it would have all brokers delete what they hold."""
+    monkeypatch.setattr("ottla.broker.membership.UNUSABLE_RETRY_MS", 10)
+    node = await neighbours.start(1)
+    await node.controller.create_topics([NewTopic("t", 1, 1)])
+    observer = await neighbours.tree.connect()
+    own = await observer.get(layout.CLUSTER_ID)
+    await observer.set(layout.CLUSTER_ID, layout.write_cluster_id("another"))
+    await neighbours.tree.expire(node.membership.session)
+    await eventually(lambda: "another; this broker belongs to cluster" in caplog.text)
+    await observer.delete(layout.CLUSTER_ID)
+    await eventually(lambda: "missing; this broker belongs to cluster" in caplog.text)
+    assert set(node.image.topics) == {"t"}
+    assert not node.controller.active
+    assert await observer.exists(layout.broker_path(1)) is None
+    await observer.create(layout.CLUSTER_ID, own.data)
+    await eventually(lambda: node.controller.active)

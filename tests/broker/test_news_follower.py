@@ -163,3 +163,19 @@ async def test_news_that_make_no_sense_are_asked_for_from_the_beginning(
     assert "make no sense" in caplog.text
     assert await news.ask_once(0)
     assert differences(second.image, first.image) == []
+
+
+async def test_news_of_another_cluster_are_not_ours(
+    neighbours: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its broker listens where our controller did."""
+    first = await neighbours.start(1)
+    await first.controller.create_topics([NewTopic("t", 1, 1)])
+    second = await neighbours.start(2, live=False)
+    await first.controller.create_topics([NewTopic("u", 1, 1)])
+    first.image.cluster_id = "another"
+    second.membership.news._version = -1
+    for _ in range(2):
+        assert not await second.membership.news.ask_once(0)
+    assert set(second.image.topics) == {"t"}
+    assert caplog.text.count("they are of cluster another") == 1

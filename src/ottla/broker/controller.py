@@ -106,7 +106,6 @@ class Controller:
             await write_fenced(session, writes, version)
             nodes = await _read_all(session)
         loaded = load_image(nodes, self._config.id)
-        self.image.cluster_id = loaded.cluster_id
         self._former = dict(self.image.brokers)
         await self._view.tell_in_turn(lambda: differences(self.image, loaded))
         self.feed = NewsFeed(self.image)

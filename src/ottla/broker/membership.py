@@ -92,7 +92,9 @@ class Membership:
         CoordinationError; StartError where that cluster is not in the tree.
         """
         self._session = await self._tree.connect()
-        return await self._through_losses(lambda: self._found(known_cluster_id, may_found))
+        found = await self._through_losses(lambda: self._found(known_cluster_id, may_found))
+        self._node.view.image.cluster_id = found
+        return found
 
     async def _found(self, known_cluster_id: str | None, may_found: bool) -> str:
         session = self.session
@@ -265,6 +267,7 @@ class Membership:
         while True:
             self._something.clear()
             try:
+                await self._check_cluster()
                 if self._registered and not await self._own_node_is_there():
                     logger.warning("this broker's registration is gone: registering again")
                     await self.register()
@@ -288,6 +291,18 @@ class Membership:
                 await asyncio.sleep(UNUSABLE_RETRY_MS / 1000)
                 continue
             await self._something.wait()
+
+    async def _check_cluster(self) -> None:
+        """Raises LayoutError where the ensemble was wiped while this broker runs: by what is there
+        then, this broker would have to delete all it holds.
+        """
+        there = await self.session.exists(layout.CLUSTER_ID)
+        found = None if there is None else layout.read_cluster_id(there.data)
+        own = self._node.image.cluster_id
+        if found != own:
+            raise LayoutError(
+                f"{layout.CLUSTER_ID}: {found or 'missing'}; this broker belongs to cluster {own}"
+            )
 
     async def _own_node_is_there(self) -> bool:
         """One of this session may be there though its making was never answered: the connection

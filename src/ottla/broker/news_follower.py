@@ -43,6 +43,8 @@ class NewsFollower:
         self._changed = asyncio.Event()
         self._background = Background(logger, "taking in the controller's news")
         self._has_begun = False
+        self._fault = ""
+        """Said last of news that make no sense, so that it is said once."""
         self.is_answered = False
         """The last question had an answer."""
 
@@ -81,8 +83,10 @@ class NewsFollower:
         try:
             return await self._take_in(controller_id, answer)
         except NewsTextError as error:
-            logger.error("news of broker %d make no sense here: %s", controller_id, error)
             self._version = UNKNOWN_VERSION
+            if str(error) != self._fault:
+                self._fault = str(error)
+                logger.error("news of broker %d make no sense here: %s", controller_id, error)
             return False
 
     async def ask_to_leave(self) -> bool:
@@ -126,7 +130,9 @@ class NewsFollower:
             taken = True
             if "snapshot" in answer:
                 other = decode_snapshot(answer["snapshot"])
-                image.cluster_id = other.cluster_id
+                if other.cluster_id != image.cluster_id:
+                    # A broker of another cluster listens where ours did.
+                    raise NewsTextError(f"they are of cluster {other.cluster_id}")
                 yield from differences(image, other)
             for each in answer.get("news", ()):
                 yield decode_news(each, image)
