@@ -37,9 +37,12 @@ class LogCleaner:
             if plan is None:
                 return
             reached_before = self._node.store.cleaner_offsets.get(name)
+            cuts_before = partition.log.cuts
             await asyncio.to_thread(plan.run)
-            if self._node.partitions.get(*name) is not partition:
-                plan.discard()  # deleted meanwhile
+            is_here = self._node.partitions.get(*name) is partition
+            if not is_here or partition.log.cuts != cuts_before:
+                # Deleted meanwhile; or cut, and what it read may be other records now.
+                plan.discard()
                 return
             before = partition.log.size_bytes
             for removal in plan.apply():

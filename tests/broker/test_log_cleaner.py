@@ -1,0 +1,164 @@
+"""Compacted topics of a running node: passes over them, and what happens to a log meanwhile."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ottla.broker.log_cleaner import LogCleaner
+from ottla.log.compaction import Compaction
+from ottla.log.truncation import truncate_to
+from ottla.protocol.errors import ErrorCode
+from ottla.records.build import build_batch
+from ottla.records.header import iterate_headers
+from ottla.records.iterate import iterate_records
+from ottla.records.record import Record
+
+TOPIC = "compact"
+
+
+class Bench:
+    """One compacted topic on a node whose own cleaner is off."""
+
+    def __init__(self, node_call: Any) -> None:
+        self.node = node_call.node
+        self.cleaner = LogCleaner(self.node)
+        self.node_call = node_call
+
+    @property
+    def log(self) -> Any:
+        return self.node.partitions.find(TOPIC, 0).log
+
+    @property
+    def clean_offset(self) -> int | None:
+        found: int | None = self.node.store.cleaner_offsets.get((TOPIC, 0))
+        return found
+
+    async def write(self, *keys: bytes) -> None:
+        """A batch, and so a segment, for each key."""
+        for key in keys:
+            batch = build_batch([Record(0, 1_000, key, bytes(600))])
+            answer = await self.node_call.produce(TOPIC, batch, acks=1)
+            assert answer.error_code is ErrorCode.none
+
+    def batches(self, offset: int = 0) -> list[bytes]:
+        """From the one that holds `offset` on."""
+        found: list[bytes] = []
+        while offset < self.log.end_offset:
+            data = bytes(self.log.read(offset, max_bytes=1 << 20).read())
+            for header in iterate_headers(data):
+                found.append(data[: header.size_bytes])
+                data = data[header.size_bytes :]
+                offset = header.next_offset
+        return found
+
+    def keys(self) -> list[tuple[int, bytes | None]]:
+        return [
+            (each.offset, each.key) for batch in self.batches() for each in iterate_records(batch)
+        ]
+
+
+@pytest.fixture
+async def bench(start_node: Any) -> Bench:
+    node_call = await start_node(log_cleaner_enable="false")
+    await node_call.create(
+        TOPIC,
+        cleanup_policy="compact",
+        internal_segment_bytes="1000",
+        min_cleanable_dirty_ratio="0.01",
+    )
+    await node_call.create("t")
+    return Bench(node_call)
+
+
+async def test_the_last_of_each_key_stays(bench: Bench) -> None:
+    await bench.write(b"a", b"b", b"a", b"a", b"b", b"c")
+    await bench.cleaner.clean()
+    assert bench.keys() == [(3, b"a"), (4, b"b"), (5, b"c")]
+    assert bench.clean_offset == 5
+    await bench.write(b"c", b"b", b"d")
+    await bench.cleaner.clean()
+    assert bench.keys() == [(3, b"a"), (6, b"c"), (7, b"b"), (8, b"d")]
+    assert bench.clean_offset == 8
+
+
+async def test_a_clean_log_is_left_alone(bench: Bench) -> None:
+    await bench.write(b"a", b"a", b"b")
+    await bench.cleaner.clean()
+    segments = list(bench.log.segments)
+    await bench.cleaner.clean()
+    assert bench.log.segments == segments
+
+
+async def test_only_what_is_committed_is_cleaned(bench: Bench) -> None:
+    node_call = bench.node_call
+    await bench.write(b"a", b"a")
+    await node_call.appear(7)
+    await node_call.place(TOPIC, (node_call.node.config.id, 7))
+    await bench.write(b"a", b"a", b"b")
+    await bench.cleaner.clean()
+    assert bench.keys() == [(1, b"a"), (2, b"a"), (3, b"a"), (4, b"b")]
+    assert bench.clean_offset == 2
+
+
+async def while_cleaning(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]
+) -> None:
+    """One pass; once the cleaned segments are written, something happens to the log."""
+    run = Compaction.run
+
+    def run_and_then(self: Compaction) -> None:
+        run(self)
+        happens()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Compaction, "run", run_and_then)
+        await bench.cleaner.clean()
+
+
+def no_leftovers(folder: str) -> bool:
+    return not [name for name in os.listdir(folder) if name.endswith((".cleaned", ".swap"))]
+
+
+async def test_a_topic_that_is_deleted_meanwhile_stays_deleted(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bench.write(b"a", b"a", b"b")
+    partition = bench.node.partitions.find(TOPIC, 0)
+    folder = partition.log.folder
+    await while_cleaning(bench, monkeypatch, lambda: bench.node.partitions.remove(partition))
+    assert (bench.clean_offset, no_leftovers(folder)) == (None, True)
+    assert partition.log.end_offset == 3
+
+
+async def test_a_log_that_is_cut_meanwhile_keeps_what_it_has(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even where the same number of bytes has taken the place of those that were cut."""
+    await bench.write(b"a", b"a", b"b", b"c")
+    log = bench.log
+    written = bench.batches(2)
+
+    def cut_and_copied() -> None:
+        truncate_to(log, 2, now_ms=5)
+        bench.node.store.cut(TOPIC, 0, 2)
+        for batch in written:
+            log.append_as_follower(batch, list(iterate_headers(batch)), now_ms=5)
+
+    await while_cleaning(bench, monkeypatch, cut_and_copied)
+    assert bench.keys() == [(0, b"a"), (1, b"a"), (2, b"b"), (3, b"c")]
+    assert (bench.clean_offset, no_leftovers(log.folder)) == (None, True)
+    await bench.cleaner.clean()
+    assert bench.keys() == [(1, b"a"), (2, b"b"), (3, b"c")]
+
+
+async def test_what_comes_behind_a_cut_is_cleaned_again(bench: Bench) -> None:
+    await bench.write(b"a", b"b", b"c", b"d")
+    await bench.cleaner.clean()
+    assert bench.clean_offset == 3
+    truncate_to(bench.log, 1, now_ms=5)
+    bench.node.store.cut(TOPIC, 0, 1)
+    await bench.write(b"b", b"b", b"b", b"d")
+    await bench.cleaner.clean()
+    assert bench.keys() == [(0, b"a"), (3, b"b"), (4, b"d")]
