@@ -216,3 +216,59 @@ async def test_knocking(straw: Straw) -> None:
     assert await probe("127.0.0.1", straw.port, 10_000) is Probe.ALIVE
     assert await probe("127.0.0.1", free_port(), 10_000) is Probe.REFUSED
     assert await probe("no-such-host.invalid", 1, 10_000) is Probe.UNKNOWN
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"7", b"\xff"])
+async def test_an_answer_that_is_no_document_ends_the_connection(
+    peer: Peer, straw: Straw, body: bytes
+) -> None:
+    task = asyncio.create_task(peer.ask_json(20_001, {}, 10_000))
+    header = await straw.header()
+    straw.send(header.correlation_id.to_bytes(4, "big") + body)
+    with pytest.raises(PeerError, match="sent what is no JSON document"):
+        await task
+    assert not peer.is_connected
+
+
+async def test_a_broker_that_moved_is_asked_where_it_is_now(straw: Straw) -> None:
+    addresses = [("127.0.0.1", straw.port)]
+    peer = Peer("broker 2", lambda: addresses[-1], "broker-1-test", most_frame_bytes=1 << 20)
+    behind = asyncio.create_task(peer.ask(beat(0), 10_000))
+    await straw.header()
+    other = Straw()
+    await other.start()
+    addresses.append(("127.0.0.1", other.port))
+    moved = asyncio.create_task(peer.ask(beat(1), 10_000))
+    header = await other.header()
+    with pytest.raises(PeerError, match="moved to another address"):
+        await behind
+    other.answer(header.correlation_id, 3)
+    assert (await moved).throttle_time == 3
+    peer.close()
+    await other.close()
+
+
+async def test_a_closed_peer_asks_nobody(peer: Peer, straw: Straw) -> None:
+    peer.close()
+    with pytest.raises(PeerError, match="the connection to broker 2 is closed"):
+        await peer.ask(beat(0), 10_000)
+    assert straw.writers == []
+
+
+async def test_when_a_connection_was_lost_is_known_until_it_is_back(
+    peer: Peer, straw: Straw
+) -> None:
+    assert peer.lost_at is None
+    task = asyncio.create_task(peer.ask(beat(0), 10_000))
+    await straw.header()
+    assert peer.lost_at is None
+    before = asyncio.get_running_loop().time()
+    straw.writers[-1].close()
+    with pytest.raises(PeerError):
+        await task
+    assert peer.lost_at is not None
+    assert peer.lost_at >= before
+    task = asyncio.create_task(peer.ask(beat(1), 10_000))
+    straw.answer((await straw.header()).correlation_id)
+    await task
+    assert peer.lost_at is None
