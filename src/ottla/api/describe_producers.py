@@ -1,4 +1,7 @@
-"""DescribeProducers (key 61): the producers that a partition knows (KIP-664)."""
+"""DescribeProducers (key 61): the producers that a replica of a partition knows (KIP-664).
+
+Any replica answers: an administrator looks for those in which a transaction hangs.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,6 @@ async def handle(request: Any, call: Call) -> Any:
         for index in topic.partition_indexes:
             try:
                 partition = call.node.partitions.find(topic.name, index)
-                partition.check_leads()
                 producers = partition.active_producers()
             except ApiError as error:
                 answer = build.PartitionResponse(
