@@ -6,7 +6,13 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import (
+    OFFSET_INVALID,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 from confluent_kafka.admin import OffsetSpec
 
 from ottla.cli.client import Connection
@@ -27,7 +33,10 @@ READY_PAUSE_S: Final = 0.1
 
 
 def list_offsets(connection: Connection, wanted: Mapping[Partition, Any]) -> dict[Partition, int]:
-    """The offset of each partition by its OffsetSpec; -1 where no record is that young."""
+    """The offset of each partition by its OffsetSpec; -1 where no record is that young.
+
+    Raises Failed where one of the leaders gives no answer.
+    """
     found: dict[Partition, int] = {}
     deadline = time.monotonic() + READY_TIMEOUT_S
     missing = dict(wanted)
@@ -44,7 +53,11 @@ def list_offsets(connection: Connection, wanted: Mapping[Partition, Any]) -> dic
             if not_ready and time.monotonic() < deadline:
                 continue
             doing = f"read the offsets of {key[0]}-{key[1]}"
-            found[key] = connection.wait(future, doing).offset
+            offset = connection.wait(future, doing).offset
+            if offset == OFFSET_INVALID:
+                # What librdkafka makes of a leader that was asked and said nothing.
+                raise connection.no_answer(doing)
+            found[key] = offset
             del missing[key]
         if missing:
             time.sleep(READY_PAUSE_S)
