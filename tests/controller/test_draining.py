@@ -39,7 +39,7 @@ def test_too_few_brokers_is_said() -> None:
     with pytest.raises(DrainingError) as caught:
         drained(1, dict.fromkeys((1, 2, 3)), {"t": [(2, 3), (1, 2, 3)]})
     assert str(caught.value) == (
-        "Broker 1 cannot be drained: t-1 has 3 replicas and there are only 2 other live brokers. "
+        "Broker 1 cannot be drained: t-1 has replication factor 3 (other live brokers: 2). "
         "Add a broker, or give the topic fewer replicas."
     )
 

@@ -45,9 +45,9 @@ def drained(
             free = [b for b in others if b not in each]
             if not free:
                 raise DrainingError(
-                    f"Broker {broker_id} cannot be drained: {topic}-{index} has {len(each)} "
-                    f"replicas and there are only {len(others)} other live brokers. Add a broker, "
-                    "or give the topic fewer replicas."
+                    f"Broker {broker_id} cannot be drained: {topic}-{index} has replication factor "
+                    f"{len(each)} (other live brokers: {len(others)}). Add a broker, or give the "
+                    "topic fewer replicas."
                 )
             # A rack that has no replica yet keeps the copies apart (KIP-36).
             used = {racks.get(b) for b in each if b != broker_id}
