@@ -99,6 +99,58 @@ def test_a_cluster_is_started_drained_stopped_and_goes_on(tmp_path: Path) -> Non
             started.process.wait(WITHIN_S)
 
 
+def children(process: int) -> list[int]:
+    """The processes that it has started."""
+    listed = Path(f"/proc/{process}/task").glob("*/children")
+    return [int(each) for file in listed for each in file.read_text().split()]
+
+
+def program(process: int) -> bytes:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def all_gone(processes: list[int]) -> None:
+    limit = time.monotonic() + WITHIN_S
+    while left := [each for each in processes if program(each)]:
+        assert time.monotonic() < limit, left
+        time.sleep(0.05)
+
+
+def test_killed_it_leaves_no_process_and_its_data_and_a_second_ctrl_c_ends_all_at_once(
+    tmp_path: Path,
+) -> None:
+    started = Started(tmp_path, "--brokers", 1, "--port", three_ports())
+    try:
+        bootstrap = started.until(r"OTTLA_BOOTSTRAP=(\S+)")[1]
+        typed(bootstrap, "topic", "create", "flights", "-p", 2)
+        theirs = children(started.process.pid)
+        assert len(theirs) == 2
+        started.process.kill()
+        started.process.wait(WITHIN_S)
+        all_gone(theirs)
+        started = Started(tmp_path)
+        assert started.until(r"OTTLA_BOOTSTRAP=(\S+)")[1] == bootstrap
+        (topic,) = typed(bootstrap, "topic", "describe", "flights")
+        assert [each["state"] for each in topic["partitions"]] == ["ok", "ok"]
+        theirs = children(started.process.pid)
+        # A broker that waits for ZooKeeper's answer leaves time for the second Ctrl-C.
+        (zookeeper,) = (each for each in theirs if b"QuorumPeerMain" in program(each))
+        os.kill(zookeeper, signal.SIGSTOP)
+        started.process.send_signal(signal.SIGINT)
+        started.until("Stopping; Ctrl-C again ends all at once.")
+        assert started.interrupt() == INTERRUPTED
+        assert "Ended at once." in started.shown()
+        assert "Traceback" not in started.shown()
+        all_gone(theirs)
+    finally:
+        if started.process.poll() is None:
+            os.kill(started.process.pid, signal.SIGKILL)
+            started.process.wait(WITHIN_S)
+
+
 def test_a_broker_that_ends_by_itself_is_told(tmp_path: Path) -> None:
     started = Started(tmp_path, "--brokers", 1, "--port", three_ports())
     try:
