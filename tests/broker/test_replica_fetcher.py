@@ -175,7 +175,7 @@ class Bench:
             care=SimpleNamespace(was_cut=lambda *cut: self.cuts.append(cut)),
         )
         self.rate = 0
-        self.throttle = Throttle(1, lambda: self.rate, Quota(11, 1_000), node.clock.monotonic_ms)
+        self.throttle = Throttle(1, lambda: self.rate, Quota(2, 60_000), node.clock.monotonic_ms)
         peer: Any = self.leader
         self.fetcher = ReplicaFetcher(node, 2, peer, self.throttle, self.truncations)
         self.task: asyncio.Task[None] | None = None
@@ -371,8 +371,7 @@ async def test_a_replica_in_sync_is_not_held_up_but_counts(bench: Bench) -> None
     await bench.until(lambda: slow.high_watermark == 1)
     copied = sum(len(batch) for batches in bench.leader.batches.values() for batch in batches)
     now_ms = SystemClock().monotonic_ms()
-    # The mean over ten windows of a second.
-    counted = bench.throttle._quota.bytes_a_second(now_ms) * 10
+    counted = bench.throttle._quota.bytes_a_second(now_ms) * 60
     assert counted == pytest.approx((1 << 20) + copied)
 
 
