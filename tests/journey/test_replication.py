@@ -36,6 +36,23 @@ def test_reigns_are_told_once_and_in_order():
     assert leader_of(known, 6) is None
 
 
+def test_a_leader_that_is_not_believed_yet_is_no_other_reign():
+    """A broker ends, begins anew, and leads: by an unclean election, as the state before tells."""
+    steps = [
+        role(10, 2, 4, (2,), 7),
+        role(20, -1, 4, (2,), 7, found=True),
+        role(30, -1, 5, (1,), 8),
+        role(31, 1, 5, (1,), 8),
+    ]
+    for since in (0, 1):
+        known = reigns(steps[since:])
+        assert [reign.leader for reign in known] == [2 if since == 0 else -1, 1]
+        assert known[-1].since_ms == 30
+        assert elections(known, [])[-1].unclean is True
+    gone = reigns([steps[0], role(20, -1, 5, (2,), 8)])
+    assert [reign.leader for reign in gone] == [2, -1]
+
+
 def test_a_fetch_that_passed_is_exact_or_bounded_as_its_step_is():
     steps = [fetch(10, 0, 40, until=90, first=5)]
     assert copies(steps, 3) == {2: Copy(When(10, 10), 40)}

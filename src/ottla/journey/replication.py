@@ -57,12 +57,20 @@ class Copy(NamedTuple):
 
 
 def reigns(steps: Iterable[Step]) -> list[Reign]:
-    """All that is known of who led, oldest first, each once."""
+    """All that is known of who led, oldest first, each once.
+
+    A broker that begins anew notes states without their leader until the controller knows this life
+    of it (`replication.life`). A state that differs from the one before in that alone is the same
+    reign: who really leads no more is told by the next partition epoch.
+    """
     found: list[Reign] = []
     told = [step for step in steps if step.kind is Kind.IN_SYNC]
     for step in sorted(told, key=lambda step: step.since_ms):
         role = cast(Role, step.name)
         if found and found[-1][1:5] == role:
+            continue
+        if found and role[3] >= 0 and found[-1][2:5] == role[1:]:
+            found[-1] = found[-1]._replace(leader=max(role[0], found[-1].leader))
             continue
         found.append(Reign(step.since_ms, *role, step.last, step.unknown_before))
     return found
