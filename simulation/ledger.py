@@ -42,6 +42,7 @@ class Copy(Protocol):
     name: str
     topic_id: UUID
     log: MemoryLog
+    high_watermark: int
 
 
 @dataclass(slots=True)
@@ -198,22 +199,24 @@ class Ledger:
                 f"{account.leaders.get(epoch)}"
             )
         if account.pending_epoch and epoch >= account.pending_epoch:
-            self._settle(account, copy.log, "unclean election")
+            self._settle(account, copy, "unclean election")
         elif account.forgiven and epoch >= account.floor_epoch:
             account.floor_epoch = epoch
-            self._settle(account, copy.log, "no in-sync replica kept its disk")
+            self._settle(account, copy, "no in-sync replica kept its disk")
 
-    def _settle(self, account: Account, log: MemoryLog, why: str) -> None:
+    def _settle(self, account: Account, copy: Copy, why: str) -> None:
         account.pending_epoch = 0
         account.forgiven = False
         agreed = 0
-        for mine, theirs in zip(account.committed, log.entries, strict=False):
+        entries = copy.log.entries
+        for mine, theirs in zip(account.committed, entries, strict=False):
             if mine != theirs:
                 break
             agreed += 1
         for entry in account.committed[agreed:]:
             account.losses.append(f"{entry.value} by {why}")
-        del account.committed[agreed:]
+        # What the new leader knew as committed is so again, lost before or not (seed 2239).
+        account.committed[agreed:] = entries[agreed : max(agreed, copy.high_watermark)]
         account.latest_seen = (-1, -1)
 
     def leader_committed(self, broker: int, copy: Copy, epoch: int, offset: int) -> None:

@@ -26,6 +26,8 @@ class Operator:
     def __init__(self, world: World) -> None:
         self.gave_up: set[str] = set()
         """Partitions that it had led uncleanly."""
+        self.is_giving_up = False
+        """There is something to give up, or was a moment ago."""
         self._world = world
 
     def ask(self, request: Decide, answered: Callable[[Any], None]) -> None:
@@ -87,7 +89,9 @@ class Operator:
         self.ask(request, answered)
 
     def give_up_what_is_lost(self) -> None:
-        """Partitions whose in-sync replicas all lost their disks are led by whoever lives."""
+        """Partitions whose in-sync replicas all lost their disks are led by whoever lives. Looks
+        again and again: the controller may be slow to hear of it (seed 2197).
+        """
         world = self._world
         lost: list[int] = []
         for name, account in world.ledger.accounts.items():
@@ -95,10 +99,11 @@ class Operator:
             if state is not None and state.leader == NO_LEADER and account.forgiven:
                 self.gave_up.add(name)
                 lost.append(int(name.rpartition("-")[2]))
+        self.is_giving_up = bool(lost)
         if lost:
             request = Decide(
                 lambda image: elect_leaders(ElectionType.UNCLEAN, {TOPIC: lost}, image),
                 "elect unclean",
             )
             self.ask(request, lambda reply: None)
-            world.schedule.after(1000, self.give_up_what_is_lost)
+        world.schedule.after(1000, self.give_up_what_is_lost)

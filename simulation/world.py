@@ -30,7 +30,7 @@ from simulation.schedule import Schedule
 from simulation.tree import Tree
 
 HEAL_MS = LAST_MS + 1000
-STOP_CLIENTS_MS = HEAL_MS + 4000
+STOP_CLIENTS_MS = HEAL_MS + 4050
 END_MS = HEAL_MS + 45_000
 _STEPS_MOST = 400_000
 _TOLD_MOST = 2000
@@ -237,10 +237,16 @@ class World:
         self.schedule.after(2000, self.operator.give_up_what_is_lost)
 
     def _stop_clients(self) -> None:
-        self.clients_stopped = True
+        if self.operator.is_giving_up:
+            # So much later can they get something through.
+            self.schedule.after(1000, self._stop_clients)
+        else:
+            self.clients_stopped = True
 
     def _unhealed(self) -> str | None:
         """What is still amiss; None when all is well."""
+        if not self.clients_stopped:
+            return "partitions have been lost again and again"
         image = next(
             (
                 each.driver.image
