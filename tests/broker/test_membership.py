@@ -9,9 +9,9 @@ from ottla.broker.controller import StartError
 from ottla.broker.membership import random_cluster_id
 from ottla.controller import layout
 from ottla.controller.config_changes import ConfigChange, ResourceChange, ResourceType
-from ottla.controller.coordination import ConnectionLostError
+from ottla.controller.coordination import ConnectionLostError, Create, Delete
 from ottla.controller.embedded import EmbeddedCoordination
-from ottla.controller.image import EVERY_BROKER
+from ottla.controller.image import EVERY_BROKER, BrokerImage
 from ottla.controller.topics import NewTopic
 
 
@@ -285,3 +285,19 @@ async def test_a_wiped_ensemble_is_not_taken_for_a_cluster_without_topics(
     assert await observer.exists(layout.broker_path(1)) is None
     await observer.create(layout.CLUSTER_ID, own.data)
     await eventually(lambda: node.controller.active)
+
+
+async def test_a_number_that_another_took_meanwhile_is_said_and_waited_for(
+    neighbours: Any, eventually: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = await neighbours.start(1)
+    path, before = layout.broker_path(1), node.membership.broker_epoch
+    other = await neighbours.tree.connect()
+    theirs = layout.write_broker(BrokerImage(1, node.endpoints, directory_id="theirs"), 0)
+    await other.multi([Delete(path), Create(path, theirs, ephemeral=True)])
+    await eventually(lambda: "node.id=1 is taken by a broker at " in caplog.text)
+    assert node.membership.broker_epoch == before
+    await other.close()
+    await eventually(lambda: node.membership.broker_epoch != before)
+    there = await node.membership.session.exists(path)
+    assert there.owner == node.membership.session.number

@@ -306,13 +306,19 @@ class Membership:
 
     async def _own_node_is_there(self) -> bool:
         """One of this session may be there though its making was never answered: the connection
-        was lost. What this broker says of itself from now on must bear that one's epoch.
+        was lost. What this broker says of itself from now on must bear that one's epoch. Another
+        broker may have taken the number while this one was away: then it is waited for and said.
         """
-        path = layout.broker_path(self._node.config.id)
+        number = self._node.config.id
+        path = layout.broker_path(number)
         there = await self.session.exists(path, watch=self.look)
-        if there is not None and there.owner == self.session.number:
+        if there is None:
+            return False
+        if there.owner == self.session.number:
             self.broker_epoch = there.created
-        return there is not None
+            return True
+        directory_id = layout.read_broker(number, there.data).directory_id
+        return directory_id == self._node.store.metadata.directory_id
 
     async def _new_session(self) -> None:
         """Tries until the ensemble is there again."""
