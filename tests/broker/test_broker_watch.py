@@ -170,6 +170,24 @@ async def test_a_lost_answer_is_asked_for_again(
     assert losses == [layout.BROKER_IDS] * 2
 
 
+async def test_a_full_disk_does_not_end_the_watch(
+    neighbours: Any, eventually: Any, monkeypatch: Any
+) -> None:
+    first, second = await leads_two(neighbours, eventually)
+    real, refusals = first.controller.brokers_are, []
+
+    async def brokers_are(live: Any) -> None:
+        if len(refusals) < 2:
+            refusals.append(set(live))
+            raise ApiError(ErrorCode.kafka_storage_error, "no space left")
+        await real(live)
+
+    monkeypatch.setattr(first.controller, "brokers_are", brokers_are)
+    await neighbours.tree.expire(second.membership.session)
+    await eventually(lambda: set(first.image.brokers) == {1})
+    assert refusals == [{1}, {1}]
+
+
 async def test_after_the_term_nothing_is_watched(neighbours: Any, eventually: Any) -> None:
     first, _ = await leads_two(neighbours, eventually)
     watch = first.controller._watch

@@ -26,7 +26,7 @@ from ottla.broker.peers import inter_broker_endpoint
 from ottla.controller import layout
 from ottla.controller.coordination import CoordinationError, Event, NoNodeError
 from ottla.controller.image import BrokerImage
-from ottla.protocol.errors import ApiError
+from ottla.protocol.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
@@ -128,7 +128,8 @@ class BrokerWatch:
             return True
         except ApiError as error:
             logger.info("brokers changed, but %s", error)
-            return None
+            # A disk that refuses a write is no reason to look after nobody any more.
+            return None if error.code is ErrorCode.not_controller else True
         return False
 
     async def _live(self) -> dict[int, BrokerImage]:
