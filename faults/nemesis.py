@@ -176,6 +176,10 @@ class Nemesis:
         others = [broker for broker in self.cluster.brokers if broker != last]
         for broker in others:
             self.cluster.kill(broker)
+        self.cluster.wait_for(
+            "the last one to be alone in sync",
+            lambda: (self.cluster.state.partition(self.topic, 0) or {})["isr"] == [last] or None,
+        )
         self._last(step)
         self.cluster.kill(last)
         for broker in others:

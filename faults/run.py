@@ -58,6 +58,8 @@ class Plan:
         """Settings of every broker: Kafka's own, with waits short enough for a run of a minute."""
         return {
             "zookeeper.session.timeout.ms": SESSION_MS,
+            # A busy machine's ZooKeeper may answer late.
+            "zookeeper.connection.timeout.ms": 20_000,
             "replica.lag.time.max.ms": 3_000,
             "min.insync.replicas": 2 if self.policy is Policy.strict else 1,
             "offsets.topic.replication.factor": min(3, self.brokers),

@@ -23,6 +23,7 @@ TOPIC = "faults"
 PARTITIONS = 3
 QUICK: Mapping[str, object] = {
     "zookeeper.session.timeout.ms": 3_000,
+    "zookeeper.connection.timeout.ms": 20_000,
     "replica.lag.time.max.ms": 3_000,
     "min.insync.replicas": 2,
     "offsets.topic.num.partitions": 4,

@@ -6,7 +6,7 @@ import json
 from typing import Any, Final
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.exceptions import KazooException, NoNodeError, SessionExpiredError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from ottla.controller import layout
@@ -106,26 +106,28 @@ class ClusterState:
         return None if found is None else found[0]
 
     def _read(self, path: str) -> tuple[bytes, Any] | None:
-        try:
-            data, stat = self._connected().get(path)
-        except NoNodeError:
-            return None
-        except (KazooException, KazooTimeoutError) as error:
-            raise self._lost(path, error) from None
-        return bytes(data), stat
+        found = self._ask("get", path)
+        return None if found is None else (bytes(found[0]), found[1])
 
     def _json(self, path: str) -> dict[str, Any] | None:
         data = self._data(path)
         return None if data is None else dict(json.loads(data))
 
     def _children(self, path: str) -> list[str]:
-        try:
-            return list(self._connected().get_children(path))
-        except NoNodeError:
-            return []
-        except (KazooException, KazooTimeoutError) as error:
-            raise self._lost(path, error) from None
+        return list(self._ask("get_children", path) or ())
 
-    def _lost(self, path: str, error: Exception) -> KitError:
-        self.close()
-        return KitError(f"cannot read {path} in ZooKeeper: {type(error).__name__} {error}")
+    def _ask(self, what: str, path: str) -> Any:
+        """What a read of kazoo's client gives; None where there is no such node."""
+        try:
+            try:
+                return getattr(self._connected(), what)(path)
+            except SessionExpiredError:
+                # A busy machine: nothing hangs on a reader's session, so another does as well.
+                self.close()
+                return getattr(self._connected(), what)(path)
+        except NoNodeError:
+            return None
+        except (KazooException, KazooTimeoutError) as error:
+            self.close()
+            text = f"cannot read {path} in ZooKeeper: {type(error).__name__} {error}"
+            raise KitError(text) from None
