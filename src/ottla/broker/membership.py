@@ -191,7 +191,10 @@ class Membership:
                 await self._delete(path, there.version)
                 continue
             if loop.time() > until:
-                raise StartError(f"node.id={node.config.id}: a broker with this number runs")
+                raise StartError(
+                    f"node.id={node.config.id}: a broker with this number runs: "
+                    "stop it, or give this one another number (--id)"
+                )
             if not is_said:
                 is_said = True
                 place = next((f"{each.host}:{each.port}" for each in other.endpoints), "no address")

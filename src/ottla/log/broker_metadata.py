@@ -77,7 +77,8 @@ def load_or_create(root: str, node_id: int, cluster_id: str | None) -> BrokerMet
         raise DataFolderError(f"{path} names no cluster.id: it is damaged")
     if cluster_id not in (None, found_cluster):
         raise DataFolderError(
-            f"{root} belongs to cluster {found_cluster} and this is cluster {cluster_id}"
+            f"{root} belongs to cluster {found_cluster} and this is cluster {cluster_id}: "
+            "give another folder (log.dirs), or that cluster's ensemble and chroot"
         )
     return BrokerMetadata(node_id, found_cluster, fields.get("directory.id", ""))
 
