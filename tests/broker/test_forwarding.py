@@ -276,7 +276,7 @@ async def test_a_controller_that_is_gone_ends_the_connection(
     client = await connect(brokers[1])
     client.send(delete(6), 1)
     assert await client.is_closed()
-    assert "the controller, broker 1: nobody listens as broker 1 at 127.0.0.1" in caplog.text
+    assert "closed the connection of 127.0.0.1: the controller, broker 1: " in caplog.text
     other = await connect(brokers[1])
     other.send(beat(), 2)
     assert await other.answer(HEARTBEAT, 4) == (2, 2)

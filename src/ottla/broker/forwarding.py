@@ -36,13 +36,15 @@ async def forward(
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + FORWARD_WITHIN_MS / 1000
+    left_ms = FORWARD_WITHIN_MS
     while not node.controller.active:
-        left_ms = int((until - loop.time()) * 1000)
         try:
             return await _ask(node, frame, header.correlation_id, left_ms)
         except PeerError as error:
-            if header.key in INTERNAL or node.closing or left_ms <= RETRY_MS:
-                raise EndConnectionError(str(error)) from None
+            why = str(error)
+        left_ms = int((until - loop.time()) * 1000) - RETRY_MS
+        if header.key in INTERNAL or node.closing or left_ms <= 0:
+            raise EndConnectionError(why)
         await asyncio.sleep(RETRY_MS / 1000)
     return None
 
