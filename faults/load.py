@@ -134,10 +134,10 @@ class Load:
                 # What could not be sent meanwhile is not made up for in a burst.
                 began = time.monotonic() - sequence / share
                 due = sequence
-            for _ in range(sequence, due):
-                self._send(producer, value_of(number, sequence), sequence % self.partitions)
-                sequence += 1
             try:
+                for this in range(sequence, due):
+                    sequence = this + 1  # also where a producer that is dead refuses it
+                    self._send(producer, value_of(number, this), this % self.partitions)
                 producer.poll(TICK_S)
             except KafkaException as fault:
                 # Fatal, as out of sequence after an unclean election; no callback is called.
