@@ -12,7 +12,10 @@ from ottla.controller.embedded_store import EmbeddedStore
 from ottla.controller.image import (
     BrokerAppeared,
     BrokerImage,
+    BrokerVanished,
     ClusterImage,
+    DirectoryChanged,
+    DirectoryImage,
     PartitionsAdded,
     TopicCreated,
 )
@@ -299,6 +302,23 @@ def test_offsets_of_groups_have_three_replicas_where_there_are_three_brokers(
     topic = plan.reply[0].topic
     assert topic is not None
     assert {len(state.replicas) for state in topic.partitions} == {factor}
+
+
+def test_the_offsets_of_groups_wait_for_brokers_that_are_away(
+    create: Callable[..., dict[str, TopicResult]], image: ClusterImage
+) -> None:
+    for number in (1, 2, 3):
+        image.apply(DirectoryChanged(number, DirectoryImage(f"folder {number}", 1, 0)))
+    for number in (2, 3):
+        image.apply(BrokerVanished(number))
+    wish = NewTopic("__consumer_offsets", 50)
+    refused = create(wish)["__consumer_offsets"].outcome
+    assert refused.code is ErrorCode.invalid_replication_factor
+    for number in (2, 3):
+        image.apply(BrokerAppeared(BrokerImage(number, (Endpoint("PLAINTEXT", "h", 1),))))
+    create(wish)
+    topic = image.topics["__consumer_offsets"]
+    assert {len(state.replicas) for state in topic.partitions} == {3}
 
 
 def test_who_shuts_down_is_given_no_replica(

@@ -284,8 +284,8 @@ class GroupSettings(Settings):
     offsets_topic_replication_factor = short(
         "offsets.topic.replication.factor",
         -1,
-        "Replicas of __consumer_offsets. -1 means three, or as many as there are live brokers "
-        "when the topic is made.",
+        "Replicas of __consumer_offsets. -1 means three, or as many as the cluster has brokers, "
+        "alive or not, when the topic is made; it is made once that many are alive.",
         at_least(-1),
         kafka_default="3",
         why="One broker cannot hold three, and three brokers should; with -1 both work unasked.",

@@ -215,19 +215,22 @@ def _replicas(
     partitions = config.num_partitions if wish.partitions == -1 else wish.partitions
     _check_room(partitions, room)
     brokers = _usable(image, shutting_down)
-    factor = wish.factor if wish.factor != -1 else default_factor(wish.name, len(brokers), config)
+    factor = wish.factor if wish.factor != -1 else default_factor(wish.name, image, config)
     return place(brokers, partitions, factor, 0, start)
 
 
-def default_factor(topic: str, brokers: int, config: BrokerConfig) -> int:
+def default_factor(topic: str, image: ClusterImage, config: BrokerConfig) -> int:
     """How many replicas a topic gets whose creator does not say it.
 
     The offsets of groups get three where there are three brokers (Kafka's default) and what there
-    is where there are fewer, so that one broker alone can serve groups.
+    is where there are fewer, so that one broker alone can serve groups. A broker that is away
+    counts: made while one of three lives, the topic would have one replica for good. It waits
+    (KIP-115).
     """
     if topic == OFFSETS_TOPIC:
         factor = config.offsets_topic_replication_factor
-        return factor if factor > 0 else min(_OFFSETS_FACTOR_MAX, max(brokers, 1))
+        known = len({*image.brokers, *image.directories})
+        return factor if factor > 0 else min(_OFFSETS_FACTOR_MAX, max(known, 1))
     return config.default_replication_factor
 
 
