@@ -24,7 +24,7 @@ from ottla.controller.layout import DIRECTORIES
 from ottla.replication.follower import Answer, Follower, GoOn, Question, Truncate
 from ottla.replication.leader import InSyncChange, Leader
 
-SEEDS = 150
+SEEDS = 60
 
 
 class IgnoresOne(Leader):
