@@ -148,9 +148,9 @@ class Load:
             if f"producer-{number}" in self._died:
                 self._died.discard(f"producer-{number}")
                 producer.purge()
-                producer.flush(CALL_WITHIN_S)
+                _flush(producer)
                 producer = self._new_producer(number)
-        producer.flush(CALL_WITHIN_S)
+        _flush(producer)
 
     def _new_producer(self, number: int) -> Producer:
         given: dict[str, Any] = {
@@ -350,3 +350,12 @@ class GroupMember:
 
 def _indexes(places: Sequence[TopicPartition]) -> tuple[int, ...]:
     return tuple(place.partition for place in places)
+
+
+def _flush(producer: Producer) -> None:
+    try:
+        producer.flush(CALL_WITHIN_S)
+    except (KafkaException, SystemError):
+        # Its fatal error once more, which is on record; confluent-kafka raises it here in a call
+        # that also returns, for which Python has the SystemError. What is left of it is unknown.
+        return

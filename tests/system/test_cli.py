@@ -92,6 +92,7 @@ def test_topic_from_its_making_to_its_end(cli: Typed) -> None:
         "partition": 3,
         "leader": 1,
         "replicas": [1],
+        "racks": [None],
         "in_sync": [1],
         "leader_epoch": 0,
         "offline_replicas": [],
