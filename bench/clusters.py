@@ -24,6 +24,8 @@ CLUSTER_SETTINGS = {
     "offsets.topic.replication.factor": str(SIZE),
 }
 ADMIN_WAIT_SECONDS = 120.0
+_LEFT: list[tempfile.TemporaryDirectory[str]] = []
+"""Held, so that they are removed at the end of the process."""
 
 
 class OttlaMember(Ottla):
@@ -73,7 +75,13 @@ class RunningCluster:
         jars: KafkaJars | None,
         settings: Mapping[str, str] | None = None,
         prefix: Sequence[str] = (),
+        *,
+        leaves_files: bool = False,
     ) -> None:
+        """`leaves_files`: they are removed when the process ends, not before. ext4 is slow to make
+        files for minutes after many were removed, and whoever is measured next would pay for it.
+        """
+        self._leaves_files = leaves_files
         self._scratch = tempfile.TemporaryDirectory(
             prefix="ottla-bench-", ignore_cleanup_errors=True
         )
@@ -182,4 +190,7 @@ class RunningCluster:
                 broker.child.kill()
         if self._ensemble is not None:
             self._ensemble.stop()
-        self._scratch.cleanup()
+        if self._leaves_files:
+            _LEFT.append(self._scratch)
+        else:
+            self._scratch.cleanup()

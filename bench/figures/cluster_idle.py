@@ -35,7 +35,9 @@ class ClusterIdle:
 
     def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
         names = [f"many-{number}" for number in range(TOPICS)]
-        with RunningCluster(contestant, bench.jars, prefix=bench.prefix) as cluster:
+        with RunningCluster(
+            contestant, bench.jars, prefix=bench.prefix, leaves_files=True
+        ) as cluster:
             brokers = list(cluster.brokers.values())
             cluster.create_topic("first")
             settle(brokers[0], 5)
