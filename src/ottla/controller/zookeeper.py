@@ -229,7 +229,9 @@ class ZooKeeperCoordination:
             return
         requests = [self._request(operation) for operation in operations]
         for operation, result in zip(
-            operations, await self._session.ask(wire.Transaction(requests), "multi"), strict=True
+            operations,
+            await self._session.ask_when_connected(wire.Transaction(requests), "multi"),
+            strict=True,
         ):
             if isinstance(result, Exception) and not isinstance(result, _NOT_THE_CAUSE):
                 raise port_error(result, operation.path, made=isinstance(operation, Create))

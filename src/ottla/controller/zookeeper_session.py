@@ -178,6 +178,18 @@ class ZooKeeperSession:
         except kazoo_errors.KazooException as error:
             raise port_error(error, path, made=made) from None
 
+    async def ask_when_connected(self, request: Any, path: str) -> Any:
+        """As `ask`, once the connection is back: what was not sent is not in doubt.
+
+        ConnectionLostError when that takes longer than a session may live unheard.
+        """
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self._settled.wait()
+        except TimeoutError:
+            raise ConnectionLostError(path) from None
+        return await self.ask(request, path)
+
     async def ask_again(self, request: Any, path: str) -> Any:
         """As `ask`, and again at each return of the connection: for reads.
 
