@@ -157,7 +157,7 @@ class Bench:
         self.folder = folder
         self.leader = Leader()
         self.truncations = Truncations()
-        config = SimpleNamespace(
+        self.config = config = SimpleNamespace(
             id=1,
             replica_fetch_backoff_ms=1,
             replica_socket_timeout_ms=10_000,
@@ -166,12 +166,11 @@ class Bench:
             replica_fetch_max_bytes=1 << 20,
             replica_fetch_response_max_bytes=10 << 20,
         )
-        membership = SimpleNamespace(broker_epoch=77)
         self.cuts: list[tuple[str, int, int]] = []
         node: Any = SimpleNamespace(
             config=config,
             clock=SystemClock(),
-            membership=membership,
+            membership=SimpleNamespace(broker_epoch=77),
             care=SimpleNamespace(was_cut=lambda *cut: self.cuts.append(cut)),
         )
         self.rate = 0
@@ -319,6 +318,16 @@ async def test_a_leader_out_of_reach_is_told_once_and_found_again(
     assert bench.leader.requests[0].session_epoch == 0
 
 
+async def test_a_leader_that_has_not_heard_is_asked_again_soon(bench: Bench) -> None:
+    bench.config.replica_fetch_backoff_ms = 600_000
+    bench.leader.batches = {0: [batch(0, 1)]}
+    bench.leader.codes = {0: ErrorCode.unknown_leader_epoch}
+    bench.follow(copy := bench.copy())
+    await bench.until(lambda: len(bench.leader.requests) > 2)
+    bench.leader.codes = {}
+    await bench.until(lambda: copy.high_watermark == 1)
+
+
 async def test_a_fenced_partition_rests_until_the_next_epoch(bench: Bench) -> None:
     bench.leader.batches = {0: [batch(0, 1)], 1: [batch(0, 1)]}
     bench.leader.codes = {0: ErrorCode.fenced_leader_epoch}
@@ -334,8 +343,7 @@ async def test_a_fenced_partition_rests_until_the_next_epoch(bench: Bench) -> No
 
 async def test_what_is_no_longer_followed_is_forgotten(bench: Bench) -> None:
     bench.leader.batches = {0: [batch(0, 1)], 1: [batch(0, 1)]}
-    copies = [bench.copy(0), bench.copy(1)]
-    bench.follow(*copies)
+    bench.follow(*(copies := [bench.copy(0), bench.copy(1)]))
     await bench.until(lambda: all(each.high_watermark == 1 for each in copies))
     bench.fetcher.unfollow((TOPIC, 0))
     await bench.until(lambda: any(each.forgotten_topics_data for each in bench.leader.requests))

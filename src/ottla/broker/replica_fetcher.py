@@ -42,6 +42,9 @@ logger = logging.getLogger("ottla.replication")
 
 FETCH_VERSION: Final = 17
 """With the replica's state (KIP-903) and, from 12 on, truncation on fetch (KIP-595)."""
+FIRST_BACKOFF_MS: Final = 20
+"""Two brokers hear of an election a moment apart. Who is early asks again soon, each time after
+twice as long, up to replica.fetch.backoff.ms: producers that want all replicas wait for it."""
 SLICE_PARTITIONS: Final = 100
 SLICE_BYTES: Final = 1 << 20
 FAILED_PAUSE_MS: Final = 30_000
@@ -65,6 +68,8 @@ class Followed:
     follower: Follower
     fault: str = ""
     """The last fault told in the broker log, so that it is told once."""
+    passing_ms: int = FIRST_BACKOFF_MS
+    """The next pause where the leader has not heard the news that are here."""
 
 
 class ReplicaFetcher:
@@ -193,8 +198,10 @@ class ReplicaFetcher:
         assert partition.state is not None
         return self._node.config.id not in partition.state.isr
 
-    def _delay(self, key: Key) -> None:
+    def _delay(self, key: Key, most_ms: int | None = None) -> None:
         wait_ms = self._node.config.replica_fetch_backoff_ms
+        if most_ms is not None:
+            wait_ms = min(wait_ms, most_ms)
         self._delayed[key] = self._node.clock.monotonic_ms() + wait_ms
 
     def _fetch(self, request: Request) -> Any:
@@ -311,7 +318,7 @@ class ReplicaFetcher:
             leader_log_start=decision.leader_log_start,
             now_ms=now_ms,
         )
-        followed.fault = ""
+        followed.fault, followed.passing_ms = "", FIRST_BACKOFF_MS
         self._throttle.record(partition.topic, partition.index, len(decision.records))
 
     def _truncate(self, partition: Partition, offset: int) -> None:
@@ -349,7 +356,12 @@ class ReplicaFetcher:
         )  # fmt: skip
 
     def _back_off(self, key: Key, followed: Followed, reason: str, *, is_fault: bool) -> None:
-        self._delay(key)
+        if is_fault:
+            self._delay(key)
+        else:
+            self._delay(key, followed.passing_ms)
+            most_ms = self._node.config.replica_fetch_backoff_ms
+            followed.passing_ms = min(2 * followed.passing_ms, most_ms)
         if is_fault and reason != followed.fault:
             followed.fault = reason
             topic, index = followed.partition.topic, followed.partition.index
