@@ -235,7 +235,7 @@ class Load:
 
     def _read_partition(self, reader: Consumer, partition: int, until: float) -> None:
         place = TopicPartition(self.topic, partition)
-        start, end = reader.get_watermark_offsets(place, timeout=CALL_WITHIN_S)
+        start, end = _watermarks(reader, place, until)
         records: list[tuple[int, str]] = []
         reader.assign([TopicPartition(self.topic, partition, start)])
         while (records[-1][0] + 1 if records else start) < end:
@@ -350,6 +350,21 @@ class GroupMember:
 
 def _indexes(places: Sequence[TopicPartition]) -> tuple[int, ...]:
     return tuple(place.partition for place in places)
+
+
+def _watermarks(reader: Consumer, place: TopicPartition, until: float) -> tuple[int, int]:
+    """Start and end, from a leader that may tell them: a new one waits for its followers (KIP-207),
+    and librdkafka leaves it to its caller to ask again.
+    """
+    while True:
+        try:
+            found: tuple[int, int] = reader.get_watermark_offsets(place, timeout=CALL_WITHIN_S)
+        except KafkaException as fault:
+            if fault.args[0].name() != "OFFSET_NOT_AVAILABLE" or time.monotonic() > until:
+                raise
+            time.sleep(TICK_S)
+        else:
+            return found
 
 
 def _flush(producer: Producer) -> None:
