@@ -74,23 +74,30 @@ def addresses(bootstrap: str) -> list[tuple[str, int]]:
     return found
 
 
-def check_reachable(bootstrap: str) -> None:
-    """Connect to one of the addresses; raises Failed with the reason when none can be reached."""
+def why_unreachable(places: Iterable[tuple[str, int]]) -> str | None:
+    """None as soon as one of them takes a connection; else what kept the last from it."""
     reason = ""
-    for host, port in addresses(bootstrap):
+    for host, port in places:
         try:
             socket.create_connection((host, port), CONNECT_TIMEOUT_S).close()
-            return
+            return None
         except TimeoutError:
             reason = f"no connection within {CONNECT_TIMEOUT_S:g} s"
         except socket.gaierror:
             reason = f"the host name {host!r} is not known"
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-    raise Failed(
-        f"no broker can be reached at {bootstrap}: {reason}.",
-        "Start one with `ottla serve`, or name another with --bootstrap HOST:PORT.",
-    )
+    return reason
+
+
+def check_reachable(bootstrap: str) -> None:
+    """Connect to one of the addresses; raises Failed with the reason when none can be reached."""
+    reason = why_unreachable(addresses(bootstrap))
+    if reason is not None:
+        raise Failed(
+            f"no broker can be reached at {bootstrap}: {reason}.",
+            "Start one with `ottla serve`, or name another with --bootstrap HOST:PORT.",
+        )
 
 
 @dataclass(frozen=True, slots=True)

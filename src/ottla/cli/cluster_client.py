@@ -7,12 +7,13 @@ the broker that answered the last one.
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ottla.cli.failures import Failed
-from ottla.cli.plain_connection import CLIENT_ID, CORRELATION_ID, connected, exactly
+from ottla.cli.plain_connection import CLIENT_ID, CORRELATION_ID, connected, received
 from ottla.protocol.errors import DecodeError, ErrorCode
 from ottla.protocol.frames import read_response, write_request
 from ottla.protocol.messages import messages_of
@@ -41,16 +42,18 @@ Partition = tuple[str, int]
 Assignments = Mapping[str, Mapping[int, Sequence[int]]]
 
 
+def answered(connection: socket.socket, request: Any) -> Any:
+    """The response. Raises OSError, EOFError or DecodeError where there is none."""
+    connection.sendall(write_request(request, CORRELATION_ID, CLIENT_ID.decode()))
+    frame = received(connection, MOST_ANSWER_BYTES)
+    return read_response(request.__api_key__, request.__version__, frame)[1]
+
+
 def ask(bootstrap: str, request: Any) -> Any:
     """The answer to a request message of kio's. Raises Failed when there is none."""
     try:
         with connected(bootstrap, ANSWER_WITHIN_S) as connection:
-            connection.sendall(write_request(request, CORRELATION_ID, CLIENT_ID.decode()))
-            size = int.from_bytes(exactly(connection, 4), "big")
-            if size > MOST_ANSWER_BYTES:
-                raise EOFError
-            frame = exactly(connection, size)
-        _, response = read_response(request.__api_key__, request.__version__, frame)
+            response = answered(connection, request)
     except TimeoutError:
         raise Failed(
             f"the broker asked, of {bootstrap}, gives no answer within {ANSWER_WITHIN_S:g} s.",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import signal
-import socket
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -16,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final, NoReturn
 
-from ottla.cli.client import CONNECT_TIMEOUT_S
+from ottla.cli.client import why_unreachable
 from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, Failed, UsageFailed
 from ottla.cli.screen import note, printable, say, write
 from ottla.testing.broker_process import POLL_S, BrokerProcess
@@ -170,7 +169,16 @@ def check_zookeeper(given: str | None) -> None:
         except KitError as error:
             raise failure(error) from None
         return
-    reason = ""
+    reason = why_unreachable(zookeeper_places(given))
+    if reason is not None:
+        raise Failed(
+            f"no ZooKeeper can be reached at {given}: {reason}.",
+            "Start it, correct the address, or leave --zookeeper out to have one started.",
+        )
+
+
+def zookeeper_places(given: str) -> Iterator[tuple[str, int]]:
+    """`HOST:PORT,HOST:PORT/PATH` as pairs. Raises UsageFailed at one that is something else."""
     for word in given.partition("/")[0].split(","):
         host, _, port = word.strip().rpartition(":")
         if not host or not port.isdecimal() or not 0 < int(port) < 65536:
@@ -178,19 +186,7 @@ def check_zookeeper(given: str | None) -> None:
                 f"--zookeeper wants HOST:PORT[,HOST:PORT...][/PATH], not {given!r}.",
                 "For example: --zookeeper 127.0.0.1:2181/kafka",
             )
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S).close()
-            return
-        except TimeoutError:
-            reason = f"no connection within {CONNECT_TIMEOUT_S:g} s"
-        except socket.gaierror:
-            reason = f"the host name {host!r} is not known"
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-    raise Failed(
-        f"no ZooKeeper can be reached at {given}: {reason}.",
-        "Start it, correct the address, or leave --zookeeper out to have one started.",
-    )
+        yield host.strip("[]"), int(port)
 
 
 @contextmanager

@@ -7,15 +7,13 @@ request header v1, then JSON. A broker that is not Ottla closes the connection o
 from __future__ import annotations
 
 import json
-import socket
-import struct
 import time
 from collections.abc import Sequence
 from typing import Any, Final
 
 from ottla.cli.client import connect
 from ottla.cli.failures import Failed
-from ottla.cli.plain_connection import connected, exactly, framed
+from ottla.cli.plain_connection import CORRELATION_BYTES, connected, framed, received
 from ottla.protocol.versions import JOURNEY
 
 ANSWER_TIMEOUT_S: Final = 30.0
@@ -24,7 +22,6 @@ SETTLE_S: Final = 5.0
 """How long a journey is asked for again while leadership moves."""
 SETTLE_PAUSE_S: Final = 0.2
 MOST_ANSWER_BYTES: Final = 16 * 1024 * 1024
-_SIZE: Final = struct.Struct(">i")
 
 NO_OTTLA: Final = "Only an Ottla broker knows the journey of its messages."
 
@@ -98,7 +95,7 @@ def ask_broker(bootstrap: str, question: dict[str, Any]) -> dict[str, Any]:
     with connected(bootstrap, ANSWER_TIMEOUT_S) as connection:
         try:
             connection.sendall(framed(JOURNEY, json.dumps(question).encode()))
-            body = received(connection)
+            body = received(connection, MOST_ANSWER_BYTES)[CORRELATION_BYTES:]
         except TimeoutError:
             raise Failed(
                 f"{bootstrap} does not answer (waited {ANSWER_TIMEOUT_S:g} s).", NO_OTTLA
@@ -117,11 +114,3 @@ def ask_broker(bootstrap: str, question: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(document, dict) or "journey" not in document:
         raise Failed(f"what listens at {bootstrap} is not an Ottla broker.", NO_OTTLA)
     return document
-
-
-def received(connection: socket.socket) -> bytes:
-    """The response's body. Raises EOFError where the connection ends before it does."""
-    (size,) = _SIZE.unpack(exactly(connection, _SIZE.size))
-    if not _SIZE.size <= size <= MOST_ANSWER_BYTES:
-        raise EOFError
-    return exactly(connection, size)[_SIZE.size :]

@@ -16,6 +16,7 @@ from ottla.cli.failures import Failed
 
 CLIENT_ID: Final = b"ottla-cli"
 CORRELATION_ID: Final = 1
+CORRELATION_BYTES: Final = 4
 SILENT_AFTER_S: Final = 2.0
 MOST_VERSIONS_BYTES: Final = 1 << 20
 API_VERSIONS: Final = 18
@@ -49,10 +50,7 @@ def answers(connection: socket.socket) -> bool:
     connection.settimeout(SILENT_AFTER_S)
     try:
         connection.sendall(framed(API_VERSIONS, b""))
-        (size,) = _SIZE.unpack(exactly(connection, _SIZE.size))
-        if not _SIZE.size <= size <= MOST_VERSIONS_BYTES:
-            return False
-        exactly(connection, size)
+        received(connection, MOST_VERSIONS_BYTES)
     except (OSError, EOFError):
         return False
     return True
@@ -62,6 +60,16 @@ def framed(key: int, body: bytes) -> bytes:
     """A request's frame: size, header v1 with version 0, body."""
     header = _HEADER.pack(key, 0, CORRELATION_ID, len(CLIENT_ID)) + CLIENT_ID
     return _SIZE.pack(len(header) + len(body)) + header + body
+
+
+def received(connection: socket.socket, most_bytes: int) -> bytes:
+    """A response's frame, which begins with the correlation id. Raises EOFError where the
+    connection ends before, or announces what cannot be one; and OSError.
+    """
+    (size,) = _SIZE.unpack(exactly(connection, _SIZE.size))
+    if not CORRELATION_BYTES <= size <= most_bytes:
+        raise EOFError
+    return exactly(connection, size)
 
 
 def exactly(connection: socket.socket, size: int) -> bytes:

@@ -6,20 +6,18 @@ password there is no answer to it, and what it would have told stays unknown.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from ottla.cli.cluster_client import answered
 from ottla.cli.failures import Failed
-from ottla.cli.plain_connection import CLIENT_ID, CORRELATION_ID, connected, exactly
+from ottla.cli.plain_connection import connected
 from ottla.protocol.errors import DecodeError
-from ottla.protocol.frames import read_response, write_request
 from ottla.protocol.messages import messages_of
 
 METADATA: Final = 3
 VERSION: Final = 12
 ANSWER_TIMEOUT_S: Final = 10.0
-MOST_ANSWER_BYTES: Final = 64 * 1024 * 1024
 
 
 class Epoch(NamedTuple):
@@ -33,21 +31,16 @@ def epochs_of(bootstrap: str, names: Sequence[str]) -> dict[tuple[str, int], Epo
     """By topic and partition; empty where no broker answers a plain connection."""
     try:
         with connected(bootstrap, ANSWER_TIMEOUT_S) as connection:
-            return read_epochs(asked(connection, names))
+            return read_epochs(answered(connection, question(names)))
     except (Failed, OSError, EOFError, DecodeError):
         return {}
 
 
-def asked(connection: socket.socket, names: Sequence[str]) -> Any:
-    """The Metadata response. Raises OSError, EOFError or DecodeError where there is none."""
+def question(names: Sequence[str]) -> Any:
+    """The Metadata request."""
     build = messages_of(METADATA, VERSION, "request")
     topics = tuple(build.MetadataRequestTopic(name=name) for name in names)
-    request = build.MetadataRequest(topics=topics, allow_auto_topic_creation=False)
-    connection.sendall(write_request(request, CORRELATION_ID, CLIENT_ID.decode()))
-    size = int.from_bytes(exactly(connection, 4), "big", signed=True)
-    if not 4 <= size <= MOST_ANSWER_BYTES:
-        raise EOFError
-    return read_response(METADATA, VERSION, exactly(connection, size))[1]
+    return build.MetadataRequest(topics=topics, allow_auto_topic_creation=False)
 
 
 def read_epochs(response: Any) -> dict[tuple[str, int], Epoch]:
