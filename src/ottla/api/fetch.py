@@ -39,11 +39,11 @@ _FROM_FOLLOWERS: Final = 11
 
 async def handle(request: Any, call: Call) -> Any:
     node = call.node
+    now_ms = node.clock.monotonic_ms()
     try:
-        fetch = node.fetch_sessions.begin(request, call.version, node.clock.monotonic_ms())
+        fetch = node.fetch_sessions.begin(request, call.version, now_ms)
     except ApiError as error:
         return call.messages.FetchResponse(error_code=error.code)
-    now_ms = node.clock.monotonic_ms()
     until_ms = now_ms + max(0, request.max_wait)
     reads = _Reads(fetch, request, call)
     fetch.watch.begin(reads.terms, fetch.partitions, reads.replica, now_ms)

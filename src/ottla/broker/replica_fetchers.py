@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from ottla.broker.background import ANEW_AFTER_MS
 from ottla.broker.partition import Partition
 from ottla.broker.replica_fetcher import ReplicaFetcher, Truncations
 from ottla.broker.replica_session import Key
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from ottla.broker.node import Node
 
 logger = logging.getLogger("ottla.replication")
-
-ANEW_AFTER_MS: Final = 1_000
-"""A fetcher that failed begins anew after this pause."""
 
 
 class FetcherId(NamedTuple):
