@@ -32,7 +32,3 @@ class Schedule:
         self.steps += 1
         action()
         return True
-
-    def next_ms(self) -> int | None:
-        """When the next step is."""
-        return self._waiting[0][0] if self._waiting else None
