@@ -48,11 +48,13 @@ def test_what_is_not_there(partitions: Partitions, topic: Any, index: int, code:
 
 
 def test_a_removed_topic_is_gone_by_name_and_by_id(partitions: Partitions) -> None:
-    assert [each.index for each in partitions.remove_topic("t")] == [0, 1, 2]
+    assert [each.index for each in partitions.of_topic("t")] == [0, 1, 2]
+    for each in partitions.of_topic("t"):
+        partitions.remove(each)
     assert partitions.get("t", 0) is None
     with pytest.raises(ApiError):
         partitions.find(ID, 0)
-    assert partitions.remove_topic("t") == []
+    assert partitions.of_topic("t") == []
     assert len(partitions) == 1
 
 

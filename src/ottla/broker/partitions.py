@@ -25,13 +25,6 @@ class Partitions:
         of_topic[partition.index] = partition
         self._by_id[partition.topic_id] = of_topic
 
-    def remove_topic(self, topic: str) -> list[Partition]:
-        """Forgets the topic; returns the partitions it had."""
-        removed = list(self._by_name.pop(topic, {}).values())
-        for partition in removed:
-            self._by_id.pop(partition.topic_id, None)
-        return removed
-
     def remove(self, partition: Partition) -> None:
         """Forgets one partition, and its topic with the last."""
         of_topic = self._by_name[partition.topic]
