@@ -14,6 +14,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
+from ottla.cli.cluster_start import FIRST_PORT, Layout, write_layout
 from ottla.testing.ports import free_ports, is_free
 
 OTTLA = [sys.executable, "-m", "ottla"]
@@ -26,6 +27,12 @@ class Started:
 
     def __init__(self, folder: Path, *words: object) -> None:
         self.output = folder / "shown"
+        if not (folder / "data").exists():
+            # As an earlier start leaves it: two that begin at once would both choose port 2181.
+            (folder / "data").mkdir()
+            brokers = words[words.index("--brokers") + 1] if "--brokers" in words else 3
+            layout = Layout(int(str(brokers)), FIRST_PORT, *free_ports(1))
+            write_layout(folder / "data", layout)
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
                 [*OTTLA, "cluster", "start", "--data", str(folder / "data"), *map(str, words)],
