@@ -3,12 +3,14 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from ottla.broker import broker_watch
 from ottla.broker.peer import Probe
 from ottla.controller import layout
 from ottla.controller.coordination import ConnectionLostError
 from ottla.controller.in_sync_changes import ProposedIsr
-from ottla.controller.topics import NewTopic
+from ottla.controller.topics import MorePartitions, NewTopic
 from ottla.protocol.errors import ApiError, ErrorCode
 
 
@@ -150,6 +152,75 @@ async def test_who_listens_and_does_not_come_back_is_not_waited_for_long(
     monkeypatch.setattr(broker_watch, "RECONNECTS_WITHIN_MS", -5_900)  # a tenth of a second is left
     await both_sessions_end(neighbours, first, second)
     await eventually(lambda: {each[0] for each in leaders_and_epochs(first)} == {1})
+
+
+async def test_a_topic_made_meanwhile_waits_for_those_who_come_back(
+    neighbours: Any, eventually: Any, monkeypatch: Any
+) -> None:
+    first, second = await leads_two(neighbours, eventually)
+    asked = asyncio.Event()
+
+    async def listens(host: str, port: int) -> Probe:
+        asked.set()
+        return Probe.ALIVE
+
+    monkeypatch.setattr(broker_watch, "probe", listens)
+    await both_sessions_end(neighbours, first, second)
+    await asyncio.wait_for(asked.wait(), 20)
+    making = asyncio.create_task(first.controller.create_topics([NewTopic("u", 1, 2)]))
+    await asyncio.sleep(0.02)
+    assert not making.done()
+    second.membership.start()
+    (made,) = await asyncio.wait_for(making, 20)
+    assert made.outcome.code is ErrorCode.none
+
+
+@pytest.mark.parametrize("how", ["created", "grown", "moved"])
+async def test_new_replicas_may_be_on_a_broker_that_the_watch_has_not_told_of(
+    neighbours: Any, eventually: Any, how: str
+) -> None:
+    first, second = await leads_two(neighbours, eventually)
+    await first.controller.create_topics([NewTopic("one", assignments=((0, (1,)),))])
+    await neighbours.tree.expire(second.membership.session)
+    await eventually(lambda: set(first.image.brokers) == {1})
+    first.controller._watch._changed = asyncio.Event()  # told no more
+    second.membership.start()
+    await eventually(lambda: second.membership.broker_epoch > 0)
+    path = layout.broker_path(2)
+    while await first.membership.session.exists(path) is None:
+        await asyncio.sleep(0.001)
+    if how == "created":
+        (made,) = await first.controller.create_topics([NewTopic("u", 1, 2)])
+        outcome = made.outcome
+    elif how == "grown":
+        (made,) = await first.controller.add_partitions([MorePartitions("t", 3)])
+        outcome = made.outcome
+    else:
+        moved = await first.controller.alter_reassignments(
+            {"one": {0: (2,)}}, allow_factor_change=True
+        )
+        outcome = moved["one"][0]
+    assert outcome.code is ErrorCode.none
+    assert set(first.image.brokers) == {1, 2}
+
+
+async def test_who_waits_for_the_brokers_hears_of_the_end_of_the_term(
+    neighbours: Any, eventually: Any, monkeypatch: Any
+) -> None:
+    first, second = await leads_two(neighbours, eventually)
+
+    async def listens(host: str, port: int) -> Probe:
+        return Probe.ALIVE
+
+    monkeypatch.setattr(broker_watch, "probe", listens)
+    await both_sessions_end(neighbours, first, second)
+    await eventually(lambda: first.image.controller_epoch == 2 and first.controller.active)
+    making = asyncio.create_task(first.controller.create_topics([NewTopic("u", 1, 2)]))
+    await asyncio.sleep(0.02)
+    first.controller.resign("for the test")
+    with pytest.raises(ApiError) as refused:
+        await asyncio.wait_for(making, 20)
+    assert refused.value.code is ErrorCode.not_controller
 
 
 async def test_a_lost_answer_is_asked_for_again(

@@ -50,17 +50,7 @@ def create(cluster: Cluster, topic: str, partitions: int = 1, **options: Any) ->
     """The topic with three replicas, or as `options` of NewTopic say, whole."""
     if "replica_assignment" not in options:
         options = {"replication_factor": 3, **options}
-    admin, wished = admin_of(cluster), [NewTopic(topic, partitions, **options)]
-    # Brokers are ready before the controller has heard of all of them, and what the metadata name
-    # may be older than the controller.
-    wait_for(
-        "a controller that knows the brokers",
-        lambda: (
-            error_of(admin.create_topics(wished, validate_only=True)[topic])
-            not in ("INVALID_REPLICATION_FACTOR", "INVALID_REPLICA_ASSIGNMENT")
-        ),
-    )
-    admin.create_topics(wished)[topic].result(WAIT_S)
+    admin_of(cluster).create_topics([NewTopic(topic, partitions, **options)])[topic].result(WAIT_S)
     cluster.wait_in_sync(topic)
 
 

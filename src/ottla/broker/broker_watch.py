@@ -9,7 +9,7 @@ leader epochs keep it from doing harm, and it registers again.
 
 Where the ensemble could not be reached by anybody, all sessions end together, and whoever is back
 first is the controller. It waits for the others that listen as ever, for nobody took over what they
-lead: were others elected at once, one broker would lead all.
+lead: were others elected at once, one broker would lead all. New replicas wait with it (`current`).
 """
 
 from __future__ import annotations
@@ -47,6 +47,10 @@ class BrokerWatch:
         self._former = former
         self._session = node.membership.session
         self._changed = asyncio.Event()
+        self._over = False
+        self._begun = asyncio.Event()
+        self._looking = asyncio.Lock()
+        """One look after another, or an older one could be taken in after a newer one."""
         self._background = Background(logger, "the watch over the brokers")
 
     async def start(self) -> None:
@@ -82,8 +86,25 @@ class BrokerWatch:
         found = await asyncio.gather(*(probe(place.host, place.port) for place in places if place))
         return Probe.ALIVE in found
 
+    async def current(self) -> None:
+        """Returns when the image has the brokers that are registered now: what needs them all would
+        be refused for one of which the watch has not told yet. What goes wrong here is left to the
+        plan that follows, or to the next look.
+        """
+        await self._begun.wait()
+        if self._over:
+            return
+        try:
+            names = await self._session.children(layout.BROKER_IDS)
+        except CoordinationError as error:
+            logger.info("cannot read the brokers: %r", error)
+            return
+        if set(map(int, names)) != self._node.image.brokers.keys():
+            await self._take_in()
+
     async def _begin(self) -> None:
         again = await self._take_in()
+        self._begun.set()
         if again is None:
             return
         self._background.keep(partial(self._follow, again))
@@ -92,6 +113,8 @@ class BrokerWatch:
             self.hung_up(broker_id)
 
     def close(self) -> None:
+        self._over = True
+        self._begun.set()
         self._background.cancel()
 
     def hung_up(self, broker_id: int) -> None:
@@ -120,9 +143,10 @@ class BrokerWatch:
 
     async def _take_in(self) -> bool | None:
         """One look: whether it must be tried again; None where the term is over."""
-        self._changed.clear()
         try:
-            await self._node.controller.brokers_are(await self._live())
+            async with self._looking:
+                self._changed.clear()
+                await self._node.controller.brokers_are(await self._live())
         except CoordinationError as error:
             logger.info("cannot read the brokers: %r", error)
             return True

@@ -160,6 +160,12 @@ class Controller:
             raise ApiError(ErrorCode.not_controller)
         return await self._plans.carry_out(decide)
 
+    async def _place(self, decide: Callable[[], Plan[T]]) -> T:
+        """A plan that gives brokers replicas: it sees all that are registered."""
+        if self._watch is not None:
+            await self._watch.current()
+        return await self.carry_out(decide)
+
     async def brokers_are(self, live: Mapping[int, BrokerImage]) -> None:
         """Exactly these are registered; see `ottla.controller.broker_changes`."""
         changed = await self.carry_out(
@@ -214,7 +220,7 @@ class Controller:
         self, wanted: Mapping[str, Mapping[int, Target]], *, allow_factor_change: bool
     ) -> dict[str, dict[int, Outcome]]:
         """Begin or cancel reassignments; see `ottla.controller.reassignment`."""
-        return await self.carry_out(
+        return await self._place(
             lambda: alter_reassignments(
                 wanted,
                 self.image,
@@ -236,7 +242,7 @@ class Controller:
         self, wanted: Sequence[NewTopic], *, validate_only: bool = False
     ) -> tuple[TopicResult, ...]:
         """Make topics; see `ottla.controller.topics`."""
-        return await self.carry_out(
+        return await self._place(
             lambda: create_topics(
                 wanted,
                 self.image,
@@ -256,7 +262,7 @@ class Controller:
         self, wanted: Sequence[MorePartitions], *, validate_only: bool = False
     ) -> tuple[TopicResult, ...]:
         """Give topics more partitions."""
-        return await self.carry_out(
+        return await self._place(
             lambda: add_partitions(
                 wanted,
                 self.image,
