@@ -56,7 +56,7 @@ class NodeCall:
         """Builds request messages of that type and version."""
         return messages_of(key, version, "request")
 
-    async def ask(self, request: Any) -> Any:
+    async def ask(self, request: Any, listener: str = "PLAINTEXT") -> Any:
         """The answer, sent through the codec both ways; None where none is due."""
         frame = memoryview(write_request(request, 5, "tests"))[4:]
         header = read_request_header(frame)
@@ -68,7 +68,7 @@ class NodeCall:
             version=header.version,
             client_id=header.client_id,
             peer="/127.0.0.1",
-            listener="PLAINTEXT",
+            listener=listener,
             listener_host="127.0.0.1",
             listener_port=9092,
             messages=messages_of(header.key, header.version),

@@ -92,3 +92,22 @@ async def test_a_cursor_behind_the_last_partition_goes_on_with_the_next_topic(
     await cluster.create(NewTopic("t", 2, 1), NewTopic("u", 1, 1))
     answer = await cluster.ask(request(cluster, [], cursor=("t", 7)))
     assert [(topic.name, len(topic.partitions)) for topic in answer.topics] == [("t", 0), ("u", 1)]
+
+
+async def test_a_leader_out_of_reach_is_not_told(node_call: Any) -> None:
+    """Without an error: only the leader is -1 (KRaftMetadataCache.describeTopicResponse)."""
+    own = node_call.node.config.id
+    await node_call.create("u", 2)
+    await node_call.appear(7, listener="REPLICATION")
+    await node_call.place("u", (7, own))
+    await node_call.place("u", (8, own), leader=-1, isr=(8,), index=1)
+    asked = request(node_call, ["u"])
+    lives, nobody = (await node_call.ask(asked)).topics[0].partitions
+    assert (lives.error_code, lives.leader_id) == (ErrorCode.none, -1)
+    assert (lives.replica_nodes, lives.isr_nodes) == ((7, own), (7, own))
+    assert lives.offline_replicas == (7,)
+    assert (nobody.error_code, nobody.leader_id) == (ErrorCode.none, -1)
+    assert (nobody.isr_nodes, nobody.offline_replicas) == ((8,), (8,))
+    (there, _) = (await node_call.ask(asked, "REPLICATION")).topics[0].partitions
+    assert (there.error_code, there.leader_id) == (ErrorCode.none, 7)
+    assert there.offline_replicas == ()

@@ -156,6 +156,60 @@ async def test_a_dead_leader_is_not_told(cluster: Any) -> None:
     assert (partition.leader_id, partition.offline_replicas) == (-1, (1,))
 
 
+@pytest.mark.parametrize("version", range(14))
+async def test_a_leader_without_the_clients_listener_is_told_as_such(
+    node_call: Any, version: int
+) -> None:
+    """KIP-103: it lives, and others reach it; this client is to hear that the settings are why."""
+    own = node_call.node.config.id
+    await node_call.appear(7, listener="REPLICATION")
+    state = await node_call.place("t", (7, own))
+    asked = request(node_call, version, ["t"])
+    answer = await node_call.ask(asked)
+    assert [broker.node_id for broker in answer.brokers] == [own]
+    (partition,) = answer.topics[0].partitions
+    assert partition.error_code is (
+        ErrorCode.listener_not_found if version >= 6 else ErrorCode.leader_not_available
+    )
+    everybody = (7, own) if version else (own,)
+    assert (partition.leader_id, partition.replica_nodes) == (-1, everybody)
+    assert partition.isr_nodes == everybody
+    if version >= 5:
+        assert partition.offline_replicas == (7,)
+    if version >= 7:
+        assert partition.leader_epoch == state.leader_epoch
+    # What is kept for one listener's clients is not told to another's.
+    (partition,) = (await node_call.ask(asked, "REPLICATION")).topics[0].partitions
+    assert (partition.error_code, partition.leader_id) == (ErrorCode.none, 7)
+    # Gone altogether, it is no fault of the listener any more, though it is as far as before.
+    await node_call.node.view.tell([BrokerVanished(7)])
+    (partition,) = (await node_call.ask(asked)).topics[0].partitions
+    assert (partition.error_code, partition.leader_id) == (ErrorCode.leader_not_available, -1)
+    # It comes back under the same number, with the listener.
+    await node_call.appear(7)
+    (partition,) = (await node_call.ask(asked)).topics[0].partitions
+    assert (partition.error_code, partition.leader_id) == (ErrorCode.none, 7)
+
+
+@pytest.mark.parametrize("version", range(14))
+async def test_a_follower_out_of_reach_is_offline(node_call: Any, version: int) -> None:
+    own = node_call.node.config.id
+    await node_call.appear(7, listener="REPLICATION")
+    await node_call.place("t", (own, 7, 8), isr=(own, 7))
+    answer = await node_call.ask(request(node_call, version, ["t"]))
+    (partition,) = answer.topics[0].partitions
+    assert partition.leader_id == own
+    # v0 names only those that can be reached, and says that some are missing.
+    if version == 0:
+        assert partition.error_code is ErrorCode.replica_not_available
+        assert (partition.replica_nodes, partition.isr_nodes) == ((own,), (own,))
+    else:
+        assert partition.error_code is ErrorCode.none
+        assert (partition.replica_nodes, partition.isr_nodes) == ((own, 7, 8), (own, 7))
+    if version >= 5:
+        assert partition.offline_replicas == (7, 8)
+
+
 async def test_the_answer_waits_for_the_election_after_a_broken_connection(cluster: Any) -> None:
     await cluster.create(NewTopic("t", 1, 1))
     cluster.node.peers.lost_at = lambda broker_id: asyncio.get_running_loop().time() + 60

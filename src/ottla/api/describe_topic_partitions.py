@@ -1,13 +1,15 @@
 """DescribeTopicPartitions (key 75): topics and partitions, page by page (KIP-966).
 
 Topics come in the order of their names. A full page ends with a cursor: where the next one begins.
+A partition without a leader that this client can reach has no error here: its leader is -1
+(KRaftMetadataCache.describeTopicResponse).
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.api.metadata import TOPIC_OPERATIONS, offline
+from ottla.api.metadata import TOPIC_OPERATIONS, reach
 from ottla.broker.call import Call
 from ottla.controller.image import NO_LEADER, TopicImage
 from ottla.controller.naming import check_topic_name
@@ -69,22 +71,21 @@ def _refusal(name: str, code: ErrorCode, call: Call) -> Any:
 
 def _topic(topic: TopicImage, first: int, end: int, call: Call) -> Any:
     build = call.messages
-    alive = frozenset(call.node.image.brokers)
+    there = reach(call)
     partitions: list[Any] = []
     for index in range(first, end):
         state = topic.partitions[index]
-        led = state.leader in alive
         partitions.append(
             build.DescribeTopicPartitionsResponsePartition(
-                error_code=ErrorCode.none if led else ErrorCode.leader_not_available,
+                error_code=ErrorCode.none,
                 partition_index=index,
-                leader_id=state.leader if led else NO_LEADER,
+                leader_id=state.leader if state.leader in there.endpoints else NO_LEADER,
                 leader_epoch=state.leader_epoch,
                 replica_nodes=state.replicas,
                 isr_nodes=state.isr,
                 eligible_leader_replicas=(),
                 last_known_elr=(),
-                offline_replicas=offline(state.replicas, alive),
+                offline_replicas=there.offline(state.replicas),
             )
         )
     return build.DescribeTopicPartitionsResponseTopic(

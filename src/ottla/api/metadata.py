@@ -1,19 +1,21 @@
 """Metadata (key 3): which brokers, topics and partitions there are, and who leads them.
 
-v0: an empty list of topics means all; from v1 null does, and an empty list means none. v4: the
-client may forbid auto-creation. v5: offline replicas (KIP-112). v7: leader epochs (KIP-320). v8:
-authorized operations (KIP-430). v9: flexible. v10: topic ids in the answer; v12: in the request too
-(KIP-516). v11: no cluster operations any more (KIP-700). v13: an error for the whole answer.
+v0: an empty list of topics means all; from v1 null does, and an empty list means none. In v0 a
+replica that cannot be reached is left out, and REPLICA_NOT_AVAILABLE says so. v4: the client may
+forbid auto-creation. v5: offline replicas (KIP-112). v6: LISTENER_NOT_FOUND where the leader lives,
+but lacks the listener by which the client came. v7: leader epochs (KIP-320). v8: authorized
+operations (KIP-430). v9: flexible. v10: topic ids in the answer; v12: in the request too (KIP-516).
+v11: no cluster operations any more (KIP-700). v13: an error for the whole answer.
 
 Clients ask for all topics again and again, and with ten thousand partitions the answer is large:
-each topic's part is kept until the topic or the set of live brokers changes.
+each topic's part is kept until the topic or the brokers that can be reached change.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
@@ -42,6 +44,7 @@ CLUSTER_OPERATIONS: Final = 8096
 ELECTION_WITHIN_MS: Final = 500
 
 _NO_ID: Final = UUID(int=0)
+_LISTENER_NOT_FOUND_SINCE: Final = 6
 
 
 async def handle(request: Any, call: Call) -> Any:
@@ -175,63 +178,101 @@ def _refusal(name: str | None, topic_id: UUID | None, code: ErrorCode, call: Cal
     )
 
 
-class _Answers:
-    """The answers of one version, for one set of live brokers, by topic."""
+class Reach(NamedTuple):
+    """Which brokers there are for a client that came by one listener (KIP-103)."""
 
-    def __init__(self, alive: frozenset[int]) -> None:
-        self.alive = alive
+    alive: frozenset[int]
+    endpoints: frozenset[int]
+    """Those of them that this listener leads to."""
+
+    def offline(self, replicas: Sequence[int]) -> tuple[int, ...]:
+        """The replicas that this client cannot reach (KRaftMetadataCache.getOfflineReplicas)."""
+        return tuple(broker for broker in replicas if broker not in self.endpoints)
+
+    def online(self, replicas: Sequence[int]) -> tuple[int, ...]:
+        """The others."""
+        return tuple(broker for broker in replicas if broker in self.endpoints)
+
+
+def reach(call: Call) -> Reach:
+    """Whom the client of this call can reach."""
+    return Reach(
+        frozenset(call.node.image.brokers),
+        frozenset(broker_id for broker_id, _, _, _ in broker_addresses(call)),
+    )
+
+
+class _Answers:
+    """The answers of one version, to one listener's clients, by topic."""
+
+    def __init__(self, there: Reach) -> None:
+        self.there = there
         self.topics: dict[str, tuple[TopicImage, Any]] = {}
 
 
-_kept: WeakKeyDictionary[ClusterImage, dict[int, _Answers]] = WeakKeyDictionary()
+_kept: WeakKeyDictionary[ClusterImage, dict[tuple[int, str], _Answers]] = WeakKeyDictionary()
 
 
 def known_topics(topics: Iterable[TopicImage], call: Call) -> list[Any]:
     """The answers for topics that are there."""
-    image = call.node.image
-    alive = frozenset(image.brokers)
-    versions = _kept.setdefault(image, {})
-    answers = versions.get(call.version)
-    if answers is None or answers.alive != alive or len(answers.topics) > 2 * len(image.topics):
-        answers = versions[call.version] = _Answers(alive)
+    image, there = call.node.image, reach(call)
+    kind = (call.version, call.listener)
+    kinds = _kept.setdefault(image, {})
+    answers = kinds.get(kind)
+    if answers is None or answers.there != there or len(answers.topics) > 2 * len(image.topics):
+        answers = kinds[kind] = _Answers(there)
     result: list[Any] = []
     for topic in topics:
         kept = answers.topics.get(topic.name)
         if kept is None or kept[0] is not topic:
-            kept = answers.topics[topic.name] = (topic, _topic(topic, alive, call))
+            kept = answers.topics[topic.name] = (topic, _topic(topic, there, call))
         result.append(kept[1])
     return result
 
 
-def _topic(topic: TopicImage, alive: frozenset[int], call: Call) -> Any:
+def _topic(topic: TopicImage, there: Reach, call: Call) -> Any:
     return call.messages.MetadataResponseTopic(
         error_code=ErrorCode.none,
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
         partitions=tuple(
-            _partition(index, state, alive, call) for index, state in enumerate(topic.partitions)
+            _partition(index, state, there, call) for index, state in enumerate(topic.partitions)
         ),
         topic_authorized_operations=OPERATIONS_NOT_ASKED,
     )
 
 
-def _partition(index: int, state: PartitionState, alive: frozenset[int], call: Call) -> Any:
-    led = state.leader in alive
+def _partition(index: int, state: PartitionState, there: Reach, call: Call) -> Any:
+    replicas, isr = state.replicas, state.isr
+    offline = there.offline(replicas)
+    if call.version == 0:
+        replicas, isr = there.online(replicas), there.online(isr)
+    code = _leader_code(state.leader, there, call.version)
     return call.messages.MetadataResponsePartition(
-        error_code=ErrorCode.none if led else ErrorCode.leader_not_available,
+        error_code=(
+            ErrorCode.replica_not_available
+            if code is ErrorCode.none and len(replicas) < len(state.replicas)
+            else code
+        ),
         partition_index=index,
-        leader_id=state.leader if led else NO_LEADER,
+        leader_id=state.leader if code is ErrorCode.none else NO_LEADER,
         leader_epoch=state.leader_epoch,
-        replica_nodes=state.replicas,
-        isr_nodes=state.isr,
-        offline_replicas=offline(state.replicas, alive),
+        replica_nodes=replicas,
+        isr_nodes=isr,
+        offline_replicas=offline,
     )
 
 
-def offline(replicas: Sequence[int], alive: frozenset[int]) -> tuple[int, ...]:
-    """The replicas whose broker is not alive."""
-    return tuple(broker for broker in replicas if broker not in alive)
+def _leader_code(leader: int, there: Reach, version: int) -> ErrorCode:
+    """As KRaftMetadataCache.partitionMetadata: a leader without the listener is a fault of the
+    settings, and the client is to hear of it.
+    """
+    if leader in there.endpoints:
+        return ErrorCode.none
+    if leader in there.alive and version >= _LISTENER_NOT_FOUND_SINCE:
+        return ErrorCode.listener_not_found
+    return ErrorCode.leader_not_available
 
 
 def _with_operations(topic: Any, call: Call) -> Any:
