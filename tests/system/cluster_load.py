@@ -50,7 +50,8 @@ def create(cluster: Cluster, topic: str, partitions: int = 1, **options: Any) ->
     """The topic with three replicas, or as `options` of NewTopic say, whole."""
     if "replica_assignment" not in options:
         options = {"replication_factor": 3, **options}
-    admin_of(cluster).create_topics([NewTopic(topic, partitions, **options)])[topic].result(WAIT_S)
+    admin = admin_of(cluster)
+    admin.create_topics([NewTopic(topic, partitions, **options)])[topic].result(WAIT_S)
     cluster.wait_in_sync(topic)
 
 
