@@ -3,9 +3,9 @@
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol
 
 from bench.apache_kafka import ApacheKafka, KafkaJars
@@ -25,6 +25,7 @@ class Broker(Protocol):
     """One broker with a folder of its own."""
 
     name: str
+    port: int
     format_seconds: float
     child: Child
 
@@ -70,47 +71,27 @@ class Ottla:
         self.child.stop()
 
 
-class Running:
+@contextmanager
+def running(
+    name: str,
+    jars: KafkaJars | None,
+    settings: Mapping[str, str] | None = None,
+    prefix: Sequence[str] = (),
+) -> Iterator[Broker]:
     """A broker in a temporary folder, listening, for the length of a `with`."""
-
-    def __init__(
-        self,
-        name: str,
-        jars: KafkaJars | None,
-        settings: Mapping[str, str] | None = None,
-        prefix: Sequence[str] = (),
-    ) -> None:
-        self._scratch = tempfile.TemporaryDirectory(
-            prefix="ottla-bench-", ignore_cleanup_errors=True
-        )
-        folder = Path(self._scratch.name)
-        self.broker: Broker
+    with tempfile.TemporaryDirectory(prefix="ottla-bench-", ignore_cleanup_errors=True) as scratch:
+        broker: Broker
         if name == "Ottla":
-            self.broker = Ottla(folder, settings or {}, prefix)
+            broker = Ottla(Path(scratch), settings or {}, prefix)
         else:
             assert jars is not None
-            self.broker = ApacheKafka(jars, folder, {**SAME_SETTINGS, **(settings or {})})
-
-    def __enter__(self) -> Broker:
+            broker = ApacheKafka(jars, Path(scratch), {**SAME_SETTINGS, **(settings or {})})
+        broker.start()
         try:
-            self.broker.start()
-            self.broker.child.wait_for_port(
-                int(self.broker.address.rpartition(":")[2]), START_WAIT_MS
-            )
-        except BaseException:
-            self.__exit__(None, None, None)
-            raise
-        return self.broker
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if hasattr(self.broker, "child"):
-            self.broker.stop()
-        self._scratch.cleanup()
+            broker.child.wait_for_port(broker.port, START_WAIT_MS)
+            yield broker
+        finally:
+            broker.stop()
 
 
 def settle(broker: Broker, seconds: float) -> float:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -168,20 +167,15 @@ class RunningCluster:
             for broker in self.brokers.values():
                 broker.start()
             for broker in self.brokers.values():
-                broker.child.wait_for_port(int(broker.address.rpartition(":")[2]), START_WAIT_MS)
+                broker.child.wait_for_port(broker.port, START_WAIT_MS)
             admin = self.admin
             self._until("three brokers", lambda: len(admin.list_topics(timeout=5).brokers) == SIZE)
         except BaseException:
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for broker in self.brokers.values():
             if hasattr(broker, "child"):
                 if self._is_profiled:

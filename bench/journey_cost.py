@@ -21,7 +21,7 @@ from typing import NamedTuple
 from uuid import uuid4
 
 from bench import machine, rdkafka
-from bench.brokers import Broker, Ottla, Running
+from bench.brokers import Broker, Ottla, running
 from bench.figures.start import first_produce
 from ottla.broker.clock import SystemClock
 from ottla.broker.journey import Journey
@@ -53,7 +53,7 @@ class Run(NamedTuple):
 
 def measure(tool: Path, enabled: bool, size: int, load_bytes: int) -> Run:
     """One run with the journey on or off, records of `size` bytes."""
-    with Running("Ottla", None, {SETTING: str(enabled).lower()}) as broker:
+    with running("Ottla", None, {SETTING: str(enabled).lower()}) as broker:
         first_produce(broker.address, "warm", 0)
         rdkafka.produce(tool, broker.address, "warm", WARM_UP_BYTES // size, size)
         first_produce(broker.address, "load", 0)

@@ -55,8 +55,7 @@ class ClusterIdle:
             brokers[-1].stop()
             stopped = time.monotonic() - began
             brokers[-1].start()
-            port = int(brokers[-1].address.rpartition(":")[2])
-            brokers[-1].child.wait_for_port(port, START_WAIT_MS)
+            brokers[-1].child.wait_for_port(brokers[-1].port, START_WAIT_MS)
             started = time.monotonic() - brokers[-1].child.started
             cluster.wait_in_sync(names)
             in_sync = time.monotonic() - brokers[-1].child.started

@@ -7,7 +7,7 @@ import tempfile
 from confluent_kafka import Producer
 
 from bench import rdkafka
-from bench.brokers import Running
+from bench.brokers import running
 from bench.measure import Bench, ClientError, Measure
 
 ROWS = 300_000
@@ -50,7 +50,7 @@ class Delta:
         rows = bench.amount(ROWS)
         settings = {"num.partitions": str(PARTITIONS)}
         with (
-            Running(contestant, bench.jars, settings, prefix=bench.prefix) as broker,
+            running(contestant, bench.jars, settings, prefix=bench.prefix) as broker,
             tempfile.TemporaryDirectory() as folder,
         ):
             fill(broker.address, "warm", WARM_UP_ROWS)

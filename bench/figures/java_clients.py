@@ -4,7 +4,7 @@ import re
 
 from bench import rdkafka
 from bench.apache_kafka import KafkaJars
-from bench.brokers import Broker, Running
+from bench.brokers import Broker, running
 from bench.figures.start import first_produce
 from bench.measure import Bench, ClientError, Measure
 
@@ -56,7 +56,7 @@ class JavaClients:
     def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
         assert bench.jars is not None
         found = {}
-        with Running(contestant, bench.jars, prefix=bench.prefix) as broker:
+        with running(contestant, bench.jars, prefix=bench.prefix) as broker:
             for label, size, full in SIZES:
                 count = bench.amount(full)
                 topic = f"java-{size}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench import rdkafka
-from bench.brokers import Running
+from bench.brokers import running
 from bench.figures.start import first_produce
 from bench.measure import Bench, ClientError, Measure
 
@@ -41,7 +41,7 @@ class Latency:
         count = RATE * (SECONDS // 2 if bench.quick else SECONDS)
         tool = str(bench.rdkafka_performance)
         with (
-            Running(contestant, bench.jars, prefix=bench.prefix) as broker,
+            running(contestant, bench.jars, prefix=bench.prefix) as broker,
             tempfile.TemporaryDirectory() as scratch,
         ):
             first_produce(broker.address, "stream", 0)

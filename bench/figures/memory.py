@@ -1,7 +1,7 @@
 """Resident memory: at rest after one record, and after much has gone through."""
 
 from bench import rdkafka
-from bench.brokers import Running, settle
+from bench.brokers import running, settle
 from bench.figures.start import first_produce
 from bench.measure import Bench, Measure
 
@@ -28,7 +28,7 @@ class Memory:
     def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
         count = bench.amount(BYTES // SIZE)
         tool = bench.rdkafka_performance
-        with Running(contestant, bench.jars, prefix=bench.prefix) as broker:
+        with running(contestant, bench.jars, prefix=bench.prefix) as broker:
             first_produce(broker.address, "load", 0)
             settle(broker, 5)
             idle = broker.child.rss_bytes() / MB

@@ -4,7 +4,7 @@ import time
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from bench.brokers import START_WAIT_MS, Running, settle
+from bench.brokers import START_WAIT_MS, running, settle
 from bench.figures.start import first_produce
 from bench.measure import Bench, Measure
 
@@ -32,7 +32,7 @@ class Partitions:
 
     def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
         partitions = bench.amount(PARTITIONS)
-        with Running(contestant, bench.jars, prefix=bench.prefix) as broker:
+        with running(contestant, bench.jars, prefix=bench.prefix) as broker:
             admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
             for number in range(TOPICS):
                 topic = NewTopic(f"many-{number}", partitions, 1)
@@ -40,7 +40,7 @@ class Partitions:
                 made[f"many-{number}"].result(CREATE_SECONDS)
             broker.stop()
             broker.start()
-            broker.child.wait_for_port(int(broker.address.rpartition(":")[2]), START_WAIT_MS)
+            broker.child.wait_for_port(broker.port, START_WAIT_MS)
             first_produce(broker.address, f"many-{TOPICS - 1}", partitions - 1)
             took = time.monotonic() - broker.child.started
             settle(broker, 10)

@@ -4,7 +4,7 @@ import time
 
 from confluent_kafka import Producer
 
-from bench.brokers import Running
+from bench.brokers import running
 from bench.measure import Bench, ClientError, Measure
 
 CLIENT = {
@@ -47,7 +47,7 @@ class Start:
     )
 
     def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
-        with Running(contestant, bench.jars, prefix=bench.prefix) as broker:
+        with running(contestant, bench.jars, prefix=bench.prefix) as broker:
             opened = time.monotonic() - broker.child.started
             first_produce(broker.address, "first", 0)
             took = time.monotonic() - broker.child.started

@@ -4,7 +4,7 @@ from pathlib import Path
 from statistics import median
 
 from bench import rdkafka
-from bench.brokers import Broker, Running
+from bench.brokers import Broker, running
 from bench.figures.start import first_produce
 from bench.measure import Bench, Measure
 
@@ -43,7 +43,7 @@ class Throughput:
         count = bench.amount(self.count)
         warm = bench.amount(WARM_UP_BYTES // self.size)
         tool = bench.rdkafka_performance
-        with Running(contestant, bench.jars, prefix=bench.prefix) as broker:
+        with running(contestant, bench.jars, prefix=bench.prefix) as broker:
             self._load(broker, tool, "warm", warm, 1)
             values = self._load(broker, tool, "load", count, READS)
         return dict(zip((measure.name for measure in self.measures), values, strict=True))
