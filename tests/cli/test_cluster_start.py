@@ -1,4 +1,4 @@
-"""A cluster's folder and ports, before anything is started."""
+"""What is looked at before a cluster starts, how the start is told, and its stop."""
 
 from __future__ import annotations
 
@@ -9,56 +9,17 @@ from pathlib import Path
 import pytest
 
 from ottla.cli import cluster_start
+from ottla.cli.cluster_layout import Layout
 from ottla.cli.cluster_start import (
-    Layout,
-    check_ports,
     check_settings,
     check_zookeeper,
-    chosen_layout,
     held,
     interrupted_by_signals,
     run_cluster,
-    write_layout,
 )
 from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, Failed, UsageFailed
 from ottla.testing.errors import KitError
-from ottla.testing.ports import HOST, free_ports
-
-
-def test_a_new_folder_gets_the_defaults(tmp_path: Path) -> None:
-    layout = chosen_layout(tmp_path / "new", None, None)
-    assert (layout.brokers, layout.ports) == (3, [9092, 9093, 9094])
-
-
-def test_the_next_start_is_as_the_first_was(tmp_path: Path) -> None:
-    first = Layout(2, 12000, 12100)
-    write_layout(tmp_path, first)
-    assert chosen_layout(tmp_path, None, None) == first
-    assert chosen_layout(tmp_path, 4, None) == Layout(4, 12000, 12100)
-    assert chosen_layout(tmp_path, None, 13000) == Layout(2, 13000, 12100)
-
-
-def test_brokers_with_data_may_not_be_left_out(tmp_path: Path) -> None:
-    write_layout(tmp_path, Layout(3, 12000, 12100))
-    with pytest.raises(Failed, match="holds a cluster of 3 brokers"):
-        chosen_layout(tmp_path, 2, None)
-
-
-@pytest.mark.parametrize("content", ["", "{}", "[]", '{"brokers": "many"}'])
-def test_a_file_that_is_not_ours_is_refused(tmp_path: Path, content: str) -> None:
-    (tmp_path / "cluster.json").write_text(content)
-    with pytest.raises(Failed, match=r"cluster\.json is not what"):
-        chosen_layout(tmp_path, None, None)
-
-
-def test_a_port_in_use_is_told_in_one_line() -> None:
-    zookeeper, port = free_ports(2)
-    with socket.create_server((HOST, port)):
-        with pytest.raises(Failed, match=f"port {port}, wanted for broker 1, is in use"):
-            check_ports(Layout(1, port, zookeeper), own_zookeeper=True)
-        with pytest.raises(Failed, match=f"port {port}, this cluster's ZooKeeper's"):
-            check_ports(Layout(1, zookeeper, port), own_zookeeper=True)
-    check_ports(Layout(1, zookeeper, port), own_zookeeper=False)
+from ottla.testing.ports import HOST
 
 
 def test_settings_that_brokers_would_refuse_are_refused_before_the_start() -> None:
@@ -99,7 +60,7 @@ def test_without_zookeepers_jars_nothing_is_begun(
 def test_a_folder_is_one_clusters_at_a_time(tmp_path: Path) -> None:
     in_use = pytest.raises(Failed, match="is in use by another `ottla cluster start`")
     with held(tmp_path / "data"), in_use:
-        held(tmp_path / "data").__enter__()
+        held(tmp_path / "data")
     with held(tmp_path / "data"):
         assert (tmp_path / "data").is_dir()
 
@@ -107,7 +68,7 @@ def test_a_folder_is_one_clusters_at_a_time(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(Failed, match=r"cannot use .*file/data: Not a directory"):
-        held(tmp_path / "file" / "data").__enter__()
+        held(tmp_path / "file" / "data")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -14,7 +14,6 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from ottla.cli.cluster_start import FIRST_PORT, Layout, write_layout
 from ottla.testing.ports import free_ports, is_free
 
 OTTLA = [sys.executable, "-m", "ottla"]
@@ -27,12 +26,7 @@ class Started:
 
     def __init__(self, folder: Path, *words: object) -> None:
         self.output = folder / "shown"
-        if not (folder / "data").exists():
-            # As an earlier start leaves it: two that begin at once would both choose port 2181.
-            (folder / "data").mkdir()
-            brokers = words[words.index("--brokers") + 1] if "--brokers" in words else 3
-            layout = Layout(int(str(brokers)), FIRST_PORT, *free_ports(1))
-            write_layout(folder / "data", layout)
+        folder.mkdir(exist_ok=True)
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
                 [*OTTLA, "cluster", "start", "--data", str(folder / "data"), *map(str, words)],
@@ -64,6 +58,14 @@ def three_ports() -> int:
         (first,) = free_ports(1)
         if is_free(first + 1) and is_free(first + 2):
             return first
+
+
+def ended(*started: Started) -> None:
+    """Whatever became of the test, none of them is left."""
+    for each in started:
+        if each.process.poll() is None:
+            each.process.kill()
+            each.process.wait(WITHIN_S)
 
 
 def typed(bootstrap: str, *words: object) -> Any:
@@ -101,9 +103,7 @@ def test_a_cluster_is_started_drained_stopped_and_goes_on(tmp_path: Path) -> Non
         described = typed(bootstrap, "cluster", "describe")
         assert described["partitions"] == 4
     finally:
-        if started.process.poll() is None:
-            os.kill(started.process.pid, signal.SIGKILL)
-            started.process.wait(WITHIN_S)
+        ended(started)
 
 
 def children(process: int) -> list[int]:
@@ -153,9 +153,7 @@ def test_killed_it_leaves_no_process_and_its_data_and_a_second_ctrl_c_ends_all_a
         assert "Traceback" not in started.shown()
         all_gone(theirs)
     finally:
-        if started.process.poll() is None:
-            os.kill(started.process.pid, signal.SIGKILL)
-            started.process.wait(WITHIN_S)
+        ended(started)
 
 
 def test_a_broker_that_ends_by_itself_is_told(tmp_path: Path) -> None:
@@ -170,9 +168,44 @@ def test_a_broker_that_ends_by_itself_is_told(tmp_path: Path) -> None:
         assert "broker 1 ended unexpectedly: signal SIGKILL" in started.shown()
         assert "No broker is left." in started.shown()
     finally:
-        if started.process.poll() is None:
-            os.kill(started.process.pid, signal.SIGKILL)
-            started.process.wait(WITHIN_S)
+        ended(started)
+
+
+def test_clusters_that_start_in_the_same_second_do_not_take_each_others_ports(
+    tmp_path: Path,
+) -> None:
+    """ZooKeeper's port is chosen; the brokers' are asked for, and refused to whoever is late."""
+    first, second = three_ports(), three_ports()
+    started = [
+        Started(tmp_path / name, "--brokers", 1, "--port", port)
+        for name, port in (("a", first), ("b", first), ("c", second))
+    ]
+    try:
+        started[2].until("OTTLA_BOOTSTRAP")
+        until = time.monotonic() + WITHIN_S
+        while all(each.process.poll() is None for each in started[:2]):
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        (refused,) = (each for each in started if each.process.poll() is not None)
+        assert refused.process.returncode == 1
+        assert refused.shown() == (
+            f"ottla cluster start: port {first}, wanted for broker 1, is in use.\n"
+            "  Stop what listens there, or give --port FIRST.\n"
+        )
+        ports = [
+            each.until(r"ZooKeeper +127\.0\.0\.1:(\d+)(?s:.*)OTTLA_BOOTSTRAP")[1]
+            for each in started
+            if each is not refused
+        ]
+        assert len(set(ports)) == 2
+        again = Started(tmp_path / "c")
+        assert again.process.wait(WITHIN_S) == 1
+        assert "is in use by another `ottla cluster start`" in again.shown()
+        for each in started:
+            if each is not refused:
+                assert each.interrupt() == INTERRUPTED, each.shown()
+    finally:
+        ended(*started)
 
 
 def children_of(process: subprocess.Popen[bytes]) -> dict[int, bytes]:

@@ -2,7 +2,7 @@
 
 import socket
 
-from ottla.testing.ports import HOST, free_ports, is_free
+from ottla.testing.ports import HOST, claim, free_ports, is_free
 
 
 def test_ports_are_free_and_given_once() -> None:
@@ -17,3 +17,26 @@ def test_a_port_where_someone_listens_is_not_free() -> None:
     assert is_free(port)
     with socket.create_server((HOST, port)):
         assert not is_free(port)
+
+
+def test_a_port_is_held_for_a_child_once() -> None:
+    (port,) = free_ports(1)
+    holder = claim(port)
+    assert holder is not None
+    with holder:
+        assert claim(port) is None
+        # It is not in the way of the child.
+        with socket.create_server((HOST, port)):
+            pass
+    again = claim(port)
+    assert again is not None
+    again.close()
+
+
+def test_a_port_where_someone_listens_is_not_held() -> None:
+    (port,) = free_ports(1)
+    with socket.create_server((HOST, port)):
+        assert claim(port) is None
+    holder = claim(port)
+    assert holder is not None
+    holder.close()

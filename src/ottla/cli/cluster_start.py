@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
 from math import inf
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TextIO
 
 from ottla.cli.client import why_unreachable
+from ottla.cli.cluster_layout import Layout, chosen_layout, claimed, write_layout
 from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, Failed, UsageFailed
 from ottla.cli.screen import note, printable, say, write
 from ottla.testing.broker_process import POLL_S, BrokerProcess
 from ottla.testing.cluster import Cluster
 from ottla.testing.errors import KitError, ProcessEndedError
-from ottla.testing.ports import free_ports, is_free
 from ottla.testing.zookeeper_server import zookeeper_command
 
-FILE_NAME: Final = "cluster.json"
-DEFAULT_BROKERS: Final = 3
-FIRST_PORT: Final = 9092
-ZOOKEEPER_PORT: Final = 2181
 LOOK_PAUSE_S: Final = 0.1
 MOST_REPLICAS: Final = 3
 SLOW_START_S: Final = 30.0
@@ -38,19 +32,6 @@ OF_ONE_BROKER: Final = frozenset(
         *("listeners", "advertised.listeners", "log.dir", "log.dirs"),
     }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """What a cluster's folder says of it, so that the next start is the same."""
-
-    brokers: int
-    first_port: int
-    zookeeper_port: int
-
-    @property
-    def ports(self) -> list[int]:
-        return list(range(self.first_port, self.first_port + self.brokers))
 
 
 def run_cluster(
@@ -68,17 +49,20 @@ def run_cluster(
     settings = {"default.replication.factor": replicas, **config}
     check_settings(settings)
     check_zookeeper(zookeeper)
-    check_ports(layout, own_zookeeper=zookeeper is None)
-    cluster = Cluster(
-        layout.brokers,
-        settings,
-        zookeeper,
-        data=data,
-        proxies=False,
-        ports=layout.ports,
-        zookeeper_port=layout.zookeeper_port,
-    )
-    with interrupted_by_signals(), held(data):
+    with (
+        interrupted_by_signals(),
+        held(data),
+        claimed(layout, data, own_zookeeper=zookeeper is None) as layout,
+    ):
+        cluster = Cluster(
+            layout.brokers,
+            settings,
+            zookeeper,
+            data=data,
+            proxies=False,
+            ports=layout.ports,
+            zookeeper_port=layout.zookeeper_port,
+        )
         try:
             start(cluster, layout, zookeeper)
             return watch(cluster)
@@ -88,61 +72,6 @@ def run_cluster(
             raise failure(error) from None
         finally:
             cluster.close()
-
-
-def chosen_layout(data: Path, brokers: int | None, port: int | None) -> Layout:
-    """The folder's layout with what was typed over it. Raises Failed."""
-    known = read_layout(data)
-    if known is None:
-        if data.is_file():
-            raise Failed(f"--data {data} is a file; it wants a folder.")
-        zookeeper_port = ZOOKEEPER_PORT if is_free(ZOOKEEPER_PORT) else free_ports(1)[0]
-        known = Layout(brokers or DEFAULT_BROKERS, port or FIRST_PORT, zookeeper_port)
-    elif brokers is not None and brokers < known.brokers:
-        raise Failed(
-            f"{data} holds a cluster of {known.brokers} brokers; with {brokers} some of its data "
-            "would be missing.",
-            f"Say --brokers {known.brokers} or nothing, or give another --data.",
-        )
-    chosen = Layout(brokers or known.brokers, port or known.first_port, known.zookeeper_port)
-    if chosen.first_port + chosen.brokers > 65536:
-        raise Failed(f"--port {chosen.first_port} leaves no room for {chosen.brokers} brokers.")
-    return chosen
-
-
-def read_layout(data: Path) -> Layout | None:
-    """What an earlier start wrote, or None. Raises Failed for a file that is not ours."""
-    file = data / FILE_NAME
-    try:
-        found = json.loads(file.read_text())
-        return Layout(**{name: int(found[name]) for name in Layout.__slots__})
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise Failed(f"{file} cannot be read: {error.strerror}.") from None
-    except (ValueError, KeyError, TypeError):
-        raise Failed(
-            f"{file} is not what `ottla cluster start` writes.", "Give another --data."
-        ) from None
-
-
-def write_layout(data: Path, layout: Layout) -> None:
-    (data / FILE_NAME).write_text(json.dumps(asdict(layout), indent=2) + "\n")
-
-
-def check_ports(layout: Layout, *, own_zookeeper: bool) -> None:
-    """Raises Failed for a port that is in use, before anything is started."""
-    if own_zookeeper and not is_free(layout.zookeeper_port):
-        raise Failed(
-            f"port {layout.zookeeper_port}, this cluster's ZooKeeper's, is in use.",
-            "Does the cluster run already? Stop it, or give another --data.",
-        )
-    for number, port in enumerate(layout.ports, 1):
-        if not is_free(port):
-            raise Failed(
-                f"port {port}, wanted for broker {number}, is in use.",
-                "Stop what listens there, or give --port FIRST.",
-            )
 
 
 def check_settings(settings: Mapping[str, str]) -> None:
@@ -189,23 +118,23 @@ def zookeeper_places(given: str) -> Iterator[tuple[str, int]]:
         yield host.strip("[]"), int(port)
 
 
-@contextmanager
-def held(data: Path) -> Iterator[None]:
-    """The folder, made when missing, for this process alone. Raises Failed."""
+def held(data: Path) -> TextIO:
+    """The folder, made when missing, is this process's alone until this is closed. Raises
+    Failed."""
     try:
         data.mkdir(parents=True, exist_ok=True)
         file = (data / LOCK_NAME).open("w")
     except OSError as error:
         raise Failed(f"cannot use {data}: {error.strerror or error}.") from None
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise Failed(
-                f"{data} is in use by another `ottla cluster start`.",
-                "Stop that one, or give another --data.",
-            ) from None
-        yield
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise Failed(
+            f"{data} is in use by another `ottla cluster start`.",
+            "Stop that one, or give another --data.",
+        ) from None
+    return file
 
 
 def start(cluster: Cluster, layout: Layout, zookeeper: str | None) -> None:

@@ -46,6 +46,25 @@ def is_free(port: int, host: str = HOST) -> bool:
     return True
 
 
+def claim(port: int, host: str = HOST) -> socket.socket | None:
+    """Hold a free port for a child process that is going to listen there: closing the socket ends
+    that. None where somebody listens there, or holds it.
+
+    A TCP socket of ours would be in the child's way, so the UDP port of that number stands for it:
+    it has one owner on the machine, whatever folders and users there are, and ends with its owner.
+    """
+    holder = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        holder.bind((host, port))
+    except OSError:
+        holder.close()
+        return None
+    if not is_free(port, host):
+        holder.close()
+        return None
+    return holder
+
+
 def _first_ephemeral_port() -> int:
     try:
         first = int(_EPHEMERAL.read_text().split()[0])

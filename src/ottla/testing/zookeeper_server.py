@@ -149,13 +149,16 @@ class ZooKeeperServer:
         while time.monotonic() < end:
             if self._process is None or self._process.poll() is not None:
                 raise ZooKeeperError(f"ZooKeeper {self.number} ended{self._said()}")
-            # Another server may have the port, and answer as well as ours would.
-            if self.mode() is not None and str(self._data) in self.ask("conf"):
+            if self.is_serving():
                 return
             time.sleep(_LOOK_AGAIN_S)
         raise ZooKeeperError(
             f"ZooKeeper {self.number} does not serve after {timeout_s:.0f} s{self._said()}"
         )
+
+    def is_serving(self) -> bool:
+        """Whether it answers, and not another server that has the port."""
+        return self.mode() is not None and str(self._data) in self.ask("conf")
 
     def mode(self) -> str | None:
         """ "standalone", "leader" or "follower"; None while it does not serve."""

@@ -1,0 +1,86 @@
+"""A cluster's folder and ports, before anything is started."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from ottla.cli.cluster_layout import Layout, chosen_layout, claimed, write_layout
+from ottla.cli.failures import Failed
+from ottla.testing.ports import HOST, claim, free_ports
+from ottla.testing.zookeeper_server import ZooKeeperServer
+
+
+def test_a_new_folder_gets_the_defaults(tmp_path: Path) -> None:
+    layout = chosen_layout(tmp_path / "new", None, None)
+    assert (layout.brokers, layout.ports) == (3, [9092, 9093, 9094])
+    assert layout.zookeeper_port == 2181
+
+
+def test_the_next_start_is_as_the_first_was(tmp_path: Path) -> None:
+    first = Layout(2, 12000, 12100)
+    write_layout(tmp_path, first)
+    assert chosen_layout(tmp_path, None, None) == first
+    assert chosen_layout(tmp_path, 4, None) == Layout(4, 12000, 12100)
+    assert chosen_layout(tmp_path, None, 13000) == Layout(2, 13000, 12100)
+
+
+def test_brokers_with_data_may_not_be_left_out(tmp_path: Path) -> None:
+    write_layout(tmp_path, Layout(3, 12000, 12100))
+    with pytest.raises(Failed, match="holds a cluster of 3 brokers"):
+        chosen_layout(tmp_path, 2, None)
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", '{"brokers": "many"}'])
+def test_a_file_that_is_not_ours_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "cluster.json").write_text(content)
+    with pytest.raises(Failed, match=r"cluster\.json is not what"):
+        chosen_layout(tmp_path, None, None)
+
+
+def test_a_brokers_port_in_use_is_told_in_one_line(tmp_path: Path) -> None:
+    zookeeper, port = free_ports(2)
+    with socket.create_server((HOST, port)):
+        with pytest.raises(Failed, match=f"port {port}, wanted for broker 1, is in use"):
+            claimed(Layout(1, port, zookeeper), tmp_path, own_zookeeper=True).__enter__()
+        # An ensemble of somebody's own has no port of ours.
+        with claimed(Layout(1, zookeeper, port), tmp_path, own_zookeeper=False) as layout:
+            assert layout.zookeeper_port == port
+
+
+def test_of_two_starts_that_begin_at_once_one_has_the_ports(tmp_path: Path) -> None:
+    zookeeper, port = free_ports(2)
+    wanted = Layout(1, port, zookeeper)
+    with claimed(wanted, tmp_path, own_zookeeper=True) as layout:
+        assert layout == wanted
+        with pytest.raises(Failed, match=f"port {port}, wanted for broker 1, is in use"):
+            claimed(wanted, tmp_path / "other", own_zookeeper=True).__enter__()
+    with claimed(wanted, tmp_path / "other", own_zookeeper=True) as layout:
+        assert layout == wanted
+
+
+def test_zookeeper_goes_elsewhere_where_its_port_is_taken_or_held(tmp_path: Path) -> None:
+    first, second, zookeeper = free_ports(3)
+    with claimed(Layout(1, first, zookeeper), tmp_path, own_zookeeper=True):
+        wanted = Layout(1, second, zookeeper)
+        with claimed(wanted, tmp_path / "other", own_zookeeper=True) as layout:
+            assert layout.ports == [second]
+            assert layout.zookeeper_port not in (first, second, zookeeper)
+            assert claim(layout.zookeeper_port) is None
+
+
+def test_a_zookeeper_that_was_left_behind_is_not_given_a_twin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port, zookeeper = free_ports(2)
+    data = (tmp_path / "zookeeper-1" / "data").resolve()
+    answers = {"srvr": "Mode: standalone\n", "conf": f"dataDir={data}/version-2\n"}
+    monkeypatch.setattr(ZooKeeperServer, "ask", lambda _server, word: answers[word])
+    with socket.create_server((HOST, zookeeper)):
+        wanted = Layout(1, port, zookeeper)
+        with pytest.raises(Failed, match=f"runs still, on port {zookeeper}: its start was killed"):
+            claimed(wanted, tmp_path, own_zookeeper=True).__enter__()
+        with claimed(wanted, tmp_path / "other", own_zookeeper=True) as layout:
+            assert layout.zookeeper_port != zookeeper
