@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bench.apache_kafka import KafkaJars
-from bench.child import ChildDiedError
 from bench.packages import PackageError
 
 from bench import cache, ivy, java
@@ -137,7 +136,6 @@ def main() -> int:
         PackageError,
         ivy.FetchError,
         java.NoJavaError,
-        ChildDiedError,
         KitError,
         NotReadyError,
         ValueError,

@@ -1,15 +1,13 @@
 """The brokers under test: one or several of our own, started here, or any at given addresses."""
 
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-
-from bench.child import Child, ChildDiedError, free_port
 
 from conformance.replicas import Replicas, assigned
-from ottla.testing import Cluster
+from ottla.testing import BrokerProcess, Cluster, KitError
+from ottla.testing.errors import last_lines
 
 # What the suites expect of a broker. Two of librdkafka's tests (0102, 0118) take for granted that
 # consumers which subscribe one after the other are in a group's first generation together; without
@@ -19,7 +17,6 @@ SETTINGS: Mapping[str, str] = {
     "auto.create.topics.enable": "true",
     "group.initial.rebalance.delay.ms": "500",
 }
-START_WAIT_MS = 30_000
 REPLICAS = 3
 TRACEBACK = "Traceback (most recent call last)"
 MOST_OF_A_LOG = 2000
@@ -49,13 +46,14 @@ class Target:
         """`bootstrap`: brokers of somebody else, all of them, `HOST:PORT,...`; `data`: their
         folders, once they have stopped. `brokers`: how many of our own to start otherwise, with a
         ZooKeeper if more than one."""
-        self._brokers = brokers
-        self._cluster: Cluster | None = None
-        self._scratch: tempfile.TemporaryDirectory[str] | None = None
-        self._child: Child | None = None
+        self._count = brokers
         self._own = bootstrap is None
+        self._brokers: dict[str, BrokerProcess] = {}
+        """Our own, by the name of the file that their log is kept in."""
+        self._cluster: Cluster | None = None
+        self._ending = ExitStack()
         self._stopped = False
-        self.bootstrap = bootstrap or f"127.0.0.1:{free_port()}"
+        self.bootstrap = bootstrap or ""
         self.folders = tuple(data)
         self.replicas: Replicas | None = None
         """Who holds what, once a cluster of our own has stopped."""
@@ -67,47 +65,40 @@ class Target:
 
     def __enter__(self) -> "Target":
         if self._own:
-            self._scratch = tempfile.TemporaryDirectory(prefix="ottla-", ignore_cleanup_errors=True)
-            if self._brokers > 1:
-                self._start_cluster(Path(self._scratch.name))
-            else:
-                self._start(Path(self._scratch.name))
+            with ExitStack() as ending:
+                self._start(ending)
+                self._ending = ending.pop_all()
         return self
 
-    def _start_cluster(self, folder: Path) -> None:
-        given = settings(self._brokers)
-        self._cluster = Cluster(self._brokers, given, data=folder, proxies=False)
-        self._cluster.open()
-        self.bootstrap = self._cluster.bootstrap
-        self.folders = tuple(each.data for each in self._cluster.brokers.values())
-
-    def _start(self, folder: Path) -> None:
-        self.folders = (folder / "data",)
-        command = [str(Path(sys.executable).with_name("ottla")), "serve"]
-        command += ["--listen", self.bootstrap, "--data", str(self.folders[0])]
-        for name, value in settings(1).items():
-            command += ["--config", f"{name}={value}"]
-        self._child = Child(command, folder / "broker.log")
-        port = int(self.bootstrap.rpartition(":")[2])
-        self._child.wait_for_port(port, START_WAIT_MS)
+    def _start(self, ending: ExitStack) -> None:
+        scratch = tempfile.TemporaryDirectory(prefix="ottla-", ignore_cleanup_errors=True)
+        folder = Path(ending.enter_context(scratch))
+        given = settings(self._count)
+        if self._count == 1:
+            words = [word for name, value in given.items() for word in ("-c", f"{name}={value}")]
+            broker = BrokerProcess(folder / "data", words)
+            ending.callback(broker.end)
+            self._brokers["broker.log"] = broker.start()
+            self.bootstrap = broker.bootstrap
+        else:
+            self._cluster = Cluster(self._count, given, data=folder, proxies=False)
+            ending.enter_context(self._cluster)
+            for number, broker in self._cluster.brokers.items():
+                self._brokers[f"broker-{number}.log"] = broker
+            self.bootstrap = self._cluster.bootstrap
+        self.folders = tuple(each.data for each in self._brokers.values())
 
     def died(self) -> str | None:
         """The last words of our brokers that ended unasked, if there are any."""
         if self._stopped:
             return None
-        if self._cluster is not None:
-            down = [each for each in self._cluster.brokers.values() if not each.running]
-            return "\n".join(each.said() for each in down)[-2000:] or None
-        if self._child is None or self._child.process.poll() is None:
-            return None
-        return self._child.last_words()
+        down = {name: each for name, each in self._brokers.items() if not each.running}
+        told = (f"{name}:{last_lines(each.said())}" for name, each in down.items())
+        return "\n".join(told) or None
 
     def logs(self) -> dict[str, str]:
         """What each of our brokers has written, by file name; empty for those of others."""
-        if self._cluster is not None:
-            brokers = self._cluster.brokers.items()
-            return {f"broker-{number}.log": broker.said() for number, broker in brokers}
-        return {"broker.log": self._child.log.read_text(errors="replace")} if self._child else {}
+        return {name: broker.said() for name, broker in self._brokers.items()}
 
     def own_bugs(self) -> list[str]:
         """The tracebacks in our brokers' logs, the first of each: there is to be none, whatever a
@@ -121,29 +112,17 @@ class Target:
     def stop(self) -> None:
         """Stop our brokers, cleanly, and keep their data folders until the `with` ends.
 
-        Raises KitError where a replica of a cluster does not come into sync, and it or
-        ChildDiedError where a broker does not end well.
+        Raises KitError where a replica of a cluster does not come into sync, or a broker does not
+        end well.
         """
         if self._cluster is not None:
             self._cluster.wait_in_sync()
             self.replicas = assigned(self._cluster)
         self._stopped = True
-        if self._cluster is not None:
-            for number in self._cluster.brokers:
-                self._cluster.stop(number)
-        if self._child is not None and (code := self._child.stop()) != 0:
-            raise ChildDiedError(f"the broker ended with {code}:\n{self._child.last_words()}")
+        for name, broker in self._brokers.items():
+            if (code := broker.stop()) != 0:
+                raise KitError(f"{name}: it ended with {code}:{last_lines(broker.said())}")
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stopped = True
-        if self._cluster is not None:
-            self._cluster.close()
-        if self._child is not None:
-            self._child.stop()
-        if self._scratch is not None:
-            self._scratch.cleanup()
+        self._ending.close()

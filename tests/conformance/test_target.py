@@ -1,11 +1,10 @@
-import os
-import signal
 from pathlib import Path
 
 import pytest
-from bench.child import ChildDiedError
 from conformance.target import Target, replication_factor, settings
 from conformance.warm_up import warm_up
+
+from ottla.testing import KitError
 
 
 def test_what_brokers_of_somebody_else_are_asked_for() -> None:
@@ -31,24 +30,24 @@ def test_one_broker_of_ours_from_start_to_stop() -> None:
         target.stop()
         assert target.died() is None, "it was asked to"
         assert list(target.folders[0].glob("warm-up-*/*.log"))
-        assert f"Ottla is ready on {target.bootstrap}" in target.logs()["broker.log"]
+        assert "broker 1 is the controller" in target.logs()["broker.log"]
         assert target.replicas is None
     assert not target.folders[0].exists()
 
 
 def test_a_broker_that_dies_is_noticed() -> None:
     with Target(None) as target:
-        assert target._child is not None
-        os.kill(target._child.pid, signal.SIGKILL)
-        target._child.process.wait()
+        (broker,) = target._brokers.values()
+        broker.kill()
         assert target.died() is not None
         assert target.own_bugs() == []
-        with target._child.log.open("a") as log:
+        assert broker.errors is not None
+        with broker.errors.open("a") as log:
             log.write("Traceback (most recent call last):\n  ours\nKeyError: 'ours'\n")
         assert target.own_bugs() == [
             "broker.log: Traceback (most recent call last):\n  ours\nKeyError: 'ours'\n"
         ]
-        with pytest.raises(ChildDiedError, match="ended with -9"):
+        with pytest.raises(KitError, match="ended with -9"):
             target.stop()
 
 
