@@ -8,7 +8,14 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from bench import cache
+
 BUILD_SECONDS = 1800
+OF_LIBRDKAFKA = (
+    *("libssl-dev", "libsasl2-dev", "libcurl4-openssl-dev", "zlib1g-dev"),
+    *("gcc", "g++", "make"),
+)
+"""The Debian packages that its build needs."""
 
 
 class PackageError(Exception):
@@ -89,3 +96,20 @@ def need_debian_packages(names: Sequence[str]) -> None:
     quiet = {"DEBIAN_FRONTEND": "noninteractive"}
     run(["apt-get", "update", "-qq"], Path("/"), quiet)
     run(line.split(), Path("/"), quiet)
+
+
+def librdkafka(name: str, package: str, debian: Sequence[str], *goal: str) -> Path:
+    """librdkafka's sources from an npm package that ships them, its libraries and `make *goal`
+    built; fetched and built first where the cache has no `name`. Raises PackageError.
+    """
+    place = cache.folder(name)
+    if not cache.is_ready(place):
+        need_debian_packages(debian)
+        print(f"Building {name} from {package}, one to three minutes ...", flush=True)
+        make = ("nice", "make", f"-j{os.cpu_count() or 1}")
+        with cache.making(place) as into:
+            source = npm_package(package, into) / "deps" / "librdkafka"
+            run(["./configure"], source)
+            run([*make, "libs"], source)
+            run([*make, *goal], source)
+    return place / "package" / "deps" / "librdkafka"

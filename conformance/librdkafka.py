@@ -12,15 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import cache, packages
+from bench import packages
 from conformance.outcome import Outcome
 
 SUITE = "A"
 PACKAGE = "@confluentinc/kafka-javascript@1.10.1"
-DEBIAN = (
-    *("rapidjson-dev", "libcurl4-openssl-dev", "libsasl2-dev", "libssl-dev", "zlib1g-dev"),
-    *("libzstd-dev", "gcc", "g++", "make"),
-)
+DEBIAN = (*packages.OF_LIBRDKAFKA, "rapidjson-dev", "libzstd-dev")
 # Each of these passes on Apache Kafka 4.3.1 with one broker, and with three. 0127 holds a fetch to
 # 30 ms by the wall clock, which a busy machine exceeds, with Apache Kafka as with Ottla.
 NUMBERS = tuple(
@@ -53,17 +50,8 @@ class Suite:
 
 def prepare(logs: Path) -> Suite:
     """Fetch and build what is not in the cache yet (about three minutes). Raises PackageError."""
-    place = cache.folder("librdkafka-tests")
-    if not cache.is_ready(place):
-        packages.need_debian_packages(DEBIAN)
-        print(f"Building {PACKAGE}'s tests, about three minutes ...", flush=True)
-        with cache.making(place) as into:
-            source = packages.npm_package(PACKAGE, into) / "deps" / "librdkafka"
-            packages.run(["./configure"], source)
-            jobs = f"-j{os.cpu_count() or 1}"
-            packages.run(["nice", "make", jobs, "libs"], source)
-            packages.run(["nice", "make", jobs, "-C", "tests", "build"], source)
-    return Suite(place / "package" / "deps" / "librdkafka" / "tests", logs)
+    built = packages.librdkafka("librdkafka-tests", PACKAGE, DEBIAN, "-C", "tests", "build")
+    return Suite(built / "tests", logs)
 
 
 def verdict(output: str, exit_code: int, part: str) -> tuple[bool, str]:

@@ -37,3 +37,47 @@ def test_nothing_missing_is_nothing_done(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(packages.shutil, "which", lambda name: None)
     assert packages.missing_debian_packages(["libssl-dev"]) == []
     packages.need_debian_packages(["libssl-dev"])
+
+
+def program(folder: Path, name: str, script: str) -> None:
+    file = folder / name
+    file.write_text(f"#!{sys.executable}\nimport os, sys, tarfile\n{script}\n")
+    file.chmod(0o755)
+
+
+def test_librdkafka_is_fetched_and_built_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "shipped" / "deps" / "librdkafka"
+    source.mkdir(parents=True)
+    log = f"open({str(tmp_path / 'log')!r}, 'a').write(' '.join(sys.argv[1:]) + '\\n')"
+    program(source, "configure", f"sys.argv.append('configure in ' + os.getcwd())\n{log}")
+    program(
+        tmp_path,
+        "npm",
+        f"{log}\nwith tarfile.open('a.tgz', 'w') as archive:\n"
+        f"    archive.add({str(tmp_path / 'shipped')!r}, 'package')\nprint('a.tgz')",
+    )
+    program(tmp_path, "nice", log)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(packages.os, "cpu_count", lambda: 8)
+    for _ in range(2):
+        built = packages.librdkafka("tool", "it@1", [], "-C", "examples", "tool")
+        assert built == tmp_path / "cache" / "ottla" / "tool" / "package" / "deps" / "librdkafka"
+    assert (tmp_path / "log").read_text().splitlines() == [
+        "pack --silent it@1",
+        f"configure in {built}",
+        "make -j8 libs",
+        "make -j8 -C examples tool",
+    ]
+    assert capsys.readouterr().out.count("Building tool from it@1") == 1
+
+
+def test_a_build_that_fails_is_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    program(tmp_path, "npm", "sys.exit('no such package')")
+    for _ in range(2):
+        with pytest.raises(packages.PackageError, match="no such package"):
+            packages.librdkafka("tool", "it@1", [])
