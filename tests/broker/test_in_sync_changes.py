@@ -1,25 +1,40 @@
 """Proposals of in-sync sets on their way to the controller, and its answers back."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from ottla.broker.in_sync_changes import InSyncChanges
+from ottla.broker.in_sync_changes import MOST_RETRY_MS, RETRY_MS, InSyncChanges
 from ottla.controller.image import PartitionState
+from ottla.controller.in_sync_changes import IsrAnswer
 from ottla.controller.topics import NewTopic
 from ottla.protocol.errors import ErrorCode
 from ottla.replication.leader import InSyncChange
 
 
 class Proposer:
-    """A partition of straw: notes what it is answered."""
+    """A partition of straw: notes what it is answered, and tells what to send again."""
 
-    def __init__(self) -> None:
+    topic, index = "t", 0
+
+    def __init__(self, *again: InSyncChange | None) -> None:
         self.answers: list[tuple[ErrorCode, PartitionState | None, InSyncChange]] = []
+        self.again = list(again)
+        """One after the other."""
+        self.looked = asyncio.Event()
 
     def in_sync_answered(self, *answer: Any) -> None:
         self.answers.append(answer)
+
+    def in_sync_change(self, now_ms: int) -> InSyncChange | None:
+        self.looked.set()
+        return self.again.pop(0)
+
+    @property
+    def codes(self) -> list[ErrorCode]:
+        return [code for code, _, _ in self.answers]
 
 
 class Leader:
@@ -109,3 +124,63 @@ async def test_an_older_self_s_proposal_waits_for_the_new_registration(
     membership.broker_epoch = leader.epoch
     await eventually(lambda: proposer.answers)
     assert proposer.answers[0][0] is ErrorCode.none
+
+
+async def test_a_controller_that_is_behind_is_asked_again_soon_for_the_one_partition(
+    leader: Leader, eventually: Any
+) -> None:
+    """NOT_CONTROLLER for one partition: its leader knows of more than the controller does."""
+    known = leader.change((2, leader.epoch))
+    ahead = leader.change((2, leader.epoch), leader_epoch=leader.state.leader_epoch + 1)
+    proposer, other = Proposer(ahead, ahead, known), Proposer()
+    leader.changes.propose(proposer, ahead)  # type: ignore[arg-type]
+    strange = leader.change((2, leader.epoch), index=1 - leader.index)
+    leader.changes.propose(other, strange)  # type: ignore[arg-type]
+    await eventually(lambda: len(proposer.answers) == 4)
+    assert proposer.codes == [ErrorCode.not_controller] * 3 + [ErrorCode.none]
+    assert leader.state.isr == (2,)
+    # It is over: nothing is kept, and the other, refused for good, was never asked again.
+    assert leader.changes._open == {}
+    assert other.codes == [ErrorCode.invalid_request]
+
+
+async def test_what_is_settled_meanwhile_is_not_sent_again(leader: Leader, eventually: Any) -> None:
+    ahead = leader.change((2, leader.epoch), leader_epoch=leader.state.leader_epoch + 1)
+    proposer = Proposer(None)
+    leader.changes.propose(proposer, ahead)  # type: ignore[arg-type]
+    await asyncio.wait_for(proposer.looked.wait(), 20)
+    await eventually(lambda: leader.changes._open == {})
+    assert proposer.codes == [ErrorCode.not_controller]
+    later = Proposer()
+    leader.changes.propose(later, leader.change((2, leader.epoch)))  # type: ignore[arg-type]
+    await eventually(lambda: later.answers)
+    assert (later.codes, proposer.again) == ([ErrorCode.none], [])
+
+
+async def test_a_partition_that_the_answer_leaves_out_is_sent_again(
+    leader: Leader, eventually: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    controller, change = leader.first.controller, leader.change((2, leader.epoch))
+    rightly = controller.alter_partitions
+
+    async def silent(*_: Any) -> tuple[IsrAnswer, ...]:
+        monkeypatch.setattr(controller, "alter_partitions", rightly)
+        return ()
+
+    monkeypatch.setattr(controller, "alter_partitions", silent)
+    proposer = Proposer(change)
+    leader.changes.propose(proposer, change)  # type: ignore[arg-type]
+    await eventually(lambda: len(proposer.answers) == 2)
+    assert proposer.codes == [ErrorCode.unknown_server_error, ErrorCode.none]
+
+
+async def test_the_pauses_grow_to_a_limit(leader: Leader) -> None:
+    changes, pauses, key = leader.changes, [], (leader.topic.topic_id, leader.index)
+    await changes.close()
+    for _ in range(7):
+        changes._answered(key, Proposer(), ErrorCode.not_controller)  # type: ignore[arg-type]
+        pauses.append(changes._open[key].pause_ms)
+    assert pauses == [RETRY_MS * 2**tries for tries in range(5)] + [MOST_RETRY_MS] * 2
+    changes._answered(key, Proposer(), ErrorCode.fenced_leader_epoch)  # type: ignore[arg-type]
+    changes._answered(key, Proposer(), ErrorCode.request_timed_out)  # type: ignore[arg-type]
+    assert changes._open[key].pause_ms == RETRY_MS

@@ -4,7 +4,7 @@ import pytest
 
 from ottla.controller.image import PartitionState
 from ottla.protocol.errors import ErrorCode
-from ottla.replication.leader import REFUSED_PAUSE_MS, Follower, InSyncChange, Leader
+from ottla.replication.leader import REFUSED_PAUSE_MS, Follower, InSyncChange, Leader, leaves_open
 
 ID = UUID(int=7)
 LAG_MS = 100
@@ -190,6 +190,18 @@ def test_after_an_unknown_outcome_the_same_is_proposed_again() -> None:
     assert not bench.leader.answered(ErrorCode.request_timed_out, None)
     assert bench.change(0) is proposal
     assert bench.change(0) is None
+
+
+@pytest.mark.parametrize(
+    "code", [ErrorCode.none, ErrorCode.ineligible_replica, ErrorCode.fenced_leader_epoch]
+)
+def test_what_is_known_for_certain_is_not_left_open(code: ErrorCode) -> None:
+    assert not leaves_open(code)
+
+
+def test_another_controller_s_answer_leaves_it_open() -> None:
+    assert leaves_open(ErrorCode.not_controller)
+    assert leaves_open(ErrorCode.unknown_server_error)
 
 
 def test_a_fenced_leader_waits_for_the_news_with_the_maximal_set() -> None:

@@ -3,14 +3,17 @@
 One request is under way at a time; what is proposed meanwhile goes with the next (Kafka's
 AlterPartitionManager). A partition has at most one proposal here. An answer that does not come is
 asked for again until the controller, this one or the next, gives it: only then does the partition
-know which in-sync set holds.
+know which in-sync set holds. So it is where the answer for one partition says nothing for certain,
+as NOT_CONTROLLER; Kafka sends that again at once (Partition.submitAlterPartition), here it pauses
+for longer each time, so that a controller that hears late of what a leader knows is not hammered.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
 from ottla.broker.background import Background
@@ -20,7 +23,7 @@ from ottla.controller.image import PartitionState
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
 from ottla.protocol.versions import ALTER_PARTITION
-from ottla.replication.leader import InSyncChange
+from ottla.replication.leader import InSyncChange, leaves_open
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
@@ -30,9 +33,19 @@ logger = logging.getLogger("ottla.replication")
 
 VERSION: Final = 3
 RETRY_MS: Final = 50
+MOST_RETRY_MS: Final = 1_000
 MOST_IN_REQUEST: Final = 2_000
 
 _Key = tuple[UUID, int]
+
+
+class _Open(NamedTuple):
+    """A partition whose proposal was answered, but not for certain."""
+
+    partition: Partition
+    pause_ms: int
+    look_at: float | None
+    """When it is asked what to send again, by the loop's clock; None once that is sent."""
 
 
 class InSyncChanges:
@@ -41,6 +54,7 @@ class InSyncChanges:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._waiting: dict[_Key, tuple[Partition, InSyncChange]] = {}
+        self._open: dict[_Key, _Open] = {}
         self._some = asyncio.Event()
         self._background = Background(logger, "proposing in-sync sets")
 
@@ -58,8 +72,7 @@ class InSyncChanges:
     async def _run(self) -> None:
         self._some.set()  # after a failure some may wait already
         while True:
-            await self._some.wait()
-            self._some.clear()
+            await self._some_to_send()
             asked = dict(list(self._waiting.items())[:MOST_IN_REQUEST])
             if not asked:
                 continue
@@ -73,8 +86,38 @@ class InSyncChanges:
                     del self._waiting[key]
                 code, state = answers.get(key, (ErrorCode.unknown_server_error, None))
                 partition.in_sync_answered(code, state, change)
+                self._answered(key, partition, code)
             if self._waiting:
                 self._some.set()
+
+    async def _some_to_send(self) -> None:
+        """Waits until something is proposed, or is to be proposed again."""
+        looks = (each.look_at for each in self._open.values() if each.look_at is not None)
+        due = min(looks, default=None)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(due):
+                await self._some.wait()
+        self._some.clear()
+        now, now_ms = asyncio.get_running_loop().time(), self._node.clock.monotonic_ms()
+        for key, each in list(self._open.items()):
+            if each.look_at is None or each.look_at > now:
+                continue
+            # None: news were faster, or others lead by now.
+            change = each.partition.in_sync_change(now_ms)
+            if change is None:
+                del self._open[key]
+            else:
+                self._open[key] = each._replace(look_at=None)
+                self.propose(each.partition, change)
+
+    def _answered(self, key: _Key, partition: Partition, code: ErrorCode) -> None:
+        former = self._open.pop(key, None)
+        if not leaves_open(code):
+            return
+        pause_ms = RETRY_MS if former is None else min(2 * former.pause_ms, MOST_RETRY_MS)
+        logger.info("%s-%d: in-sync change: %s", partition.topic, partition.index, code.name)
+        look_at = asyncio.get_running_loop().time() + pause_ms / 1000
+        self._open[key] = _Open(partition, pause_ms, look_at)
 
     async def _ask(
         self, changes: list[InSyncChange]

@@ -40,6 +40,14 @@ _TAKEN_BACK: Final = frozenset({ErrorCode.ineligible_replica, ErrorCode.operatio
 """Nothing was changed, for certain."""
 
 
+def leaves_open(code: ErrorCode) -> bool:
+    """Whether a proposal answered so is to be sent again: it may have been taken, or may yet be
+    (Partition.handleAlterPartitionError). NOT_CONTROLLER is such an answer: another controller
+    knows more.
+    """
+    return code is not ErrorCode.none and code not in _AWAIT_NEWS and code not in _TAKEN_BACK
+
+
 @dataclass(frozen=True, slots=True)
 class InSyncChange:
     """A proposal of a new in-sync set, for AlterPartition."""
@@ -325,7 +333,7 @@ class Leader:
             self._joins_from_ms = self._proposed_ms + REFUSED_PAUSE_MS
             self.maximal_isr = frozenset(self.state.isr)
             return True
-        self._resend = code not in _AWAIT_NEWS
+        self._resend = leaves_open(code)
         return False
 
     def low_watermark(self, start_offset: int) -> int:
