@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ottla.cli.cluster_layout import Layout, chosen_layout, claimed, write_layout
-from ottla.cli.failures import Failed
+from ottla.cli.failures import Failed, UsageFailed
 from ottla.testing.ports import HOST, claim, free_ports
 from ottla.testing.zookeeper_server import ZooKeeperServer
 
@@ -31,6 +31,39 @@ def test_brokers_with_data_may_not_be_left_out(tmp_path: Path) -> None:
     write_layout(tmp_path, Layout(3, 12000, 12100))
     with pytest.raises(Failed, match="holds a cluster of 3 brokers"):
         chosen_layout(tmp_path, 2, None)
+
+
+def test_racks_are_given_in_the_order_of_the_brokers_and_kept(tmp_path: Path) -> None:
+    first = chosen_layout(tmp_path, None, None, "a, b,a")
+    assert first.racks == ("a", "b", "a")
+    write_layout(tmp_path, first)
+    assert chosen_layout(tmp_path, None, None) == first
+    assert chosen_layout(tmp_path, None, None, "x,y,z").racks == ("x", "y", "z")
+    assert chosen_layout(tmp_path / "new", 1, None, "east").racks == ("east",)
+
+
+@pytest.mark.parametrize("given", ["", ",", "a,,c", "a,b, "])
+def test_racks_without_a_name_are_refused(tmp_path: Path, given: str) -> None:
+    with pytest.raises(UsageFailed, match=f"--racks wants names .* not {given!r}"):
+        chosen_layout(tmp_path, None, None, given)
+
+
+def test_each_broker_wants_a_rack(tmp_path: Path) -> None:
+    with pytest.raises(UsageFailed, match=r"--racks names 2 \(a,b\) for 3 brokers") as raised:
+        chosen_layout(tmp_path, None, None, "a,b")
+    assert str(raised.value.hint).endswith("give --racks a,b,a")
+    with pytest.raises(UsageFailed, match=r"--racks names 2 \(a,b\) for 1 broker;"):
+        chosen_layout(tmp_path, 1, None, "a,b")
+    write_layout(tmp_path, Layout(2, 12000, 12100, ("a", "b")))
+    with pytest.raises(UsageFailed, match=r"cluster has 2 racks \(a,b\) for 3 brokers"):
+        chosen_layout(tmp_path, 3, None)
+    assert chosen_layout(tmp_path, 3, None, "a,b,c").racks == ("a", "b", "c")
+
+
+def test_a_folder_of_before_there_were_racks_has_none(tmp_path: Path) -> None:
+    numbers = '{"brokers": 2, "first_port": 12000, "zookeeper_port": 12100}'
+    (tmp_path / "cluster.json").write_text(numbers)
+    assert chosen_layout(tmp_path, None, None) == Layout(2, 12000, 12100, ())
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"brokers": "many"}'])

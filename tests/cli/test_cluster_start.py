@@ -53,7 +53,7 @@ def test_without_zookeepers_jars_nothing_is_begun(
 ) -> None:
     monkeypatch.setattr("ottla.testing.zookeeper_server.find_spec", lambda name: None)
     with pytest.raises(Failed, match=r"pip install 'ottla\[zookeeper\]'"):
-        run_cluster(1, None, tmp_path / "data", None, {})
+        run_cluster(1, None, tmp_path / "data", None, None, {})
     assert not (tmp_path / "data").exists()
 
 

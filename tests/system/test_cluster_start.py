@@ -80,7 +80,7 @@ def typed(bootstrap: str, *words: object) -> Any:
 
 
 def test_a_cluster_is_started_drained_stopped_and_goes_on(tmp_path: Path) -> None:
-    started = Started(tmp_path, "--port", three_ports())
+    started = Started(tmp_path, "--port", three_ports(), "--racks", "a,b,c")
     try:
         bootstrap = started.until(r"OTTLA_BOOTSTRAP=(\S+)")[1]
         assert sorted(each.name for each in tmp_path.iterdir()) == ["data", "shown"]
@@ -102,6 +102,7 @@ def test_a_cluster_is_started_drained_stopped_and_goes_on(tmp_path: Path) -> Non
         assert started.until(r"OTTLA_BOOTSTRAP=(\S+)")[1] == bootstrap
         described = typed(bootstrap, "cluster", "describe")
         assert described["partitions"] == 4
+        assert [each["rack"] for each in described["brokers"]] == ["a", "b", "c"]
     finally:
         ended(started)
 

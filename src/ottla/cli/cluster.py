@@ -41,6 +41,14 @@ FirstPort = Annotated[
         help="The first broker's port; the others have the next ones. Default 9092.",
     ),
 ]
+Racks = Annotated[
+    str | None,
+    typer.Option(
+        "--racks",
+        metavar="A,B,C",
+        help="A rack for each broker, in their order; replicas are spread over racks.",
+    ),
+]
 BrokerConfig = Annotated[
     list[str] | None,
     typer.Option(
@@ -68,17 +76,18 @@ def start(
     zookeeper: ZooKeeper = None,
     data: Data = Path("ottla-cluster"),
     port: FirstPort = None,
+    racks: Racks = None,
     config: BrokerConfig = None,
 ) -> None:
     """Run a cluster on this machine until Ctrl-C, for development.
 
-    Starts a ZooKeeper of its own unless one is given. Started again, it goes on with the same data
-    and ports.
+    Starts a ZooKeeper of its own unless one is given. Started again, it goes on with the same data,
+    ports and racks.
     """
     # Imported late: completion and the other commands need no processes.
     from ottla.cli.cluster_start import run_cluster
 
-    raise typer.Exit(run_cluster(brokers, zookeeper, data, port, pairs("--config", config)))
+    raise typer.Exit(run_cluster(brokers, zookeeper, data, port, racks, pairs("--config", config)))
 
 
 @commands.command()

@@ -1,8 +1,10 @@
-"""The layout of a cluster that `ottla cluster start` runs: how many brokers, and on which ports.
+"""The layout of a cluster that `ottla cluster start` runs: brokers, their ports and their racks.
 
 `cluster.json` in the cluster's folder holds it, so that the next start is as the last one was:
 
-    {"brokers": 3, "first_port": 9092, "zookeeper_port": 2181}
+    {"brokers": 3, "first_port": 9092, "zookeeper_port": 2181, "racks": ["a", "b", "c"]}
+
+Without racks, `racks` is empty or missing.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from ottla.cli.failures import Failed
+from ottla.cli.failures import Failed, UsageFailed
 from ottla.testing.ports import claim, free_ports
 from ottla.testing.zookeeper_server import ZooKeeperEnsemble
 
@@ -23,6 +25,7 @@ DEFAULT_BROKERS: Final = 3
 FIRST_PORT: Final = 9092
 ZOOKEEPER_PORT: Final = 2181
 OTHER_PORTS_TRIED: Final = 20
+NUMBERS: Final = ("brokers", "first_port", "zookeeper_port")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +36,17 @@ class Layout:
     first_port: int
     zookeeper_port: int
     """Where ZooKeeper is to serve while nobody else does."""
+    racks: tuple[str, ...] = ()
+    """One for each broker, or none at all."""
 
     @property
     def ports(self) -> list[int]:
         return list(range(self.first_port, self.first_port + self.brokers))
 
 
-def chosen_layout(data: Path, brokers: int | None, port: int | None) -> Layout:
+def chosen_layout(
+    data: Path, brokers: int | None, port: int | None, racks: str | None = None
+) -> Layout:
     """The folder's layout with what was typed over it. Raises Failed."""
     known = read_layout(data)
     if known is None:
@@ -52,10 +59,40 @@ def chosen_layout(data: Path, brokers: int | None, port: int | None) -> Layout:
             "would be missing.",
             f"Say --brokers {known.brokers} or nothing, or give another --data.",
         )
-    chosen = Layout(brokers or known.brokers, port or known.first_port, known.zookeeper_port)
+    chosen = Layout(
+        brokers or known.brokers,
+        port or known.first_port,
+        known.zookeeper_port,
+        known.racks if racks is None else read_racks(racks),
+    )
+    check_racks(chosen, typed=racks is not None)
     if chosen.first_port + chosen.brokers > 65536:
         raise Failed(f"--port {chosen.first_port} leaves no room for {chosen.brokers} brokers.")
     return chosen
+
+
+def read_racks(text: str) -> tuple[str, ...]:
+    """`a,b,c` as names. Raises UsageFailed."""
+    racks = tuple(each.strip() for each in text.split(","))
+    if not all(racks):
+        raise UsageFailed(
+            f"--racks wants names with commas between, not {text!r}.",
+            "For three brokers in two racks: --racks a,b,a",
+        )
+    return racks
+
+
+def check_racks(layout: Layout, *, typed: bool) -> None:
+    """Raises UsageFailed unless each broker has a rack, or none has."""
+    count, brokers = len(layout.racks), layout.brokers
+    if count in (0, brokers):
+        return
+    named = f"--racks names {count:,}" if typed else f"the folder's cluster has {count:,} racks"
+    raise UsageFailed(
+        f"{named} ({','.join(layout.racks)}) for {brokers:,} "
+        f"broker{'' if brokers == 1 else 's'}; it takes one for each, in their order.",
+        "Brokers may share one; give --racks " + ",".join((layout.racks * brokers)[:brokers]),
+    )
 
 
 def read_layout(data: Path) -> Layout | None:
@@ -63,7 +100,8 @@ def read_layout(data: Path) -> Layout | None:
     file = data / FILE_NAME
     try:
         found = json.loads(file.read_text())
-        return Layout(**{name: int(found[name]) for name in Layout.__slots__})
+        numbers = {name: int(found[name]) for name in NUMBERS}
+        return Layout(**numbers, racks=tuple(map(str, found.get("racks", ()))))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

@@ -39,11 +39,12 @@ def run_cluster(
     zookeeper: str | None,
     data: Path,
     port: int | None,
+    racks: str | None,
     config: Mapping[str, str],
 ) -> int:
     """Run until Ctrl-C or SIGTERM; gives the exit code. Raises Failed for what keeps it from
     starting."""
-    layout = chosen_layout(data, brokers, port)
+    layout = chosen_layout(data, brokers, port, racks)
     # Who starts three brokers wants to see three replicas.
     replicas = str(min(MOST_REPLICAS, layout.brokers))
     settings = {"default.replication.factor": replicas, **config}
@@ -58,6 +59,7 @@ def run_cluster(
             layout.brokers,
             settings,
             zookeeper,
+            racks=layout.racks or None,
             data=data,
             proxies=False,
             ports=layout.ports,
