@@ -6,6 +6,7 @@ dispatch table names, and decodes the answer again, so that every version is rea
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
@@ -16,8 +17,11 @@ from ottla.api.table import find
 from ottla.broker.call import Call
 from ottla.broker.controller import Controller
 from ottla.config.broker import BrokerConfig
+from ottla.config.listener import Endpoint
+from ottla.controller import layout
 from ottla.controller.embedded import EmbeddedTree
-from ottla.controller.image import ClusterImage
+from ottla.controller.image import BrokerImage, ClusterImage
+from ottla.controller.plan import Plan
 from ottla.controller.topics import NewTopic
 from ottla.protocol.frames import (
     read_request_body,
@@ -44,6 +48,23 @@ class Cluster:
     async def create(self, *topics: NewTopic) -> None:
         results = await self.controller.create_topics(topics)
         assert not any(result.outcome.failed for result in results), results
+
+    async def others_are(self, *numbers: int) -> None:
+        """Exactly these brokers are registered beside this one, and the controller has heard."""
+        session = self.node.membership.session
+        wanted = {self.config.id, *numbers}
+        there = set(map(int, await session.children(layout.BROKER_IDS)))
+        for number in there - wanted:
+            await session.delete(layout.broker_path(number))
+        for number in wanted - there:
+            endpoint = Endpoint("PLAINTEXT", f"broker-{number}.invalid", 9092)
+            data = layout.write_broker(BrokerImage(number, (endpoint,)), 0)
+            await session.create(layout.broker_path(number), data)
+        async with asyncio.timeout(20):
+            while self.image.brokers.keys() != wanted:
+                await asyncio.sleep(0.001)
+            # Behind the plan that told of them, which may have elections to tell yet.
+            await self.controller.carry_out(lambda: Plan(None))
 
     @staticmethod
     def request(key: int, version: int) -> Messages:

@@ -3,7 +3,6 @@ from typing import Any
 import pytest
 
 from ottla.controller import layout
-from ottla.controller.image import BrokerAppeared, BrokerImage
 from ottla.controller.topics import NewTopic
 from ottla.protocol.errors import ErrorCode
 
@@ -45,8 +44,7 @@ async def three(cluster: Any) -> Any:
     """Brokers 1 to 3, of which the first holds both partitions of t."""
     assert cluster.config.id == 1
     await cluster.create(NewTopic("t", 2, 1))
-    for number in (2, 3):
-        await cluster.node.view.tell([BrokerAppeared(BrokerImage(number, ()))])
+    await cluster.others_are(2, 3)
     return cluster
 
 

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from ottla.controller.deletion import UnwantedTopic
-from ottla.controller.image import NO_LEADER, BrokerImage
+from ottla.controller.image import NO_LEADER
 from ottla.controller.in_sync_changes import ProposedIsr
 from ottla.controller.topics import NewTopic
 from ottla.protocol.errors import ErrorCode
@@ -68,20 +68,13 @@ class TestTwoBrokers:
     """Broker 2 is the preferred leader of t-0; broker 1, the controller, copies it."""
 
     @pytest.fixture(autouse=True)
-    async def second(self, cluster: Any) -> BrokerImage:
-        """What is known of broker 2; it lives."""
-        second = BrokerImage(2, (), epoch=5)
-        await self.live(cluster, second)
+    async def topic(self, cluster: Any) -> None:
+        await cluster.others_are(2)
         await cluster.create(NewTopic("t", assignments=((0, (2, 1)),)))
         assert (self.state(cluster).leader, self.state(cluster).isr) == (2, (2, 1))
-        return second
 
     def state(self, cluster: Any) -> Any:
         return cluster.image.topics["t"].partitions[0]
-
-    async def live(self, cluster: Any, *others: BrokerImage) -> None:
-        own = cluster.image.brokers[cluster.config.id]
-        await cluster.controller.brokers_are({each.broker_id: each for each in (own, *others)})
 
     async def propose(self, cluster: Any, leader: int, *isr: int) -> None:
         state, topic_id = self.state(cluster), cluster.image.topics["t"].topic_id
@@ -91,13 +84,11 @@ class TestTwoBrokers:
         (answer,) = await cluster.controller.alter_partitions(leader, epoch, [proposal])
         assert answer.code is ErrorCode.none
 
-    async def test_the_preferred_leader_leads_once_it_is_in_sync_again(
-        self, cluster: Any, second: BrokerImage
-    ) -> None:
-        await self.live(cluster)
+    async def test_the_preferred_leader_leads_once_it_is_in_sync_again(self, cluster: Any) -> None:
+        await cluster.others_are()
         assert self.state(cluster).leader == 1
         assert await elect(cluster, 0) is ErrorCode.preferred_leader_not_available
-        await self.live(cluster, second)
+        await cluster.others_are(2)
         assert await elect(cluster, 0) is ErrorCode.preferred_leader_not_available
         await self.propose(cluster, 1, 1, 2)
         epoch = self.state(cluster).leader_epoch
@@ -108,18 +99,16 @@ class TestTwoBrokers:
     async def test_an_unclean_election_takes_who_is_not_in_sync(self, cluster: Any) -> None:
         assert await elect(cluster, 1) is ErrorCode.election_not_needed
         await self.propose(cluster, 2, 2)
-        await self.live(cluster)
+        await cluster.others_are()
         assert (self.state(cluster).leader, self.state(cluster).isr) == (NO_LEADER, (2,))
         assert await elect(cluster, 0) is ErrorCode.preferred_leader_not_available
         assert await elect(cluster, 1) is ErrorCode.none
         assert (self.state(cluster).leader, self.state(cluster).isr) == (1, (1,))
 
-    async def test_without_a_living_replica_none_can_be_elected(
-        self, cluster: Any, second: BrokerImage
-    ) -> None:
+    async def test_without_a_living_replica_none_can_be_elected(self, cluster: Any) -> None:
         await cluster.controller.delete_topics([UnwantedTopic("t")])
         await cluster.create(NewTopic("t", assignments=((0, (2,)),)))
-        await self.live(cluster)
+        await cluster.others_are()
         assert await elect(cluster, 1) is ErrorCode.eligible_leaders_not_available
 
     async def test_a_deposed_controller_elects_none(self, cluster: Any) -> None:

@@ -20,6 +20,8 @@ def own(node_call: Any) -> int:
 @pytest.fixture(autouse=True)
 async def cluster(node_call: Any, own: int) -> None:
     """This broker leads t-0, broker 7 copies it; acks=all wants both."""
+    # First: who makes a topic looks who is registered, and 7 is not.
+    await node_call.create("u", partitions=4)
     await node_call.appear(7)
     await node_call.place("t", (own, 7))
     node_call.node.partitions.find("t", 0).min_insync_replicas = 2
@@ -113,7 +115,6 @@ async def test_without_acks_who_does_not_lead_ends_the_connection(node_call: Any
 
 async def test_each_partition_has_its_own_answer(node_call: Any, own: int) -> None:
     """Of one request: a leader, a follower, one of others, and one whose follower is too slow."""
-    await node_call.create("u", partitions=4)
     await node_call.place("u", (own,), index=0)
     await node_call.place("u", (7, own), index=1)
     await node_call.place("u", (7, 8), index=2)
