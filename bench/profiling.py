@@ -23,17 +23,6 @@ def top(files: Sequence[Path], lines: int = LINES) -> str:
     return "\n".join(line for line in printed if line.strip())
 
 
-def slowest_imports(text: str, lines: int = LINES) -> str:
-    """The imports that took longest, from what `-X importtime` printed."""
-    rows = []
-    for line in text.splitlines():
-        own, _, rest = line.removeprefix("import time:").partition("|")
-        if line.startswith("import time:") and own.strip().isdigit():
-            rows.append((int(own), rest.strip()))
-    rows.sort(reverse=True)
-    return "\n".join(f"{own:>8} us | {rest}" for own, rest in rows[:lines])
-
-
 def profile(figure: Figure, bench: Bench, folder: Path) -> Path:
     """One run of a figure with Ottla under cProfile; the file with the top lines.
 

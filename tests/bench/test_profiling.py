@@ -14,14 +14,3 @@ def test_the_slowest_functions_come_first(tmp_path: Path) -> None:
     told = profiling.top(files)
     assert "sorted" in told
     assert str(tmp_path) not in told
-
-
-def test_the_slowest_imports_come_first() -> None:
-    text = (
-        "import time: self [us] | cumulative | imported package\n"
-        "import time:       150 |        150 |   zlib\n"
-        "ready on 127.0.0.1:9092\n"
-        "import time:      2500 |       9000 | kio\n"
-    )
-    lines = profiling.slowest_imports(text).splitlines()
-    assert [line.split()[-1] for line in lines] == ["kio", "zlib"]
