@@ -18,6 +18,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 NO_SESSION = 0
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
+IDLE_BEFORE_EVICTION_MS = 120_000
 _LAST_EPOCH = 2**31 - 1
 
 
@@ -98,7 +99,6 @@ class FetchSessions:
 
     slots: int
     new_id: Callable[[], int]
-    idle_before_eviction_ms: int = 120_000
     _sessions: OrderedDict[int, _Session] = field(default_factory=OrderedDict)
 
     def __len__(self) -> int:
@@ -138,7 +138,7 @@ class FetchSessions:
     ) -> int:
         if len(self._sessions) >= self.slots:
             oldest_id, oldest = next(iter(self._sessions.items()))
-            if now_ms - oldest.used_ms < self.idle_before_eviction_ms:
+            if now_ms - oldest.used_ms < IDLE_BEFORE_EVICTION_MS:
                 return NO_SESSION
             self._end(oldest_id)
         session_id = self.new_id()

@@ -147,14 +147,12 @@ class Peer:
         client_id: str,
         *,
         most_frame_bytes: int,
-        connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
     ) -> None:
         """`name` stands in the errors ("broker 2"); `address` tells where it is at present."""
         self.name = name
         self.client_id = client_id
         self._address = address
         self._most_frame_bytes = most_frame_bytes
-        self._connect_timeout_ms = connect_timeout_ms
         self._link: _Link | None = None
         self._connecting: asyncio.Task[_Link] | None = None
         self._last_correlation_id = 0
@@ -288,13 +286,12 @@ class Peer:
         where = f"{self.name} at {address[0]}:{address[1]}"
         link = _Link(address, self._most_frame_bytes, self._lost)
         try:
-            async with asyncio.timeout(self._connect_timeout_ms / 1000):
+            async with asyncio.timeout(CONNECT_TIMEOUT_MS / 1000):
                 await _connect(*address, lambda: link)
         except ConnectionRefusedError:
             raise PeerError(f"nobody listens as {where}", refused=True) from None
         except TimeoutError:
-            waited_ms = self._connect_timeout_ms
-            raise PeerError(f"{where} cannot be reached within {waited_ms} ms") from None
+            raise PeerError(f"{where} cannot be reached within {CONNECT_TIMEOUT_MS} ms") from None
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
             raise PeerError(f"{where} cannot be reached: {reason}") from None

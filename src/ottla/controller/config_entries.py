@@ -112,7 +112,7 @@ def broker_entries(
             )
         )
     unneeded = [name for name in broker.given if name not in BrokerConfig.definitions]
-    entries += [_unneeded_entry(name, broker) for name in _chosen(unneeded, keys)]
+    entries += [_unneeded_entry(name) for name in _chosen(unneeded, keys)]
     return tuple(entries)
 
 
@@ -179,7 +179,7 @@ def _topic_value(
     return definition.default_text
 
 
-def _unneeded_entry(name: str, broker: BrokerConfig) -> ConfigEntry:
+def _unneeded_entry(name: str) -> ConfigEntry:
     # Whether a setting that means nothing here is a secret is not known: it may be a password.
     return ConfigEntry(
         name=name,

@@ -234,9 +234,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
 class Client(KazooClient):  # type: ignore[misc]
     """kazoo's client on that connection; its log is silent, the adapter says what matters."""
 
-    def __init__(
-        self, hosts: str, session_timeout_ms: int, client_id: tuple[int, bytes] | None = None
-    ) -> None:
+    def __init__(self, hosts: str, session_timeout_ms: int) -> None:
         handler = _Handler()
         retry = KazooRetry(
             max_tries=-1, delay=0.05, backoff=2, max_delay=1.0, sleep_func=handler.sleep_func
@@ -244,7 +242,6 @@ class Client(KazooClient):  # type: ignore[misc]
         super().__init__(
             hosts,
             timeout=session_timeout_ms / 1000,
-            client_id=client_id,
             handler=handler,
             connection_retry=retry,
             logger=_silent,
