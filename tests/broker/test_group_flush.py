@@ -1,5 +1,6 @@
 import asyncio
 import threading
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ class Disk:
 
     def __init__(self) -> None:
         self.appended = 0
+        self.begun = 0
         self.flushes = 0
         self.gate = threading.Semaphore(0)
         self.broken = False
@@ -22,6 +24,7 @@ class Disk:
 class Flush:
     def __init__(self, disk: Disk) -> None:
         self.disk = disk
+        self.disk.begun += 1
         self.reached = disk.appended
 
     def run(self) -> None:
@@ -31,12 +34,12 @@ class Flush:
             raise OSError(5, "Input/output error")
 
 
-async def test_many_appends_share_one_flush() -> None:
+async def test_many_appends_share_one_flush(eventually: Any) -> None:
     disk = Disk()
     group = disk.group()
     disk.appended = 1
     first = asyncio.ensure_future(group.reached(1))
-    await asyncio.sleep(0.05)
+    await eventually(lambda: disk.begun == 1)
     disk.appended = 50
     others = [asyncio.ensure_future(group.reached(offset)) for offset in range(2, 51)]
     disk.gate.release(2)

@@ -127,7 +127,7 @@ async def test_a_log_that_is_slow_to_read_is_answered_with_loading(
     assert answer.error is ErrorCode.coordinator_load_in_progress
     groups = bench.restart()
     assert await groups.heartbeat(HeartbeatRequest("g", 9, "m", None)) is OK
-    await asyncio.sleep(0.01)
+    monkeypatch.setattr("ottla.broker.coordinator.LOAD_WAIT_S", 20)
     assert (await groups.describe("g")).state == "Stable"
 
 

@@ -80,12 +80,12 @@ class Leader:
         self.codes: dict[int, ErrorCode] = {}
         self.start = 0
         self.cut_off = False
+        self.refusals = 0
         self.requests: list[Any] = []
         self._asked: dict[int, Any] = {}
 
     def end(self, index: int) -> int:
-        headers = self._headers(index)
-        return headers[-1].next_offset if headers else 0
+        return max((each.next_offset for each in self._headers(index)), default=0)
 
     def _headers(self, index: int) -> list[Any]:
         return list(iterate_headers(b"".join(self.batches.get(index, []))))
@@ -93,6 +93,7 @@ class Leader:
     async def ask(self, request: Any, timeout_ms: int) -> Any:
         await asyncio.sleep(0.001)
         if self.cut_off:
+            self.refusals += 1
             raise PeerError("broker 2 closed the connection")
         if request.__api_key__ == LIST_OFFSETS:
             return self._list_offsets(request)
@@ -311,7 +312,7 @@ async def test_a_leader_out_of_reach_is_told_once_and_found_again(
     bench.leader.cut_off = True
     mine = bench.copy()
     bench.follow(mine)
-    await asyncio.sleep(0.05)
+    await bench.until(lambda: bench.leader.refusals > 2)
     bench.leader.cut_off = False
     await bench.until(lambda: mine.high_watermark == 1)
     assert caplog.text.count("cannot copy from broker 2") == 1
@@ -393,7 +394,6 @@ async def test_a_replica_that_falls_out_of_sync_is_throttled_from_then_on(bench:
     await bench.until(lambda: falls.high_watermark == 1 and free.high_watermark == 1)
     falls.state = SimpleNamespace(isr=(2,))
     await bench.until(lambda: any(each.forgotten_topics_data for each in bench.leader.requests))
-    for index in (0, 1):
-        bench.leader.batches[index].append(batch(1, 1))
+    bench.leader.batches = {index: [batch(0, 1), batch(1, 1)] for index in (0, 1)}
     await bench.until(lambda: free.high_watermark == 2)
     assert falls.log.end_offset == 1

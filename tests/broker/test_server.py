@@ -25,6 +25,7 @@ async def heartbeat(request: Any, call: Call) -> Any:
     if request.group_id == "bug":
         raise AssertionError("our own bug")
     if request.group_id == "slow":
+        call.node.under_way.set()
         await asyncio.sleep(0.05)
     return call.messages.HeartbeatResponse(throttle_time=request.generation_id)
 
@@ -85,7 +86,10 @@ def produce_request(size: int, acks: int = 1) -> Any:
 
 async def new_server(config: BrokerConfig) -> Server:
     node: Any = SimpleNamespace(
-        config=config, clock=SystemClock(), next_connection_id=itertools.count(1).__next__
+        config=config,
+        clock=SystemClock(),
+        next_connection_id=itertools.count(1).__next__,
+        under_way=asyncio.Event(),
     )
     handlers = Handlers((), FOUND.get)
     server = Server(node, handlers, config.endpoints[0], ConnectionLimits(config))
@@ -100,6 +104,11 @@ async def server() -> AsyncIterator[Server]:
     server = await new_server(BrokerConfig(given))
     yield server
     await server.close(grace_ms=0)
+
+
+async def under_way(server: Server) -> None:
+    """A slow request has come and is not answered yet."""
+    await asyncio.wait_for(server.node.under_way.wait(), 20)
 
 
 async def connect(server: Server) -> Client:
@@ -217,8 +226,11 @@ async def test_idle_connections_are_ended_and_busy_ones_not() -> None:
     server = await new_server(BrokerConfig(given))
     idle, busy = await connect(server), await connect(server)
     busy.send(beat(1, "slow"), 1)
-    await asyncio.sleep(0.01)
-    server.end_idle()
+    await under_way(server)
+    async with asyncio.timeout(20):
+        while server._limits.count == 2:
+            server.end_idle()
+            await asyncio.sleep(0.001)
     assert await idle.is_closed()
     assert read_response(HEARTBEAT, 4, await busy.frame())[0] == 1
     await server.close(grace_ms=0)
@@ -242,7 +254,7 @@ async def test_a_client_that_takes_nothing_of_its_answer_is_ended() -> None:
 async def test_requests_under_way_are_finished_at_the_end(server: Server) -> None:
     client = await connect(server)
     client.send(beat(1, "slow"), 1)
-    await asyncio.sleep(0.01)
+    await under_way(server)
     await server.close(grace_ms=5_000)
     assert read_response(HEARTBEAT, 4, await client.frame())[0] == 1
     assert await client.is_closed()
