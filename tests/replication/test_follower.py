@@ -123,16 +123,16 @@ def test_epochs_that_took_turns_need_more_rounds() -> None:
     ]
 
 
-def test_a_cut_says_whether_more_may_follow() -> None:
+def test_a_cut_goes_back_to_the_end_of_what_both_know() -> None:
     log = log_of(40, (1, 0), (4, 10))
-    assert truncation(3, 30, log) == Truncate(10, is_complete=False)
-    assert truncation(1, 5, log) == Truncate(5, is_complete=True)
-    assert truncation(1, 50, log) == Truncate(10, is_complete=True)
+    assert truncation(3, 30, log) == Truncate(10)
+    assert truncation(1, 5, log) == Truncate(5)
+    assert truncation(1, 50, log) == Truncate(10)
 
 
 def test_without_epochs_of_its_own_the_leaders_word_counts() -> None:
-    assert truncation(3, 30, log_of(40)) == Truncate(30, is_complete=True)
-    assert truncation(3, 50, log_of(40)) == Truncate(40, is_complete=True)
+    assert truncation(3, 30, log_of(40)) == Truncate(30)
+    assert truncation(3, 50, log_of(40)) == Truncate(40)
 
 
 def test_batches_are_appended_and_the_leaders_offsets_followed() -> None:
@@ -216,7 +216,7 @@ def test_an_offset_that_the_leader_does_not_have() -> None:
     log.start_offset = 3
     assert decided(log, Answer(ErrorCode.offset_out_of_range)) == AskOffsets()
     follower = Follower(1, 5)
-    assert follower.offsets_answered(0, 8, log) == Truncate(8, is_complete=True)
+    assert follower.offsets_answered(0, 8, log) == Truncate(8)
     assert follower.offsets_answered(12, 20, log) == TruncateFully(12)
     assert follower.offsets_answered(10, 20, log) == GoOn()
 

@@ -85,8 +85,6 @@ class Truncate(NamedTuple):
     """Cut the log's end to `offset`, or to the start of the batch that holds it."""
 
     offset: int
-    is_complete: bool
-    """False: the next answer may tell to cut more."""
 
 
 class TruncateFully(NamedTuple):
@@ -176,7 +174,7 @@ class Follower:
         `leader_start` and `leader_end` are where the leader's log starts and ends.
         """
         if leader_end < log.end_offset:
-            return Truncate(leader_end, is_complete=True)
+            return Truncate(leader_end)
         if leader_start > log.end_offset:
             return TruncateFully(leader_start)
         return GoOn()
@@ -201,11 +199,11 @@ def truncation(leader_epoch: int, leader_end: int, log: ReplicaLog) -> Truncate:
     epoch, end = log.epochs.end_of(leader_epoch, log.end_offset)
     if epoch == NO_EPOCH:
         # Its epoch lies below all that we know of: what it says is all there is to go by.
-        return Truncate(min(max(leader_end, 0), log.end_offset), is_complete=True)
+        return Truncate(min(max(leader_end, 0), log.end_offset))
     if epoch != leader_epoch:
         # An epoch that we never saw: back to the end of the one before, and ask again (KIP-279).
-        return Truncate(min(end, log.end_offset), is_complete=False)
-    return Truncate(min(end, leader_end, log.end_offset), is_complete=True)
+        return Truncate(min(end, log.end_offset))
+    return Truncate(min(end, leader_end, log.end_offset))
 
 
 def _appended(asked: Question, answer: Answer, log: ReplicaLog) -> Decision:
