@@ -120,16 +120,14 @@ async def test_a_clients_frame_goes_on_under_another_number(peer: Peer, straw: S
 async def test_nobody_listens() -> None:
     port = free_port()
     peer = Peer("broker 2", lambda: ("localhost", port), "broker-1-test", most_frame_bytes=100)
-    with pytest.raises(PeerError, match=f"nobody listens as broker 2 at localhost:{port}") as told:
+    with pytest.raises(PeerError, match=f"nobody listens as broker 2 at localhost:{port}"):
         await peer.ask(beat(0), 10_000)
-    assert told.value.refused
 
 
 async def test_a_broker_that_is_not_registered() -> None:
     peer = Peer("broker 2", lambda: None, "broker-1-test", most_frame_bytes=100)
-    with pytest.raises(PeerError, match="broker 2 is not registered") as told:
+    with pytest.raises(PeerError, match="broker 2 is not registered"):
         await peer.ask(beat(0), 10_000)
-    assert not told.value.refused
 
 
 async def test_no_answer_in_time_ends_the_connection_and_the_next_request_has_a_new_one(
@@ -155,9 +153,8 @@ async def test_a_connection_that_breaks_is_told_to_all_who_wait(peer: Peer, stra
         await straw.header()
     straw.writers[-1].close()
     for task in tasks:
-        with pytest.raises(PeerError, match="broker 2 closed the connection") as told:
+        with pytest.raises(PeerError, match="broker 2 closed the connection"):
             await task
-        assert not told.value.refused
 
 
 @pytest.mark.parametrize(

@@ -39,11 +39,6 @@ _SIZE: Final = Struct(">i")
 class PeerError(Exception):
     """No answer; one line that says why. Whether the request was carried out is unknown."""
 
-    def __init__(self, message: str, *, refused: bool = False) -> None:
-        super().__init__(message)
-        self.refused = refused
-        """The machine answered that nobody listens there: the process is gone."""
-
 
 class Probe(Enum):
     """What is known of a listener after knocking."""
@@ -289,7 +284,7 @@ class Peer:
             async with asyncio.timeout(CONNECT_TIMEOUT_MS / 1000):
                 await _connect(*address, lambda: link)
         except ConnectionRefusedError:
-            raise PeerError(f"nobody listens as {where}", refused=True) from None
+            raise PeerError(f"nobody listens as {where}") from None
         except TimeoutError:
             raise PeerError(f"{where} cannot be reached within {CONNECT_TIMEOUT_MS} ms") from None
         except OSError as error:
