@@ -33,7 +33,7 @@ def test_group_for_a_person(capsys: pytest.CaptureFixture[str]) -> None:
             "state": "stable",
             "lag": 3,
             "members": members,
-            "partitions": [{**partition, "metadata": "", "member_id": "m1"}],
+            "partitions": [{**partition, "metadata": "", "member_id": "m1", "offsets_error": None}],
         }
     )
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
@@ -44,3 +44,20 @@ def test_group_for_a_person(capsys: pytest.CaptureFixture[str]) -> None:
         ["without", "a", "partition:", "d@10.0.0.2"],
     ]
     assert client_name(None) == ""
+
+
+def test_a_leader_that_is_silent_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    known = {"topic": "t", "partition": 0, "committed_offset": 5, "end_offset": 8, "lag": 3}
+    other = {"topic": "t", "partition": 1, "committed_offset": 5, "end_offset": None, "lag": None}
+    partitions = [
+        {**known, "metadata": "", "member_id": None, "offsets_error": None},
+        {**other, "metadata": "", "member_id": None, "offsets_error": "its leader is silent"},
+    ]
+    show_group({"group": "g", "state": "empty", "lag": 3, "members": [], "partitions": partitions})
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        ["g:", "empty,", "0", "members,", "lag", "3", "or", "more"],
+        ["topic", "partition", "committed", "end", "lag", "state"],
+        ["t", "0", "5", "8", "3"],
+        ["t", "1", "5", "-", "-", "its", "leader", "is", "silent"],
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,14 @@ from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
 from ottla.cli import offsets
 from ottla.cli.client import Connection
 from ottla.cli.failures import Failed
-from ottla.cli.offsets import end_offsets, first_offsets, offsets_at
+from ottla.cli.offsets import (
+    EARLIEST,
+    LATEST,
+    end_offsets,
+    first_offsets,
+    offsets_at,
+    shown_offsets,
+)
 
 
 class Admin:
@@ -65,10 +73,47 @@ def test_a_leader_that_stays_away_is_told(monkeypatch: pytest.MonkeyPatch) -> No
         end_offsets(gone, BOTH)
 
 
+SILENT = "its leader gives no answer within 1 s"
+
+
 def test_a_leader_that_says_nothing_has_no_offset() -> None:
     silent = connection(t0=[5], t1=[OFFSET_INVALID])
-    with pytest.raises(Failed, match=r"cannot read the offsets of t-1: no answer within 1 s\."):
+    with pytest.raises(Failed, match=rf"cannot read the offsets of t-1: {SILENT}\."):
         end_offsets(silent, BOTH)
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        (OFFSET_INVALID, SILENT),
+        (refused(KafkaError._TIMED_OUT), SILENT),
+        (refused(KafkaError._TRANSPORT), SILENT),
+        (refused(KafkaError.KAFKA_STORAGE_ERROR), "Disk error when trying to access log file.*"),
+    ],
+)
+def test_what_is_known_is_shown_beside_a_leader_that_is_silent(told: Any, why: str) -> None:
+    # What is not told a second time is not asked a second time.
+    known = connection(t0=[5, 9], t1=[told])
+    (first, end), missing = shown_offsets(known, BOTH, EARLIEST, LATEST)
+    assert (first, end) == ({("t", 0): 5}, {("t", 0): 9})
+    assert list(missing) == [("t", 1)]
+    assert re.fullmatch(why, missing["t", 1])
+
+
+def test_a_leader_may_become_silent_between_two_questions() -> None:
+    (first, end), missing = shown_offsets(
+        connection(t0=[5, 9], t1=[3, OFFSET_INVALID]), BOTH, EARLIEST, LATEST
+    )
+    assert (first, end) == ({("t", 0): 5, ("t", 1): 3}, {("t", 0): 9})
+    assert missing == {("t", 1): SILENT}
+
+
+def test_an_answer_that_never_comes_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offsets, "SHOWN_WITHIN_S", -0.99)
+    admin = SimpleNamespace(list_offsets=lambda wanted, **_: {each: Future() for each in wanted})
+    told, missing = shown_offsets(Connection("h:1", {}, admin, 1.0), BOTH, LATEST)
+    assert told == [{}]
+    assert list(missing) == BOTH
 
 
 def test_what_is_younger_than_every_record_begins_at_the_end() -> None:

@@ -22,9 +22,8 @@ def partition(index: int, leader: int | None, isr: tuple[int, ...] = (1, 2)) -> 
     )
 
 
-def document(*args: Any, epoch: Epoch | None = None) -> dict[str, Any]:
-    one = partition(*args)
-    return partition_document(one, epoch, {("t", one.id): 3}, {("t", one.id): 9}, "t")
+def document(*args: Any, epoch: Epoch | None = None, why: str | None = None) -> dict[str, Any]:
+    return partition_document(partition(*args), epoch, 3, 9 if why is None else None, why)
 
 
 def test_a_partition_that_is_well():
@@ -39,7 +38,17 @@ def test_a_partition_that_is_well():
         "state": "ok",
         "start_offset": 3,
         "end_offset": 9,
+        "offsets_error": None,
     }
+
+
+def test_a_partition_whose_leader_is_silent():
+    told = document(0, 1, epoch=Epoch(5, ()), why="it says nothing")
+    assert (told["state"], told["leader"]) == ("ok", 1)
+    assert (told["start_offset"], told["end_offset"]) == (None, None)
+    assert told["offsets_error"] == mark(told) == "it says nothing"
+    short = document(0, 1, (1,), epoch=Epoch(6, (2,)), why="it says nothing")
+    assert mark(short) == "under-replicated, down: 2, it says nothing"
 
 
 @pytest.mark.parametrize(
@@ -61,6 +70,7 @@ def test_what_is_wrong_is_marked(leader, isr, epoch, state, said):
 def test_the_title_counts_what_is_wrong(capsys):
     partitions = [document(0, 1), document(1, 1, (1,)), document(2, None, (1,))]
     assert troubles(partitions) == ", 1 offline, 1 under-replicated"
+    assert troubles([document(0, 1), document(1, 1, why="?")]) == ", 1 without offsets"
     show_topic({"topic": "t", "partitions": partitions, "config": {"retention.ms": "5"}})
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "t: 3 partitions, 1 offline, 1 under-replicated"
@@ -81,7 +91,7 @@ def test_where_all_is_well_there_is_no_column_for_it(capsys):
 def test_racks_are_shown_where_there_are_any(capsys):
     one = partition(0, 1)
     one.replicas = [node(1, "east"), node(2)]
-    told = partition_document(one, None, {}, {}, "t")
+    told = partition_document(one, None, None, None, None)
     assert told["racks"] == ["east", None]
     show_topic({"topic": "t", "partitions": [told], "config": {}})
     assert capsys.readouterr().out.splitlines()[2].split() == [

@@ -99,6 +99,7 @@ def test_topic_from_its_making_to_its_end(cli: Typed) -> None:
         "state": "ok",
         "start_offset": 0,
         "end_offset": 0,
+        "offsets_error": None,
     }
     refused = cli.run("topic", "delete", "whole-life", code=2).stderr.decode()
     assert "ottla topic delete whole-life --yes" in refused

@@ -209,6 +209,29 @@ def test_clusters_that_start_in_the_same_second_do_not_take_each_others_ports(
         ended(*started)
 
 
+def test_where_a_leader_is_silent_the_offsets_of_the_others_are_shown(tmp_path: Path) -> None:
+    # Long, so that nobody takes over from the silent one meanwhile.
+    patient = ("--config", "zookeeper.session.timeout.ms=60000")
+    started = Started(tmp_path, "--brokers", 2, "--port", three_ports(), *patient)
+    try:
+        bootstrap = started.until(r"OTTLA_BOOTSTRAP=(\S+)")[1]
+        typed(bootstrap, "topic", "create", "flights", "--assign", "1:2,2:1")
+        processes = children_of(started.process).items()
+        (second,) = (each for each, words in processes if b"broker-2\0" in words)
+        os.kill(second, signal.SIGSTOP)
+        (topic,) = typed(bootstrap, "topic", "describe", "flights")
+        os.kill(second, signal.SIGCONT)
+        led, silent = topic["partitions"]
+        assert (led["leader"], led["start_offset"], led["end_offset"]) == (1, 0, 0)
+        assert led["offsets_error"] is None
+        assert (silent["leader"], silent["end_offset"]) == (2, None)
+        assert silent["offsets_error"] == "its leader gives no answer within 5 s"
+        (topic,) = typed(bootstrap, "topic", "describe", "flights")
+        assert [each["end_offset"] for each in topic["partitions"]] == [0, 0]
+    finally:
+        ended(started)
+
+
 def children_of(process: subprocess.Popen[bytes]) -> dict[int, bytes]:
     """Command lines of its children, by process number."""
     found = Path(f"/proc/{process.pid}/task").glob("*/children")

@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 
 from ottla.cli.client import Connection
-from ottla.cli.offsets import Partition, end_offsets
+from ottla.cli.offsets import LATEST, Partition, shown_offsets
 from ottla.cli.screen import say, show_table
 
 
@@ -62,7 +62,7 @@ def group_document(connection: Connection, name: str, description: Any) -> dict[
     topics = connection.topics()
     keys = sorted({*committed, *owners})
     living = [key for key in keys if key[0] in topics and key[1] in topics[key[0]].partitions]
-    ends = end_offsets(connection, living)
+    (ends,), why = shown_offsets(connection, living, LATEST)
     partitions: list[dict[str, Any]] = []
     for key in keys:
         at, end, owner = committed.get(key), ends.get(key), owners.get(key)
@@ -73,6 +73,7 @@ def group_document(connection: Connection, name: str, description: Any) -> dict[
                 "committed_offset": at.offset if at else None,
                 "end_offset": end,
                 "lag": max(0, end - at.offset) if at and end is not None else None,
+                "offsets_error": why.get(key),
                 "metadata": (at.metadata or "") if at else "",
                 "member_id": owner.member_id if owner else None,
             }
@@ -102,12 +103,14 @@ def show_group(document: dict[str, Any]) -> None:
     """One group for a person."""
     members = {member["member_id"]: member for member in document["members"]}
     count = len(members)
+    silent = any(each["offsets_error"] for each in document["partitions"])
+    or_more = " or more" if silent else ""
     title = (
         f"{document['group']}: {document['state']}, {count} member{'' if count == 1 else 's'}, "
-        f"lag {document['lag']:,}"
+        f"lag {document['lag']:,}{or_more}"
     )
     show_table(
-        ["topic", "partition", "committed", "end", "lag", "client", "metadata"],
+        ["topic", "partition", "committed", "end", "lag", "client", "metadata", "state"],
         [
             [
                 each["topic"],
@@ -117,11 +120,12 @@ def show_group(document: dict[str, Any]) -> None:
                 each["lag"],
                 client_name(members.get(each["member_id"])),
                 shown_metadata(each["metadata"]),
+                each["offsets_error"] or "",
             ]
             for each in document["partitions"]
         ],
         title=title,
-        drop_empty=("client", "metadata"),
+        drop_empty=("client", "metadata", "state"),
     )
     idle = [member for member in members.values() if not member["partitions"]]
     for member in idle:

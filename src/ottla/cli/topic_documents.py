@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from confluent_kafka import TopicCollection
 
 from ottla.cli.client import Connection
 from ottla.cli.configs import describe_configs
-from ottla.cli.failures import Failed
-from ottla.cli.offsets import Partition, end_offsets, first_offsets
-from ottla.cli.screen import note, say, show_table
+from ottla.cli.offsets import EARLIEST, LATEST, shown_offsets
+from ottla.cli.screen import say, show_table
 from ottla.cli.topic_epochs import Epoch, epochs_of
 
 COLUMNS: Final = (
@@ -54,7 +53,7 @@ def topic_documents(connection: Connection, names: Sequence[str]) -> list[dict[s
         for each in topic.partitions
         if leader_of(each) is not None
     ]
-    first, end = offsets_of(connection, led)
+    (first, end), why = shown_offsets(connection, led, EARLIEST, LATEST)
     epochs = epochs_of(connection.bootstrap, names)
     configs = describe_configs(connection, "topic", names)
     return [
@@ -63,8 +62,15 @@ def topic_documents(connection: Connection, names: Sequence[str]) -> list[dict[s
             "id": str(topic.topic_id),
             "internal": topic.is_internal,
             "partitions": [
-                partition_document(each, epochs.get((topic.name, each.id)), first, end, topic.name)
+                partition_document(
+                    each,
+                    epochs.get(place),
+                    first.get(place),
+                    end.get(place),
+                    why.get(place),
+                )
                 for each in topic.partitions
+                for place in [(topic.name, each.id)]
             ],
             "config": {
                 entry["name"]: entry["value"]
@@ -82,26 +88,12 @@ def leader_of(partition: Any) -> int | None:
     return leader.id if leader is not None and leader.id >= 0 else None
 
 
-def offsets_of(
-    connection: Connection, led: Sequence[Partition]
-) -> tuple[dict[Partition, int], dict[Partition, int]]:
-    """First and end offsets; none where a leader does not answer, as while one is elected."""
-    try:
-        return first_offsets(connection, led), end_offsets(connection, led)
-    except Failed as failure:
-        note(f"Offsets are not shown: {failure}")
-        return {}, {}
-
-
 def partition_document(
-    partition: Any,
-    epoch: Epoch | None,
-    first: Mapping[Partition, int],
-    end: Mapping[Partition, int],
-    topic: str,
+    partition: Any, epoch: Epoch | None, first: int | None, end: int | None, why: str | None
 ) -> dict[str, Any]:
-    """One partition. `state` is ok, under_replicated (in sync are fewer than all) or offline."""
-    leader, place = leader_of(partition), (topic, partition.id)
+    """One partition. `state` is ok, under_replicated (in sync are fewer than all) or offline;
+    `why` there are no offsets, where its leader gave none."""
+    leader = leader_of(partition)
     replicas = [node.id for node in partition.replicas]
     in_sync = [node.id for node in partition.isr]
     state = "ok" if len(in_sync) >= len(replicas) else "under_replicated"
@@ -114,19 +106,21 @@ def partition_document(
         "in_sync": in_sync,
         "offline_replicas": list(epoch.offline) if epoch else None,
         "state": state if leader is not None else "offline",
-        "start_offset": first.get(place),
-        "end_offset": end.get(place),
+        "start_offset": first if why is None else None,
+        "end_offset": end,
+        "offsets_error": why,
     }
 
 
 def mark(document: dict[str, Any]) -> str:
     """What is wrong with a partition, for the table: empty where nothing is."""
     words = {"ok": "", "under_replicated": "under-replicated", "offline": "OFFLINE"}
-    said = words[document["state"]]
+    said = [words[document["state"]]]
     if document["offline_replicas"]:
-        down = " ".join(map(str, document["offline_replicas"]))
-        said += f"{', ' if said else ''}down: {down}"
-    return said
+        said.append(f"down: {' '.join(map(str, document['offline_replicas']))}")
+    if document["offsets_error"]:
+        said.append(document["offsets_error"])
+    return ", ".join(filter(None, said))
 
 
 def show_topic(document: dict[str, Any]) -> None:
@@ -159,5 +153,9 @@ def show_topic(document: dict[str, Any]) -> None:
 def troubles(partitions: Sequence[dict[str, Any]]) -> str:
     """`, 2 offline, 5 under-replicated`: what the title says so that nobody must look for it."""
     states = [each["state"] for each in partitions]
-    counts = (("offline", "offline"), ("under_replicated", "under-replicated"))
-    return "".join(f", {states.count(state):,} {word}" for state, word in counts if state in states)
+    counts = {
+        "offline": states.count("offline"),
+        "under-replicated": states.count("under_replicated"),
+        "without offsets": sum(each["offsets_error"] is not None for each in partitions),
+    }
+    return "".join(f", {count:,} {word}" for word, count in counts.items() if count)
