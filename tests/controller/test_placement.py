@@ -75,7 +75,7 @@ def test_assignments_that_cannot_be(
     image: ClusterImage, replicas: tuple[int, ...], factor: int | None, message: str
 ) -> None:
     with pytest.raises(ApiError) as caught:
-        check_assignment(replicas, image, factor)
+        check_assignment(replicas, image.brokers, factor)
     assert caught.value.code is ErrorCode.invalid_replica_assignment
     assert message in str(caught.value)
-    check_assignment((3, 1), image, 2)
+    check_assignment((3, 1), image.brokers, 2)

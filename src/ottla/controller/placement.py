@@ -8,9 +8,9 @@ led by one broker have their copies on many. Brokers of different racks alternat
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Sequence
 
-from ottla.controller.image import BrokerImage, ClusterImage
+from ottla.controller.image import BrokerImage
 from ottla.protocol.errors import ApiError, ErrorCode
 
 
@@ -41,16 +41,19 @@ def place(
     )
 
 
-def check_assignment(replicas: Sequence[int], image: ClusterImage, factor: int | None) -> None:
+def check_assignment(
+    replicas: Sequence[int], possible: Container[int], factor: int | None = None
+) -> None:
     """Raise INVALID_REPLICA_ASSIGNMENT unless these brokers can hold one partition.
 
-    `factor` is the number of replicas of the topic's other partitions.
+    `possible` are those that may: the registered ones, and replicas that only stay. `factor` is the
+    number of replicas of the topic's other partitions.
     """
     begin = "The manual partition assignment includes"
     if not replicas:
         raise _bad_assignment(f"{begin} an empty replica list.")
     for broker in sorted(replicas):
-        if broker not in image.brokers:
+        if broker not in possible:
             raise _bad_assignment(f"{begin} broker {broker}, but no such broker is registered.")
         if list(replicas).count(broker) > 1:
             raise _bad_assignment(f"{begin} the broker {broker} more than once.")

@@ -17,6 +17,7 @@ from ottla.config.broker import BrokerConfig
 from ottla.controller.image import NO_LEADER, ClusterImage, PartitionState, TopicImage
 from ottla.controller.leadership import Brokers, all_brokers, unclean_allowed, with_leader
 from ottla.controller.partition_changes import PartitionChanges
+from ottla.controller.placement import check_assignment
 from ottla.controller.plan import DONE, Draft, Outcome, Plan, refused
 from ottla.protocol.errors import ApiError, ErrorCode
 
@@ -137,8 +138,11 @@ def _cancelled(
 def _reassigned(
     state: PartitionState, target: tuple[int, ...], image: ClusterImage
 ) -> PartitionState:
-    """Stage 1. What an earlier reassignment was adding and this one does not name is dropped."""
-    _check_target(state, target, image)
+    """Stage 1. What an earlier reassignment was adding and this one does not name is dropped.
+
+    A dead broker may stay a replica, and not become one.
+    """
+    check_assignment(target, {*image.brokers, *state.replicas})
     origin = _origin(state)
     removing = tuple(b for b in sorted(origin) if b not in target)
     adding = tuple(b for b in sorted(target) if b not in origin)
@@ -180,26 +184,6 @@ def _check_revert(
         f"Unable to revert partition assignment for {topic.name}:{index} because it would "
         "require an unclean leader election.",
     )
-
-
-def _check_target(state: PartitionState, target: tuple[int, ...], image: ClusterImage) -> None:
-    """Raise INVALID_REPLICA_ASSIGNMENT; a dead broker may stay a replica, and not become one."""
-    begin = "The manual partition assignment includes"
-    if not target:
-        raise ApiError(ErrorCode.invalid_replica_assignment, f"{begin} an empty replica list.")
-    previous: int | None = None
-    for broker in sorted(target):
-        if broker not in image.brokers and broker not in state.replicas:
-            raise ApiError(
-                ErrorCode.invalid_replica_assignment,
-                f"{begin} broker {broker}, but no such broker is registered.",
-            )
-        if broker == previous:
-            raise ApiError(
-                ErrorCode.invalid_replica_assignment,
-                f"{begin} the broker {broker} more than once.",
-            )
-        previous = broker
 
 
 def _check_factor(state: PartitionState, target: tuple[int, ...]) -> None:

@@ -261,7 +261,7 @@ def _assigned(
                 ErrorCode.invalid_replica_assignment,
                 f"Found multiple manual partition assignments for partition {partition}",
             )
-        check_assignment(replicas, image, factor)
+        check_assignment(replicas, image.brokers, factor)
         check_active(partition, replicas, shutting_down)
         factor = len(replicas)
         found[partition] = replicas
@@ -303,7 +303,7 @@ def _further_replicas(
             f"{len(wish.assignments)} assignment(s) were specified.",
         )
     for partition, replicas in enumerate(wish.assignments, start=present):
-        check_assignment(replicas, image, factor)
+        check_assignment(replicas, image.brokers, factor)
         check_active(partition, replicas, shutting_down)
     return topic, wish.assignments
 
