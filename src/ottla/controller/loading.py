@@ -50,18 +50,18 @@ def load_image(tree: Mapping[str, Node], controller_id: int) -> ClusterImage:
     image = ClusterImage(layout.read_cluster_id(tree[layout.CLUSTER_ID].data))
     epoch = int(tree[layout.CONTROLLER_EPOCH].data)
     image.apply(ControllerChanged(controller_id, epoch))
-    for name in _children(tree, layout.BROKER_IDS):
+    for name in children(tree, layout.BROKER_IDS):
         node = tree[layout.broker_path(int(name))]
         broker = layout.read_broker(int(name), node.data, node.created)
         image.apply(BrokerAppeared(broker))
-    for name in _children(tree, layout.BROKER_CONFIGS):
+    for name in children(tree, layout.BROKER_CONFIGS):
         node = tree[f"{layout.BROKER_CONFIGS}/{name}"]
         values = layout.read_config(f"{layout.BROKER_CONFIGS}/{name}", node.data)
         resource = layout.broker_resource(name)
         image.apply(BrokerConfigChanged(resource, ConfigImage(values, node.version)))
-    for name in _children(tree, layout.TOPICS):
+    for name in children(tree, layout.TOPICS):
         image.apply(TopicCreated(_topic(tree, name)))
-    for name in _children(tree, layout.DIRECTORIES):
+    for name in children(tree, layout.DIRECTORIES):
         path = layout.directory_path(int(name))
         directory = layout.read_directory(path, tree[path].data, tree[path].version)
         image.apply(DirectoryChanged(int(name), directory))
@@ -72,10 +72,11 @@ def load_image(tree: Mapping[str, Node], controller_id: int) -> ClusterImage:
     return image
 
 
-def _children(tree: Mapping[str, Node], path: str) -> list[str]:
+def children(tree: Mapping[str, Node], path: str) -> dict[str, None]:
+    """Names of the node's children, in the tree's order."""
     prefix = path + "/"
     cut = len(prefix)
-    return [each[cut:] for each in tree if each.startswith(prefix) and "/" not in each[cut:]]
+    return {each[cut:]: None for each in tree if each.startswith(prefix) and "/" not in each[cut:]}
 
 
 def _topic(tree: Mapping[str, Node], name: str) -> TopicImage:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from ottla.controller import layout
 from ottla.controller.coordination import Create, Delete, Node, Operation
+from ottla.controller.loading import children
 from ottla.controller.topics import first_state
 
 
@@ -22,8 +23,8 @@ def healing_writes(tree: Mapping[str, Node]) -> tuple[Operation, ...]:
     go. Raises LayoutError.
     """
     writes: list[Operation] = []
-    marked = _children(tree, layout.DELETED_TOPICS)
-    names = _children(tree, layout.TOPICS)
+    marked = children(tree, layout.DELETED_TOPICS)
+    names = children(tree, layout.TOPICS)
     below: dict[str, list[str]] = {name: [] for name in marked}
     for path in tree:
         if path.startswith(layout.TOPICS + "/"):
@@ -37,7 +38,7 @@ def healing_writes(tree: Mapping[str, Node]) -> tuple[Operation, ...]:
     for name in names:
         if name not in below:
             writes += _missing_states(tree, name)
-    for name in _children(tree, layout.TOPIC_CONFIGS):
+    for name in children(tree, layout.TOPIC_CONFIGS):
         if name in below or name not in names:
             path = layout.topic_config_path(name)
             writes.append(Delete(path, tree[path].version))
@@ -63,9 +64,3 @@ def _missing_states(tree: Mapping[str, Node], name: str) -> list[Operation]:
         state = layout.write_state(first_state(assignment.replicas), epoch)
         writes.append(Create(layout.state_path(name, index), state))
     return writes
-
-
-def _children(tree: Mapping[str, Node], path: str) -> dict[str, None]:
-    prefix = path + "/"
-    cut = len(prefix)
-    return {each[cut:]: None for each in tree if each.startswith(prefix) and "/" not in each[cut:]}
