@@ -213,8 +213,10 @@ class ZooKeeperServer:
         process, self._process = self._process, None
         if process is None or process.poll() is not None:
             return
-        process.send_signal(signal.SIGCONT)
         process.send_signal(number)
+        if number != signal.SIGKILL:
+            # One that is paused would not hear it. Before a SIGKILL it would answer once more.
+            process.send_signal(signal.SIGCONT)
         try:
             process.wait(STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
