@@ -62,7 +62,7 @@ class Plan:
             "zookeeper.session.timeout.ms": SESSION_MS,
             # A busy machine's ZooKeeper may answer late.
             "zookeeper.connection.timeout.ms": 20_000,
-            # A leader that was alone in sync by the time it dies is waited for, and nothing is lost.
+            # Were a leader alone in sync by the time it dies, it would be waited for.
             "replica.lag.time.max.ms": 30_000 if self.policy is Policy.acks_1 else 3_000,
             "min.insync.replicas": 2 if self.policy is Policy.strict else 1,
             "offsets.topic.replication.factor": min(3, self.brokers),
