@@ -43,6 +43,8 @@ def run(
         )
     except FileNotFoundError as fault:
         raise PackageError(f"{command[0]} is not installed, and this suite needs it") from fault
+    except subprocess.TimeoutExpired as fault:
+        raise PackageError(f"{' '.join(command)} did not end in {seconds:.0f} s") from fault
     if done.returncode != 0:
         last = "\n".join(done.stdout.splitlines()[-15:])
         raise PackageError(f"{' '.join(command)} ended with {done.returncode}:\n{last}")

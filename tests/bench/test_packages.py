@@ -11,6 +11,9 @@ def test_a_failing_step_tells_its_last_words(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "print('cc: no input'); raise SystemExit(2)"]
     with pytest.raises(packages.PackageError, match=r"ended with 2:\ncc: no input"):
         packages.run(command, tmp_path)
+    command[-1] = "import time; time.sleep(60)"
+    with pytest.raises(packages.PackageError, match="did not end in 0 s"):
+        packages.run(command, tmp_path, seconds=0.2)
 
 
 def test_a_missing_program_is_named(tmp_path: Path) -> None:
