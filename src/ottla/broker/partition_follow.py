@@ -47,32 +47,25 @@ class FollowingPartition(HeldPartition):
             # Only what is committed is of use to the consumers of a follower.
             wake(self)
 
-    def truncate_to(self, offset: int, now_ms: int) -> int:
-        """Cuts what the leader does not have; returns how many offsets went.
-
-        Raises ApiError KAFKA_STORAGE_ERROR.
-        """
+    def truncate_to(self, offset: int, now_ms: int) -> None:
+        """Cuts what the leader does not have. Raises ApiError KAFKA_STORAGE_ERROR."""
         before = self.log.end_offset
         removal = truncate_to(self.log, offset, now_ms=now_ms)
         if removal is not None:
             self._remove(removal)
-        return self._cut(before, now_ms)
+        self._cut(before, now_ms)
 
-    def truncate_fully(self, offset: int, now_ms: int) -> int:
-        """Empties the log, to begin at `offset`; returns how many offsets went.
-
-        Raises ApiError KAFKA_STORAGE_ERROR.
-        """
+    def truncate_fully(self, offset: int, now_ms: int) -> None:
+        """Empties the log, to begin at `offset`. Raises ApiError KAFKA_STORAGE_ERROR."""
         before = self.log.end_offset
         self._remove(truncate_fully(self.log, offset, now_ms=now_ms))
         self._high_watermark = max(self._high_watermark, offset)
-        return self._cut(before, now_ms)
+        self._cut(before, now_ms)
 
-    def _cut(self, before: int, now_ms: int) -> int:
+    def _cut(self, before: int, now_ms: int) -> None:
         end_offset = self.log.end_offset
         self._high_watermark = min(self._high_watermark, end_offset)
         self._flush = None  # it knows offsets as synced that will be other records
         if end_offset < before:
             self.timeline.truncated(end_offset, now_ms)
         wake(self)
-        return max(0, before - end_offset)

@@ -51,8 +51,8 @@ class Server:
         self._sweep: asyncio.TimerHandle | None = None
         self.requests: Counter[int] = Counter()
 
-    async def listen(self) -> int:
-        """Binds and returns the port, which the system chose where 0 was asked for.
+    async def listen(self) -> None:
+        """Binds; `port` is the real one then, which the system chose where 0 was asked for.
 
         Raises OSError, one sentence for people, where the address cannot be had.
         """
@@ -75,7 +75,6 @@ class Server:
             ) from None
         self._sweep = loop.call_later(IDLE_SWEEP_MS / 1000, self.end_idle)
         self.port = self._server.sockets[0].getsockname()[1]
-        return self.port
 
     async def start(self) -> None:
         assert self._server is not None
