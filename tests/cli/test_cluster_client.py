@@ -21,6 +21,7 @@ from ottla.cli.cluster_client import (
     reassignments,
 )
 from ottla.cli.failures import Failed
+from ottla.cli.screen import note
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.frames import read_request_body, read_request_header, write_response
 from ottla.protocol.messages import messages_of
@@ -121,21 +122,58 @@ def test_while_the_controller_changes_it_is_asked_again() -> None:
         assert ("t", 2) in reassignments(address)
 
 
+NO_CONTROLLER = r"cannot list what is being moved: no controller has answered for -1 s\."
+
+
 def test_no_controller_for_long_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_client, "AGAIN_FOR_S", -1)
-    with broker(b"") as address, pytest.raises(Failed, match="has no controller now") as raised:
+    with broker(b"") as address, pytest.raises(Failed, match=NO_CONTROLLER) as raised:
         reassignments(address)
     assert raised.value.hint == "To see how the cluster is: ottla cluster describe"
 
 
 def test_a_silent_broker_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_client, "AGAIN_FOR_S", -1)
-    monkeypatch.setattr(cluster_client, "ANSWER_WITHIN_S", 0.1)
+    monkeypatch.setattr(cluster_client, "LAST_TRY_S", 0.1)
     with (
         socket.create_server(("127.0.0.1", 0)) as silent,
-        pytest.raises(Failed, match=r"gives no answer within 0\.1 s"),
+        pytest.raises(Failed, match=NO_CONTROLLER),
     ):
         reassignments("127.0.0.1:{1}".format(*silent.getsockname()))
+
+
+def test_who_waits_for_a_controller_is_told_once_and_then_answered(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told, listing = threading.Event(), listed()
+
+    def said(text: str) -> None:
+        note(text)
+        told.set()
+
+    def late(request: Any) -> Any:
+        assert told.wait(20)
+        return listing(request)
+
+    monkeypatch.setattr(cluster_client, "SILENT_S", 0.01)
+    monkeypatch.setattr(cluster_client, "note", said)
+    with broker(late) as address:
+        assert ("t", 2) in reassignments(address)
+    assert capsys.readouterr().err == "Waiting for a controller, 30 s at most ...\n"
+
+
+def test_nobody_is_told_of_a_wait_that_is_over(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cluster_client, "SILENT_S", 600)
+    with broker(listed()) as address:
+        before = threading.enumerate()
+        assert ("t", 2) in reassignments(address)
+        left = [each for each in threading.enumerate() if each not in before]
+    for thread in left:
+        thread.join(20)
+        assert not thread.is_alive()
+    assert capsys.readouterr().err == ""
 
 
 def test_nonsense_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Mapping, Sequence
+from threading import Timer
 from typing import Any, Final
 
 from ottla.cli.failures import Failed
 from ottla.cli.plain_connection import CLIENT_ID, CORRELATION_ID, connected, received
+from ottla.cli.screen import note
 from ottla.protocol.errors import DecodeError, ErrorCode
 from ottla.protocol.frames import read_response, write_request
 from ottla.protocol.messages import messages_of
@@ -26,7 +28,11 @@ MOST_ANSWER_BYTES: Final = 64 * 1024 * 1024
 ANSWER_WITHIN_S: Final = 30.0
 ANSWER_TIMEOUT_MS: Final = 25_000
 AGAIN_FOR_S: Final = 30.0
+"""How long a controller is waited for: an election takes up to a ZooKeeper session's timeout."""
 AGAIN_PAUSE_S: Final = 0.5
+LAST_TRY_S: Final = 1.0
+SILENT_S: Final = 2.0
+"""After which a person is told what is waited for."""
 STATE_HINT: Final = "To see how the cluster is: ottla cluster describe"
 # The controller is changing; who asks again soon is answered.
 PASSING: Final = frozenset(
@@ -49,21 +55,24 @@ def answered(connection: socket.socket, request: Any) -> Any:
     return read_response(request.__api_key__, request.__version__, frame)[1]
 
 
-def ask(bootstrap: str, request: Any) -> Any:
-    """The answer to a request message of kio's. Raises Failed when there is none."""
+class NoAnswer(Failed):
+    """Whoever was asked said nothing, or closed the connection."""
+
+
+def ask(bootstrap: str, request: Any, within_s: float = ANSWER_WITHIN_S) -> Any:
+    """The answer to a request message of kio's. Raises Failed, NoAnswer when there is none."""
     try:
-        with connected(bootstrap, ANSWER_WITHIN_S) as connection:
+        with connected(bootstrap, within_s) as connection:
             response = answered(connection, request)
     except TimeoutError:
-        raise Failed(
-            f"the broker asked, of {bootstrap}, gives no answer within {ANSWER_WITHIN_S:g} s.",
-            STATE_HINT,
+        raise NoAnswer(
+            f"the broker asked, of {bootstrap}, gives no answer within {within_s:g} s.", STATE_HINT
         ) from None
     except DecodeError as error:
         raise Failed(f"the answer of the broker at {bootstrap} is not Kafka's: {error}.") from None
     except (OSError, EOFError):
         # What a broker does with a request for the controller when there is none.
-        raise Failed(
+        raise NoAnswer(
             f"the broker asked, of {bootstrap}, closed the connection: "
             "it may have ended, or the cluster has no controller now.",
             STATE_HINT,
@@ -72,21 +81,34 @@ def ask(bootstrap: str, request: Any) -> Any:
 
 
 def ask_again(bootstrap: str, request: Any, doing: str) -> Any:
-    """As `ask`, patiently: while the controller changes there may be no answer for some seconds."""
+    """As `ask`, patiently: while the controller changes there may be no answer for some seconds.
+    A person hears of it when it takes longer than a moment."""
     until = time.monotonic() + AGAIN_FOR_S
-    while True:
-        try:
-            response = ask(bootstrap, request)
-        except Failed:
-            if time.monotonic() > until:
-                raise
-        else:
-            code = response.error_code
-            if code == ErrorCode.none:
-                return response
-            if code not in PASSING or time.monotonic() > until:
-                raise refusal(doing, code, response.error_message)
-        time.sleep(AGAIN_PAUSE_S)
+    told = Timer(SILENT_S, note, [f"Waiting for a controller, {AGAIN_FOR_S:g} s at most ..."])
+    told.start()
+    try:
+        while True:
+            try:
+                response = ask(bootstrap, request, max(until - time.monotonic(), LAST_TRY_S))
+            except Failed as failure:
+                if time.monotonic() > until:
+                    raise given_up(failure, doing) from None
+            else:
+                code = response.error_code
+                if code == ErrorCode.none:
+                    return response
+                if code not in PASSING or time.monotonic() > until:
+                    raise refusal(doing, code, response.error_message)
+            time.sleep(AGAIN_PAUSE_S)
+    finally:
+        told.cancel()
+
+
+def given_up(failure: Failed, doing: str) -> Failed:
+    """The end of the patience: silence means the controller's, whichever broker was asked."""
+    if not isinstance(failure, NoAnswer):
+        return failure
+    return Failed(f"cannot {doing}: no controller has answered for {AGAIN_FOR_S:g} s.", STATE_HINT)
 
 
 def refusal(doing: str, code: Any, message: str | None) -> Failed:
