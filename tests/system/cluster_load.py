@@ -16,6 +16,7 @@ from faults.checker import check
 from faults.history import Acknowledged, ClientError, Event, Polled, Recorder, Refused, Unknown
 from faults.load import Load, Rate
 from faults.watch import ElectionWatch
+from tests.system.wire import Wire
 
 from ottla.testing import Cluster
 
@@ -31,6 +32,7 @@ QUICK: Mapping[str, object] = {
     "controlled.shutdown.retry.backoff.ms": 500,
 }
 WAIT_S = 30.0
+METADATA = 3
 
 
 def wait_for(what: str, look: Callable[[], Any], timeout_s: float = WAIT_S) -> Any:
@@ -46,6 +48,39 @@ def admin_of(cluster: Cluster) -> AdminClient:
     return AdminClient({"bootstrap.servers": cluster.bootstrap})
 
 
+def told_of(cluster: Cluster, broker: int, topic: str) -> dict[int, Any]:
+    """The partitions as this broker tells of them; it hears later than ZooKeeper of what is new."""
+    with Wire(cluster.brokers[broker].bootstrap) as wire:
+        build = wire.request(METADATA, 9)
+        asked = build.MetadataRequest(
+            topics=(build.MetadataRequestTopic(name=topic),), allow_auto_topic_creation=False
+        )
+        (found,) = wire.ask(asked).topics
+    return {each.partition_index: each for each in found.partitions}
+
+
+def wait_known(cluster: Cluster, topic: str, partitions: int) -> None:
+    """Wait until every running broker tells of that many partitions, all led. A client that asks
+    one which has not heard yet refuses a record for a new partition by itself."""
+    for broker in (number for number, each in cluster.brokers.items() if each.running):
+        wait_for(
+            f"broker {broker} to know {topic}",
+            lambda at=broker: (
+                [each.leader_id >= 0 for each in told_of(cluster, at, topic).values()]
+                == [True] * partitions
+            ),
+        )
+
+
+def wait_out_of_sync(cluster: Cluster, broker: int, topic: str) -> None:
+    """Wait until the leader of partition 0 counts on this broker no more."""
+    leader = cluster.leader(topic)
+    wait_for(
+        f"broker {leader} to do without broker {broker}",
+        lambda: broker not in told_of(cluster, leader, topic)[0].isr_nodes,
+    )
+
+
 def create(cluster: Cluster, topic: str, partitions: int = 1, **options: Any) -> None:
     """The topic with three replicas, or as `options` of NewTopic say, whole."""
     if "replica_assignment" not in options:
@@ -53,6 +88,7 @@ def create(cluster: Cluster, topic: str, partitions: int = 1, **options: Any) ->
     admin = admin_of(cluster)
     admin.create_topics([NewTopic(topic, partitions, **options)])[topic].result(WAIT_S)
     cluster.wait_in_sync(topic)
+    wait_known(cluster, topic, partitions)
 
 
 def error_of(work: Any) -> str:

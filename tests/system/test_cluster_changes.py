@@ -24,6 +24,8 @@ from tests.system.cluster_load import (
     loaded_cluster,
     produce,
     wait_for,
+    wait_known,
+    wait_out_of_sync,
 )
 from tests.system.wire import Wire
 
@@ -120,6 +122,7 @@ def test_partitions_are_added(cluster: Cluster) -> None:
     admin.create_partitions([NewPartitions("grows", 4)])["grows"].result(WAIT_S)
     wait_for("four partitions", lambda: len(replicas(cluster, "grows")) == 4)
     cluster.wait_in_sync("grows")
+    wait_known(cluster, "grows", 4)
     assert produce(cluster, "grows", 3, partition=3) == ["NO_ERROR"] * 3
 
 
@@ -170,10 +173,7 @@ def test_too_few_in_sync_replicas_are_told(cluster: Cluster) -> None:
     create(cluster, "needs-all", config={"min.insync.replicas": "3"})
     follower = next(each for each in cluster.brokers if each != cluster.leader("needs-all"))
     cluster.kill(follower)
-    wait_for(
-        "the in-sync set to shrink",
-        lambda: follower not in (cluster.state.partition("needs-all", 0) or {})["isr"],
-    )
+    wait_out_of_sync(cluster, follower, "needs-all")
     assert produce(cluster, "needs-all", 1, retries=0) == ["NOT_ENOUGH_REPLICAS"]
     assert produce(cluster, "needs-all", 1, acks=1) == ["NO_ERROR"]
     cluster.start(follower)
@@ -190,6 +190,7 @@ def test_what_too_few_replicas_have_is_not_acknowledged(cluster: Cluster) -> Non
     cluster.pause(follower)
     asking = {"retries": 0, "request_timeout_ms": 8_000}
     assert produce(cluster, "needed-all", 1, **asking) == ["REQUEST_TIMED_OUT"]
+    wait_out_of_sync(cluster, follower, "needed-all")
     assert produce(cluster, "needed-all", 1, **asking) == ["NOT_ENOUGH_REPLICAS"]
     assert values(cluster, "needed-all") == []
     cluster.resume(follower)
@@ -210,6 +211,7 @@ def test_partitions_are_added_while_a_broker_is_down(cluster: Cluster) -> None:
     grown.result(WAIT_S)
     added = list(replicas(cluster, "grows-meanwhile").values())[1:]
     assert [sorted(each) for each in added] == [[1, 2]] * 3
+    wait_known(cluster, "grows-meanwhile", 4)
     assert produce(cluster, "grows-meanwhile", 3, partition=3) == ["NO_ERROR"] * 3
     cluster.start(3)
     cluster.wait_in_sync()

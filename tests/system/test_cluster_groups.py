@@ -1,6 +1,8 @@
 """The coordinator of a group is the leader of its partition of `__consumer_offsets`."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from tests.system.cluster_load import QUICK, create, loaded_cluster, produce, wait_for
@@ -14,20 +16,19 @@ MOVING = (
 )
 
 
-def committed(cluster: Cluster, group: str, topic: str) -> int:
-    """As the group's coordinator has it, whoever that is by now."""
+def of_coordinator(cluster: Cluster, group: str, ask: Callable[[Consumer], Any]) -> Any:
+    """What `ask` has of the group's coordinator, whoever that is by now."""
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": group})
-    found: list[int] = []
+    found: list[Any] = []
 
     def answered() -> bool:
         try:
-            places = consumer.committed([TopicPartition(topic, 0)], timeout=20)
+            found.append(ask(consumer))
         except KafkaException as fault:
             # librdkafka leaves it to the caller to ask again while the coordinator moves.
             if fault.args[0].code() not in MOVING:
                 raise
             return False
-        found.append(int(places[0].offset))
         return True
 
     try:
@@ -37,12 +38,15 @@ def committed(cluster: Cluster, group: str, topic: str) -> int:
     return found[0]
 
 
+def committed(cluster: Cluster, group: str, topic: str) -> int:
+    place = TopicPartition(topic, 0)
+    (found,) = of_coordinator(cluster, group, lambda asked: asked.committed([place], timeout=20))
+    return int(found.offset)
+
+
 def commit(cluster: Cluster, group: str, topic: str, offset: int) -> None:
-    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": group})
-    try:
-        consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
-    finally:
-        consumer.close()
+    places = [TopicPartition(topic, 0, offset)]
+    of_coordinator(cluster, group, lambda told: told.commit(offsets=places, asynchronous=False))
 
 
 def test_offsets_outlive_each_coordinator(tmp_path: Path) -> None:
