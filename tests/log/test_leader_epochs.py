@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from ottla.log.leader_epochs import FILE_NAME, EpochStart, LeaderEpochs
+from ottla.protocol.errors import ApiError, ErrorCode
 
 
 @pytest.fixture
@@ -23,6 +24,24 @@ def test_only_newer_epochs_are_noted(epochs: LeaderEpochs) -> None:
     epochs.assign(3, 60)
     assert epochs.latest == 7
     assert epochs.entries[-1] == EpochStart(7, 30)
+
+
+def test_an_epoch_that_the_disk_refuses_is_noted_the_next_time(
+    tmp_path: Path, epochs: LeaderEpochs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Known here alone, no later append would write it, and a restart would not know of it."""
+    before = list(epochs.entries)
+
+    def full(*_: object, **__: object) -> None:
+        raise ApiError(ErrorCode.kafka_storage_error, "the disk is full")
+
+    monkeypatch.setattr("ottla.log.leader_epochs.write_lines", full)
+    with pytest.raises(ApiError):
+        epochs.assign(8, 30)
+    assert epochs.entries == before
+    monkeypatch.undo()
+    epochs.assign(8, 30)
+    assert LeaderEpochs(str(tmp_path)).entries == [*before[:2], EpochStart(8, 30)]
 
 
 def test_an_epoch_in_which_nothing_was_written_is_replaced(epochs: LeaderEpochs) -> None:

@@ -9,6 +9,7 @@ from bisect import bisect_right
 from typing import NamedTuple
 
 from ottla.log.checkpoint import read_lines, write_lines
+from ottla.protocol.errors import ApiError
 
 FILE_NAME = "leader-epoch-checkpoint"
 
@@ -47,15 +48,22 @@ class LeaderEpochs:
         return self.entries[-1].epoch if self.entries else -1
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Notes that `epoch` begins at `start_offset`, if it is newer than the latest."""
-        entries = self.entries
-        if entries and epoch <= entries[-1].epoch:
+        """Notes that `epoch` begins at `start_offset`, if it is newer than the latest.
+
+        Raises ApiError KAFKA_STORAGE_ERROR: then it is not noted here either, so that the next call
+        writes it.
+        """
+        before = self.entries
+        if before and epoch <= before[-1].epoch:
             return
         # An epoch in which nothing was written has no end of its own to speak of.
-        while entries and entries[-1].start_offset >= start_offset:
-            entries.pop()
-        entries.append(EpochStart(epoch, start_offset))
-        self._write()
+        kept = [entry for entry in before if entry.start_offset < start_offset]
+        self._entries = [*kept, EpochStart(epoch, start_offset)]
+        try:
+            self._write()
+        except ApiError:
+            self._entries = before
+            raise
 
     def epoch_of(self, offset: int) -> int:
         """The epoch in which `offset` was or would be written; -1 where none is known."""
