@@ -216,7 +216,7 @@ class Neighbours:
 
     def _call(self, broker_id: int, key: int, version: int) -> Call:
         if broker_id not in self.nodes:
-            raise PeerError(f"nobody listens as broker {broker_id}", refused=True)
+            raise PeerError(f"nobody listens as broker {broker_id}")
         in_json = HANDLERS.find(key).takes_json  # type: ignore[union-attr]
         return Call(
             node=self.nodes[broker_id],
