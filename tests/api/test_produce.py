@@ -113,6 +113,26 @@ async def test_a_failed_flush_is_told_to_its_partition_alone(
     answer = await node_call.produce("synced", node_call.batch(b"a"))
     assert (answer.error_code, answer.base_offset) == (ErrorCode.kafka_storage_error, -1)
     assert (await node_call.produce("t", node_call.batch(b"a"))).error_code is ErrorCode.none
+    assert node_call.node.storage_failure.reason is None, "nobody else could lead"
+
+
+@pytest.mark.parametrize("what", ["ottla.log.flush.FlushTask.run", "ottla.log.log.Log.append"])
+async def test_a_leader_whose_disk_fails_ends_where_another_can_lead(
+    node_call: Any, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    await node_call.create("synced", flush_messages="1")
+    await node_call.appear(7)
+    await node_call.place("synced", (node_call.node.config.id, 7))
+
+    def fails(*_: object, **__: object) -> None:
+        raise ApiError(ErrorCode.kafka_storage_error, "no disk")
+
+    monkeypatch.setattr(what, fails)
+    answer = await node_call.produce("synced", node_call.batch(b"a"))
+    assert answer.error_code is ErrorCode.kafka_storage_error
+    assert node_call.node.storage_failure.reason == (
+        "no disk: this broker ends, so that others go on"
+    )
 
 
 async def test_an_unknown_id_is_told_back(node_call: Any) -> None:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,12 @@ from ottla.protocol.internal_topics import OFFSETS_TOPIC
 async def make(node_call: Any) -> PartitionLog:
     outcome = await ensure_offsets_topic(node_call.node)
     assert not outcome.failed
-    return PartitionLog(node_call.node.partitions.find(OFFSETS_TOPIC, 0))
+    return again(node_call)
+
+
+def again(node_call: Any) -> PartitionLog:
+    node = node_call.node
+    return PartitionLog(node.partitions.find(OFFSETS_TOPIC, 0), node.storage_failure.write_failed)
 
 
 async def test_what_is_appended_is_read_again(node_call: Any) -> None:
@@ -92,6 +98,52 @@ async def test_a_coordinator_of_an_earlier_term_writes_nothing(node_call: Any) -
         log.append([(b"k", b"w")], 5)
     assert refused.value.code is ErrorCode.not_leader_or_follower
     assert not await log.committed(0)
-    later = PartitionLog(node_call.node.partitions.find(OFFSETS_TOPIC, 0))
+    later = again(node_call)
     assert later.append([(b"k", b"w")], 5) == 1
     assert await later.committed(1)
+
+
+FULL = ApiError(ErrorCode.kafka_storage_error, "the disk is full")
+
+
+def refuse(*_: object, **__: object) -> None:
+    raise FULL
+
+
+async def test_a_coordinator_whose_disk_is_full_ends_where_another_can_lead(
+    node_call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a leader does that a producer writes to: groups then find their coordinator there."""
+    log, failure = await make(node_call), node_call.node.storage_failure
+    monkeypatch.setattr("ottla.log.log.Log.append", refuse)
+    with pytest.raises(ApiError) as refused:
+        log.append([(b"k", b"v")], 5)
+    assert (refused.value, failure.reason) == (FULL, None)
+    await node_call.appear(2)
+    await node_call.place(OFFSETS_TOPIC, (1, 2))
+    monkeypatch.undo()
+    log = again(node_call)
+    with pytest.raises(ApiError) as refused:
+        log.append([(b"k", bytes(2_000_000))], 5)
+    assert refused.value.code is ErrorCode.message_too_large
+    assert failure.reason is None
+    monkeypatch.setattr("ottla.log.log.Log.append", refuse)
+    with pytest.raises(ApiError) as refused:
+        log.append([(b"k", b"v")], 5)
+    assert failure.reason == "the disk is full: this broker ends, so that others go on"
+
+
+async def test_a_group_s_records_that_cannot_be_synced_end_the_broker_too(
+    node_call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make(node_call)
+    await node_call.appear(2)
+    await node_call.place(OFFSETS_TOPIC, (1, 2))
+    log, partition = again(node_call), node_call.node.partitions.find(OFFSETS_TOPIC, 0)
+    partition.log.config = replace(partition.log.config, flush_messages=1)
+    offset = log.append([(b"k", b"v")], 5)
+    monkeypatch.setattr("ottla.log.flush.FlushTask.run", refuse)
+    with pytest.raises(ApiError) as refused:
+        await log.committed(offset)
+    assert refused.value is FULL
+    assert node_call.node.storage_failure.reason is not None

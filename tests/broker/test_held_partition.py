@@ -9,9 +9,12 @@ import pytest
 
 from ottla.broker.partition import Role
 from ottla.controller.image import BrokerImage, PartitionState
+from ottla.log.leader_epochs import LeaderEpochs
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.header import iterate_headers
 from ottla.replication.leader import Follower
+
+FULL = ErrorCode.kafka_storage_error
 
 
 def state(
@@ -115,6 +118,28 @@ async def test_a_set_that_shrank_below_the_minimum_commits_nothing(
     with pytest.raises(ApiError) as refused:
         await partition.settled(last, True, 1)
     assert refused.value.code is ErrorCode.request_timed_out
+
+
+async def test_a_disk_that_takes_no_epoch_can_be_read(
+    node_call: Any, partition: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partition.append(node_call.batch(b"a"), "me")
+    fetch(partition, 2, 1)
+    partition.update(state(leader=2, epoch=2, at=2), 0)
+
+    def full(epochs: LeaderEpochs) -> None:
+        raise ApiError(ErrorCode.kafka_storage_error, "the disk is full")
+
+    monkeypatch.setattr(LeaderEpochs, "_write", full)
+    assert code_of(partition.update, state(epoch=3, isr=(1,), at=3), 0) is FULL
+    assert (partition.role, partition.leader_epoch) == (Role.LEADER, 3)
+    assert consume(partition, 0).size_bytes > 0
+    assert code_of(partition.append, node_call.batch(b"b"), "me") is FULL
+    # The older epoch ends where it would, were the new one noted.
+    assert partition.log.epochs.end_of(1, partition.log.end_offset) == (1, 1)
+    monkeypatch.undo()
+    assert partition.append(node_call.batch(b"b"), "me").last_offset == 1
+    assert partition.log.epochs.entries[-1] == (3, 1)
 
 
 async def test_older_news_are_passed_over(partition: Any) -> None:

@@ -137,3 +137,21 @@ async def test_a_disk_that_fails_is_said_and_tried_again(
             await asyncio.sleep(0.005)
     assert failed.is_set()
     assert "no disk today" in caplog.text
+    assert made.node.storage_failure.reason is None, "nobody else could lead"
+
+
+async def test_who_cannot_sync_ends_where_another_can_lead(
+    node_call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the system could not write it may have forgotten: no later sync brings it back."""
+    await node_call.appear(7)
+    await node_call.place("t", (node_call.node.config.id, 7))
+    await node_call.produce("t", node_call.batch(b"a"), acks=1)
+
+    def fails(task: FlushTask) -> None:
+        raise ApiError(ErrorCode.kafka_storage_error, "no disk today")
+
+    monkeypatch.setattr(FlushTask, "run", fails)
+    with pytest.raises(ApiError):
+        await node_call.node.care.flush(node_call.node.partitions.find("t", 0))
+    assert node_call.node.storage_failure.reason is not None

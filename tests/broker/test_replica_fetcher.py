@@ -168,11 +168,13 @@ class Bench:
             replica_fetch_response_max_bytes=10 << 20,
         )
         self.cuts: list[tuple[str, int, int]] = []
+        self.failed: list[tuple[Copy, ApiError]] = []
         node: Any = SimpleNamespace(
             config=config,
             clock=SystemClock(),
             membership=SimpleNamespace(broker_epoch=77),
             care=SimpleNamespace(was_cut=lambda *cut: self.cuts.append(cut)),
+            storage_failure=SimpleNamespace(write_failed=lambda *told: self.failed.append(told)),
         )
         self.rate = 0
         self.throttle = Throttle(1, lambda: self.rate, Quota(2, 60_000), node.clock.monotonic_ms)
@@ -207,8 +209,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 async def test_what_the_leader_has_is_copied_byte_for_byte(bench: Bench) -> None:
     bench.leader.batches = {0: [batch(0, 0, 3), batch(3, 1)], 1: [batch(0, 1)]}
-    copies = [bench.copy(0), bench.copy(1)]
-    bench.follow(*copies)
+    bench.follow(*(copies := [bench.copy(0), bench.copy(1)]))
     await bench.until(lambda: copies[0].high_watermark == 4 and copies[1].high_watermark == 1)
     assert copies[0].stored == b"".join(bench.leader.batches[0])
     assert copies[1].stored == b"".join(bench.leader.batches[1])
@@ -261,6 +262,7 @@ async def test_one_partitions_disk_does_not_stop_the_others(
     await bench.until(lambda: other.high_watermark == 1 and len(bench.leader.requests) > 8)
     assert full.log.end_offset == 0
     assert caplog.text.count("cannot copy t-0 from broker 2: no space left") == 1
+    assert {(failed, str(error)) for failed, error in bench.failed} == {(full, "no space left")}
     full.refuses = False
     await bench.until(lambda: full.high_watermark == 1)
 
@@ -296,8 +298,7 @@ async def test_damaged_records_are_never_appended(
 ) -> None:
     good = batch(0, 1)
     bench.leader.batches = {0: [good[:-1] + b"?"]}
-    mine = bench.copy()
-    bench.follow(mine)
+    bench.follow(mine := bench.copy())
     await bench.until(lambda: len(bench.leader.requests) > 4)
     assert mine.log.end_offset == 0
     assert "is corrupt" in caplog.text
@@ -310,8 +311,7 @@ async def test_a_leader_out_of_reach_is_told_once_and_found_again(
 ) -> None:
     bench.leader.batches = {0: [batch(0, 1)]}
     bench.leader.cut_off = True
-    mine = bench.copy()
-    bench.follow(mine)
+    bench.follow(mine := bench.copy())
     await bench.until(lambda: bench.leader.refusals > 2)
     bench.leader.cut_off = False
     await bench.until(lambda: mine.high_watermark == 1)

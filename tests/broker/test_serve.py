@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from ottla.api.table import HANDLERS
+from ottla.broker.node import Node
 from ottla.broker.serve import EXIT_BAD_SETTING, EXIT_FAILED, raise_file_limit, run, serve
 
 
@@ -81,3 +82,21 @@ def test_runs_with_and_without_uvloop(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(main()) == 7
     monkeypatch.setitem(__import__("sys").modules, "uvloop", None)
     assert run(main()) == 7
+
+
+def test_a_disk_that_is_full_before_the_broker_is_ready_ends_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It copies from others as soon as it knows of them, while it still starts."""
+    start = Node.start
+
+    async def start_on_a_full_disk(node: Node) -> None:
+        node.storage_failure.reason = "the disk is full"
+        node.storage_failure.end()
+        await start(node)
+
+    monkeypatch.setattr(Node, "start", start_on_a_full_disk)
+    given = {"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://127.0.0.1:0"}
+    assert serve(given, HANDLERS) == EXIT_FAILED
+    assert capsys.readouterr().err.splitlines()[-1] == "ottla serve: the disk is full"
+    assert (tmp_path / ".kafka_cleanshutdown").exists()

@@ -109,6 +109,8 @@ class Cluster:
         self.image = ClusterImage("c")
         self.known(EPOCH)
         self.told: list[tuple[str, int]] = []
+        self.failed: list[tuple[str, int, tuple[int, ...]]] = []
+        """What the disk refused: topic, partition, who is in sync."""
         self.removed: list[Any] = []
         groups = SimpleNamespace(
             elected=lambda index: self.told.append(("elected", index)),
@@ -130,6 +132,7 @@ class Cluster:
             peers=peers,
             membership=SimpleNamespace(first_epoch=EPOCH, broker_epoch=EPOCH),
             care=SimpleNamespace(later=self.removed.append),
+            storage_failure=SimpleNamespace(failed=self._failed, write_failed=self._write_failed),
             log_config=lambda topic: LogConfig(),
             topic_config=lambda topic: topic_config({}, self.config),
         )
@@ -145,6 +148,13 @@ class Cluster:
 
     async def _topic_deleted(self, name: str, topic_id: UUID) -> None:
         self.told.append((name, topic_id.int))
+
+    def _failed(self, topic: str, index: int, state: PartitionState, error: ApiError) -> None:
+        assert error.code is ErrorCode.kafka_storage_error
+        self.failed.append((topic, index, state.isr))
+
+    def _write_failed(self, partition: Any, error: ApiError) -> None:
+        self._failed(partition.topic, partition.index, partition.state, error)
 
     def _peer(self, leader: int, purpose: str) -> Any:
         async def ask(request: Any, timeout_ms: int) -> Any:
@@ -299,7 +309,7 @@ async def test_who_lost_its_number_takes_no_role_of_its_successor(cluster: Clust
     assert cluster.removed == [], "what is not placed with the other may be all that there is"
 
 
-async def test_a_disk_that_takes_no_epoch_costs_that_role_only(
+async def test_a_disk_that_takes_no_epoch_is_told_and_costs_no_role(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     await cluster.create("t", state(2, 1, 1, 2), state(1, 1, 1, 2), state(2, 1, 1, 2))
@@ -313,9 +323,29 @@ async def test_a_disk_that_takes_no_epoch_costs_that_role_only(
     monkeypatch.setattr(LeaderEpochs, "_write", full)
     await cluster.change("t", state(1, 2, 1, 2), state(2, 2, 1, 2), state(1, 2, 1, 2))
     roles = [cluster.role("t", index) for index in range(3)]
-    assert roles == [Role.NONE, Role.FOLLOWER, Role.LEADER]
-    assert "cannot lead t-0: " in caplog.text
+    assert roles == [Role.LEADER, Role.FOLLOWER, Role.LEADER]
+    assert "cannot write to t-0: the disk is full" in caplog.text
+    assert cluster.failed == [("t", 0, (1, 2))]
     assert len(cluster.fetchers) == 1
     monkeypatch.undo()
     await cluster.change("t", state(1, 3, 1, 2), state(2, 2, 1, 2), state(1, 2, 1, 2))
     assert cluster.role("t", 0) is Role.LEADER
+    assert len(cluster.failed) == 1
+
+
+async def test_a_folder_that_the_disk_refuses_is_told(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await cluster.create("t", state(1, 1, 1, 2))
+    create = cluster.store.create
+
+    def full(topic: str, index: int, *more: Any) -> Any:
+        if index == 0:
+            raise ApiError(ErrorCode.kafka_storage_error, "the disk is full")
+        return create(topic, index, *more)
+
+    monkeypatch.setattr(cluster.store, "create", full)
+    await cluster.create("u", state(2, 1, 1, 2), state(1, 1, 1, 2))
+    assert (cluster.role("u", 0), cluster.role("u", 1)) == (None, Role.LEADER)
+    assert cluster.failed == [("u", 0, (1, 2))]
+    assert "cannot open u-0: the disk is full" in caplog.text

@@ -92,7 +92,7 @@ def _append(partition: Partition, records: Any, call: Call) -> Appended:
     try:
         return partition.append(records, call.client_id, zstd_allowed=call.version >= 7)
     except ApiError as error:
-        call.node.storage_failure.append_failed(partition, error)
+        call.node.storage_failure.write_failed(partition, error)
         raise
 
 
@@ -105,6 +105,7 @@ async def _settle(appends: list[_Append], request: Any, call: Call) -> None:
             left_ms = until_ms - call.node.clock.monotonic_ms()
             await each.partition.settled(each.appended.last_offset, by_all, left_ms, term=each.term)
         except ApiError as error:
+            call.node.storage_failure.write_failed(each.partition, error)
             each.answers[each.place] = _refusal(each.topic, each.partition.index, error, call)
 
 

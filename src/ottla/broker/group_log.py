@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ottla.broker.coordinator import GroupCoordinators
@@ -27,8 +27,10 @@ COMMITTED_WITHIN_MS = 60_000
 class PartitionLog:
     """A partition of `__consumer_offsets` as its coordinator wants it: records in, records out."""
 
-    def __init__(self, partition: Partition) -> None:
+    def __init__(self, partition: Partition, failed: Callable[[Partition, ApiError], None]) -> None:
+        """`failed` hears of each append that was refused; see `storage_failure`."""
         self._partition = partition
+        self._failed = failed
         self._term = partition.term
 
     @property
@@ -44,7 +46,11 @@ class PartitionLog:
         most_bytes = self._partition.log.config.max_message_bytes
         if len(batch) > most_bytes:
             raise ApiError(ErrorCode.message_too_large, f"{len(batch)} bytes of {most_bytes}")
-        return self._partition.append_own(batch, [read_header(batch)], now_ms).last_offset
+        try:
+            return self._partition.append_own(batch, [read_header(batch)], now_ms).last_offset
+        except ApiError as error:
+            self._failed(self._partition, error)
+            raise
 
     def read_all(self) -> Iterator[LogRecord]:
         """Every record from the log's start on."""
@@ -79,6 +85,7 @@ class PartitionLog:
         except ApiError as error:
             if error.code is ErrorCode.not_leader_or_follower:
                 return False
+            self._failed(self._partition, error)
             raise
         return offset < self._partition.high_watermark
 
@@ -115,7 +122,7 @@ def _open(node: Node, index: int) -> PartitionLog:
     partition = node.partitions.get(OFFSETS_TOPIC, index)
     if partition is None or not _leads(partition):
         raise ApiError(ErrorCode.not_coordinator)
-    return PartitionLog(partition)
+    return PartitionLog(partition, node.storage_failure.write_failed)
 
 
 def _leads(partition: Partition) -> bool:

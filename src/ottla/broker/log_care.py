@@ -106,8 +106,12 @@ class LogCare:
 
     async def flush(self, partition: Partition) -> None:
         """One log onto the disk, off the loop. Raises ApiError KAFKA_STORAGE_ERROR."""
-        task = FlushTask(partition.log)
-        await asyncio.to_thread(task.run)
+        try:
+            task = FlushTask(partition.log)
+            await asyncio.to_thread(task.run)
+        except ApiError as error:
+            self._node.storage_failure.write_failed(partition, error)
+            raise
         task.apply()
         partition.flushed_ms = self._node.clock.monotonic_ms()
 

@@ -290,7 +290,7 @@ class ReplicaFetcher:
         self.working_on = None
 
     def _carry_out(self, key: Key, followed: Followed, decision: Decision) -> None:
-        """One partition's trouble with its disk is its own."""
+        """Where the disk takes no more this broker ends, unless nobody else has the partition."""
         try:
             match decision:
                 case Append():
@@ -305,6 +305,7 @@ class ReplicaFetcher:
                     logger.debug("%s-%d: %s", followed.partition.topic, key[1], reason)
         except ApiError as error:
             self._back_off(key, followed, str(error), is_fault=True)
+            self._node.storage_failure.write_failed(followed.partition, error)
 
     def _append(self, followed: Followed, decision: Append) -> None:
         partition, now_ms = followed.partition, self._node.clock.now_ms()

@@ -80,11 +80,12 @@ async def _serve(node: Node) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    # Before the start: it begins to copy from others, and the disk may be full already.
+    node.storage_failure.end = stop.set
     await node.start()
     metrics = None
     try:
         metrics = _start_metrics(node)
-        node.storage_failure.end = stop.set
         _say_ready(node)
         await stop.wait()
     finally:

@@ -130,6 +130,7 @@ class TopicNews:
                         raise
                     # One folder that the disk refuses must not keep the others from their roles.
                     logger.error("cannot open %s-%d: %s", topic.name, index, error)
+                    node.storage_failure.failed(topic.name, index, state, error)
                     continue
                 if partition is None:
                     continue
@@ -190,8 +191,9 @@ class TopicNews:
         try:
             role = partition.update(state, self._node.clock.now_ms())
         except ApiError as error:
-            # Another may be elected; what this broker hears and does of others goes on.
-            logger.error("cannot lead %s-%d: %s", partition.topic, partition.index, error)
+            # What there is can be read; what this broker hears and does of others goes on.
+            logger.error("cannot write to %s-%d: %s", partition.topic, partition.index, error)
+            node.storage_failure.write_failed(partition, error)
             role = partition.role
         assert partition.state is not None
         if role is not Role.FOLLOWER:
