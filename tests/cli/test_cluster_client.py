@@ -13,9 +13,11 @@ import pytest
 from ottla.cli import cluster_client
 from ottla.cli.cluster_client import (
     ALTER_PARTITION_REASSIGNMENTS,
+    DESCRIBE_CLUSTER,
     DESCRIBE_QUORUM,
     LIST_PARTITION_REASSIGNMENTS,
     METADATA_TOPIC,
+    any_brokers_view,
     controller_epoch,
     reassign,
     reassignments,
@@ -191,6 +193,34 @@ def test_a_refused_move_names_the_partition_and_the_reason() -> None:
     with broker(refused) as address, pytest.raises(Failed) as raised:
         reassign(address, targets)
     assert str(raised.value) == "cannot move t-2: broker 9 is not there."
+
+
+def test_any_broker_is_asked_of_the_cluster() -> None:
+    def view(code: ErrorCode) -> Answer:
+        def answer(request: Any) -> Any:
+            assert request.include_cluster_authorized_operations is False
+            build = messages_of(DESCRIBE_CLUSTER, 0)
+            node = build.DescribeClusterBroker(broker_id=3, host="h", port=1, rack="east")
+            return build.DescribeClusterResponse(
+                error_code=code,
+                error_message=None,
+                cluster_id="x",
+                controller_id=-1,
+                brokers=(node,),
+                cluster_authorized_operations=-1,
+            )
+
+        return answer
+
+    with broker(view(ErrorCode.none)) as address:
+        told = any_brokers_view(address)
+    assert told is not None
+    assert (told.cluster_id, told.controller_id, told.brokers[0].rack) == ("x", -1, "east")
+    with broker(view(ErrorCode.cluster_authorization_failed)) as address:
+        assert any_brokers_view(address) is None
+    # As a listener does that wants TLS.
+    with broker(b"") as address:
+        assert any_brokers_view(address) is None
 
 
 def test_the_controllers_epoch_is_told_where_it_is_known() -> None:

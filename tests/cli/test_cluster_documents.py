@@ -7,8 +7,13 @@ from typing import Any
 
 import pytest
 
+from ottla.cli import cluster_documents
 from ottla.cli.cluster_documents import (
+    Cluster,
+    Node,
     broker_documents,
+    cluster_document,
+    described_cluster,
     is_under_min_isr,
     is_under_replicated,
     partition_documents,
@@ -28,18 +33,16 @@ def topics(**partitions: tuple[int, list[int], list[int]]) -> Any:
 TOPICS = topics(
     good=(1, [1, 2], [1, 2]), short=(2, [2, 3], [2]), gone=(-1, [3], [3]), lone=(1, [1], [1])
 )
-NODES = [
-    SimpleNamespace(id=1, host="here", port=1, rack="a"),
-    SimpleNamespace(id=2, host="here", port=2, rack="b"),
-]
+NODES = [Node(1, "here", 1, "a"), Node(2, "here", 2, "b")]
 
 
 def document() -> dict[str, Any]:
-    partitions = list(partition_documents(TOPICS, {"short": 2}))
+    partitions = list(partition_documents(TOPICS, {**dict.fromkeys(TOPICS, 1), "short": 2}))
     return {
         "cluster_id": "x",
         "controller": 1,
         "controller_epoch": 4,
+        "controller_answers": True,
         "brokers": broker_documents(NODES, partitions),
         "topics": 4,
         "partitions": len(partitions),
@@ -73,3 +76,65 @@ def test_a_person_sees_the_worst_first(capsys: pytest.CaptureFixture[str]) -> No
     assert lines[6] == ["2", "of", "4", "partitions", "not", "well"]
     assert lines[8] == ["gone", "0", "offline", "-", "3", "3"]
     assert lines[9] == ["short", "0", "under", "min", "isr", "2", "2", "3", "2"]
+
+
+def connection(**told: Any) -> Any:
+    """librdkafka's side: metadata of the topics, and its answer to DescribeCluster."""
+    return SimpleNamespace(
+        bootstrap="h:1",
+        answer_timeout_s=1.0,
+        admin=SimpleNamespace(describe_cluster=lambda request_timeout: None),
+        wait=lambda future, doing: SimpleNamespace(**told),
+        topics=lambda: TOPICS,
+    )
+
+
+def view(controller_id: int) -> Any:
+    """A broker's answer over a plain connection."""
+    brokers = [
+        SimpleNamespace(broker_id=each.id, host=each.host, port=each.port, rack=each.rack)
+        for each in NODES
+    ]
+    return SimpleNamespace(cluster_id="x", controller_id=controller_id, brokers=brokers)
+
+
+@pytest.mark.parametrize(
+    ("controller_id", "answers", "controller", "controller_answers"),
+    [(1, True, 1, True), (2, False, 2, False), (-1, True, None, False), (9, True, None, False)],
+)
+def test_any_brokers_word_is_taken_and_the_controller_tried(
+    controller_id: int,
+    answers: bool,
+    controller: int | None,
+    controller_answers: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cluster_documents, "any_brokers_view", lambda address: view(controller_id))
+    monkeypatch.setattr(cluster_documents, "broker_answers", lambda host, port: answers)
+    told = described_cluster(connection())
+    assert told == Cluster("x", controller, controller_answers, NODES)
+
+
+@pytest.mark.parametrize(("controller", "known"), [(NODES[1], 2), (None, None)])
+def test_where_a_plain_connection_does_not_do_librdkafka_asks(
+    controller: Node | None, known: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_documents, "any_brokers_view", lambda address: None)
+    told = described_cluster(connection(cluster_id="x", controller=controller, nodes=NODES))
+    assert told == Cluster("x", known, None, NODES)
+
+
+def test_without_a_controller_what_topics_demand_is_not_known(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cluster_documents, "any_brokers_view", lambda address: view(2))
+    monkeypatch.setattr(cluster_documents, "broker_answers", lambda host, port: False)
+    monkeypatch.setattr(cluster_documents, "controller_epoch", lambda address: 7)
+    found = cluster_document(connection())
+    assert (found["controller"], found["controller_answers"]) == (2, False)
+    assert [each["min_in_sync"] for each in found["under_replicated"]] == [None]
+    assert found["under_min_isr"] == []
+    show_cluster(found)
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == "cluster x: 2 brokers, controller 2 (epoch 7) DOES NOT ANSWER"
+    assert "Nothing newer than the last controller's word is known here." in shown

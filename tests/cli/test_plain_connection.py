@@ -11,7 +11,7 @@ import pytest
 
 from ottla.cli import plain_connection
 from ottla.cli.failures import Failed
-from ottla.cli.plain_connection import API_VERSIONS, connected, exactly, framed
+from ottla.cli.plain_connection import API_VERSIONS, broker_answers, connected, exactly, framed
 
 
 @pytest.fixture(autouse=True)
@@ -87,3 +87,17 @@ def test_an_end_in_the_middle_is_no_short_answer() -> None:
         assert exactly(ours, 2) == b"ab"
         with pytest.raises(EOFError):
             exactly(ours, 2)
+
+
+def test_whether_a_broker_answers() -> None:
+    def answered(address: str) -> bool:
+        host, _, port = address.rpartition(":")
+        return broker_answers(host, int(port))
+
+    with broker() as (good, _):
+        assert answered(good)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = address_of(silent)
+        assert not answered(address)
+    # Now nobody listens there.
+    assert not answered(address)

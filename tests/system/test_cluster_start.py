@@ -232,6 +232,42 @@ def test_where_a_leader_is_silent_the_offsets_of_the_others_are_shown(tmp_path: 
         ended(started)
 
 
+def test_without_a_controller_the_cluster_is_described_and_a_drain_says_why_it_waits(
+    tmp_path: Path,
+) -> None:
+    started = Started(tmp_path, "--brokers", 2, "--port", three_ports())
+    try:
+        bootstrap = started.until(r"OTTLA_BOOTSTRAP=(\S+)")[1]
+        typed(bootstrap, "topic", "create", "flights", "--assign", "1:2,2:1")
+        described = typed(bootstrap, "cluster", "describe")
+        assert described["controller_answers"] is True
+        controller = described["controller"]
+        # Without an ensemble nobody can succeed it.
+        needed = (b"QuorumPeerMain", b"broker-%d\0" % controller)
+        for each in needed:
+            processes = children_of(started.process).items()
+            (process,) = (number for number, words in processes if each in words)
+            os.kill(process, signal.SIGKILL)
+            all_gone([process])
+        described = typed(bootstrap, "cluster", "describe")
+        assert (described["controller"], described["controller_answers"]) == (controller, False)
+        assert described["partitions"] == 2
+        drain = subprocess.Popen(
+            [*OTTLA, "cluster", "drain", "1", "--bootstrap", bootstrap],
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert drain.stderr is not None
+        with drain:
+            assert drain.stderr.readline() == "Waiting for a controller, 30 s at most ...\n"
+            drain.send_signal(signal.SIGINT)
+            assert drain.stderr.read() == ""
+        assert drain.returncode == INTERRUPTED
+    finally:
+        ended(started)
+
+
 def children_of(process: subprocess.Popen[bytes]) -> dict[int, bytes]:
     """Command lines of its children, by process number."""
     found = Path(f"/proc/{process.pid}/task").glob("*/children")

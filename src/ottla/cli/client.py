@@ -132,7 +132,10 @@ class Connection:
 
     def no_answer(self, doing: str) -> Failed:
         """Nothing came back in time."""
-        return Failed(f"cannot {doing}: no answer within {self.answer_timeout_s:g} s.")
+        return Failed(
+            f"cannot {doing}: no answer within {self.answer_timeout_s:g} s.",
+            "To see whether the cluster's controller answers: ottla cluster describe",
+        )
 
     def metadata(self) -> Any:
         """The cluster's metadata: brokers and all topics with their partitions."""

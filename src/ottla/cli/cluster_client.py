@@ -1,4 +1,5 @@
-"""Requests that librdkafka has no call for: reassignments, and the controller's epoch.
+"""Requests that librdkafka has no call for: reassignments, the controller's epoch, and what any
+broker knows of the cluster, which librdkafka asks of the controller alone.
 
 A plain connection for each request, to the first broker that takes one: any broker hands on what
 only the controller can answer, and with a new connection the next question survives the end of
@@ -23,6 +24,7 @@ from ottla.protocol.messages import messages_of
 ALTER_PARTITION_REASSIGNMENTS: Final = 45
 LIST_PARTITION_REASSIGNMENTS: Final = 46
 DESCRIBE_QUORUM: Final = 55
+DESCRIBE_CLUSTER: Final = 60
 METADATA_TOPIC: Final = "__cluster_metadata"
 MOST_ANSWER_BYTES: Final = 64 * 1024 * 1024
 ANSWER_WITHIN_S: Final = 30.0
@@ -31,6 +33,7 @@ AGAIN_FOR_S: Final = 30.0
 """How long a controller is waited for: an election takes up to a ZooKeeper session's timeout."""
 AGAIN_PAUSE_S: Final = 0.5
 LAST_TRY_S: Final = 1.0
+VIEW_WITHIN_S: Final = 5.0
 SILENT_S: Final = 2.0
 """After which a person is told what is waited for."""
 STATE_HINT: Final = "To see how the cluster is: ottla cluster describe"
@@ -115,6 +118,18 @@ def refusal(doing: str, code: Any, message: str | None) -> Failed:
     """A broker's error as a sentence."""
     reason = message or code.name.replace("_", " ")
     return Failed(f"cannot {doing}: {reason if reason.endswith('.') else reason + '.'}")
+
+
+def any_brokers_view(bootstrap: str) -> Any | None:
+    """What the first broker that answers knows of the cluster: a DescribeCluster response
+    (KIP-700). None where nobody answers it over a plain connection."""
+    build = messages_of(DESCRIBE_CLUSTER, 0, "request")
+    request = build.DescribeClusterRequest(include_cluster_authorized_operations=False)
+    try:
+        response = ask(bootstrap, request, VIEW_WITHIN_S)
+    except Failed:
+        return None
+    return response if response.error_code == ErrorCode.none else None
 
 
 def controller_epoch(bootstrap: str) -> int | None:

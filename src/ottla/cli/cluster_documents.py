@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ottla.cli.client import Connection
-from ottla.cli.cluster_client import controller_epoch
+from ottla.cli.cluster_client import any_brokers_view, controller_epoch
 from ottla.cli.configs import describe_configs
+from ottla.cli.plain_connection import broker_answers
 from ottla.cli.screen import say, show_table
 from ottla.cli.topic_documents import plural
 
@@ -16,20 +17,55 @@ MIN_IN_SYNC: Final = "min.insync.replicas"
 MOST_SHOWN: Final = 50
 
 
-def cluster_document(connection: Connection) -> dict[str, Any]:
-    """Brokers with what they hold, the controller, and each partition that is not well."""
-    described = connection.wait(
+class Node(NamedTuple):
+    """A live broker."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+class Cluster(NamedTuple):
+    """What one broker says of it."""
+
+    id: str
+    controller: int | None
+    controller_answers: bool | None
+    """None where it cannot be asked: over TLS, or with a password."""
+    nodes: list[Node]
+
+
+def described_cluster(connection: Connection) -> Cluster:
+    """The brokers and the controller, also while that one is away."""
+    view = any_brokers_view(connection.bootstrap)
+    if view is not None:
+        nodes = [Node(each.broker_id, each.host, each.port, each.rack) for each in view.brokers]
+        lead = next((each for each in nodes if each.id == view.controller_id), None)
+        alive = lead is not None and broker_answers(lead.host, lead.port)
+        return Cluster(view.cluster_id, lead.id if lead else None, alive, nodes)
+    told = connection.wait(
         connection.admin.describe_cluster(request_timeout=connection.answer_timeout_s),
         "describe the cluster",
     )
+    nodes = [Node(each.id, each.host, each.port, each.rack) for each in told.nodes]
+    known = told.controller is not None and told.controller.id >= 0
+    return Cluster(told.cluster_id, told.controller.id if known else None, None, nodes)
+
+
+def cluster_document(connection: Connection) -> dict[str, Any]:
+    """Brokers with what they hold, the controller, and each partition that is not well."""
+    cluster = described_cluster(connection)
     topics = connection.topics()
-    controller = described.controller
-    partitions = list(partition_documents(topics, min_in_sync(connection, sorted(topics))))
+    # librdkafka asks settings of the controller alone; without one, what topics demand is unknown.
+    least = {} if cluster.controller_answers is False else min_in_sync(connection, sorted(topics))
+    partitions = list(partition_documents(topics, least))
     return {
-        "cluster_id": described.cluster_id,
-        "controller": controller.id if controller is not None and controller.id >= 0 else None,
+        "cluster_id": cluster.id,
+        "controller": cluster.controller,
         "controller_epoch": controller_epoch(connection.bootstrap),
-        "brokers": broker_documents(described.nodes, partitions),
+        "controller_answers": cluster.controller_answers,
+        "brokers": broker_documents(cluster.nodes, partitions),
         "topics": len(topics),
         "partitions": len(partitions),
         "offline": [each for each in partitions if each["leader"] is None],
@@ -58,13 +94,13 @@ def partition_documents(topics: Any, least: dict[str, int]) -> Iterator[dict[str
                 "leader": each.leader if each.leader >= 0 else None,
                 "replicas": list(each.replicas),
                 "in_sync": list(each.isrs),
-                "min_in_sync": least.get(name, 1),
+                "min_in_sync": least.get(name),
             }
 
 
 def is_under_min_isr(partition: dict[str, Any]) -> bool:
-    """Whether acks=all is refused there now."""
-    return len(partition["in_sync"]) < int(partition["min_in_sync"])
+    """Whether acks=all is refused there now; no, where the setting is not known."""
+    return len(partition["in_sync"]) < (partition["min_in_sync"] or 0)
 
 
 def is_under_replicated(partition: dict[str, Any]) -> bool:
@@ -72,7 +108,7 @@ def is_under_replicated(partition: dict[str, Any]) -> bool:
 
 
 def broker_documents(
-    nodes: Sequence[Any], partitions: Sequence[dict[str, Any]]
+    nodes: Sequence[Node], partitions: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """A document a broker, also for those that are down but have replicas."""
     live = {node.id: node for node in nodes}
@@ -116,6 +152,8 @@ def show_cluster(document: dict[str, Any]) -> None:
         drop_empty=["rack"],
     )
     say("")
+    if document["controller_answers"] is False:
+        say("Nothing newer than the last controller's word is known here.")
     show_partitions(document)
 
 
@@ -130,7 +168,8 @@ def controller(document: dict[str, Any]) -> str:
         return "no controller"
     epoch = document["controller_epoch"]
     told = "" if epoch is None else f" (epoch {epoch})"
-    return f"controller {document['controller']}{told}"
+    silent = " DOES NOT ANSWER" if document["controller_answers"] is False else ""
+    return f"controller {document['controller']}{told}{silent}"
 
 
 def show_partitions(document: dict[str, Any]) -> None:

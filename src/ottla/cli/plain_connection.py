@@ -56,6 +56,15 @@ def answers(connection: socket.socket) -> bool:
     return True
 
 
+def broker_answers(host: str, port: int) -> bool:
+    """Whether a broker at this address takes a connection and answers on it."""
+    try:
+        with socket.create_connection((host, port), CONNECT_TIMEOUT_S) as connection:
+            return answers(connection)
+    except OSError:
+        return False
+
+
 def framed(key: int, body: bytes) -> bytes:
     """A request's frame: size, header v1 with version 0, body."""
     header = _HEADER.pack(key, 0, CORRELATION_ID, len(CLIENT_ID)) + CLIENT_ID
