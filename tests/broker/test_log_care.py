@@ -93,6 +93,35 @@ async def test_after_a_cut_the_checkpoints_do_not_reach_behind_it(
     await eventually(lambda: "t 0 1" in written("replication"))
 
 
+async def test_high_watermarks_are_written_where_one_has_moved(node_call: Any) -> None:
+    care, folder = node_call.node.care, node_call.node.config.data_folder
+    written = folder / "replication-offset-checkpoint"
+    other = folder / "recovery-point-offset-checkpoint"
+    other.unlink()
+    await node_call.produce("t", node_call.batch(b"a"))
+    await care.checkpoint_high_watermarks()
+    assert "t 0 1" in written.read_text().splitlines()
+    assert not other.exists()
+    written.unlink()
+    await care.checkpoint_high_watermarks()
+    assert not written.exists()
+    await care.checkpoint()
+    written.unlink()
+    await care.checkpoint_high_watermarks()
+    assert not written.exists(), "the checkpoint of all was it"
+    await node_call.produce("t", node_call.batch(b"b"))
+    await care.checkpoint_high_watermarks()
+    assert "t 0 2" in written.read_text().splitlines()
+
+
+async def test_high_watermarks_are_written_by_themselves(start_node: Any, eventually: Any) -> None:
+    made = await start_node(replica_high_watermark_checkpoint_interval_ms="20")
+    await made.create("t")
+    await made.produce("t", made.batch(b"a"))
+    written = made.node.config.data_folder / "replication-offset-checkpoint"
+    await eventually(lambda: written.exists() and "t 0 1" in written.read_text().splitlines())
+
+
 async def test_silent_producers_are_forgotten(start_node: Any) -> None:
     made = await start_node(producer_id_expiration_ms="1")
     await made.create("t")

@@ -16,6 +16,7 @@ from ottla.broker.background import Background
 from ottla.broker.log_cleaner import LogCleaner
 from ottla.broker.partition import Partition
 from ottla.broker.waiting import wake
+from ottla.log.checkpoint import PartitionName
 from ottla.log.flush import FlushTask
 from ottla.log.removal import Removal
 from ottla.log.retention import remove_expired
@@ -41,6 +42,8 @@ class LogCare:
         self._background = Background(logger, "the care for logs")
         self._was_cut = asyncio.Event()
         self._checkpointing = asyncio.Lock()
+        self._high_watermarks: dict[PartitionName, int] = {}
+        """As written last."""
 
     def start(self) -> None:
         config = self._node.config
@@ -48,6 +51,10 @@ class LogCare:
             (self.retain, config.log_retention_check_interval_ms),
             (self.flush_old, config.log_flush_scheduler_interval_ms),
             (self.checkpoint, config.log_flush_offset_checkpoint_interval_ms),
+            (
+                self.checkpoint_high_watermarks,
+                config.replica_high_watermark_checkpoint_interval_ms,
+            ),
             (self.forget_producers, config.producer_id_expiration_check_interval_ms),
         ]
         if config.log_cleaner_enable:
@@ -122,10 +129,22 @@ class LogCare:
                 await self.flush(partition)
         await self._write_checkpoints()
 
+    async def checkpoint_high_watermarks(self) -> None:
+        """Writes what is committed, where that has moved: a leader that crashed begins with it
+        (Kafka's ReplicaManager.checkpointHighWatermarks).
+        """
+        async with self._checkpointing:
+            now = self._node.high_watermarks()
+            if now != self._high_watermarks:
+                await asyncio.to_thread(self._node.store.write_high_watermarks, now)
+                self._high_watermarks = now
+
     async def _write_checkpoints(self) -> None:
         async with self._checkpointing:
-            task = self._node.store.checkpoint(self._node.high_watermarks())
+            now = self._node.high_watermarks()
+            task = self._node.store.checkpoint(now)
             await asyncio.to_thread(task.run)
+            self._high_watermarks = now
 
     def was_cut(self, topic: str, index: int, offset: int) -> None:
         """A follower's log was cut at `offset`: what is appended there from now on is neither

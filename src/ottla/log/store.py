@@ -187,6 +187,10 @@ class LogStore:
         """The checkpoint files as of now; run it in a worker, regularly."""
         return CheckpointTask(self, high_watermarks)
 
+    def write_high_watermarks(self, high_watermarks: Mapping[PartitionName, int]) -> None:
+        """That checkpoint file alone; in a worker. Raises ApiError KAFKA_STORAGE_ERROR."""
+        write_offsets(self._path(HIGH_WATERMARKS), high_watermarks)
+
     def close(self, high_watermarks: Mapping[PartitionName, int]) -> None:
         """A clean stop: everything onto the disk, the marker last, the lock released.
 
