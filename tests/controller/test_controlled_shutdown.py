@@ -41,7 +41,16 @@ def test_two_leave_at_once(world: World) -> None:
     assert leave(world, 1).elections == (("t", 0, 1, 2, 5, False), ("t", 1, 1, 2, 5, False))
     reply = leave(world, 2)
     assert world.show() == ["2@5 1,2 | 2", "3@6 1,2,3 | 3"]
-    assert reply.remaining == (("t", 0),)
+    # Both leave: neither could take over what is left.
+    assert reply.may_shut_down
+
+
+def test_who_could_still_take_over_is_waited_for(world: World) -> None:
+    world.topic("t", "1@4 1,2,3 | 1")
+    world.down(2)
+    assert leave(world, 1).remaining == (("t", 0),)
+    assert leave(world, 3).may_shut_down
+    assert leave(world, 1).may_shut_down
 
 
 def test_what_is_left_goes_offline_and_comes_back(world: World) -> None:
@@ -58,8 +67,6 @@ def test_what_is_left_goes_offline_and_comes_back(world: World) -> None:
 
 
 def test_an_offline_partition_does_not_hold_it_up(world: World) -> None:
-    world.topic("t", "1@4 1,2 | 1,2")
-    world.shutting_down = {1}
+    world.topic("t", "-@4 1,2 | 2")
     world.down(2)
-    world.topic("u", "-@4 1,2 | 2")
-    assert leave(world, 1).remaining == (("t", 0),)
+    assert leave(world, 1).may_shut_down

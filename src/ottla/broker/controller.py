@@ -188,11 +188,7 @@ class Controller:
             lambda: controlled_shutdown(broker_id, self.image, shutting_down=self._shutting_down)
         )
         say_elections(leaving.elections)
-        return not any(
-            other in self.image.brokers and other not in self._shutting_down
-            for topic, index in leaving.remaining
-            for other in self.image.topics[topic].partitions[index].replicas
-        )
+        return leaving.may_shut_down
 
     async def rebalance(self) -> None:
         """Partitions go back to their preferred leaders; see `ottla.controller.rebalance`."""

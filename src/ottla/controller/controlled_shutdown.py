@@ -1,6 +1,7 @@
 """A broker that wants to stop: others take over what it leads, before it goes.
 
-As Kafka's KafkaController.doControlledShutdown: partitions with one replica do not hold it up.
+As Kafka's KafkaController.doControlledShutdown: partitions with one replica do not hold it up. Nor
+do those whose other replicas are all away or leaving, too: waiting would not move them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class Leaving:
 
     elections: tuple[Election, ...]
     remaining: tuple[tuple[str, int], ...]
-    """Partitions with other replicas, of which only this broker is in sync."""
+    """Partitions of which only this broker is in sync, and another could be: it stays."""
 
     @property
     def may_shut_down(self) -> bool:
@@ -51,7 +52,7 @@ def controlled_shutdown(
                 if after.leader != state.leader:
                     moved = (state.leader, after.leader, after.leader_epoch, False)
                     elections.append(Election(topic.name, index, *moved))
-            elif len(state.replicas) > 1:
+            elif any(map(brokers.eligible, state.replicas)):
                 remaining.append((topic.name, index))
     changes.into(draft)
     return draft.plan(Leaving(tuple(elections), tuple(remaining)))
