@@ -64,10 +64,9 @@ class Controller:
         self,
         node: Node,
         *,
-        new_id: Callable[[], uuid.UUID] | None = None,
         placement_start: Callable[[], int] | None = None,
     ) -> None:
-        """`new_id` and `placement_start` give what is random: topic ids, where placement begins."""
+        """`placement_start` says where placement begins; random where it is left out."""
         self.feed: NewsFeed | None = None
         self._node = node
         self._view = view = node.view
@@ -76,7 +75,6 @@ class Controller:
         self._former: dict[int, BrokerImage] = {}
         """Who was registered as far as this broker had heard when it became the controller."""
         self._shutting_down: set[int] = set()
-        self._new_id = new_id or random_id
         self._placement_start = placement_start or (lambda: random.randrange(1 << 16))
         self._plans: Plans | None = None
         view.subscribe(self._told)
@@ -243,7 +241,7 @@ class Controller:
                 wanted,
                 self.image,
                 self._config,
-                new_id=self._new_id,
+                new_id=random_id,
                 start=self._placement_start(),
                 shutting_down=self._shutting_down,
                 validate_only=validate_only,
