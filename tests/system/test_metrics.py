@@ -11,15 +11,10 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from prometheus_client.parser import text_string_to_metric_families
 
+from ottla.testing.ports import free_ports
+
 WAIT_S = 60
 RECORDS = 500
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
 
 
 def scrape(port: int) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -35,7 +30,7 @@ def scrape(port: int) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
 
 
 def test_what_went_through_is_counted(new_broker: Callable[..., Any]) -> None:
-    port = free_port()
+    (port,) = free_ports(1, hold=True)
     broker = new_broker("--config", f"ottla.metrics.listener=127.0.0.1:{port}")
     before = scrape(port)
     assert before["ottla_partitions", ()] == 0

@@ -19,6 +19,7 @@ from tests.system.wire import Wire
 from ottla.protocol.errors import ErrorCode
 from ottla.records.build import build_batch
 from ottla.records.record import Record
+from ottla.testing.ports import free_ports
 
 PRODUCE, FETCH, METADATA = 0, 1, 3
 WAIT_S = 60
@@ -82,13 +83,6 @@ def count_records(wire: Wire, topic: str) -> int:
     assert found.error_code is ErrorCode.none
     count: int = found.high_watermark
     return count
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
 
 
 def test_a_second_broker_on_the_same_folder(new_broker: Callable[..., Any]) -> None:
@@ -275,7 +269,7 @@ def test_a_full_disk_at_the_start_and_at_the_stop(new_broker: Callable[..., Any]
     def no_room() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
-    address = f"127.0.0.1:{free_port()}"
+    address = f"127.0.0.1:{free_ports(1, hold=True)[0]}"
     ended = serve("--listen", address, "--data", str(broker.data), preexec_fn=no_room)
     assert ended.returncode == EXIT_FAILED, ended.stderr
     assert "Traceback" not in ended.stderr

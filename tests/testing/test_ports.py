@@ -1,6 +1,8 @@
 """Free ports."""
 
 import socket
+import subprocess
+import sys
 
 from ottla.testing.ports import HOST, claim, free_ports, is_free
 
@@ -31,6 +33,16 @@ def test_a_port_is_held_for_a_child_once() -> None:
     again = claim(port)
     assert again is not None
     again.close()
+
+
+def test_a_port_that_is_held_is_given_to_nobody_else() -> None:
+    (port,) = free_ports(1, hold=True)
+    look = f"from ottla.testing.ports import claim; print(claim({port}))"
+    seen = subprocess.run([sys.executable, "-c", look], capture_output=True, check=True, timeout=60)
+    assert seen.stdout == b"None\n"
+    # Its server comes and goes.
+    for _ in range(2):
+        socket.create_server((HOST, port)).close()
 
 
 def test_a_port_where_someone_listens_is_not_held() -> None:

@@ -12,15 +12,17 @@ MOST_TRIES: Final = 500
 _FIRST: Final = 10_000
 _PAST: Final = 32_000
 _EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
-_given: Final[set[int]] = set()
+_given: Final[dict[int, socket.socket | None]] = {}
+"""With what holds it."""
 
 
-def free_ports(count: int) -> list[int]:
+def free_ports(count: int, *, hold: bool = False) -> list[int]:
     """That many free ports, none of them given by this process before.
 
     A port of the kernel's ephemeral range may become some connection's own end while its broker is
     down, and the broker could not come back to it: so they are taken below that range. Two test
-    runs side by side choose at random, which keeps them apart.
+    runs side by side choose at random, which mostly keeps them apart. `hold` does so always: until
+    this process ends nobody else is given the port, be its server not up yet or down for a while.
     """
     chosen: list[int] = []
     numbers = random.SystemRandom()
@@ -29,9 +31,12 @@ def free_ports(count: int) -> list[int]:
         if len(chosen) == count:
             return chosen
         port = numbers.randrange(_FIRST, past)
-        if port not in _given and is_free(port):
-            _given.add(port)
-            chosen.append(port)
+        if port in _given or (holder := claim(port)) is None:
+            continue
+        if not hold:
+            holder.close()
+        _given[port] = holder if hold else None
+        chosen.append(port)
     raise OSError(f"no {count} free ports between {_FIRST} and {past}")
 
 
