@@ -20,7 +20,7 @@ from bench.figures.cluster_throughput import ClusterThroughput
 from bench.figures.controller_failover import ControllerFailover
 from bench.figures.delta import Delta
 from bench.figures.java_clients import JavaClients
-from bench.figures.latency import Latency
+from bench.figures.latency import ClusterLatency, Latency
 from bench.figures.leader_loss import LeaderLoss
 from bench.figures.memory import Memory
 from bench.figures.partitions import Partitions
@@ -40,6 +40,7 @@ FIGURES: tuple[Figure, ...] = (
     Partitions(),
     ClusterThroughput("1 KB", 1000, 1_000_000),
     ClusterThroughput("100 B", 100, 5_000_000),
+    ClusterLatency(),
     LeaderLoss(),
     ControllerFailover(),
     ClusterIdle(),

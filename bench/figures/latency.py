@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bench import rdkafka
 from bench.brokers import running
+from bench.clusters import RunningCluster
 from bench.figures.start import first_produce
 from bench.measure import Bench, ClientError, Measure
 
@@ -38,30 +39,52 @@ class Latency:
     )
 
     def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
-        count = RATE * (SECONDS // 2 if bench.quick else SECONDS)
-        tool = str(bench.rdkafka_performance)
-        with (
-            running(contestant, bench.jars, prefix=bench.prefix) as broker,
-            tempfile.TemporaryDirectory() as scratch,
-        ):
+        with running(contestant, bench.jars, prefix=bench.prefix) as broker:
             first_produce(broker.address, "stream", 0)
-            both = ["-l", "-t", "stream", "-p", "0", "-c", str(count), "-b", broker.address]
-            times = Path(scratch) / "latencies"
-            consumer = subprocess.Popen(
-                [tool, "-C", *both, "-o", "end", "-A", str(times)],
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-            try:
-                time.sleep(2)
-                producer = [tool, "-P", *both, "-s", "1000", "-r", str(RATE), "-a", "-1"]
-                rdkafka.produced(rdkafka.run([*producer, "-X", "linger.ms=0"]))
-                consumer.wait(CLIENT_WAIT_SECONDS)
-            except subprocess.TimeoutExpired as fault:
-                raise ClientError("the consumer did not get all records") from fault
-            finally:
-                consumer.kill()
-                consumer.wait()
-            micros = [float(line) for line in times.read_text().split()]
-        steady = [value / 1000 for value in micros[WARM_UP * RATE :]]
-        return {"latency p50": percentile(steady, 0.5), "latency p99": percentile(steady, 0.99)}
+            found = stream(bench, broker.address)
+        return dict(zip((measure.name for measure in self.measures), found, strict=True))
+
+
+class ClusterLatency:
+    """The same with three replicas: a record is read once the followers have it."""
+
+    name = "cluster-latency"
+    runs = None
+    settings = f"three brokers, one partition with three replicas; else as {Latency.name}"
+    measures = (
+        Measure("replicated latency p50", "ms", more_is_better=False, ratio=1.0),
+        Measure("replicated latency p99", "ms", more_is_better=False, ratio=1.0),
+    )
+
+    def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
+        with RunningCluster(contestant, bench.jars, prefix=bench.prefix) as cluster:
+            cluster.create_topic("stream")
+            found = stream(bench, cluster.address)
+        return dict(zip((measure.name for measure in self.measures), found, strict=True))
+
+
+def stream(bench: Bench, address: str) -> tuple[float, float]:
+    """Sends the stream to partition 0 of topic `stream` and reads it: p50 and p99 in ms."""
+    tool = str(bench.rdkafka_performance)
+    count = RATE * (SECONDS // 2 if bench.quick else SECONDS)
+    both = ["-l", "-t", "stream", "-p", "0", "-c", str(count), "-b", address]
+    with tempfile.TemporaryDirectory() as scratch:
+        times = Path(scratch) / "latencies"
+        consumer = subprocess.Popen(
+            [tool, "-C", *both, "-o", "end", "-A", str(times)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            time.sleep(2)
+            producer = [tool, "-P", *both, "-s", "1000", "-r", str(RATE), "-a", "-1"]
+            rdkafka.produced(rdkafka.run([*producer, "-X", "linger.ms=0"]))
+            consumer.wait(CLIENT_WAIT_SECONDS)
+        except subprocess.TimeoutExpired as fault:
+            raise ClientError("the consumer did not get all records") from fault
+        finally:
+            consumer.kill()
+            consumer.wait()
+        micros = [float(line) for line in times.read_text().split()]
+    steady = [value / 1000 for value in micros[WARM_UP * RATE :]]
+    return percentile(steady, 0.5), percentile(steady, 0.99)
