@@ -124,16 +124,23 @@ def test_where_a_plain_connection_does_not_do_librdkafka_asks(
     assert told == Cluster("x", known, None, NODES)
 
 
-def test_without_a_controller_what_topics_demand_is_not_known(
+def settings(
+    connection: Any, kind: str, names: list[str], *, alone: bool
+) -> dict[str, list[dict[str, str]]]:
+    assert alone
+    return {name: [{"name": "min.insync.replicas", "value": "2"}] for name in names}
+
+
+def test_without_a_controller_the_rest_is_told_by_any_broker(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(cluster_documents, "any_brokers_view", lambda address: view(2))
     monkeypatch.setattr(cluster_documents, "broker_answers", lambda host, port: False)
     monkeypatch.setattr(cluster_documents, "controller_epoch", lambda address: 7)
+    monkeypatch.setattr(cluster_documents, "describe_configs", settings)
     found = cluster_document(connection())
     assert (found["controller"], found["controller_answers"]) == (2, False)
-    assert [each["min_in_sync"] for each in found["under_replicated"]] == [None]
-    assert found["under_min_isr"] == []
+    assert [each["min_in_sync"] for each in found["under_replicated"]] == [2]
     show_cluster(found)
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "cluster x: 2 brokers, controller 2 (epoch 7) DOES NOT ANSWER"

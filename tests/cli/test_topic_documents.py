@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ottla.cli.topic_documents import mark, partition_document, plural, show_topic, troubles
-from ottla.cli.topic_epochs import Epoch
+from ottla.cli.topic_metadata import Epoch
 
 
 def node(number: int, rack: str | None = None) -> Any:

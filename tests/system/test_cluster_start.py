@@ -252,6 +252,10 @@ def test_without_a_controller_the_cluster_is_described_and_a_drain_says_why_it_w
         described = typed(bootstrap, "cluster", "describe")
         assert (described["controller"], described["controller_answers"]) == (controller, False)
         assert described["partitions"] == 2
+        (topic,) = typed(bootstrap, "topic", "describe", "flights")
+        told = {each["leader"]: each["offsets_error"] for each in topic["partitions"]}
+        assert told.pop(controller) == "its leader gives no answer within 5 s"
+        assert set(told.values()) == {None}
         drain = subprocess.Popen(
             [*OTTLA, "cluster", "drain", "1", "--bootstrap", bootstrap],
             stderr=subprocess.PIPE,

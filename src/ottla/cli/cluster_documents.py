@@ -57,8 +57,8 @@ def cluster_document(connection: Connection) -> dict[str, Any]:
     """Brokers with what they hold, the controller, and each partition that is not well."""
     cluster = described_cluster(connection)
     topics = connection.topics()
-    # librdkafka asks settings of the controller alone; without one, what topics demand is unknown.
-    least = {} if cluster.controller_answers is False else min_in_sync(connection, sorted(topics))
+    alone = cluster.controller_answers is False
+    least = min_in_sync(connection, sorted(topics), alone=alone)
     partitions = list(partition_documents(topics, least))
     return {
         "cluster_id": cluster.id,
@@ -74,12 +74,14 @@ def cluster_document(connection: Connection) -> dict[str, Any]:
     }
 
 
-def min_in_sync(connection: Connection, topics: Sequence[str]) -> dict[str, int]:
-    """`min.insync.replicas` by topic."""
+def min_in_sync(
+    connection: Connection, topics: Sequence[str], *, alone: bool = False
+) -> dict[str, int]:
+    """`min.insync.replicas` by topic; `alone`: without a controller."""
     found: dict[str, int] = {}
     for first in range(0, len(topics), MOST_TOPICS_ASKED):
         names = topics[first : first + MOST_TOPICS_ASKED]
-        for name, entries in describe_configs(connection, "topic", names).items():
+        for name, entries in describe_configs(connection, "topic", names, alone=alone).items():
             values = {entry["name"]: entry["value"] for entry in entries}
             found[name] = int(values.get(MIN_IN_SYNC) or 1)
     return found
@@ -94,13 +96,13 @@ def partition_documents(topics: Any, least: dict[str, int]) -> Iterator[dict[str
                 "leader": each.leader if each.leader >= 0 else None,
                 "replicas": list(each.replicas),
                 "in_sync": list(each.isrs),
-                "min_in_sync": least.get(name),
+                "min_in_sync": least.get(name, 1),
             }
 
 
 def is_under_min_isr(partition: dict[str, Any]) -> bool:
-    """Whether acks=all is refused there now; no, where the setting is not known."""
-    return len(partition["in_sync"]) < (partition["min_in_sync"] or 0)
+    """Whether acks=all is refused there now."""
+    return len(partition["in_sync"]) < int(partition["min_in_sync"])
 
 
 def is_under_replicated(partition: dict[str, Any]) -> bool:

@@ -15,8 +15,13 @@ from confluent_kafka.admin import (
 )
 
 from ottla.cli.client import Connection
+from ottla.cli.cluster_client import ask, refusal
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages import messages_of
 
 KINDS: Final = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER}
+DESCRIBE_CONFIGS: Final = 32
+TOPIC: Final = 2
 HEARD_TIMEOUT_S: Final = 2.0
 HEARD_PAUSE_S: Final = 0.05
 SOURCES: Final = {
@@ -29,11 +34,16 @@ SOURCES: Final = {
 
 
 def describe_configs(
-    connection: Connection, kind: str, names: Sequence[str]
+    connection: Connection, kind: str, names: Sequence[str], *, alone: bool = False
 ) -> dict[str, list[dict[str, Any]]]:
-    """Every setting of each topic or broker: name, value, source, read_only, sensitive."""
+    """Every setting of each topic or broker: name, value, source, read_only, sensitive.
+
+    `alone`, for topics: there is no controller. librdkafka would ask nobody else.
+    """
     if not names:
         return {}
+    if alone:
+        return topic_configs_of_any(connection.bootstrap, names)
     resources = [ConfigResource(KINDS[kind], name) for name in names]
     futures = connection.admin.describe_configs(
         resources, request_timeout=connection.answer_timeout_s
@@ -50,6 +60,32 @@ def describe_configs(
                 "sensitive": bool(entry.is_sensitive),
             }
             for entry in sorted(entries.values(), key=lambda entry: str(entry.name))
+        ]
+    return found
+
+
+def topic_configs_of_any(bootstrap: str, names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """What the first broker knows that answers a plain connection. Raises Failed."""
+    build = messages_of(DESCRIBE_CONFIGS, 1, "request")
+    resources = tuple(
+        build.DescribeConfigsResource(resource_type=TOPIC, resource_name=name) for name in names
+    )
+    response = ask(bootstrap, build.DescribeConfigsRequest(resources=resources))
+    found: dict[str, list[dict[str, Any]]] = {}
+    for result in response.results:
+        name = result.resource_name
+        if result.error_code != ErrorCode.none:
+            doing = f"read the settings of topic {name!r}"
+            raise refusal(doing, result.error_code, result.error_message)
+        found[name] = [
+            {
+                "name": entry.name,
+                "value": entry.value,
+                "source": SOURCES.get(entry.config_source, "unknown"),
+                "read_only": entry.read_only,
+                "sensitive": entry.is_sensitive,
+            }
+            for entry in sorted(result.configs, key=lambda entry: str(entry.name))
         ]
     return found
 

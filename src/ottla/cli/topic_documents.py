@@ -11,7 +11,13 @@ from ottla.cli.client import Connection
 from ottla.cli.configs import describe_configs
 from ottla.cli.offsets import EARLIEST, LATEST, shown_offsets
 from ottla.cli.screen import say, show_table
-from ottla.cli.topic_epochs import Epoch, epochs_of
+from ottla.cli.topic_metadata import (
+    Epoch,
+    controller_is_away,
+    epochs_in,
+    metadata_of,
+    topics_in,
+)
 
 COLUMNS: Final = (
     *("partition", "leader", "epoch", "replicas", "racks", "in sync"),
@@ -45,7 +51,10 @@ def topic_summary(topic: Any) -> dict[str, Any]:
 
 def topic_documents(connection: Connection, names: Sequence[str]) -> list[dict[str, Any]]:
     """One document a topic: id, partitions with offsets, and the settings that are its own."""
-    topics = described_topics(connection, names)
+    metadata = metadata_of(connection.bootstrap, names)
+    # librdkafka asks the controller alone, whose word is the newest. Without one any broker's does.
+    alone = metadata is not None and controller_is_away(metadata)
+    topics = topics_in(metadata) if alone else described_topics(connection, names)
     # A partition without a leader has nobody to ask.
     led = [
         (topic.name, each.id)
@@ -54,8 +63,8 @@ def topic_documents(connection: Connection, names: Sequence[str]) -> list[dict[s
         if leader_of(each) is not None
     ]
     (first, end), why = shown_offsets(connection, led, EARLIEST, LATEST)
-    epochs = epochs_of(connection.bootstrap, names)
-    configs = describe_configs(connection, "topic", names)
+    epochs = epochs_in(metadata)
+    configs = describe_configs(connection, "topic", names, alone=alone)
     return [
         {
             "topic": topic.name,
