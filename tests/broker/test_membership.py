@@ -98,6 +98,43 @@ async def test_a_restarted_broker_takes_the_place_of_its_former_self(neighbours:
     assert there.owner == again.membership.session.number
 
 
+async def test_a_session_that_ends_during_the_start_is_followed_by_another(
+    neighbours: Any, eventually: Any, monkeypatch: Any
+) -> None:
+    """Of the first broker when it is the controller already, of the second before it is known."""
+    real = EmbeddedCoordination.create
+    expired = {layout.CLUSTER_ID, layout.broker_path(1), layout.broker_path(2)}
+
+    async def create(self: Any, path: str, data: bytes = b"", *, ephemeral: bool = False) -> Any:
+        if path in expired:
+            expired.remove(path)
+            await neighbours.tree.expire(self)
+        return await real(self, path, data, ephemeral=ephemeral)
+
+    monkeypatch.setattr(EmbeddedCoordination, "create", create)
+    first, second = [await neighbours.start(number) for number in (1, 2)]
+    assert expired == set()
+    await eventually(lambda: first.controller.active or second.controller.active)
+    epochs = {1: first.membership.broker_epoch, 2: second.membership.broker_epoch}
+
+    def known(node: Any) -> dict[int, int]:
+        return {number: broker.epoch for number, broker in node.image.brokers.items()}
+
+    await eventually(lambda: known(first) == known(second) == epochs)
+
+
+async def test_a_connection_that_is_lost_for_good_ends_the_start(
+    neighbours: Any, monkeypatch: Any
+) -> None:
+    async def create(self: Any, path: str, data: bytes = b"", *, ephemeral: bool = False) -> Any:
+        raise ConnectionLostError(path)
+
+    monkeypatch.setattr(EmbeddedCoordination, "create", create)
+    node = neighbours.new(1, zookeeper_connection_timeout_ms="50")
+    with pytest.raises(ConnectionLostError):
+        await asyncio.wait_for(node.start(), 20)
+
+
 async def test_a_restarted_controller_takes_over_from_its_former_self(
     neighbours: Any, refusing_address: tuple[str, int]
 ) -> None:

@@ -145,21 +145,28 @@ class Membership:
         await self._through_losses(self._register)
 
     async def _through_losses(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Does the work, and all of it again where the connection is lost meanwhile: an ensemble
-        that elects its own leader is back in a moment (Kafka's `retryRequestUntilConnected`).
+        """For the start: does the work, and all of it again where the connection is lost meanwhile
+        or the session over. An ensemble that elects its own leader, or is held up on a busy
+        machine, is back in a moment (Kafka's `retryRequestUntilConnected`).
 
-        Raises ConnectionLostError where it is not back in a session's time.
+        Raises ConnectionLostError, SessionExpiredError or EnsembleError where it is not back in the
+        time that a first connection has.
         """
-        loop = asyncio.get_running_loop()
-        until = loop.time() + self._node.config.zookeeper_session_timeout_ms / 1000
+        config, loop = self._node.config, asyncio.get_running_loop()
+        within_ms = config.zookeeper_connection_timeout_ms or config.zookeeper_session_timeout_ms
+        lost_at: float | None = None
         while True:
             try:
                 return await work()
-            except ConnectionLostError as error:
-                if loop.time() > until:
+            except (ConnectionLostError, SessionExpiredError) as error:
+                lost_at = loop.time() if lost_at is None else lost_at
+                if loop.time() > lost_at + within_ms / 1000:
                     raise
                 logger.info("the coordination tree: %r", error)
                 await asyncio.sleep(RETRY_MS / 1000)
+                if isinstance(error, SessionExpiredError):
+                    self._node.controller.resign("the session is over")
+                    await self._another_session()
 
     async def _register(self) -> None:
         node, session, path = self._node, self.session, layout.broker_path(self._node.config.id)
@@ -273,7 +280,7 @@ class Membership:
                 await self._check_cluster()
                 if self._registered and not await self._own_node_is_there():
                     logger.warning("this broker's registration is gone: registering again")
-                    await self.register()
+                    await self._register()
                 await self._take_part()
             except SessionExpiredError:
                 self._node.controller.resign("the session is over")
@@ -327,12 +334,14 @@ class Membership:
         """Tries until the ensemble is there again."""
         while True:
             try:
-                self._session = await self._tree.connect()
-                self.returned_at = asyncio.get_running_loop().time()
-                return
+                return await self._another_session()
             except CoordinationError as error:
                 logger.warning("no new session yet: %s", error)
                 await asyncio.sleep(RETRY_MS / 1000)
+
+    async def _another_session(self) -> None:
+        self._session = await self._tree.connect()
+        self.returned_at = asyncio.get_running_loop().time()
 
     async def _take_part(self) -> None:
         """Stands for election, or notes who won. Raises CoordinationError."""
