@@ -10,7 +10,7 @@ from ottla.cli.cluster_client import any_brokers_view, controller_epoch
 from ottla.cli.configs import describe_configs
 from ottla.cli.plain_connection import broker_answers
 from ottla.cli.screen import say, show_table
-from ottla.cli.topic_documents import plural
+from ottla.cli.topic_documents import NO_TOPICS, plural
 
 MOST_TOPICS_ASKED: Final = 500
 MIN_IN_SYNC: Final = "min.insync.replicas"
@@ -188,7 +188,7 @@ def show_partitions(document: dict[str, Any]) -> None:
             states.setdefault(place, state)
             troubled.setdefault(place, each)
     if not document["partitions"]:
-        say("No topics yet. To make one: ottla topic create NAME")
+        say(NO_TOPICS)
         return
     if not troubled:
         number = plural(document["partitions"], "partition")

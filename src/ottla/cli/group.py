@@ -31,10 +31,11 @@ from ottla.cli.options import (
     SomeGroupNames,
     Yes,
 )
-from ottla.cli.screen import note, show_documents, show_json, show_table
+from ottla.cli.screen import note, show_documents, show_json, show_list, show_table
 
 commands = typer.Typer(help="List, describe, reset and delete consumer groups.")
 
+NO_GROUPS = "No groups yet. One comes to be with: ottla consume TOPIC --group NAME"
 LIST_HINT = "To see them all: ottla group list"
 Topics = Annotated[
     list[str] | None,
@@ -81,12 +82,7 @@ def list_groups(
         }
         for group in groups
     ]
-    if as_json:
-        show_json(rows)
-    elif rows:
-        show_table(["group", "state", "type"], [list(row.values()) for row in rows])
-    else:
-        note("No groups yet. One comes to be with: ottla consume TOPIC --group NAME")
+    show_list(["group", "state", "type"], rows, as_json=as_json, none=NO_GROUPS)
 
 
 def existing_groups(connection: Connection, names: Iterable[str]) -> dict[str, Any]:
@@ -125,7 +121,7 @@ def describe(
         documents,
         show_group,
         as_json=as_json,
-        none="No groups yet. One comes to be with: ottla consume TOPIC --group NAME",
+        none=NO_GROUPS,
     )
 
 

@@ -28,22 +28,18 @@ class Target:
 
 def parse_target(target: Target, group: str, now_ms: int) -> Target:
     """The target with its time as a number. Raises UsageFailed unless exactly one is given."""
-    given = [
-        name
-        for name, value in (
-            ("--to-earliest", target.earliest or None),
-            ("--to-latest", target.latest or None),
-            ("--to-offset", target.offset),
-            ("--to-time", target.time),
-            ("--shift-by", target.shift),
-        )
-        if value is not None
-    ]
+    options = {
+        "--to-earliest": target.earliest or None,
+        "--to-latest": target.latest or None,
+        "--to-offset": target.offset,
+        "--to-time": target.time,
+        "--shift-by": target.shift,
+    }
+    given = [name for name, value in options.items() if value is not None]
     if len(given) != 1:
         raise UsageFailed(
             f"{' and '.join(given)} exclude each other." if given else "where to is not said.",
-            "Give one of --to-earliest, --to-latest, --to-offset, --to-time, --shift-by: "
-            f"ottla group reset {group} --to-earliest --dry-run",
+            f"Give one of {', '.join(options)}: ottla group reset {group} --to-earliest --dry-run",
         )
     if target.time is not None:
         return replace(target, at_ms=parse_time("--to-time", target.time, now_ms))

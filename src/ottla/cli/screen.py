@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, Final
 
@@ -83,6 +83,18 @@ def show_documents(
         if number:
             say("")
         show(document)
+
+
+def show_list(
+    columns: Sequence[str], rows: Sequence[Mapping[str, object]], *, as_json: bool, none: str
+) -> None:
+    """All as one JSON list, or a table of each row's first values; `none` where there is none."""
+    if as_json:
+        show_json(rows)
+    elif rows:
+        show_table(columns, [list(row.values())[: len(columns)] for row in rows])
+    else:
+        note(none)
 
 
 def console() -> Console:

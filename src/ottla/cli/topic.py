@@ -26,8 +26,9 @@ from ottla.cli.options import (
     UnsetConfig,
     Yes,
 )
-from ottla.cli.screen import note, say, show_documents, show_json, show_table
+from ottla.cli.screen import note, say, show_documents, show_json, show_list
 from ottla.cli.topic_documents import (
+    NO_TOPICS,
     described_topics,
     plural,
     show_topic,
@@ -160,15 +161,7 @@ def list_topics(
                 "internal": is_internal(name),
             }
         )
-    if as_json:
-        show_json(rows)
-    elif rows:
-        show_table(
-            ["topic", "partitions", "replicas"],
-            [list(row.values())[:3] for row in rows],
-        )
-    else:
-        note("No topics yet. To make one: ottla topic create NAME")
+    show_list(["topic", "partitions", "replicas"], rows, as_json=as_json, none=NO_TOPICS)
 
 
 @commands.command()
@@ -190,7 +183,7 @@ def describe(
         documents,
         show_topic,
         as_json=as_json,
-        none="No topics yet. To make one: ottla topic create NAME",
+        none=NO_TOPICS,
     )
 
 

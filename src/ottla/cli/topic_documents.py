@@ -19,6 +19,7 @@ from ottla.cli.topic_metadata import (
     topics_in,
 )
 
+NO_TOPICS: Final = "No topics yet. To make one: ottla topic create NAME"
 COLUMNS: Final = (
     *("partition", "leader", "epoch", "replicas", "racks", "in sync"),
     *("start offset", "end offset", "state"),
