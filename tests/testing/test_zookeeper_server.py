@@ -73,6 +73,28 @@ async def test_sessions_outlive_the_leader_of_an_ensemble(ensemble: ZooKeeperEns
     await other.close()
 
 
+def test_a_session_is_ended_by_a_server_that_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    ensemble = ZooKeeperEnsemble(Path("nowhere"), 2)
+    first, second = ensemble.servers
+    # Both elect for a while; then the second serves.
+    modes = {first: [None, None], second: [None, "leader"]}
+    ended: list[tuple[ZooKeeperServer, int]] = []
+    monkeypatch.setattr(ZooKeeperServer, "running", True)
+    monkeypatch.setattr(ZooKeeperServer, "mode", lambda server: modes[server].pop(0))
+    monkeypatch.setattr(
+        ZooKeeperServer, "expire", lambda server, session: ended.append((server, session))
+    )
+    ensemble.expire(7)
+    assert ended == [(second, 7)]
+    monkeypatch.setattr(zookeeper_server, "START_TIMEOUT_S", -1)
+    modes |= {first: [None], second: [None]}
+    with pytest.raises(ZooKeeperError, match="no ZooKeeper serves"):
+        ensemble.expire(7)
+    monkeypatch.setattr(ZooKeeperServer, "running", False)
+    with pytest.raises(ZooKeeperError, match="no ZooKeeper runs"):
+        ensemble.expire(7)
+
+
 def test_a_missing_java_or_pyspark_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zookeeper_server, "find_spec", lambda name: None)
     with pytest.raises(ZooKeeperError, match=r"PySpark.*ottla\[zookeeper\]"):

@@ -270,8 +270,15 @@ class ZooKeeperEnsemble:
             server.stop()
 
     def expire(self, session_id: int) -> None:
-        """As `ZooKeeperServer.expire`, through whichever server runs."""
-        running = [server for server in self.servers if server.running]
-        if not running:
-            raise ZooKeeperError("no ZooKeeper runs that could end a session")
-        running[0].expire(session_id)
+        """As `ZooKeeperServer.expire`, through whichever server serves: after a leader's death none
+        does for a moment. Raises ZooKeeperError where none does in time."""
+        end = time.monotonic() + START_TIMEOUT_S
+        while running := [server for server in self.servers if server.running]:
+            for server in running:
+                if server.mode() is not None:
+                    server.expire(session_id)
+                    return
+            if time.monotonic() > end:
+                raise ZooKeeperError(f"no ZooKeeper serves after {START_TIMEOUT_S:.0f} s")
+            time.sleep(_LOOK_AGAIN_S)
+        raise ZooKeeperError("no ZooKeeper runs that could end a session")
