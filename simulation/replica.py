@@ -23,7 +23,7 @@ from ottla.replication.follower import (
     TruncateFully,
 )
 from ottla.replication.leader import Follower as Fetcher
-from ottla.replication.leader import InSyncChange, Leader
+from ottla.replication.leader import InSyncChange, Leader, leaves_open
 from simulation.batches import batch_of, entry_of
 from simulation.memory_log import Entry, MemoryLog, Value
 from simulation.messages import Fetched, Produced, Wanted
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 LAG_MAX_MS = 1500
 FETCH_MOST = 20
+PROPOSE_AGAIN_MS = 50
 """Records in one answer: few, so that followers are often behind."""
 
 
@@ -228,6 +229,8 @@ class Replica:
         if leader.answered(code, state, change):
             self.state = leader.state
             self.advance()
+        elif leaves_open(code):
+            self.broker.after(PROPOSE_AGAIN_MS, self.propose)
 
     # As follower.
 
