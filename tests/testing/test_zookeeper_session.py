@@ -1,13 +1,19 @@
 from __future__ import annotations
 
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
 
+from ottla.testing import zookeeper_session
 from ottla.testing.errors import KitError
 from ottla.testing.zookeeper_server import ZooKeeperError, ZooKeeperServer, zookeeper_command
-from ottla.testing.zookeeper_session import session_password
+from ottla.testing.zookeeper_session import end_session, session_password
 
 
 def test_the_password_is_the_one_that_the_server_gave(tmp_path: Path) -> None:
@@ -27,3 +33,44 @@ def test_the_password_is_the_one_that_the_server_gave(tmp_path: Path) -> None:
     server.stop()
     with pytest.raises(KitError, match="refused"):
         server.expire(number)
+
+
+@contextmanager
+def ensemble(*granted: int) -> Iterator[str]:
+    """Grants a session so many ms on each connection; what comes then it answers by closing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            for granted_ms in granted:
+                connection, _ = server.accept()
+                with connection:
+                    length = int.from_bytes(connection.recv(4, socket.MSG_WAITALL))
+                    connection.recv(length, socket.MSG_WAITALL)
+                    connection.sendall(struct.pack(">iiiq", 16, 0, granted_ms, 7))
+                    if granted_ms:
+                        connection.recv(12, socket.MSG_WAITALL)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield "127.0.0.1:{1}".format(*server.getsockname())
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def test_a_server_may_close_before_it_answers() -> None:
+    with ensemble(5000, 0) as address:
+        end_session(address, 7)
+
+
+def test_the_owner_may_come_back_in_between() -> None:
+    with ensemble(5000, 5000, 0) as address:
+        end_session(address, 7)
+
+
+def test_it_is_not_tried_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zookeeper_session, "_MOST_TRIES", 2)
+    with (
+        ensemble(5000, 5000) as address,
+        pytest.raises(KitError, match="closed the connection 2 times"),
+    ):
+        end_session(address, 7)

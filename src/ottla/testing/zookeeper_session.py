@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 from typing import Final
 
 from ottla.testing.errors import KitError
 
 _TIMEOUT_S: Final = 10.0
+_MOST_TRIES: Final = 50
+_PAUSE_S: Final = 0.05
 _SECRET: Final = 0xB3415C00
 _PASSWORD_BYTES: Final = 16
 _CLOSE: Final = struct.pack(">ii", 1, -11)
@@ -22,6 +25,10 @@ _CLOSE: Final = struct.pack(">ii", 1, -11)
 _MULTIPLIER: Final = 0x5DEECE66D
 _ADDEND: Final = 0xB
 _MASK: Final = (1 << 48) - 1
+
+
+class _ClosedError(Exception):
+    """ZooKeeper closed the connection."""
 
 
 def session_password(session_id: int) -> bytes:
@@ -36,20 +43,39 @@ def session_password(session_id: int) -> bytes:
 
 def end_session(address: str, session_id: int) -> None:
     """Take the session over and close it; raises KitError when it is not there to be closed."""
+    place = f"ZooKeeper at {address}"
+    for tried in range(_MOST_TRIES):
+        try:
+            with _connected(address) as connection:
+                if not _taken_over(connection, session_id):
+                    if tried:
+                        return
+                    raise KitError(f"{place}: session {session_id:#x} is over already")
+                connection.sendall(struct.pack(">i", len(_CLOSE)) + _CLOSE)
+                _packet(connection)
+                return
+        except (_ClosedError, ConnectionResetError, BrokenPipeError):
+            # The session's owner came back in between and has it again; or it is closed, and with
+            # it our connection, before the answer came. Who asks again is told which.
+            time.sleep(_PAUSE_S)
+        except OSError as error:
+            raise KitError(f"{place}: {error}") from None
+    raise KitError(f"{place} closed the connection {_MOST_TRIES} times")
+
+
+def _connected(address: str) -> socket.socket:
     host, _, port = address.rpartition(":")
+    return socket.create_connection((host, int(port)), timeout=_TIMEOUT_S)
+
+
+def _taken_over(connection: socket.socket, session_id: int) -> bool:
+    """Whether the connection has the session now; not, when that is over."""
     password = session_password(session_id)
     # ConnectRequest: protocol version, last zxid seen, session timeout in ms, session, password.
     hello = struct.pack(">iqiqi", 0, 0, 10_000, session_id, len(password)) + password + b"\0"
-    try:
-        with socket.create_connection((host, int(port)), timeout=_TIMEOUT_S) as connection:
-            connection.sendall(struct.pack(">i", len(hello)) + hello)
-            _, granted_ms, number = struct.unpack_from(">iiq", _packet(connection))
-            if granted_ms <= 0 or number != session_id:
-                raise KitError(f"ZooKeeper at {address}: session {session_id:#x} is over already")
-            connection.sendall(struct.pack(">i", len(_CLOSE)) + _CLOSE)
-            _packet(connection)
-    except OSError as error:
-        raise KitError(f"ZooKeeper at {address}: {error}") from None
+    connection.sendall(struct.pack(">i", len(hello)) + hello)
+    _, granted_ms, number = struct.unpack_from(">iiq", _packet(connection))
+    return bool(granted_ms > 0 and number == session_id)
 
 
 def _packet(connection: socket.socket) -> bytes:
@@ -62,6 +88,6 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
     while len(taken) < count:
         part = connection.recv(count - len(taken))
         if not part:
-            raise KitError("ZooKeeper closed the connection")
+            raise _ClosedError
         taken += part
     return taken
