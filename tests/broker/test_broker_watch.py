@@ -170,6 +170,7 @@ async def test_a_topic_made_meanwhile_waits_for_those_who_come_back(
     making = asyncio.create_task(first.controller.create_topics([NewTopic("u", 1, 2)]))
     await asyncio.sleep(0.02)
     assert not making.done()
+    assert set(first.image.brokers) == {1, 2}  # whoever is told one broker forgets the other
     second.membership.start()
     (made,) = await asyncio.wait_for(making, 20)
     assert made.outcome.code is ErrorCode.none

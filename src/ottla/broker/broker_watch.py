@@ -9,7 +9,9 @@ leader epochs keep it from doing harm, and it registers again.
 
 Where the ensemble could not be reached by anybody, all sessions end together, and whoever is back
 first is the controller. It waits for the others that listen as ever, for nobody took over what they
-lead: were others elected at once, one broker would lead all. New replicas wait with it (`current`).
+lead: were others elected at once, one broker would lead all. Until then they stay in the image, or
+clients would hear that there is one broker, and drop what they asked the others. New replicas wait
+(`current`).
 """
 
 from __future__ import annotations
@@ -38,6 +40,18 @@ RETRY_MS: Final = 200
 RECONNECTS_WITHIN_MS: Final = 2_000
 
 
+def others_return_until(node: Node) -> float | None:
+    """Until when, by the loop's clock, a controller waits for those whose sessions ended with
+    its own; None where its own did not end, or that is long ago.
+    """
+    returned_at = node.membership.returned_at
+    if returned_at is None:
+        return None
+    within_ms = node.config.zookeeper_session_timeout_ms / 3 + RECONNECTS_WITHIN_MS
+    until = returned_at + within_ms / 1000
+    return until if asyncio.get_running_loop().time() < until else None
+
+
 class BrokerWatch:
     """One controller's term."""
 
@@ -58,14 +72,11 @@ class BrokerWatch:
 
         Returns at once where it has to wait for the others.
         """
-        returned_at = self._node.membership.returned_at
-        if returned_at is not None:
-            within_ms = self._node.config.zookeeper_session_timeout_ms / 3 + RECONNECTS_WITHIN_MS
-            until = returned_at + within_ms / 1000
-            if asyncio.get_running_loop().time() < until:
-                self._background.keep(partial(self._begin_with_the_others, until))
-                return
-        await self._begin()
+        until = others_return_until(self._node)
+        if until is None:
+            await self._begin()
+        else:
+            self._background.keep(partial(self._begin_with_the_others, until))
 
     async def _begin_with_the_others(self, until: float) -> None:
         loop = asyncio.get_running_loop()

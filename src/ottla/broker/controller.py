@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from ottla.broker.broker_watch import BrokerWatch
+from ottla.broker.broker_watch import BrokerWatch, others_return_until
 from ottla.broker.elections_log import say_brokers, say_elections
 from ottla.broker.news_feed import NewsFeed
 from ottla.broker.plans import Plans, write_fenced
@@ -27,7 +27,7 @@ from ottla.controller.coordination import Node as TreeNode
 from ottla.controller.deletion import DeletionResult, UnwantedTopic, delete_topics
 from ottla.controller.differences import differences
 from ottla.controller.elections import ElectionType, elect_leaders
-from ottla.controller.image import BrokerImage, ClusterImage, News
+from ottla.controller.image import BrokerAppeared, BrokerImage, ClusterImage, News
 from ottla.controller.in_sync_changes import IsrAnswer, ProposedIsr, alter_partitions
 from ottla.controller.loading import ROOTS, load_image
 from ottla.controller.plan import Outcome, Plan
@@ -105,6 +105,9 @@ class Controller:
             nodes = await _read_all(session)
         loaded = load_image(nodes, self._config.id)
         self._former = dict(self.image.brokers)
+        if others_return_until(self._node) is not None:
+            for missing in self._former.keys() - loaded.brokers.keys():
+                loaded.apply(BrokerAppeared(self._former[missing]))
         await self._view.tell_in_turn(lambda: differences(self.image, loaded))
         self.feed = NewsFeed(self.image)
         self._plans = Plans(session, self._view, version, self._overtaken)
