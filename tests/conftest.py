@@ -15,6 +15,7 @@ from ottla.api.table import HANDLERS
 from ottla.broker.call import Call
 from ottla.broker.cluster_view import ClusterView
 from ottla.broker.controller import Controller
+from ottla.broker.departed import DepartedBrokers
 from ottla.broker.membership import Membership
 from ottla.broker.node import Node
 from ottla.config import BrokerConfig
@@ -199,6 +200,8 @@ class LoneNode:
         self.view = ClusterView(config)
         self.membership = Membership(cast("Node", self), tree)
         self.controller = Controller(cast("Node", self), placement_start=lambda: 0)
+        self.departed = DepartedBrokers(self.clock)
+        self.view.subscribe(self.departed.told)
 
     @property
     def image(self) -> ClusterImage:

@@ -210,6 +210,21 @@ async def test_a_follower_out_of_reach_is_offline(node_call: Any, version: int) 
         assert partition.offline_replicas == (7, 8)
 
 
+async def test_who_is_gone_is_named_a_little_longer_and_leads_nothing(node_call: Any) -> None:
+    """Told of both at once, librdkafka loses the partition for a second."""
+    own = node_call.node.config.id
+    await node_call.appear(7)
+    await node_call.place("t", (7, own))
+    await node_call.node.view.tell([BrokerVanished(7)])
+    answer = await node_call.ask(request(node_call, 12, ["t"]))
+    assert [broker.node_id for broker in answer.brokers] == [own, 7]
+    (partition,) = answer.topics[0].partitions
+    assert (partition.leader_id, partition.offline_replicas) == (-1, (7,))
+    build = node_call.request(60, 0)
+    described = await node_call.ask(build.DescribeClusterRequest())
+    assert [broker.broker_id for broker in described.brokers] == [own]
+
+
 async def test_the_answer_waits_for_the_election_after_a_broken_connection(cluster: Any) -> None:
     await cluster.create(NewTopic("t", 1, 1))
     cluster.node.peers.lost_at = lambda broker_id: asyncio.get_running_loop().time() + 60

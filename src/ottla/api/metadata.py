@@ -24,6 +24,7 @@ from ottla.broker.topic_creation import auto_create
 from ottla.broker.waiting import Waiter
 from ottla.controller.image import (
     NO_LEADER,
+    BrokerImage,
     ClusterImage,
     PartitionState,
     TopicImage,
@@ -61,7 +62,9 @@ async def handle(request: Any, call: Call) -> Any:
     return build.MetadataResponse(
         brokers=tuple(
             build.MetadataResponseBroker(node_id=broker_id, host=host, port=port, rack=rack)
-            for broker_id, host, port, rack in broker_addresses(call)
+            for broker_id, host, port, rack in _addresses(
+                (*image.brokers.values(), *call.node.departed.named_still()), call
+            )
         ),
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
@@ -92,8 +95,14 @@ async def _let_election_end(call: Call) -> None:
 
 def broker_addresses(call: Call) -> list[tuple[int, str, int, str | None]]:
     """Number, host, port and rack of each live broker, as the listener of this call tells them."""
+    return _addresses(call.node.image.brokers.values(), call)
+
+
+def _addresses(
+    brokers: Iterable[BrokerImage], call: Call
+) -> list[tuple[int, str, int, str | None]]:
     addresses: list[tuple[int, str, int, str | None]] = []
-    for broker in call.node.image.brokers.values():
+    for broker in brokers:
         if broker.broker_id == call.node.config.id:
             host, port = call.listener_host, call.listener_port
         else:

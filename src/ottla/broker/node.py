@@ -24,6 +24,7 @@ from ottla.broker.connection_limits import ConnectionLimits
 from ottla.broker.controller import Controller, StartError
 from ottla.broker.controller_client import reserve_producer_ids
 from ottla.broker.coordinator import GroupCoordinators
+from ottla.broker.departed import DepartedBrokers
 from ottla.broker.fetch_session import FetchSessions
 from ottla.broker.group_log import group_coordinators
 from ottla.broker.in_sync_care import InSyncCare
@@ -84,6 +85,8 @@ class Node:
         self.storage_failure = StorageFailure(self)
         self.membership: Membership
         self.controller = Controller(self)
+        self.departed = DepartedBrokers(self.clock)
+        self.view.subscribe(self.departed.told)
         self.groups: GroupCoordinators
         self.producer_ids: ProducerIds
         self.store: LogStore
