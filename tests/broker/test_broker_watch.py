@@ -97,6 +97,18 @@ async def both_sessions_end(neighbours: Any, first: Any, second: Any) -> None:
     await neighbours.tree.expire(first.membership.session)
 
 
+def everybody_listens(monkeypatch: Any) -> asyncio.Event:
+    """Whoever is probed; the event is set once somebody was."""
+    asked = asyncio.Event()
+
+    async def listens(host: str, port: int) -> Probe:
+        asked.set()
+        return Probe.ALIVE
+
+    monkeypatch.setattr(broker_watch, "probe", listens)
+    return asked
+
+
 def leaders_and_epochs(node: Any) -> set[tuple[int, int, tuple[int, ...]]]:
     return {
         (state.leader, state.leader_epoch, tuple(sorted(state.isr)))
@@ -109,13 +121,7 @@ async def test_whose_sessions_ended_together_go_on_as_before(
 ) -> None:
     first, second = await leads_two(neighbours, eventually)
     before, epoch = leaders_and_epochs(first), first.image.brokers[2].epoch
-    asked = asyncio.Event()
-
-    async def listens(host: str, port: int) -> Probe:
-        asked.set()
-        return Probe.ALIVE
-
-    monkeypatch.setattr(broker_watch, "probe", listens)
+    asked = everybody_listens(monkeypatch)
     await both_sessions_end(neighbours, first, second)
     await asyncio.wait_for(asked.wait(), 20)
     assert first.image.controller_epoch == 2
@@ -144,11 +150,7 @@ async def test_who_listens_and_does_not_come_back_is_not_waited_for_long(
     neighbours: Any, eventually: Any, monkeypatch: Any
 ) -> None:
     first, second = await leads_two(neighbours, eventually)
-
-    async def listens(host: str, port: int) -> Probe:
-        return Probe.ALIVE
-
-    monkeypatch.setattr(broker_watch, "probe", listens)
+    everybody_listens(monkeypatch)
     monkeypatch.setattr(broker_watch, "RECONNECTS_WITHIN_MS", -5_900)  # a tenth of a second is left
     await both_sessions_end(neighbours, first, second)
     await eventually(lambda: {each[0] for each in leaders_and_epochs(first)} == {1})
@@ -158,13 +160,7 @@ async def test_a_topic_made_meanwhile_waits_for_those_who_come_back(
     neighbours: Any, eventually: Any, monkeypatch: Any
 ) -> None:
     first, second = await leads_two(neighbours, eventually)
-    asked = asyncio.Event()
-
-    async def listens(host: str, port: int) -> Probe:
-        asked.set()
-        return Probe.ALIVE
-
-    monkeypatch.setattr(broker_watch, "probe", listens)
+    asked = everybody_listens(monkeypatch)
     await both_sessions_end(neighbours, first, second)
     await asyncio.wait_for(asked.wait(), 20)
     making = asyncio.create_task(first.controller.create_topics([NewTopic("u", 1, 2)]))
@@ -209,11 +205,7 @@ async def test_who_waits_for_the_brokers_hears_of_the_end_of_the_term(
     neighbours: Any, eventually: Any, monkeypatch: Any
 ) -> None:
     first, second = await leads_two(neighbours, eventually)
-
-    async def listens(host: str, port: int) -> Probe:
-        return Probe.ALIVE
-
-    monkeypatch.setattr(broker_watch, "probe", listens)
+    everybody_listens(monkeypatch)
     await both_sessions_end(neighbours, first, second)
     await eventually(lambda: first.image.controller_epoch == 2 and first.controller.active)
     making = asyncio.create_task(first.controller.create_topics([NewTopic("u", 1, 2)]))
