@@ -53,7 +53,8 @@ async def handle(request: Any, call: Call) -> Any:
     image, build = call.node.image, call.messages
     everything = request.topics is None or (call.version == 0 and not request.topics)
     if everything:
-        topics = known_topics(image.topics.values(), call)
+        kept = _kept_answers(call)
+        topics = [_known_topic(topic, kept, call) for topic in image.topics.values()]
     else:
         topics = await _asked_topics(request, call)
     if getattr(request, "include_topic_authorized_operations", False):
@@ -123,7 +124,7 @@ async def _asked_topics(request: Any, call: Call) -> list[Any]:
     )
     by_id = any(topic_id is not None and topic_id != _NO_ID for _, topic_id in wanted)
     created = {} if by_id else await _create_missing(request, wanted, call)
-    answers: list[Any] = []
+    kept, answers = _kept_answers(call), []
     for name, topic_id in wanted:
         topic: TopicImage | None = None
         if topic_id is not None and topic_id != _NO_ID:
@@ -141,7 +142,7 @@ async def _asked_topics(request: Any, call: Call) -> list[Any]:
         else:
             topic = image.topic(name)
         if topic is not None:
-            answers += known_topics((topic,), call)
+            answers.append(_known_topic(topic, kept, call))
             continue
         assert name is not None
         answers.append(_refusal(name, None, _missing_code(name, created), call))
@@ -222,21 +223,23 @@ class _Answers:
 _kept: WeakKeyDictionary[ClusterImage, dict[tuple[int, str], _Answers]] = WeakKeyDictionary()
 
 
-def known_topics(topics: Iterable[TopicImage], call: Call) -> list[Any]:
-    """The answers for topics that are there."""
+def _kept_answers(call: Call) -> _Answers:
+    """What was answered before to such clients; nothing where that may be true no more."""
     image, there = call.node.image, reach(call)
     kind = (call.version, call.listener)
     kinds = _kept.setdefault(image, {})
     answers = kinds.get(kind)
     if answers is None or answers.there != there or len(answers.topics) > 2 * len(image.topics):
         answers = kinds[kind] = _Answers(there)
-    result: list[Any] = []
-    for topic in topics:
-        kept = answers.topics.get(topic.name)
-        if kept is None or kept[0] is not topic:
-            kept = answers.topics[topic.name] = (topic, _topic(topic, there, call))
-        result.append(kept[1])
-    return result
+    return answers
+
+
+def _known_topic(topic: TopicImage, answers: _Answers, call: Call) -> Any:
+    """The answer for a topic that is there."""
+    kept = answers.topics.get(topic.name)
+    if kept is None or kept[0] is not topic:
+        kept = answers.topics[topic.name] = (topic, _topic(topic, answers.there, call))
+    return kept[1]
 
 
 def _topic(topic: TopicImage, there: Reach, call: Call) -> Any:
