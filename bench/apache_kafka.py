@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import cache, ivy, java
-from bench.child import Child, free_port
+from bench.child import Child
+from ottla.testing.ports import free_ports
 
 VERSION = "4.3.1"
 COORDINATES = (
@@ -122,7 +123,7 @@ class ApacheKafka:
     ) -> None:
         self.jars = jars
         self.folder = folder
-        self.port = free_port()
+        self.port = free_ports(1)[0]
         self.format_seconds = 0.0
         self.child: Child
         self._jvm = jvm.split()
@@ -135,7 +136,7 @@ class ApacheKafka:
 
     def _format(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        settings = {**server_properties(self.folder, self.port, free_port()), **self._settings}
+        settings = {**server_properties(self.folder, self.port, free_ports(1)[0]), **self._settings}
         lines = [f"{name}={value}\n" for name, value in settings.items()]
         self._properties.write_text("".join(lines))
         began = time.monotonic()

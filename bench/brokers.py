@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 from bench.apache_kafka import ApacheKafka, KafkaJars
-from bench.child import Child, free_port
+from bench.child import Child
+from ottla.testing.ports import free_ports
 
 # Said to both, so that neither wins by a default. Retention and fsync stay at Kafka's defaults.
 SAME_SETTINGS = {
@@ -50,7 +51,7 @@ class Ottla:
     ) -> None:
         """`prefix` stands for `ottla` itself when the broker is to run under a profiler."""
         self.folder = folder
-        self.port = free_port()
+        self.port = free_ports(1)[0]
         self.child: Child
         script = Path(sys.executable).with_name("ottla")
         began = [part.replace("{broker}", str(number)) for part in prefix] or [str(script)]

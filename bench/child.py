@@ -18,14 +18,6 @@ class ChildDiedError(Exception):
     """The process ended, or did not come up in time; the text has its last words."""
 
 
-def free_port() -> int:
-    """A port of the loopback interface that was free a moment ago."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
-
-
 def cpu_seconds_in(stat: str) -> float:
     """User and system time of a process and the children it waited for, from /proc/N/stat."""
     fields = stat.rpartition(")")[2].split()

@@ -12,7 +12,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.apache_kafka import ApacheKafka, KafkaJars
 from bench.brokers import SAME_SETTINGS, START_WAIT_MS, Broker, Ottla
-from bench.child import ChildDiedError, free_port
+from bench.child import ChildDiedError
+from ottla.testing.ports import free_ports
 from ottla.testing.zookeeper_server import ZooKeeperEnsemble
 
 SIZE = 3
@@ -47,7 +48,7 @@ class KafkaMember(ApacheKafka):
 
     def __init__(self, jars: KafkaJars, folder: Path, settings: Mapping[str, str]) -> None:
         super().__init__(jars, folder, {**CLUSTER_SETTINGS, **settings})
-        self.controller_port = free_port()
+        self.controller_port = free_ports(1)[0]
 
     def join(self, number: int, voters: str) -> None:
         """Before the first start: its number, and every member's `N@HOST:PORT`."""

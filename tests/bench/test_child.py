@@ -3,7 +3,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench.child import Child, ChildDiedError, cpu_seconds_in, free_port
+from bench.child import Child, ChildDiedError, cpu_seconds_in
+
+from ottla.testing.ports import free_ports
 
 SERVER = (
     "import socket, sys; s = socket.create_server(('127.0.0.1', int(sys.argv[1])))\n"
@@ -17,7 +19,7 @@ def test_cpu_seconds_count_user_system_and_children_behind_any_name() -> None:
 
 
 def test_a_child_is_watched_and_ended(tmp_path: Path) -> None:
-    port = free_port()
+    port = free_ports(1)[0]
     child = Child([sys.executable, "-c", SERVER, str(port)], tmp_path / "log")
     child.wait_for_port(port, 20_000)
     assert child.rss_bytes() > 1_000_000
@@ -29,14 +31,14 @@ def test_a_child_is_watched_and_ended(tmp_path: Path) -> None:
 def test_a_child_that_dies_leaves_its_last_words(tmp_path: Path) -> None:
     child = Child([sys.executable, "-c", "raise SystemExit('no such folder')"], tmp_path / "log")
     with pytest.raises(ChildDiedError, match="no such folder"):
-        child.wait_for_port(free_port(), 20_000)
+        child.wait_for_port(free_ports(1)[0], 20_000)
 
 
 def test_a_port_that_never_opens_is_told(tmp_path: Path) -> None:
     child = Child([sys.executable, "-c", "import time; time.sleep(60)"], tmp_path / "log")
     try:
         with pytest.raises(ChildDiedError, match="did not open in 100 ms"):
-            child.wait_for_port(free_port(), 100)
+            child.wait_for_port(free_ports(1)[0], 100)
     finally:
         child.kill()
     assert child.process.returncode == -9

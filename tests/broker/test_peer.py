@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,19 +10,13 @@ import pytest
 from ottla.broker.peer import MOST_UNDER_WAY, Peer, PeerError, Probe, probe
 from ottla.protocol.frames import read_request_header, write_request, write_response
 from ottla.protocol.messages import messages_of
+from ottla.testing.ports import free_ports
 
 HEARTBEAT, API_VERSIONS = 12, 18
 
 
 def beat(generation: int) -> Any:
     return messages_of(HEARTBEAT, 4, "request").HeartbeatRequest(generation_id=generation)
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
 
 
 class Straw:
@@ -118,7 +111,7 @@ async def test_a_clients_frame_goes_on_under_another_number(peer: Peer, straw: S
 
 
 async def test_nobody_listens() -> None:
-    port = free_port()
+    port = free_ports(1)[0]
     peer = Peer("broker 2", lambda: ("localhost", port), "broker-1-test", most_frame_bytes=100)
     with pytest.raises(PeerError, match=f"nobody listens as broker 2 at localhost:{port}"):
         await peer.ask(beat(0), 10_000)
@@ -211,7 +204,7 @@ async def test_who_gives_up_does_not_disturb_the_others(peer: Peer, straw: Straw
 
 async def test_knocking(straw: Straw) -> None:
     assert await probe("127.0.0.1", straw.port, 10_000) is Probe.ALIVE
-    assert await probe("127.0.0.1", free_port(), 10_000) is Probe.REFUSED
+    assert await probe("127.0.0.1", free_ports(1)[0], 10_000) is Probe.REFUSED
     assert await probe("no-such-host.invalid", 1, 10_000) is Probe.UNKNOWN
 
 

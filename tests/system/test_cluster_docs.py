@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.testing.ports import free_ports, is_free
+from ottla.testing.ports import free_row
 from ottla.testing.zookeeper_server import ZooKeeperError, zookeeper_command
 
 PAGE = Path(__file__).parents[2] / "docs" / "cluster.md"
@@ -33,7 +33,6 @@ CHANGING = (
 )
 READY_S = 60
 SETTLE_S = 30
-MOST_TRIES = 20
 
 
 def steady(text: str) -> list[str]:
@@ -49,21 +48,12 @@ def typed_and_shown() -> Iterator[tuple[str, str]]:
             yield command, shown
 
 
-def neighbours() -> int:
-    """The first of three free ports side by side."""
-    for first in free_ports(MOST_TRIES):
-        if is_free(first + 1) and is_free(first + 2):
-            return first
-    raise OSError("no three free ports side by side")
-
-
 class Session:
     """The cluster of the page's first block, and a shell beside it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        first = neighbours()
-        self.ports = {"9092": first, "9093": first + 1, "9094": first + 2}
+        self.ports = dict(zip(("9092", "9093", "9094"), free_row(3), strict=True))
         self.environment = {**os.environ, "COLUMNS": "100", "PYTHONUNBUFFERED": "1"}
         self.environment["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         addresses = ",".join(f"127.0.0.1:{port}" for port in self.ports.values())

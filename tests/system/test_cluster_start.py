@@ -14,7 +14,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from ottla.testing.ports import free_ports, is_free
+from ottla.testing.ports import free_row
 
 OTTLA = [sys.executable, "-m", "ottla"]
 WITHIN_S = 90
@@ -54,10 +54,7 @@ class Started:
 
 def three_ports() -> int:
     """The first of three free ports in a row."""
-    while True:
-        (first,) = free_ports(1)
-        if is_free(first + 1) and is_free(first + 2):
-            return first
+    return free_row(3)[0]
 
 
 def ended(*started: Started) -> None:

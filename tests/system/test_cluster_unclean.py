@@ -44,7 +44,7 @@ def journey(cluster: Cluster, offset: int, *options: str) -> str:
 
 def test_an_unclean_election_says_which_offsets_it_dropped(tmp_path: Path) -> None:
     """Two followers die, the leader takes ten more records and dies; a follower comes back."""
-    ports = dict(zip((1, 2, 3), free_ports(3, hold=True), strict=True))
+    ports = dict(zip((1, 2, 3), free_ports(3), strict=True))
     with Cluster(3, QUICK, data=tmp_path / "cluster") as cluster:
         for number, broker in cluster.brokers.items():
             # From its next start on.

@@ -30,7 +30,7 @@ def scrape(port: int) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
 
 
 def test_what_went_through_is_counted(new_broker: Callable[..., Any]) -> None:
-    (port,) = free_ports(1, hold=True)
+    (port,) = free_ports(1)
     broker = new_broker("--config", f"ottla.metrics.listener=127.0.0.1:{port}")
     before = scrape(port)
     assert before["ottla_partitions", ()] == 0

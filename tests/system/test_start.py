@@ -269,7 +269,7 @@ def test_a_full_disk_at_the_start_and_at_the_stop(new_broker: Callable[..., Any]
     def no_room() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
-    address = f"127.0.0.1:{free_ports(1, hold=True)[0]}"
+    address = f"127.0.0.1:{free_ports(1)[0]}"
     ended = serve("--listen", address, "--data", str(broker.data), preexec_fn=no_room)
     assert ended.returncode == EXIT_FAILED, ended.stderr
     assert "Traceback" not in ended.stderr

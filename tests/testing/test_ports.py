@@ -1,10 +1,10 @@
 """Free ports."""
 
 import socket
-import subprocess
-import sys
 
-from ottla.testing.ports import HOST, claim, free_ports, is_free
+import pytest
+
+from ottla.testing.ports import HOST, Blocks, claim, free_ports, free_row, is_free
 
 
 def test_ports_are_free_and_given_once() -> None:
@@ -35,14 +35,34 @@ def test_a_port_is_held_for_a_child_once() -> None:
     again.close()
 
 
-def test_a_port_that_is_held_is_given_to_nobody_else() -> None:
-    (port,) = free_ports(1, hold=True)
-    look = f"from ottla.testing.ports import claim; print(claim({port}))"
-    seen = subprocess.run([sys.executable, "-c", look], capture_output=True, check=True, timeout=60)
-    assert seen.stdout == b"None\n"
-    # Its server comes and goes.
-    for _ in range(2):
-        socket.create_server((HOST, port)).close()
+def two_blocks() -> tuple[int, int, int]:
+    """From where to before where they are, and how long each is: nobody else's meanwhile."""
+    first = free_row(8)[0]
+    return first, first + 8, 4
+
+
+def test_what_one_process_is_given_no_other_is() -> None:
+    shared = two_blocks()
+    one, other, late = Blocks(*shared), Blocks(*shared), Blocks(*shared)
+    given = one.free(1) + other.free(1) + one.free(2) + other.free(2)
+    assert len(set(given)) == 6
+    # Nor while its server is down.
+    socket.create_server((HOST, given[0])).close()
+    for whoever in (one, other, late):
+        with pytest.raises(OSError, match=f"no free ports from {shared[0]} to {shared[1] - 1}"):
+            whoever.free(1)
+
+
+def test_the_ports_of_a_row_are_side_by_side() -> None:
+    shared = two_blocks()
+    blocks = Blocks(*shared)
+    (lone,) = blocks.free(1)
+    first = blocks.row(2)
+    assert first == [lone + 1, lone + 2]
+    # One port of the other block is not enough.
+    in_use = shared[0] + 2 if lone > shared[0] + 4 else shared[0] + 6
+    with socket.create_server((HOST, in_use)), pytest.raises(OSError, match="no free ports"):
+        blocks.row(2)
 
 
 def test_a_port_where_someone_listens_is_not_held() -> None:

@@ -107,7 +107,7 @@ class Cluster:
         if self._proxies:
             self._network = Network()
             self._ending.callback(self._network.close)
-        ports = list(self._ports or free_ports(self._count, hold=True))
+        ports = list(self._ports or free_ports(self._count))
         for number, port in enumerate(ports, 1):
             self.brokers[number] = self._make_broker(number, port)
 
@@ -115,7 +115,7 @@ class Cluster:
         options = ["--id", str(number)]
         zookeeper = self.zookeeper
         if self._network is not None:
-            inner = free_ports(1, hold=True)[0]
+            inner = free_ports(1)[0]
             advertised = self._network.add_broker(number, inner)
             zookeeper = self._network.add_way_to_zookeeper(number, self._zookeeper_hosts)
             zookeeper += self._chroot

@@ -32,7 +32,7 @@ class Network:
 
     def add_broker(self, broker_id: int, target_port: int) -> int:
         """A proxy before a broker's listener for brokers; gives the port to advertise."""
-        (port,) = free_ports(1, hold=True)
+        (port,) = free_ports(1)
         proxy = Proxy(broker_id, port, (HOST, target_port), self._are_cut, read_caller=read_broker)
         self._between[broker_id] = proxy
         self._call(self._open(proxy))
@@ -41,7 +41,7 @@ class Network:
     def add_way_to_zookeeper(self, broker_id: int, hosts: Sequence[tuple[str, int]]) -> str:
         """A proxy for the broker before each member of the ensemble; gives the broker's address
         of ZooKeeper, `HOST:PORT,HOST:PORT`."""
-        ports = free_ports(len(hosts), hold=True)
+        ports = free_ports(len(hosts))
         way = [
             Proxy(broker_id, port, host, self._is_off_zookeeper)
             for port, host in zip(ports, hosts, strict=True)

@@ -105,7 +105,7 @@ class ZooKeeperServer:
         """`port` 0 takes a free one. `members`: the `server.N=...` lines of the whole ensemble."""
         self.folder = folder.resolve()
         self._data = self.folder / "data"
-        self.port = port or free_ports(1, hold=True)[0]
+        self.port = port or free_ports(1)[0]
         self.number = number
         self.log = self.folder / "zookeeper.log"
         self._members = members
@@ -232,7 +232,7 @@ class ZooKeeperEnsemble:
 
     def __init__(self, folder: Path, size: int = 1, port: int = 0) -> None:
         """`port` is for clients of the first server; 0 takes a free one, as the others do."""
-        ports = free_ports(3 * size, hold=True)
+        ports = free_ports(3 * size)
         ports[0] = port or ports[0]
         members = [
             f"server.{index + 1}={HOST}:{ports[3 * index + 1]}:{ports[3 * index + 2]}"
