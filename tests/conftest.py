@@ -90,7 +90,7 @@ class NodeCall:
         wanted = build.CreatableTopic(
             name=topic, num_partitions=partitions, replication_factor=1, configs=configs
         )
-        answer = await self.ask(build.CreateTopicsRequest(topics=(wanted,), timeout=1000))
+        answer = await self.ask(build.CreateTopicsRequest(topics=(wanted,), timeout=30_000))
         assert answer.topics[0].error_code is ErrorCode.none
 
     async def produce(
@@ -112,7 +112,7 @@ class NodeCall:
         )
         answer = await self.ask(
             build.ProduceRequest(
-                acks=acks, timeout=1000, topic_data=(named,), transactional_id=transactional_id
+                acks=acks, timeout=30_000, topic_data=(named,), transactional_id=transactional_id
             )
         )
         return None if answer is None else answer.responses[0].partition_responses[0]

@@ -60,7 +60,7 @@ class Cluster:
             endpoint = Endpoint("PLAINTEXT", f"broker-{number}.invalid", 9092)
             data = layout.write_broker(BrokerImage(number, (endpoint,)), 0)
             await session.create(layout.broker_path(number), data)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while self.image.brokers.keys() != wanted:
                 await asyncio.sleep(0.001)
             # Behind the plan that told of them, which may have elections to tell yet.

@@ -251,7 +251,7 @@ def eventually() -> Callable[[Callable[[], Any]], Any]:
     """Waits, with a limit, until a condition holds."""
 
     async def wait(condition: Callable[[], Any]) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not condition():
                 await asyncio.sleep(0.005)
 

@@ -84,7 +84,7 @@ class Broker:
         return BrokerImage(self.node.config.id, (endpoint,))
 
     async def connections_are(self, count: int) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while self.limits.count != count:
                 await asyncio.sleep(0.005)
 
@@ -133,7 +133,7 @@ class Client:
         self._writer.write(write_request(request, correlation_id, "the client"))
 
     async def response(self, key: int, version: int) -> tuple[int, Any]:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             size = int.from_bytes(await self._reader.readexactly(4), "big")
             frame = memoryview(await self._reader.readexactly(size))
         return read_response(key, version, frame)

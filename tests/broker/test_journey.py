@@ -75,7 +75,7 @@ async def test_the_task_flushes_by_itself(clock, log, monkeypatch):
     journey.start()
     opened(journey, log).appended(0, 9, clock.ms, "a", -1)
     clock.ms += 1000
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not (Path(log.folder) / FIRST).exists():
             await asyncio.sleep(0.01)
     await journey.close()

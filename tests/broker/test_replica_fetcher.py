@@ -192,7 +192,7 @@ class Bench:
             self.task = asyncio.create_task(self.fetcher.run())
 
     async def until(self, what: Callable[[], bool]) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not what():
                 if self.task is not None and self.task.done():
                     self.task.result()

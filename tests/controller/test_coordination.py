@@ -78,7 +78,7 @@ async def connect(request: pytest.FixtureRequest) -> AsyncIterator[Connect]:
 
 async def heard(seen: list[Event], expected: list[Event]) -> None:
     """Watches of an ensemble come when they come."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while len(seen) < len(expected):
             await asyncio.sleep(0.005)
     assert seen == expected

@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.cli.journey_client import ask_journey
 
-WITHIN_S = 20
+WITHIN_S = 60
 
 
 def now_ms() -> int:

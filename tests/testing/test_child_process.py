@@ -12,7 +12,7 @@ import pytest
 
 from ottla.testing.child_process import start_child
 
-GONE_WITHIN_S = 20
+GONE_WITHIN_S = 60
 PARENT = """
 import os, sys, threading
 from pathlib import Path

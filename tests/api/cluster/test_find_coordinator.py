@@ -40,7 +40,7 @@ async def committed(node_call: Any) -> tuple[ErrorCode, int]:
     """Error and offset; while the coordinator loads, it is asked again."""
     build = node_call.request(OFFSET_FETCH, 7)
     topics = (build.OffsetFetchRequestTopic(name="t", partition_indexes=(0,)),)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             answer = await node_call.ask(build.OffsetFetchRequest(group_id="g", topics=topics))
             if answer.error_code is not ErrorCode.coordinator_load_in_progress:
