@@ -120,7 +120,7 @@ async def test_a_set_that_shrank_below_the_minimum_commits_nothing(
     assert refused.value.code is ErrorCode.request_timed_out
 
 
-async def test_a_disk_that_takes_no_epoch_can_be_read(
+async def test_a_disk_that_takes_no_epoch_takes_no_record(
     node_call: Any, partition: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     partition.append(node_call.batch(b"a"), "me")
@@ -130,12 +130,11 @@ async def test_a_disk_that_takes_no_epoch_can_be_read(
     def full(epochs: LeaderEpochs) -> None:
         raise ApiError(ErrorCode.kafka_storage_error, "the disk is full")
 
-    monkeypatch.setattr(LeaderEpochs, "_write", full)
-    assert code_of(partition.update, state(epoch=3, isr=(1,), at=3), 0) is FULL
-    assert (partition.role, partition.leader_epoch) == (Role.LEADER, 3)
+    monkeypatch.setattr(LeaderEpochs, "store", full)
+    # Nothing is written of an epoch before its first record.
+    assert partition.update(state(epoch=3, isr=(1,), at=3), 0) is Role.LEADER
     assert consume(partition, 0).size_bytes > 0
     assert code_of(partition.append, node_call.batch(b"b"), "me") is FULL
-    # The older epoch ends where it would, were the new one noted.
     assert partition.log.epochs.end_of(1, partition.log.end_offset) == (1, 1)
     monkeypatch.undo()
     assert partition.append(node_call.batch(b"b"), "me").last_offset == 1

@@ -40,7 +40,9 @@ def clock() -> StillClock:
 
 @pytest.fixture
 def log(tmp_path: Path) -> Log:
-    return open_log(str(tmp_path / "t-0"), LogConfig(), OpenFiles(8), now_ms=1000)
+    made = open_log(str(tmp_path / "t-0"), LogConfig(), OpenFiles(8), now_ms=1000)
+    made.make_files()
+    return made
 
 
 def opened(journey: Journey, log: Log) -> PartitionTimeline:
@@ -58,6 +60,25 @@ async def test_a_flush_writes_the_steps_that_are_over(clock, log):
     clock.ms += 100
     await journey.flush()
     assert (Path(log.folder) / FIRST).stat().st_size > 0
+    await journey.close()
+
+
+async def test_what_comes_before_the_first_record_is_written_with_it(clock, tmp_path):
+    log = open_log(str(tmp_path / "t-0"), LogConfig(), OpenFiles(8), now_ms=1000)
+    journey = Journey(clock)
+    timeline = opened(journey, log)
+    timeline.in_sync(1, 0, (1, 2), 0, clock.ms)
+    clock.ms += 1000
+    await journey.flush()
+    told = await journey.told(timeline, 0)
+    assert told is not None
+    assert told.steps == ()
+    assert not Path(log.folder).exists()
+    log.make_files()
+    timeline.appended(0, 1, clock.ms, "a", -1)
+    told = await journey.told(timeline, 0)
+    assert told is not None
+    assert [step.kind for step in told.steps] == [Kind.IN_SYNC, Kind.END]
     await journey.close()
 
 
@@ -146,6 +167,7 @@ async def test_many_partitions_are_taken_in_slices(clock, tmp_path, monkeypatch)
     for number in range(10):
         folder = tmp_path / f"t-{number}"
         log = open_log(str(folder), LogConfig(), OpenFiles(8), now_ms=1000)
+        log.make_files()
         opened(journey, log).appended(0, 0, clock.ms, "a", -1)
         folders.append(folder)
     await journey.flush(all_of_them=True)

@@ -1,4 +1,6 @@
 import asyncio
+import errno
+import os
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from types import SimpleNamespace
@@ -26,8 +28,7 @@ from ottla.controller.image import (
     TopicImage,
 )
 from ottla.log.config import LogConfig
-from ottla.log.leader_epochs import LeaderEpochs
-from ottla.log.partition_metadata import read_topic_id, write_topic_id
+from ottla.log.partition_metadata import make_folder, read_topic_id
 from ottla.log.store import LogStore
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import OFFSETS_TOPIC
@@ -43,21 +44,26 @@ def folders(node_call: Any) -> set[str]:
     return {each.name for each in node_call.node.config.data_folder.iterdir() if each.is_dir()}
 
 
-async def test_a_new_topic_has_its_folders_and_more_with_more_partitions(node_call: Any) -> None:
+async def test_more_partitions_come_and_each_has_a_folder_from_its_first_record_on(
+    node_call: Any,
+) -> None:
     await node_call.create("u", 2)
-    assert folders(node_call) == {"t-0", "u-0", "u-1"}
     build = node_call.request(37, 3)
     topics = (build.CreatePartitionsTopic(name="u", count=4, assignments=None),)
     await node_call.ask(
         build.CreatePartitionsRequest(topics=topics, timeout=1000, validate_only=False)
     )
     assert len(node_call.node.partitions.of_topic("u")) == 4
-    topic_id = node_call.topic_id("u")
-    for each in node_call.node.partitions.of_topic("u"):
-        assert read_topic_id(each.log.folder) == topic_id
+    assert folders(node_call) == set()
+    for index in (1, 3):
+        await node_call.produce("u", node_call.batch(b"a"), index=index)
+    data = node_call.node.config.data_folder
+    assert folders(node_call) == {"u-1", "u-3"}
+    assert read_topic_id(str(data / "u-3")) == node_call.topic_id("u")
 
 
 async def test_a_deleted_topic_is_set_aside_at_once(node_call: Any) -> None:
+    await node_call.produce("t", node_call.batch(b"a"))
     await delete(node_call, "t")
     assert len(node_call.node.partitions) == 0
     (left,) = folders(node_call)
@@ -87,13 +93,15 @@ async def test_folders_are_taken_up_again_and_those_of_no_topic_go(start_node: A
     data = first.node.config.data_folder
     await first.node.close()
     # As if the topic had been deleted and made again, and its old folder not yet removed.
-    write_topic_id(str(data / "stray-0"), UUID(int=77))
+    make_folder(str(data / "stray-0"), UUID(int=77))
     (data / "unknown-0").mkdir()
     second = await start_node()
     assert second.node.partitions.find("kept", 0).high_watermark == 1
     assert second.node.partitions.find("stray", 0).high_watermark == 0
     assert "unknown-0" not in folders(second)
-    assert {"kept-0", "stray-0"} <= folders(second)
+    assert "kept-0" in folders(second)
+    await second.produce("stray", second.batch(b"a"))
+    assert read_topic_id(str(data / "stray-0")) == second.topic_id("stray")
 
 
 EPOCH = 30
@@ -132,7 +140,7 @@ class Cluster:
             peers=peers,
             membership=SimpleNamespace(first_epoch=EPOCH, broker_epoch=EPOCH),
             care=SimpleNamespace(later=self.removed.append),
-            storage_failure=SimpleNamespace(failed=self._failed, write_failed=self._write_failed),
+            storage_failure=SimpleNamespace(failed=self._failed),
             log_config=lambda topic: LogConfig(),
             topic_config=lambda topic: topic_config({}, self.config),
         )
@@ -152,9 +160,6 @@ class Cluster:
     def _failed(self, topic: str, index: int, state: PartitionState, error: ApiError) -> None:
         assert error.code is ErrorCode.kafka_storage_error
         self.failed.append((topic, index, state.isr))
-
-    def _write_failed(self, partition: Any, error: ApiError) -> None:
-        self._failed(partition.topic, partition.index, partition.state, error)
 
     def _peer(self, leader: int, purpose: str) -> Any:
         async def ask(request: Any, timeout_ms: int) -> Any:
@@ -309,28 +314,30 @@ async def test_who_lost_its_number_takes_no_role_of_its_successor(cluster: Clust
     assert cluster.removed == [], "what is not placed with the other may be all that there is"
 
 
-async def test_a_disk_that_takes_no_epoch_is_told_and_costs_no_role(
+async def test_a_folder_that_cannot_be_set_aside_is_not_taken_for_the_new_topics(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await cluster.create("t", state(2, 1, 1, 2), state(1, 1, 1, 2), state(2, 1, 1, 2))
-    write = LeaderEpochs._write
+    await cluster.create("t", state(1, 1, 1, 2), state(1, 1, 1, 2))
+    for partition in cluster.partitions:
+        partition.log.make_files()
+    cluster.known(EPOCH - 1)
+    deleted = TopicDeleted(cluster.image.topics["t"])
+    cluster.image.apply(deleted)
+    await cluster.news.tell(deleted)
+    cluster.known(EPOCH)
 
-    def full(epochs: LeaderEpochs) -> None:
-        if "t-0" in epochs.path:
-            raise ApiError(ErrorCode.kafka_storage_error, "the disk is full")
-        write(epochs)
+    rename = os.rename
 
-    monkeypatch.setattr(LeaderEpochs, "_write", full)
-    await cluster.change("t", state(1, 2, 1, 2), state(2, 2, 1, 2), state(1, 2, 1, 2))
-    roles = [cluster.role("t", index) for index in range(3)]
-    assert roles == [Role.LEADER, Role.FOLLOWER, Role.LEADER]
-    assert "cannot write to t-0: the disk is full" in caplog.text
+    def refuse(old: str, new: str) -> None:
+        if "t-0" in old:
+            raise OSError(errno.EROFS, "Read-only file system")
+        rename(old, new)
+
+    monkeypatch.setattr(os, "rename", refuse)
+    await cluster.create("t", state(1, 1, 1, 2), state(1, 1, 1, 2), number=7)
+    assert [cluster.role("t", index) for index in range(2)] == [None, Role.LEADER]
+    assert "data/t-0 is in the way" in caplog.text
     assert cluster.failed == [("t", 0, (1, 2))]
-    assert len(cluster.fetchers) == 1
-    monkeypatch.undo()
-    await cluster.change("t", state(1, 3, 1, 2), state(2, 2, 1, 2), state(1, 2, 1, 2))
-    assert cluster.role("t", 0) is Role.LEADER
-    assert len(cluster.failed) == 1
 
 
 async def test_a_folder_that_the_disk_refuses_is_told(

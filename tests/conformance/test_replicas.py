@@ -52,6 +52,7 @@ def test_a_cluster_tells_who_holds_what_and_its_copies_are_the_same() -> None:
         producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
         for number in range(VALUES):
             producer.produce("copied", b"%d" % number, partition=number % 2)
+        producer.produce("single", b"one")
         assert producer.flush(60) == 0
         cluster.wait_in_sync()
         found = assigned(cluster)

@@ -49,6 +49,47 @@ def test_an_epoch_in_which_nothing_was_written_is_replaced(epochs: LeaderEpochs)
     assert epochs.entries == [EpochStart(2, 0), EpochStart(4, 10), EpochStart(8, 30)]
 
 
+def test_one_that_began_is_written_before_its_first_record(
+    tmp_path: Path, epochs: LeaderEpochs
+) -> None:
+    stored = LeaderEpochs(str(tmp_path)).entries
+    epochs.begin(8, 40)
+    epochs.begin(8, 50)
+    assert epochs.is_pending
+    assert epochs.entries == [*stored, EpochStart(8, 40)]
+    assert LeaderEpochs(str(tmp_path)).entries == stored
+    # Another one that began there takes its place.
+    epochs.begin(9, 40)
+    epochs.store()
+    assert not epochs.is_pending
+    assert LeaderEpochs(str(tmp_path)).entries == [*stored, EpochStart(9, 40)]
+
+
+def test_one_that_only_began_is_cut_without_a_word_to_the_disk(
+    tmp_path: Path, epochs: LeaderEpochs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = list(epochs.entries)
+
+    def full(*_: object, **__: object) -> None:
+        raise ApiError(ErrorCode.kafka_storage_error, "the disk is full")
+
+    monkeypatch.setattr("ottla.log.leader_epochs.write_lines", full)
+    epochs.begin(8, 40)
+    epochs.truncate_from_end(40)
+    assert (epochs.entries, epochs.is_pending) == (stored, False)
+    fresh = LeaderEpochs(str(tmp_path / "missing"))
+    fresh.begin(1, 0)
+    fresh.clear()
+    assert (fresh.entries, fresh.is_pending) == ([], False)
+    monkeypatch.undo()
+    epochs.begin(8, 40)
+    epochs.truncate_from_end(20)
+    assert LeaderEpochs(str(tmp_path)).entries == epochs.entries == stored[:2]
+    epochs.begin(8, 20)
+    epochs.clear()
+    assert LeaderEpochs(str(tmp_path)).entries == []
+
+
 @pytest.mark.parametrize(
     ("epoch", "answer"),
     [

@@ -13,6 +13,7 @@ from ottla.log.flush import flush
 from ottla.log.log import Log
 from ottla.log.open_file import OpenFiles
 from ottla.log.opening import open_log
+from ottla.log.rolling import must_roll
 from ottla.log.truncation import truncate_to
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.build import build_batch
@@ -203,9 +204,8 @@ def test_a_disk_full_at_a_roll_leaves_the_log_usable(
     bench: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = bench.open()
-    while not log.active.must_roll(
-        1_000, read_header(build_batch([Record(0, 1, None, b"")])), 1, 4_000, 10**9
-    ):
+    header = read_header(build_batch([Record(0, 1, None, b"")]))
+    while not must_roll(log.active, 1_000, header, 1, log.config):
         bench.append(log, 10)
     end = log.end_offset
 
@@ -235,6 +235,7 @@ def test_a_truncated_log_closes_with_its_indexes(bench: Any) -> None:
 
 def test_preallocated_files_end_where_the_records_do(bench: Any) -> None:
     log = bench.configure(preallocate=True).open()
+    bench.append(log)
     assert os.path.getsize(log.active.path) == 4_000
     bench.fill(log, 25)
     assert [os.path.getsize(each.path) for each in log.segments[:-1]] == [
@@ -315,7 +316,8 @@ class LogModel(RuleBasedStateMachine):
             else (active.size_bytes if kept_from == self.log.end_offset else 0)
         )
         size = max(active.size_bytes - cut, least)
-        os.truncate(active.path, size)
+        if self.log.is_on_disk:
+            os.truncate(active.path, size)
         end = self.log.end_offset
         point = self.log.recovery_point
         self._open(clean=False, recovery_point=point)

@@ -2,6 +2,7 @@ import os
 import shutil
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -11,6 +12,7 @@ from ottla.log.flush import flush
 from ottla.log.log import Log
 from ottla.log.open_file import OpenFiles
 from ottla.log.opening import open_log
+from ottla.log.partition_metadata import read_topic_id
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.record import Record
 
@@ -20,7 +22,38 @@ def _again(bench: Any, folder: Path | None = None, **how: Any) -> Log:
     return open_log(str(folder or bench.folder), bench.config, bench.files, now_ms=1, **how)
 
 
-def test_a_new_log_is_empty_and_its_files_are_there(bench: Any) -> None:
+def test_a_new_log_has_its_folder_and_files_from_its_first_record_on(
+    bench: Any, tmp_path: Path
+) -> None:
+    bench.folder = tmp_path / "new-0"
+    log = bench.open()
+    assert (log.start_offset, log.end_offset, log.size_bytes) == (0, 0, 0)
+    assert not log.is_on_disk
+    log.topic_id = uuid4()
+    flush(log)
+    log.close()
+    assert not bench.folder.exists()
+    bench.append(log)
+    assert log.is_on_disk
+    stem = "0" * 20
+    files = {f"{stem}.index", f"{stem}.log", f"{stem}.timeindex", "leader-epoch-checkpoint"}
+    assert {*bench.names(), *(each.name for each in bench.folder.iterdir())} == {
+        *files,
+        "partition.metadata",
+    }
+    assert read_topic_id(str(bench.folder)) == log.topic_id
+
+
+def test_one_whose_making_broke_off_is_new(bench: Any) -> None:
+    log = bench.open()
+    log.make_files()
+    os.unlink(log.active.path)
+    again = bench.open()
+    assert again.end_offset == 0
+    assert bench.append(again).first_offset == 0
+
+
+def test_an_empty_log_that_begins_later_says_so_by_its_files(bench: Any) -> None:
     log = bench.open(start_offset=7)
     assert (log.start_offset, log.end_offset, log.size_bytes) == (7, 7, 0)
     stem = "0" * 19 + "7"

@@ -9,15 +9,18 @@ from ottla.log.partition_metadata import (
     FILE_NAME,
     decode_topic_id,
     encode_topic_id,
+    make_folder,
     read_topic_id,
-    write_topic_id,
 )
 
 
 def test_the_file_is_kafkas(tmp_path: Path) -> None:
-    write_topic_id(str(tmp_path), uuid.UUID("00112233-4455-6677-8899-aabbccddeeff"))
-    assert (tmp_path / FILE_NAME).read_text() == "version: 0\ntopic_id: ABEiM0RVZneImaq7zN3u_w"
-    assert read_topic_id(str(tmp_path)) == uuid.UUID("00112233-4455-6677-8899-aabbccddeeff")
+    folder = tmp_path / "data" / "t-0"
+    make_folder(str(folder), uuid.UUID("00112233-4455-6677-8899-aabbccddeeff"))
+    assert (folder / FILE_NAME).read_text() == "version: 0\ntopic_id: ABEiM0RVZneImaq7zN3u_w"
+    # One that is there stays, and its topic, where none is named.
+    make_folder(str(folder), None)
+    assert read_topic_id(str(folder)) == uuid.UUID("00112233-4455-6677-8899-aabbccddeeff")
 
 
 @given(st.uuids())

@@ -113,6 +113,14 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
         LogStore.open(tmp_path / "file" / "data", node_id=0)
 
 
+def test_one_that_never_had_a_record_has_nothing_to_delete(tmp_path: Path) -> None:
+    store = _open(tmp_path)
+    store.create("t", 0, LogConfig(), TOPIC_ID, 1)
+    assert store.delete("t", 0).paths == ()
+    assert ("t", 0) not in store.logs
+    store.close({})
+
+
 def test_a_deleted_partition_is_gone_at_once_and_its_files_later(tmp_path: Path) -> None:
     store = _open(tmp_path)
     _fill(store, "t", 0)

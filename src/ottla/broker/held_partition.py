@@ -163,11 +163,7 @@ class HeldPartition:
         return min(self.log.last_stable_offset, self.high_watermark)
 
     def update(self, state: PartitionState, now_ms: int) -> Role:
-        """The controller's word on this partition; what is older than the known is passed over.
-
-        Raises ApiError KAFKA_STORAGE_ERROR where this broker is to lead and the disk does not take
-        the epoch: then it leads what there is, and an append tries to write the epoch again.
-        """
+        """The controller's word on this partition; what is older than the known is passed over."""
         known = self.state
         if known is not None and (
             state == known
@@ -178,17 +174,14 @@ class HeldPartition:
         high_watermark = self.high_watermark
         held = self.broker_id in state.replicas
         self.state, self.leader_epoch = state, state.leader_epoch
-        refused: ApiError | None = None
         if held and state.leader == self.broker_id:
-            refused = self._lead(state, high_watermark)
+            self._lead(state, high_watermark)
         else:
             follows = held and state.leader != NO_LEADER
             self._lead_not(Role.FOLLOWER if follows else Role.NONE, high_watermark)
         if len(state.replicas) > 1:
             self._note_in_sync(state, now_ms)
         wake(self)
-        if refused is not None:
-            raise refused
         return self.role
 
     def _lead_not(self, role: Role, high_watermark: int) -> None:
@@ -198,17 +191,11 @@ class HeldPartition:
         self._high_watermark = high_watermark
         self._fail_waits(ErrorCode.not_leader_or_follower)
 
-    def _lead(self, state: PartitionState, high_watermark: int) -> ApiError | None:
-        """The error of a disk that takes nothing more; what is there can be read all the same."""
-        log, refused = self.log, None
+    def _lead(self, state: PartitionState, high_watermark: int) -> None:
+        log = self.log
         if len(state.replicas) > 1:
-            # Followers ask where epochs end before anything is written in this one (KIP-101). Until
-            # something is, an epoch that is not noted changes no answer of ours: what is older ends
-            # at the log's end in either case.
-            try:
-                log.epochs.assign(state.leader_epoch, log.end_offset)
-            except ApiError as error:
-                refused = error
+            # Followers ask where epochs end before anything is written in this one (KIP-101).
+            log.epochs.begin(state.leader_epoch, log.end_offset)
         if self._leader is None:
             self._leader = Leader(
                 self.topic_id,
@@ -230,7 +217,6 @@ class HeldPartition:
             self._advance()
         elif self._waits is not None:
             self._waits.reached(log.end_offset)
-        return refused
 
     def _note_in_sync(self, state: PartitionState, now_ms: int) -> None:
         self.timeline.in_sync(

@@ -134,7 +134,7 @@ class Journey:
             work = [
                 self._taken(timeline, all_of_them=all_of_them)
                 for timeline in waiting[at : at + MOST_TAKEN_AT_ONCE]
-                if timeline in self._places
+                if self._may_take(timeline)
             ]
             work = [some for some in work if some[1]]
             if work:
@@ -144,8 +144,10 @@ class Journey:
         """All that is known of what happened to `offset`; None when no journey is kept."""
         if not isinstance(timeline, PartitionTimeline) or timeline not in self._places:
             return None
-        work = self._taken(timeline, all_of_them=True)
         opening = Opening(timeline.opened_ms, timeline.end_at_open, timeline.high_at_open)
+        if not self._may_take(timeline):
+            return Told((), opening)
+        work = self._taken(timeline, all_of_them=True)
         return Told(await self._in_thread(self._write_and_read, work, offset), opening)
 
     async def _run(self) -> None:
@@ -156,6 +158,15 @@ class Journey:
             await self.flush()
             took_ms = self._clock.monotonic_ms() - started_ms
             pause_ms = max(FLUSH_MS, min(PAUSE_PER_WORK * took_ms, LONGEST_PAUSE_MS))
+
+    def _may_take(self, timeline: PartitionTimeline) -> bool:
+        place = self._places.get(timeline)
+        if place is None:
+            return False
+        if not place.log.is_on_disk:
+            # It has no folder yet. What it notes next makes it dirty again.
+            self._dirty.discard(timeline)
+        return place.log.is_on_disk
 
     def _taken(self, timeline: PartitionTimeline, *, all_of_them: bool) -> _Work:
         place = self._places[timeline]

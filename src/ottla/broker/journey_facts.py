@@ -154,7 +154,7 @@ def one_segment(log: Log, number: int, *, timed: bool = True) -> SegmentFacts:
     next_offset = log.end_offset if is_active else log.segments[number + 1].base_offset
     rolls_ms = None
     if is_active and segment.size_bytes:
-        # As Segment.must_roll: the first batch's time, else the clock's at its making.
+        # As rolling.must_roll: the first batch's time, else the clock's at its making.
         first_ms = segment.first_timestamp()
         began_ms = first_ms if first_ms >= 0 else segment.created_ms
         rolls_ms = began_ms + log.config.segment_ms - segment.jitter_ms

@@ -143,17 +143,21 @@ class TopicNews:
         """None where another topic's folder is in the way, and may be the right one."""
         node = self._node
         log = node.store.logs.get((topic.name, index))
-        if log is not None and read_topic_id(log.folder) not in (None, topic.topic_id):
-            if not self._is_known:
-                return None
-            # Left over from a topic of the same name that was deleted (KIP-516).
-            self._delete(topic.name, index)
-            log = None
+        if log is not None:
+            topic_id = log.topic_id or read_topic_id(log.folder)
+            if topic_id not in (None, topic.topic_id):
+                if not self._is_known:
+                    return None
+                # Left over from a topic of the same name that was deleted (KIP-516).
+                self._delete(topic.name, index)
+                log = None
         after_crash = log is not None and not node.store.was_clean
         if log is None:
             config = node.log_config(topic.name)
             now_ms = node.clock.now_ms()
             log = node.store.create(topic.name, index, config, topic.topic_id, now_ms)
+        else:
+            log.topic_id = topic.topic_id
         partition = Partition(
             topic.name,
             index,
@@ -188,13 +192,7 @@ class TopicNews:
         state = in_this_life(state, node.image, *self._life)
         before = partition.role, partition.leader_epoch
         leader_before = None if partition.state is None else partition.state.leader
-        try:
-            role = partition.update(state, self._node.clock.now_ms())
-        except ApiError as error:
-            # What there is can be read; what this broker hears and does of others goes on.
-            logger.error("cannot write to %s-%d: %s", partition.topic, partition.index, error)
-            node.storage_failure.write_failed(partition, error)
-            role = partition.role
+        role = partition.update(state, self._node.clock.now_ms())
         assert partition.state is not None
         if role is not Role.FOLLOWER:
             self._fetchers.unfollow(partition)

@@ -76,6 +76,10 @@ def read_partition(path: Path) -> list[Segment]:
         if segments:
             return sorted(segments, key=lambda segment: segment.base_offset)
         inside = partition_folders(path)
+    except FileNotFoundError:
+        raise Failed(
+            f"there is no {path}.", "A partition has its folder from its first record on."
+        ) from None
     except OSError as error:
         raise Failed(f"cannot read {path}: {error.strerror}.") from error
     if inside:

@@ -22,11 +22,10 @@ from ottla.log.errors import storage_error
 from ottla.log.log import Log
 from ottla.log.removal import Removal
 from ottla.log.retention import mark_deleted
+from ottla.log.rolling import LARGEST_RELATIVE_OFFSET
 from ottla.log.segment import Segment
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.errors import CorruptBatchError, InvalidRecordError
-
-_LARGEST_RELATIVE_OFFSET = 2**31 - 1
 
 
 def plan_compaction(
@@ -187,7 +186,7 @@ def _group(segments: list[Segment], segment_bytes: int, end_offset: int) -> list
         if (
             groups
             and sum(each.size_bytes for each in groups[-1]) + segment.size_bytes <= segment_bytes
-            and next_offset - groups[-1][0].base_offset <= _LARGEST_RELATIVE_OFFSET
+            and next_offset - groups[-1][0].base_offset <= LARGEST_RELATIVE_OFFSET
         ):
             groups[-1].append(segment)
         else:

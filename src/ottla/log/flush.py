@@ -23,7 +23,8 @@ class FlushTask:
         self._files: list[OpenFile] = []
         first = log.segment_number(log.recovery_point)
         for segment in log.segments[first:]:
-            if segment.base_offset >= self.up_to_offset and segment is not log.active:
+            is_needless = segment.base_offset >= self.up_to_offset and segment is not log.active
+            if is_needless or not segment.has_files:
                 continue
             try:
                 segment.offset_index.store()

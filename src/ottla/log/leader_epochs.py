@@ -24,11 +24,13 @@ class EpochStart(NamedTuple):
 class LeaderEpochs:
     """The epochs of one partition, oldest first. Reads its file when first asked."""
 
-    __slots__ = ("_entries", "path")
+    __slots__ = ("_entries", "is_pending", "path")
 
     def __init__(self, folder: str) -> None:
         self.path = f"{folder}/{FILE_NAME}"
         self._entries: list[EpochStart] | None = None
+        self.is_pending = False
+        """The latest epoch is not in the file yet."""
 
     @property
     def entries(self) -> list[EpochStart]:
@@ -47,6 +49,15 @@ class LeaderEpochs:
         """The latest epoch; -1 where there is none."""
         return self.entries[-1].epoch if self.entries else -1
 
+    def begin(self, epoch: int, start_offset: int) -> None:
+        """Notes, as `assign`, an epoch in which nothing is written yet. `store` has to come before
+        its first record; until then a crash that forgets it changes no answer.
+        """
+        before = self.entries
+        if not before or epoch > before[-1].epoch:
+            self._entries = [*self._kept(start_offset), EpochStart(epoch, start_offset)]
+            self.is_pending = True
+
     def assign(self, epoch: int, start_offset: int) -> None:
         """Notes that `epoch` begins at `start_offset`, if it is newer than the latest.
 
@@ -56,11 +67,9 @@ class LeaderEpochs:
         before = self.entries
         if before and epoch <= before[-1].epoch:
             return
-        # An epoch in which nothing was written has no end of its own to speak of.
-        kept = [entry for entry in before if entry.start_offset < start_offset]
-        self._entries = [*kept, EpochStart(epoch, start_offset)]
+        self._entries = [*self._kept(start_offset), EpochStart(epoch, start_offset)]
         try:
-            self._write()
+            self.store()
         except ApiError:
             self._entries = before
             raise
@@ -89,10 +98,13 @@ class LeaderEpochs:
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Forgets the epochs that begin at or behind the log's new end."""
-        kept = [entry for entry in self.entries if entry.start_offset < end_offset]
+        if self.is_pending and self.entries[-1].start_offset >= end_offset:
+            self._entries = self.entries[:-1]
+            self.is_pending = False
+        kept = self._kept(end_offset)
         if len(kept) < len(self.entries):
             self._entries = kept
-            self._write()
+            self.store()
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Moves the epoch that holds the log's new start there; forgets those before it."""
@@ -101,14 +113,22 @@ class LeaderEpochs:
         if number < 0 or (number == 0 and entries[0].start_offset == start_offset):
             return
         self._entries = [EpochStart(entries[number].epoch, start_offset), *entries[number + 1 :]]
-        self._write()
+        self.store()
 
     def clear(self) -> None:
         """Forgets all epochs."""
-        if self.entries:
-            self._entries = []
-            self._write()
+        are_stored = len(self.entries) > self.is_pending
+        self._entries = []
+        self.is_pending = False
+        if are_stored:
+            self.store()
 
-    def _write(self) -> None:
+    def _kept(self, end_offset: int) -> list[EpochStart]:
+        # An epoch in which nothing was written has no end of its own to speak of.
+        return [entry for entry in self.entries if entry.start_offset < end_offset]
+
+    def store(self) -> None:
+        """Writes what is known; raises ApiError KAFKA_STORAGE_ERROR."""
         lines = (f"{entry.epoch} {entry.start_offset}" for entry in self.entries)
         write_lines(self.path, lines, sync=False)
+        self.is_pending = False

@@ -9,13 +9,16 @@ import random
 from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
+from uuid import UUID
 
 from ottla.log import producers as producer_files
 from ottla.log.config import LogConfig
 from ottla.log.file_range import EMPTY, FileRange
 from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.open_file import OpenFiles
+from ottla.log.partition_metadata import make_folder
 from ottla.log.producer_state import ProducerState
+from ottla.log.rolling import must_roll
 from ottla.log.segment import Found, Segment
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.errors import CorruptBatchError
@@ -58,6 +61,7 @@ class Log:
         "segments",
         "snapshots",
         "start_offset",
+        "topic_id",
         "unsynced_files",
     )
 
@@ -87,6 +91,8 @@ class Log:
         """The offsets of the producer snapshots, sorted."""
         self.replay_from = replay_from
         """Where to take the producers from when no snapshot is there."""
+        self.topic_id: UUID | None = None
+        """None where it is not known, or only by the folder."""
         self.epochs = LeaderEpochs(folder)
         self.unsynced_files: list[str] = []
         self.cuts = 0
@@ -236,9 +242,9 @@ class Log:
             )
         assert self._producers is not None
         segment = self.segments[-1]
-        rolled = segment.must_roll(
-            size_bytes, headers[-1], now_ms, config.segment_bytes, config.roll_ms
-        ) or segment.indexes_full(config.segment_index_bytes)
+        if not segment.has_files:
+            self.make_files()
+        rolled = must_roll(segment, size_bytes, headers[-1], now_ms, config)
         if rolled:
             segment = self.roll(now_ms, headers[0].base_offset)
         if headers[-1].leader_epoch > self.epochs.latest:
@@ -246,10 +252,22 @@ class Log:
             # without records does no harm: the next one takes its place.
             for header in headers:
                 self.epochs.assign(header.leader_epoch, header.base_offset)
+        elif self.epochs.is_pending:
+            self.epochs.store()
         segment.append(buffers, size_bytes, headers)
         self.end_offset = headers[-1].next_offset
         producer_files.note_batches(self, self._producers, headers, buffers)
         return rolled
+
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether it has files, and a folder for them: they come with the first record."""
+        return self.segments[-1].has_files
+
+    def make_files(self) -> None:
+        """Raises ApiError KAFKA_STORAGE_ERROR."""
+        make_folder(self.folder, self.topic_id)
+        self.segments[-1].make_files(self.config.segment_bytes if self.config.preallocate else 0)
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
         """Closes the active segment and begins one at the log's end; the log wants a flush then.
@@ -366,7 +384,7 @@ class Log:
     def close(self) -> None:
         """Stores what is only in memory: index entries and the producers."""
         active = self.segments[-1]
-        if active.offset_index.is_loaded:
+        if self.is_on_disk and active.offset_index.is_loaded:
             active.seal()
         if self._producers is not None and (self._producers.producers or self.snapshots):
             producer_files.take_snapshot(self, self.end_offset)

@@ -47,9 +47,9 @@ def open_log(
     recovery_point: int = 0,
     clean: bool = False,
 ) -> Log:
-    """The log in `folder`, which is made if it is missing. Offsets are the checkpoints'; `clean`
-    says that the last
-    stop wrote all it should.
+    """The log in `folder`. Where that is empty or missing so is the log, and has neither folder nor
+    files until its first record, if it begins at 0. Offsets are the checkpoints'; `clean` says that
+    the last stop wrote all it should.
 
     Raises ApiError KAFKA_STORAGE_ERROR.
     """
@@ -81,6 +81,8 @@ def _open(
         # Nothing there, or all of it deleted: begin anew at the start.
         for segment in segments:
             _unlink_segment(segment)
+        if start_offset > 0:
+            os.makedirs(folder, exist_ok=True)
         segments = [_first_segment(folder, start_offset, config, files, now_ms)]
         listing.snapshots.clear()
         state = ProducerState(start_offset)
@@ -143,6 +145,7 @@ def _first_segment(
         now_ms=now_ms,
         index_interval_bytes=config.index_interval_bytes,
         preallocate_bytes=config.segment_bytes if config.preallocate else 0,
+        with_files=base_offset > 0,
     )
 
 
@@ -151,7 +154,6 @@ def _list(folder: str) -> _Listing:
     try:
         entries = os.scandir(folder)
     except FileNotFoundError:
-        os.makedirs(folder)
         return listing
     with entries:
         for entry in entries:

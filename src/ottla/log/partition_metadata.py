@@ -4,13 +4,15 @@
     topic_id: <the id's 16 bytes in URL-safe base64 without padding>
 
 A topic made again under the same name has another id, and the old one's folder is then known to be
-stale.
+stale. Crash: the file may be missing or torn, while the folder has no record yet: any topic may
+take that.
 """
 
 import base64
+import os
 from uuid import UUID
 
-from ottla.log.checkpoint import replace_file
+from ottla.log.errors import storage_error
 
 FILE_NAME = "partition.metadata"
 
@@ -25,10 +27,18 @@ def decode_topic_id(text: str) -> UUID:
     return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
 
 
-def write_topic_id(folder: str, topic_id: UUID) -> None:
-    """Raises ApiError KAFKA_STORAGE_ERROR."""
-    content = f"version: 0\ntopic_id: {encode_topic_id(topic_id)}"
-    replace_file(f"{folder}/{FILE_NAME}", content.encode(), sync=False)
+def make_folder(folder: str, topic_id: UUID | None) -> None:
+    """Makes the folder, unless it is there, and says in it whose it is, where that is known.
+
+    Raises ApiError KAFKA_STORAGE_ERROR.
+    """
+    try:
+        os.makedirs(folder, exist_ok=True)
+        if topic_id is not None:
+            with open(f"{folder}/{FILE_NAME}", "wb", buffering=0) as file:
+                file.write(f"version: 0\ntopic_id: {encode_topic_id(topic_id)}".encode())
+    except OSError as error:
+        raise storage_error(f"cannot create {folder}", error) from None
 
 
 def read_topic_id(folder: str) -> UUID | None:

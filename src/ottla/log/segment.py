@@ -23,11 +23,8 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.header import NO_TIMESTAMP, BatchHeader
 
 _MOST_RECENT: Final = 512
-_LARGEST_RELATIVE_OFFSET: Final = 2**31 - 1
 _MOST_BUFFERS: Final = 1000
 """Below the system's limit of 1024 buffers to one write."""
-_OFFSET_ENTRY_BYTES: Final = 8
-_TIME_ENTRY_BYTES: Final = 12
 
 
 class Found(NamedTuple):
@@ -51,6 +48,7 @@ class Segment:
         "created_ms",
         "files",
         "folder",
+        "has_files",
         "index_interval_bytes",
         "jitter_ms",
         "max_timestamp",
@@ -81,6 +79,7 @@ class Segment:
         self.index_interval_bytes = index_interval_bytes
         self.jitter_ms = jitter_ms
         self.suffix = suffix
+        self.has_files = True
         self.offset_index = OffsetIndex(self.path_of(names.INDEX), base_offset)
         self.time_index = TimeIndex(self.path_of(names.TIME_INDEX), base_offset)
         self.max_timestamp = NO_TIMESTAMP
@@ -105,8 +104,11 @@ class Segment:
         jitter_ms: int = 0,
         suffix: str = "",
         preallocate_bytes: int = 0,
+        with_files: bool = True,
     ) -> "Segment":
-        """A new empty segment with its files; raises ApiError KAFKA_STORAGE_ERROR."""
+        """A new empty segment, with its files unless those are made later; raises ApiError
+        KAFKA_STORAGE_ERROR.
+        """
         segment = cls(
             folder,
             base_offset,
@@ -117,20 +119,27 @@ class Segment:
             jitter_ms=jitter_ms,
             suffix=suffix,
         )
-        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC
-        try:
-            file = OpenFile(segment.path, flags)
-            if preallocate_bytes:
-                os.posix_fallocate(file.fd, 0, preallocate_bytes)
-            # Kafka takes a segment without index files for damaged.
-            OpenFile(segment.offset_index.path, flags)
-            OpenFile(segment.time_index.path, flags)
-        except OSError as error:
-            raise storage_error(f"cannot create {segment.path}", error) from None
         segment.offset_index.reset()
         segment.time_index.reset()
         segment._ends_known = True
+        segment.has_files = False
+        if with_files:
+            segment.make_files(preallocate_bytes)
         return segment
+
+    def make_files(self, preallocate_bytes: int = 0) -> None:
+        """Raises ApiError KAFKA_STORAGE_ERROR."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC
+        try:
+            file = OpenFile(self.path, flags)
+            if preallocate_bytes:
+                os.posix_fallocate(file.fd, 0, preallocate_bytes)
+            # Kafka takes a segment without index files for damaged.
+            OpenFile(self.offset_index.path, flags)
+            OpenFile(self.time_index.path, flags)
+        except OSError as error:
+            raise storage_error(f"cannot create {self.path}", error) from None
+        self.has_files = True
 
     def path_of(self, suffix: str) -> str:
         """The path of this segment's file with `suffix`, wherever a swap has it now."""
@@ -182,25 +191,6 @@ class Segment:
         if self.size_bytes == 0:
             return iter(())
         return scan_headers(self.file(), position, self.size_bytes)
-
-    def must_roll(
-        self, size_bytes: int, header: BatchHeader, now_ms: int, segment_bytes: int, segment_ms: int
-    ) -> bool:
-        """Whether a batch of this size wants a new segment (Kafka's LogSegment.shouldRoll)."""
-        if self.size_bytes > segment_bytes - size_bytes:
-            return True
-        if header.last_offset - self.base_offset > _LARGEST_RELATIVE_OFFSET:
-            return True
-        if self.size_bytes == 0:
-            return False
-        return self.age_ms(header.max_timestamp, now_ms) > segment_ms - self.jitter_ms
-
-    def indexes_full(self, segment_index_bytes: int) -> bool:
-        """Whether one more entry would not fit `segment.index.bytes`."""
-        return (
-            len(self.offset_index) + 1 > segment_index_bytes // _OFFSET_ENTRY_BYTES
-            or len(self.time_index) + 2 > segment_index_bytes // _TIME_ENTRY_BYTES
-        )
 
     def age_ms(self, timestamp_ms: int, now_ms: int) -> int:
         """How long the segment has been filling: by its first batch's time, else by the clock."""

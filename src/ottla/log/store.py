@@ -28,9 +28,8 @@ from ottla.log.flush import FlushTask
 from ottla.log.log import Log
 from ottla.log.open_file import MOST_OPEN_FILES, OpenFiles
 from ottla.log.opening import open_log
-from ottla.log.partition_metadata import write_topic_id
 from ottla.log.removal import Removal
-from ottla.protocol.errors import ApiError
+from ottla.protocol.errors import ApiError, ErrorCode
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
@@ -150,11 +149,17 @@ class LogStore:
     def create(
         self, topic: str, partition: int, config: LogConfig, topic_id: UUID, now_ms: int
     ) -> Log:
-        """A new empty log; raises ApiError KAFKA_STORAGE_ERROR."""
+        """A new empty log, which has its folder from its first record on: of thousands of new
+        partitions most wait long for one. Raises ApiError KAFKA_STORAGE_ERROR.
+        """
         assert (topic, partition) not in self.logs
         folder = self._path(names.folder_name(topic, partition))
         log = open_log(folder, config, self.files, now_ms=now_ms)
-        write_topic_id(folder, topic_id)
+        if log.is_on_disk:
+            raise ApiError(
+                ErrorCode.kafka_storage_error, f"{folder} is in the way, and was to be removed"
+            )
+        log.topic_id = topic_id
         self.logs[topic, partition] = log
         return log
 
@@ -179,6 +184,8 @@ class LogStore:
         renamed = self._path(names.deleted_folder_name(topic, partition))
         try:
             os.rename(log.folder, renamed)
+        except FileNotFoundError:
+            return Removal((), log.config.file_delete_delay_ms)  # it never had a record
         except OSError as error:
             raise storage_error(f"cannot rename {log.folder}", error) from None
         return Removal((renamed,), log.config.file_delete_delay_ms)

@@ -31,6 +31,8 @@ def truncate_to(log: Log, offset: int, *, now_ms: int) -> Removal | None:
 
 def truncate_fully(log: Log, offset: int, *, now_ms: int) -> Removal:
     """Empties the log and begins it anew at `offset`: a follower too far behind its leader."""
+    if not log.is_on_disk:
+        log.make_files()
     removal = mark_deleted(log, log.segments)
     log.segments.clear()
     log.begin_segment(offset, now_ms)
