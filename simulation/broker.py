@@ -60,6 +60,7 @@ class Broker(Process):
 
     def start(self) -> None:
         """A new process on the disk as it is."""
+        self.disk.process_began()
         self.begin()
         self.image = ClusterImage("simulation")
         self.broker_epoch = self.first_epoch = -1

@@ -22,6 +22,14 @@ class Disk:
         for partition, offset in self.high_watermarks.items():
             self.high_watermarks[partition] = max(0, offset - random.randrange(6))
 
+    def process_began(self) -> None:
+        """The one before took with it what it had in memory alone: logs without a record, and the
+        last epoch that it led in and wrote nothing.
+        """
+        self.logs = {name: log for name, log in self.logs.items() if log.entries}
+        for log in self.logs.values():
+            log.truncate_to(log.end_offset)
+
     def open(self, partition: str, topic_id: UUID) -> MemoryLog:
         """The replica's log, as found or new."""
         log = self.logs.get(partition)
