@@ -1,6 +1,7 @@
 """A broker that asks its controller, and what it makes of the answers."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -106,6 +107,23 @@ async def test_a_controller_that_refuses_loses_its_office(
     assert second.image.controller_epoch == 2
     # Its registration goes the same way, and it leads nothing any more.
     await eventually(lambda: set(second.image.brokers) == {2})
+
+
+async def test_a_controller_whom_this_broker_does_not_know_is_looked_up(neighbours: Any) -> None:
+    """Who was the first controller itself, for a moment, knew nobody else, and never heard more."""
+    first, second = [await neighbours.start(number, live=False) for number in (1, 2)]
+    real, image = second.peers.peer, second.image
+
+    async def unknown(key: int, document: Any, timeout_ms: int) -> Any:
+        raise PeerError("broker 1 is not registered")
+
+    second.peers.peer = lambda broker, purpose: (
+        real(broker, purpose) if broker in image.brokers else SimpleNamespace(ask_json=unknown)
+    )
+    del image.brokers[1]
+    assert not await second.membership.news.ask_once(0)
+    assert image.brokers[1].epoch == first.membership.broker_epoch
+    assert await second.membership.news.ask_once(0)
 
 
 async def test_a_controller_that_is_silent_keeps_its_office(neighbours: Any) -> None:

@@ -15,6 +15,7 @@ import base64
 import logging
 import uuid
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from ottla.broker.background import Background
@@ -69,7 +70,7 @@ class Membership:
         self.broker_epoch = -1
         self.first_epoch = -1
         """The broker epoch of this process's first registration."""
-        self.news = NewsFollower(node, self._controller_refused)
+        self.news = NewsFollower(node, self._controller_out_of_reach)
         self._node = node
         self._tree = tree
         self.returned_at: float | None = None
@@ -367,19 +368,20 @@ class Membership:
         self.news.follow(layout.read_controller(there.data))
 
     async def _learn_addresses(self) -> None:
-        """Before the first image: where the other brokers are, from the tree itself."""
+        """Where the others are, from the tree itself: before the first image, and where this broker
+        does not know the controller, for it was the first one itself."""
         for name in await self.session.children(layout.BROKER_IDS):
             found = await self.session.exists(layout.broker_path(int(name)))
             if found is not None:
-                broker = layout.read_broker(int(name), found.data)
+                broker = layout.read_broker(int(name), found.data, found.created)
                 await self._node.view.tell([BrokerAppeared(broker)])
 
-    async def _controller_refused(self, broker_id: int) -> None:
+    async def _controller_out_of_reach(self, broker_id: int, refused: bool) -> None:
         """Nobody listens where the controller did: its /controller goes, before its session ends.
-
-        Safe, because the next controller's epoch fences it should it live.
-        """
+        Safe, because the next controller's epoch fences it should it live."""
         try:
+            if not refused:
+                return await self._learn_addresses()
             there = await self.session.exists(layout.CONTROLLER)
             if there is not None and layout.read_controller(there.data) == broker_id:
                 logger.warning("broker %d, the controller, is gone", broker_id)
@@ -388,10 +390,8 @@ class Membership:
             logger.info("cannot look at /controller: %r", error)
 
     async def _delete(self, path: str, version: int) -> None:
-        try:
+        with suppress(NoNodeError):  # somebody else was faster
             await self.session.delete(path, version)
-        except NoNodeError:
-            return  # somebody else was faster
 
 
 def random_cluster_id() -> str:

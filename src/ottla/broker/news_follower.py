@@ -2,7 +2,7 @@
 
 One question is always under way. It also is the broker's sign of life to the controller. A
 controller that cannot be reached is asked again until the coordination tree names another; where
-nobody listens at its address any more, that is said to `on_refused`.
+nobody listens at its address any more, or that is not known, `on_out_of_reach` is told.
 """
 
 from __future__ import annotations
@@ -34,10 +34,13 @@ PURPOSE: Final = "news"
 class NewsFollower:
     """See the module's text. `follow` is told by `membership` who the controller is."""
 
-    def __init__(self, node: Node, on_refused: Callable[[int], Awaitable[None]]) -> None:
+    def __init__(self, node: Node, on_out_of_reach: Callable[[int, bool], Awaitable[None]]) -> None:
+        """`on_out_of_reach` is called with the controller and whether it refused: else its address
+        is not known here.
+        """
         self.controller_id = NO_LEADER
         self._node = node
-        self._on_refused = on_refused
+        self._on_out_of_reach = on_out_of_reach
         self._epoch = -1
         self._version = UNKNOWN_VERSION
         self._changed = asyncio.Event()
@@ -145,10 +148,9 @@ class NewsFollower:
 
     async def _look_closer(self, controller_id: int) -> None:
         address = self._node.peers.address(controller_id)
-        if address is None:
-            return
-        if await probe(*address) is Probe.REFUSED:
-            await self._on_refused(controller_id)
+        refused = address is not None and await probe(*address) is Probe.REFUSED
+        if address is None or refused:
+            await self._on_out_of_reach(controller_id, refused)
 
     async def _run(self) -> None:
         if self._has_begun:
