@@ -14,6 +14,10 @@ def epochs(tmp_path: Path) -> LeaderEpochs:
     return epochs
 
 
+def full_disk(*_: object, **__: object) -> None:
+    raise ApiError(ErrorCode.kafka_storage_error, "the disk is full")
+
+
 def test_the_file_is_kafkas(tmp_path: Path, epochs: LeaderEpochs) -> None:
     assert (tmp_path / FILE_NAME).read_text() == "0\n3\n2 0\n4 10\n7 30\n"
     assert LeaderEpochs(str(tmp_path)).entries == epochs.entries
@@ -31,11 +35,7 @@ def test_an_epoch_that_the_disk_refuses_is_noted_the_next_time(
 ) -> None:
     """Known here alone, no later append would write it, and a restart would not know of it."""
     before = list(epochs.entries)
-
-    def full(*_: object, **__: object) -> None:
-        raise ApiError(ErrorCode.kafka_storage_error, "the disk is full")
-
-    monkeypatch.setattr("ottla.log.leader_epochs.write_lines", full)
+    monkeypatch.setattr("ottla.log.leader_epochs.write_lines", full_disk)
     with pytest.raises(ApiError):
         epochs.assign(8, 30)
     assert epochs.entries == before
@@ -69,11 +69,7 @@ def test_one_that_only_began_is_cut_without_a_word_to_the_disk(
     tmp_path: Path, epochs: LeaderEpochs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored = list(epochs.entries)
-
-    def full(*_: object, **__: object) -> None:
-        raise ApiError(ErrorCode.kafka_storage_error, "the disk is full")
-
-    monkeypatch.setattr("ottla.log.leader_epochs.write_lines", full)
+    monkeypatch.setattr("ottla.log.leader_epochs.write_lines", full_disk)
     epochs.begin(8, 40)
     epochs.truncate_from_end(40)
     assert (epochs.entries, epochs.is_pending) == (stored, False)

@@ -131,12 +131,12 @@ class Journey:
         """Write the steps that are over (or all) of the partitions that have some."""
         waiting = [one for one in self._dirty if isinstance(one, PartitionTimeline)]
         for at in range(0, len(waiting), MOST_TAKEN_AT_ONCE):
-            work = [
-                self._taken(timeline, all_of_them=all_of_them)
-                for timeline in waiting[at : at + MOST_TAKEN_AT_ONCE]
-                if self._may_take(timeline)
-            ]
-            work = [some for some in work if some[1]]
+            some = waiting[at : at + MOST_TAKEN_AT_ONCE]
+            ready = [timeline for timeline in some if self._has_folder(timeline)]
+            # What the others note next, with their first record, makes them dirty again.
+            self._dirty.difference_update(set(some).difference(ready))
+            work = [self._taken(timeline, all_of_them=all_of_them) for timeline in ready]
+            work = [taken for taken in work if taken[1]]
             if work:
                 await self._in_thread(self._write, work)
 
@@ -145,7 +145,7 @@ class Journey:
         if not isinstance(timeline, PartitionTimeline) or timeline not in self._places:
             return None
         opening = Opening(timeline.opened_ms, timeline.end_at_open, timeline.high_at_open)
-        if not self._may_take(timeline):
+        if not self._has_folder(timeline):
             return Told((), opening)
         work = self._taken(timeline, all_of_them=True)
         return Told(await self._in_thread(self._write_and_read, work, offset), opening)
@@ -159,14 +159,9 @@ class Journey:
             took_ms = self._clock.monotonic_ms() - started_ms
             pause_ms = max(FLUSH_MS, min(PAUSE_PER_WORK * took_ms, LONGEST_PAUSE_MS))
 
-    def _may_take(self, timeline: PartitionTimeline) -> bool:
+    def _has_folder(self, timeline: PartitionTimeline) -> bool:
         place = self._places.get(timeline)
-        if place is None:
-            return False
-        if not place.log.is_on_disk:
-            # It has no folder yet. What it notes next makes it dirty again.
-            self._dirty.discard(timeline)
-        return place.log.is_on_disk
+        return place is not None and place.log.is_on_disk
 
     def _taken(self, timeline: PartitionTimeline, *, all_of_them: bool) -> _Work:
         place = self._places[timeline]

@@ -53,6 +53,11 @@ class LogConfig:
         return TimestampType.create_time
 
     @property
+    def preallocate_bytes(self) -> int:
+        """How large a new segment's file is made at once."""
+        return self.segment_bytes if self.preallocate else 0
+
+    @property
     def roll_ms(self) -> int:
         """How long a segment may fill; a compacted one closes in time to be cleaned."""
         if self.cleanup_compact and self.max_compaction_lag_ms > 0:

@@ -64,14 +64,14 @@ class LeaderEpochs:
         Raises ApiError KAFKA_STORAGE_ERROR: then it is not noted here either, so that the next call
         writes it.
         """
-        before = self.entries
-        if before and epoch <= before[-1].epoch:
+        before, was_pending = self.entries, self.is_pending
+        self.begin(epoch, start_offset)
+        if self.entries is before:
             return
-        self._entries = [*self._kept(start_offset), EpochStart(epoch, start_offset)]
         try:
             self.store()
         except ApiError:
-            self._entries = before
+            self._entries, self.is_pending = before, was_pending
             raise
 
     def epoch_of(self, offset: int) -> int:

@@ -267,7 +267,7 @@ class Log:
     def make_files(self) -> None:
         """Raises ApiError KAFKA_STORAGE_ERROR."""
         make_folder(self.folder, self.topic_id)
-        self.segments[-1].make_files(self.config.segment_bytes if self.config.preallocate else 0)
+        self.segments[-1].make_files(self.config.preallocate_bytes)
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
         """Closes the active segment and begins one at the log's end; the log wants a flush then.
@@ -295,7 +295,7 @@ class Log:
             now_ms=now_ms,
             index_interval_bytes=self.config.index_interval_bytes,
             jitter_ms=random.randrange(jitter_ms) if jitter_ms > 0 else 0,
-            preallocate_bytes=self.config.segment_bytes if self.config.preallocate else 0,
+            preallocate_bytes=self.config.preallocate_bytes,
         )
         self.segments.append(segment)
         self.unsynced_files.append(self.folder)

@@ -81,8 +81,6 @@ def _open(
         # Nothing there, or all of it deleted: begin anew at the start.
         for segment in segments:
             _unlink_segment(segment)
-        if start_offset > 0:
-            os.makedirs(folder, exist_ok=True)
         segments = [_first_segment(folder, start_offset, config, files, now_ms)]
         listing.snapshots.clear()
         state = ProducerState(start_offset)
@@ -100,6 +98,8 @@ def _open(
         replay_from=end_offset if clean else start_offset,
         producers=state,
     )
+    if start_offset > 0 and not log.is_on_disk:
+        log.make_files()
     if not clean:
         log.epochs.truncate_from_end(end_offset)
     return log
@@ -144,8 +144,7 @@ def _first_segment(
         files,
         now_ms=now_ms,
         index_interval_bytes=config.index_interval_bytes,
-        preallocate_bytes=config.segment_bytes if config.preallocate else 0,
-        with_files=base_offset > 0,
+        with_files=False,
     )
 
 

@@ -5,6 +5,7 @@ from contextlib import suppress
 
 from ottla.log import names
 from ottla.log.log import Log
+from ottla.log.partition_metadata import make_folder
 from ottla.log.producer_state import ProducerState
 from ottla.log.removal import Removal
 from ottla.log.retention import mark_deleted
@@ -32,7 +33,7 @@ def truncate_to(log: Log, offset: int, *, now_ms: int) -> Removal | None:
 def truncate_fully(log: Log, offset: int, *, now_ms: int) -> Removal:
     """Empties the log and begins it anew at `offset`: a follower too far behind its leader."""
     if not log.is_on_disk:
-        log.make_files()
+        make_folder(log.folder, log.topic_id)
     removal = mark_deleted(log, log.segments)
     log.segments.clear()
     log.begin_segment(offset, now_ms)
