@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.config.listener import Endpoint
 from ottla.controller import layout
-from ottla.controller.coordination import (
+from ottla.controller.image import NO_LEADER, BrokerImage, ClusterImage, PartitionState
+from ottla.controller.in_sync_changes import ProposedIsr
+from ottla.coordination.tree import (
     ConnectionLostError,
     CoordinationError,
     Create,
@@ -22,8 +24,6 @@ from ottla.controller.coordination import (
     NoNodeError,
     SessionExpiredError,
 )
-from ottla.controller.image import NO_LEADER, BrokerImage, ClusterImage, PartitionState
-from ottla.controller.in_sync_changes import ProposedIsr
 from ottla.protocol.errors import ErrorCode
 from ottla.replication.leader import InSyncChange
 from simulation.disk import Disk

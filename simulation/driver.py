@@ -12,7 +12,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ottla.controller import layout
-from ottla.controller.coordination import (
+from ottla.controller.image import BrokerImage, ClusterImage, News
+from ottla.controller.loading import ROOTS, load_image
+from ottla.controller.news_text import encode_news, encode_snapshot
+from ottla.controller.plan import Plan
+from ottla.controller.rebalance import rebalance
+from ottla.controller.recovery import healing_writes
+from ottla.coordination.tree import (
     Check,
     CoordinationError,
     Delete,
@@ -22,12 +28,6 @@ from ottla.controller.coordination import (
     SessionExpiredError,
     SetData,
 )
-from ottla.controller.image import BrokerImage, ClusterImage, News
-from ottla.controller.loading import ROOTS, load_image
-from ottla.controller.news_text import encode_news, encode_snapshot
-from ottla.controller.plan import Plan
-from ottla.controller.rebalance import rebalance
-from ottla.controller.recovery import healing_writes
 from ottla.protocol.errors import ApiError
 from simulation.messages import Decide, Poll, Propose, Told
 from simulation.process import Steps

@@ -14,8 +14,8 @@ from typing import Protocol
 from uuid import UUID
 
 from ottla.controller import layout
-from ottla.controller.coordination import Node
 from ottla.controller.image import NO_LEADER, PartitionState
+from ottla.coordination.tree import Node
 from simulation.memory_log import Entry, MemoryLog, Value
 from simulation.messages import Produced
 

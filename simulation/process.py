@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any
 
-from ottla.controller.coordination import ConnectionLostError, CoordinationError, Event, Watch
+from ottla.coordination.tree import ConnectionLostError, CoordinationError, Event, Watch
 from simulation.network import Network
 from simulation.schedule import Action, Schedule
 from simulation.tree import Tree

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from ottla.controller.coordination import (
+from ottla.coordination.tree import (
     ANY_VERSION,
     BadVersionError,
     Change,

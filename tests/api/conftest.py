@@ -19,10 +19,10 @@ from ottla.broker.controller import Controller
 from ottla.config.broker import BrokerConfig
 from ottla.config.listener import Endpoint
 from ottla.controller import layout
-from ottla.controller.embedded import EmbeddedTree
 from ottla.controller.image import BrokerImage, ClusterImage
 from ottla.controller.plan import Plan
 from ottla.controller.topics import NewTopic
+from ottla.coordination.embedded import EmbeddedTree
 from ottla.protocol.frames import (
     read_request_body,
     read_request_header,

@@ -21,7 +21,7 @@ from ottla.broker.coordinator import GroupCoordinators
 from ottla.broker.group_shard import KeyAndValue, LogRecord
 from ottla.broker.peer import PeerError
 from ottla.config import BrokerConfig
-from ottla.controller.embedded import EmbeddedTree
+from ottla.coordination.embedded import EmbeddedTree
 from ottla.groups.classic.requests import JoinRequest, SyncRequest
 from ottla.groups.offsets.commit import CommitRequest, OffsetToCommit
 from ottla.groups.settings import GroupSettings

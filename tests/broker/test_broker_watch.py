@@ -8,9 +8,9 @@ import pytest
 from ottla.broker import broker_watch
 from ottla.broker.peer import Probe
 from ottla.controller import layout
-from ottla.controller.coordination import ConnectionLostError
 from ottla.controller.in_sync_changes import ProposedIsr
 from ottla.controller.topics import MorePartitions, NewTopic
+from ottla.coordination.tree import ConnectionLostError
 from ottla.protocol.errors import ApiError, ErrorCode
 
 

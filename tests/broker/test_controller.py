@@ -13,10 +13,10 @@ from ottla.controller import layout
 from ottla.controller.config_changes import ConfigChange, ResourceChange, ResourceType
 from ottla.controller.deletion import UnwantedTopic
 from ottla.controller.elections import ElectionType
-from ottla.controller.embedded import EmbeddedCoordination, EmbeddedTree
-from ottla.controller.embedded_store import StoreError
 from ottla.controller.image import EVERY_BROKER, News, TopicCreated, TopicDeleted
 from ottla.controller.topics import MorePartitions, NewTopic
+from ottla.coordination.embedded import EmbeddedCoordination, EmbeddedTree
+from ottla.coordination.embedded_store import StoreError
 from ottla.protocol.errors import ApiError, ErrorCode
 
 Running = Callable[..., AbstractAsyncContextManager[Controller]]

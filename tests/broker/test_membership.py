@@ -9,10 +9,10 @@ from ottla.broker.controller import StartError
 from ottla.broker.membership import random_cluster_id
 from ottla.controller import layout
 from ottla.controller.config_changes import ConfigChange, ResourceChange, ResourceType
-from ottla.controller.coordination import ConnectionLostError, Create, Delete
-from ottla.controller.embedded import EmbeddedCoordination
 from ottla.controller.image import EVERY_BROKER, BrokerImage
 from ottla.controller.topics import NewTopic
+from ottla.coordination.embedded import EmbeddedCoordination
+from ottla.coordination.tree import ConnectionLostError, Create, Delete
 
 
 async def test_the_first_leads_and_the_others_have_its_image(neighbours: Any) -> None:

@@ -10,7 +10,10 @@ from ottla.broker.cluster_view import ClusterView
 from ottla.broker.plans import FENCE_BYTES, Plans, chunks, write_fenced
 from ottla.config import BrokerConfig
 from ottla.controller import layout
-from ottla.controller.coordination import (
+from ottla.controller.image import BrokerVanished, News
+from ottla.controller.plan import Plan
+from ottla.coordination.embedded import EmbeddedCoordination, EmbeddedTree
+from ottla.coordination.tree import (
     MOST_OPERATIONS,
     MOST_REQUEST_BYTES,
     BadVersionError,
@@ -18,9 +21,6 @@ from ottla.controller.coordination import (
     Create,
     size_bytes,
 )
-from ottla.controller.embedded import EmbeddedCoordination, EmbeddedTree
-from ottla.controller.image import BrokerVanished, News
-from ottla.controller.plan import Plan
 from ottla.protocol.errors import ApiError, ErrorCode
 
 

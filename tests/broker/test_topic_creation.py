@@ -8,8 +8,8 @@ import pytest
 
 from ottla.broker.topic_creation import auto_create, ensure_offsets_topic
 from ottla.config import BrokerConfig
-from ottla.controller.embedded import EmbeddedTree
 from ottla.controller.topics import NewTopic
+from ottla.coordination.embedded import EmbeddedTree
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.internal_topics import OFFSETS_TOPIC
 

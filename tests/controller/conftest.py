@@ -19,8 +19,6 @@ from ottla.config.broker import BrokerConfig
 from ottla.config.listener import Endpoint
 from ottla.controller import layout
 from ottla.controller.broker_changes import BrokersChanged, brokers_changed
-from ottla.controller.coordination import Create, Node, Operation
-from ottla.controller.embedded_store import EmbeddedStore
 from ottla.controller.image import (
     NO_LEADER,
     BrokerAppeared,
@@ -34,7 +32,8 @@ from ottla.controller.loading import first_writes, load_image
 from ottla.controller.plan import Plan
 from ottla.controller.recovery import healing_writes
 from ottla.controller.topics import NewTopic, create_topics
-from ottla.testing.zookeeper_server import ZooKeeperError, ZooKeeperServer, zookeeper_command
+from ottla.coordination.embedded_store import EmbeddedStore
+from ottla.coordination.tree import Create, Node, Operation
 
 T = TypeVar("T")
 
@@ -73,19 +72,6 @@ def add_topic(
             image.apply(news)
 
     return add
-
-
-@pytest.fixture(scope="module")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
-    """A real ZooKeeper; each test takes a chroot of its own."""
-    try:
-        zookeeper_command()
-    except ZooKeeperError as error:
-        pytest.skip(str(error))
-    server = ZooKeeperServer(tmp_path_factory.mktemp("zookeeper"))
-    server.start()
-    yield server
-    server.stop()
 
 
 class World:

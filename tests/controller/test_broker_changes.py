@@ -11,7 +11,6 @@ import pytest
 
 from ottla.controller import broker_changes
 from ottla.controller.broker_changes import brokers_changed
-from ottla.controller.coordination import SetData
 from ottla.controller.image import (
     BrokerAppeared,
     BrokerVanished,
@@ -22,6 +21,7 @@ from ottla.controller.image import (
     TopicImage,
 )
 from ottla.controller.plan import Plan
+from ottla.coordination.tree import SetData
 
 World = Any
 """The class of the fixture `world`; see conftest.py."""

@@ -12,10 +12,10 @@ from ottla.controller.config_changes import (
     ResourceType,
     alter_configs,
 )
-from ottla.controller.coordination import Create, SetData
 from ottla.controller.image import EVERY_BROKER, BrokerConfigChanged, ClusterImage
 from ottla.controller.plan import Outcome
 from ottla.controller.topics import NewTopic
+from ottla.coordination.tree import Create, SetData
 from ottla.protocol.errors import ErrorCode
 
 Alter = Callable[..., Outcome]

@@ -5,10 +5,10 @@ import pytest
 
 from ottla.config.broker import BrokerConfig
 from ottla.controller import layout
-from ottla.controller.coordination import Create, Delete
 from ottla.controller.deletion import UnwantedTopic, delete_topics
 from ottla.controller.image import ClusterImage, TopicDeleted
 from ottla.controller.topics import NewTopic
+from ottla.coordination.tree import Create, Delete
 from ottla.protocol.errors import ApiError, ErrorCode
 
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from ottla.controller.coordination import SetData
 from ottla.controller.elections import ElectionType, elect_leaders
 from ottla.controller.image import (
     NO_LEADER,
@@ -14,6 +13,7 @@ from ottla.controller.image import (
     PartitionState,
 )
 from ottla.controller.topics import NewTopic
+from ottla.coordination.tree import SetData
 from ottla.protocol.errors import ErrorCode
 
 

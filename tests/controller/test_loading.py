@@ -12,14 +12,14 @@ from ottla.controller.config_changes import (
     ResourceType,
     alter_configs,
 )
-from ottla.controller.coordination import Create, Node
-from ottla.controller.embedded_store import EmbeddedStore
 from ottla.controller.image import EVERY_BROKER, ClusterImage
 from ottla.controller.layout import LayoutError
 from ottla.controller.loading import first_writes, load_image
 from ottla.controller.plan import Plan
 from ottla.controller.producer_ids import reserve_producer_ids
 from ottla.controller.topics import MorePartitions, NewTopic, add_partitions, create_topics
+from ottla.coordination.embedded_store import EmbeddedStore
+from ottla.coordination.tree import Create, Node
 
 
 @pytest.fixture

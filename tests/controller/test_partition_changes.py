@@ -3,10 +3,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ottla.controller.coordination import SetData
 from ottla.controller.image import PartitionsChanged
 from ottla.controller.partition_changes import PartitionChanges
 from ottla.controller.plan import Draft
+from ottla.coordination.tree import SetData
 
 World = Any
 

@@ -1,6 +1,6 @@
-from ottla.controller.coordination import Create
 from ottla.controller.image import ControllerChanged
 from ottla.controller.plan import DONE, Draft, Outcome, refused
+from ottla.coordination.tree import Create
 from ottla.protocol.errors import ApiError, ErrorCode
 
 

@@ -1,8 +1,8 @@
 import pytest
 
-from ottla.controller.coordination import Create, SetData
 from ottla.controller.image import ClusterImage, ProducerIdsReserved
 from ottla.controller.producer_ids import BLOCK_SIZE, reserve_producer_ids
+from ottla.coordination.tree import Create, SetData
 from ottla.protocol.errors import ApiError
 
 

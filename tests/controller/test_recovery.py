@@ -9,12 +9,12 @@ from uuid import UUID
 import pytest
 
 from ottla.controller import layout
-from ottla.controller.coordination import Create, SetData
 from ottla.controller.deletion import UnwantedTopic, delete_topics
 from ottla.controller.layout import LayoutError
 from ottla.controller.plan import Plan
 from ottla.controller.recovery import healing_writes
 from ottla.controller.topics import NewTopic, create_topics
+from ottla.coordination.tree import Create, SetData
 
 World = Any
 

@@ -7,8 +7,6 @@ import pytest
 from ottla.config.broker import BrokerConfig
 from ottla.config.listener import Endpoint
 from ottla.controller import layout
-from ottla.controller.coordination import Create, SetData
-from ottla.controller.embedded_store import EmbeddedStore
 from ottla.controller.image import (
     BrokerAppeared,
     BrokerImage,
@@ -28,6 +26,8 @@ from ottla.controller.topics import (
     add_partitions,
     create_topics,
 )
+from ottla.coordination.embedded_store import EmbeddedStore
+from ottla.coordination.tree import Create, SetData
 from ottla.protocol.errors import ErrorCode
 
 NewId = Callable[[], UUID]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from simulation.tree import Tree
 
-from ottla.controller.coordination import (
+from ottla.coordination.tree import (
     BadVersionError,
     Check,
     Create,

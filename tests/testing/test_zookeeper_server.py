@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.controller.zookeeper import State, ZooKeeperTree
+from ottla.coordination.zookeeper import State, ZooKeeperTree
 from ottla.testing import zookeeper_server
 from ottla.testing.zookeeper_server import (
     ZooKeeperEnsemble,

@@ -26,8 +26,8 @@ from ottla.broker.background import Background
 from ottla.broker.peer import Probe, probe
 from ottla.broker.peers import inter_broker_endpoint
 from ottla.controller import layout
-from ottla.controller.coordination import CoordinationError, Event, NoNodeError
 from ottla.controller.image import BrokerImage
+from ottla.coordination.tree import CoordinationError, Event, NoNodeError
 from ottla.protocol.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:

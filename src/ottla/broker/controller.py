@@ -22,8 +22,6 @@ from ottla.controller import layout
 from ottla.controller.broker_changes import brokers_changed
 from ottla.controller.config_changes import ResourceChange, ResourceResult, alter_configs
 from ottla.controller.controlled_shutdown import controlled_shutdown
-from ottla.controller.coordination import Coordination
-from ottla.controller.coordination import Node as TreeNode
 from ottla.controller.deletion import DeletionResult, UnwantedTopic, delete_topics
 from ottla.controller.differences import differences
 from ottla.controller.elections import ElectionType, elect_leaders
@@ -42,6 +40,8 @@ from ottla.controller.topics import (
     add_partitions,
     create_topics,
 )
+from ottla.coordination.tree import Coordination
+from ottla.coordination.tree import Node as TreeNode
 from ottla.protocol.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:

@@ -22,7 +22,11 @@ from ottla.broker.background import Background
 from ottla.broker.controller import StartError
 from ottla.broker.news_follower import NewsFollower
 from ottla.controller import layout
-from ottla.controller.coordination import (
+from ottla.controller.image import NO_LEADER, BrokerAppeared, BrokerImage
+from ottla.controller.layout import LayoutError
+from ottla.controller.loading import first_writes
+from ottla.coordination.embedded_store import StoreError
+from ottla.coordination.tree import (
     ConnectionLostError,
     Coordination,
     CoordinationError,
@@ -32,10 +36,6 @@ from ottla.controller.coordination import (
     NoNodeError,
     SessionExpiredError,
 )
-from ottla.controller.embedded_store import StoreError
-from ottla.controller.image import NO_LEADER, BrokerAppeared, BrokerImage
-from ottla.controller.layout import LayoutError
-from ottla.controller.loading import first_writes
 from ottla.protocol.errors import ApiError
 
 if TYPE_CHECKING:

@@ -44,8 +44,8 @@ from ottla.config import BrokerConfig
 from ottla.config.default import log_config, topic_config
 from ottla.config.listener import Endpoint
 from ottla.config.topic import TopicConfig
-from ottla.controller.embedded import EmbeddedTree
 from ottla.controller.image import ClusterImage
+from ottla.coordination.embedded import EmbeddedTree
 from ottla.log.broker_metadata import known_cluster_id
 from ottla.log.config import LogConfig
 from ottla.log.store import LogStore
@@ -281,7 +281,7 @@ class Node:
 
 def zookeeper_tree(config: BrokerConfig) -> Tree:
     """The ensemble of a cluster; its client is imported only where there is one."""
-    from ottla.controller.zookeeper import ZooKeeperTree
+    from ottla.coordination.zookeeper import ZooKeeperTree
 
     assert config.zookeeper_connect is not None
     session_ms = config.zookeeper_session_timeout_ms

@@ -18,7 +18,10 @@ from typing import TypeVar
 
 from ottla.broker.cluster_view import ClusterView
 from ottla.controller import layout
-from ottla.controller.coordination import (
+from ottla.controller.image import News
+from ottla.controller.plan import Plan
+from ottla.coordination.embedded_store import StoreError
+from ottla.coordination.tree import (
     MOST_OPERATIONS,
     MOST_REQUEST_BYTES,
     Check,
@@ -27,9 +30,6 @@ from ottla.controller.coordination import (
     Operation,
     size_bytes,
 )
-from ottla.controller.embedded_store import StoreError
-from ottla.controller.image import News
-from ottla.controller.plan import Plan
 from ottla.protocol.errors import ApiError, ErrorCode
 
 T = TypeVar("T")

@@ -15,12 +15,12 @@ from ottla.broker.call import Handlers
 from ottla.broker.controller import StartError
 from ottla.broker.node import Node
 from ottla.config import BrokerConfig, ConfigError
-from ottla.controller.coordination import (
+from ottla.coordination.embedded_store import StoreError
+from ottla.coordination.tree import (
     ConnectionLostError,
     CoordinationError,
     SessionExpiredError,
 )
-from ottla.controller.embedded_store import StoreError
 from ottla.log.errors import DataFolderError
 from ottla.protocol.errors import ApiError
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 from ottla.config.broker import BrokerConfig
 from ottla.controller import layout
-from ottla.controller.coordination import Create, SetData
 from ottla.controller.image import (
     NO_LEADER,
     BrokerAppeared,
@@ -33,6 +32,7 @@ from ottla.controller.leadership import Brokers, Election, is_unclean, unclean_a
 from ottla.controller.partition_changes import PartitionChanges
 from ottla.controller.plan import Draft, Plan
 from ottla.controller.reassignment import settled
+from ottla.coordination.tree import Create, SetData
 
 
 @dataclass(frozen=True, slots=True)

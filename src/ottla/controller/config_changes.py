@@ -19,7 +19,6 @@ from ottla.config.synonym import topic_defaults
 from ottla.config.topic import TopicConfig, check_topic_overrides
 from ottla.config.value import ConfigType
 from ottla.controller import layout
-from ottla.controller.coordination import Create, Operation, SetData
 from ottla.controller.image import (
     EVERY_BROKER,
     NO_LEADER,
@@ -32,6 +31,7 @@ from ottla.controller.leadership import all_brokers, unclean_allowed, with_leade
 from ottla.controller.naming import check_topic_name
 from ottla.controller.partition_changes import PartitionChanges
 from ottla.controller.plan import DONE, Draft, Outcome, Plan, refused
+from ottla.coordination.tree import Create, Operation, SetData
 from ottla.protocol.errors import ApiError, ErrorCode
 
 VALUE_LENGTH_MAX: Final = 32_767

@@ -15,9 +15,9 @@ from uuid import UUID
 
 from ottla.config.broker import BrokerConfig
 from ottla.controller import layout
-from ottla.controller.coordination import Create, Delete
 from ottla.controller.image import ClusterImage, TopicDeleted, TopicImage
 from ottla.controller.plan import DONE, Draft, Outcome, Plan
+from ottla.coordination.tree import Create, Delete
 from ottla.protocol.errors import ApiError, ErrorCode
 
 NO_ID: Final = UUID(int=0)

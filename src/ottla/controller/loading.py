@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from ottla.controller import layout
-from ottla.controller.coordination import Create, Node, Operation
 from ottla.controller.image import (
     BrokerAppeared,
     BrokerConfigChanged,
@@ -18,6 +17,7 @@ from ottla.controller.image import (
     TopicCreated,
     TopicImage,
 )
+from ottla.coordination.tree import Create, Node, Operation
 
 ROOTS: Final = (
     "/brokers",

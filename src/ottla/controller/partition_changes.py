@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ottla.controller import layout
-from ottla.controller.coordination import SetData
 from ottla.controller.image import ClusterImage, PartitionsChanged, PartitionState, TopicImage
 from ottla.controller.plan import Draft
+from ottla.coordination.tree import SetData
 
 
 class PartitionChanges:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
-from ottla.controller.coordination import Operation
 from ottla.controller.image import News
+from ottla.coordination.tree import Operation
 from ottla.protocol.errors import ApiError, ErrorCode
 
 T = TypeVar("T")

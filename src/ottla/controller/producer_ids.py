@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.controller import layout
-from ottla.controller.coordination import Create, Operation, SetData
 from ottla.controller.image import ClusterImage, ProducerIdsReserved
 from ottla.controller.plan import Plan
+from ottla.coordination.tree import Create, Operation, SetData
 from ottla.protocol.errors import ApiError, ErrorCode
 
 BLOCK_SIZE: Final = 1000

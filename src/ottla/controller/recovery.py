@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ottla.controller import layout
-from ottla.controller.coordination import Create, Delete, Node, Operation
 from ottla.controller.loading import children
 from ottla.controller.topics import first_state
+from ottla.coordination.tree import Create, Delete, Node, Operation
 
 
 def healing_writes(tree: Mapping[str, Node]) -> tuple[Operation, ...]:

@@ -18,7 +18,6 @@ from ottla.config.error import ConfigError
 from ottla.config.synonym import topic_defaults
 from ottla.config.topic import check_topic_overrides
 from ottla.controller import layout
-from ottla.controller.coordination import Create, SetData
 from ottla.controller.image import (
     BrokerImage,
     ClusterImage,
@@ -30,6 +29,7 @@ from ottla.controller.image import (
 from ottla.controller.naming import check_new_topic_name
 from ottla.controller.placement import check_active, check_assignment, place
 from ottla.controller.plan import DONE, Draft, Outcome, Plan, refused
+from ottla.coordination.tree import Create, SetData
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import OFFSETS_TOPIC
 

@@ -18,7 +18,7 @@ from kazoo.protocol import serialization as wire
 from kazoo.protocol.states import ZnodeStat
 from kazoo.security import OPEN_ACL_UNSAFE
 
-from ottla.controller.coordination import (
+from ottla.coordination.tree import (
     ANY_VERSION,
     MOST_OPERATIONS,
     MOST_REQUEST_BYTES,
@@ -37,8 +37,8 @@ from ottla.controller.coordination import (
     check_path,
     size_bytes,
 )
-from ottla.controller.zookeeper_session import State, ZooKeeperSession, port_error
-from ottla.controller.zookeeper_wire import MultiRead
+from ottla.coordination.zookeeper_session import State, ZooKeeperSession, port_error
+from ottla.coordination.zookeeper_wire import MultiRead
 
 __all__ = ["EnsembleError", "State", "ZooKeeperCoordination", "ZooKeeperTree"]
 
@@ -109,7 +109,7 @@ class ZooKeeperTree:
 
 
 class ZooKeeperCoordination:
-    """One session; see `ottla.controller.coordination.Coordination`."""
+    """One session; see `ottla.coordination.tree.Coordination`."""
 
     def __init__(self, hosts: str, chroot: str, session_timeout_ms: int) -> None:
         self._chroot = chroot

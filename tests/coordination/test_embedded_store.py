@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from ottla.controller.coordination import (
+from ottla.coordination.embedded_store import FILE_NAME, EmbeddedStore, StoreError
+from ottla.coordination.tree import (
     ANY_VERSION,
     BadVersionError,
     Change,
@@ -30,7 +31,6 @@ from ottla.controller.coordination import (
     SetData,
     parent_of,
 )
-from ottla.controller.embedded_store import FILE_NAME, EmbeddedStore, StoreError
 
 
 @pytest.fixture
@@ -163,8 +163,8 @@ def test_a_failed_commit_leaves_the_store_usable(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from ottla.controller.coordination import Create
-from ottla.controller.embedded_store import EmbeddedStore
+from ottla.coordination.tree import Create
+from ottla.coordination.embedded_store import EmbeddedStore
 store = EmbeddedStore(Path(sys.argv[1]))
 session = store.new_session()
 for number in range(100_000):

@@ -8,7 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from ottla.controller.coordination import (
+from ottla.coordination.embedded import EmbeddedTree
+from ottla.coordination.tree import (
     BadVersionError,
     Change,
     Check,
@@ -26,8 +27,7 @@ from ottla.controller.coordination import (
     parent_of,
     size_bytes,
 )
-from ottla.controller.embedded import EmbeddedTree
-from ottla.controller.zookeeper import ZooKeeperTree
+from ottla.coordination.zookeeper import ZooKeeperTree
 from ottla.testing.zookeeper_server import ZooKeeperServer
 
 Connect = Callable[[], Awaitable[Coordination]]

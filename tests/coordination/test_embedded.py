@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from ottla.controller.coordination import Change, Create, Event, SessionExpiredError
-from ottla.controller.embedded import EmbeddedTree
-from ottla.controller.embedded_store import StoreError
+from ottla.coordination.embedded import EmbeddedTree
+from ottla.coordination.embedded_store import StoreError
+from ottla.coordination.tree import Change, Create, Event, SessionExpiredError
 
 
 async def test_expiry_takes_the_ephemeral_nodes_and_tells_everyone() -> None:

@@ -1,4 +1,4 @@
-"""The port behind which the cluster's state lies: a tree of small versioned nodes.
+"""The coordination port: a tree of small versioned nodes that holds the cluster's state.
 
 It has the shape of ZooKeeper, so that the controller's code is the same on the embedded store of
 one broker (`embedded.py`) and on a ZooKeeper ensemble. Each node has data and a version that grows

@@ -28,7 +28,7 @@ from kazoo import exceptions as kazoo_errors
 from kazoo.protocol import serialization as wire
 from kazoo.protocol.states import EventType, KazooState, WatchedEvent
 
-from ottla.controller.coordination import (
+from ottla.coordination.tree import (
     BadVersionError,
     Change,
     ConnectionLostError,
@@ -42,7 +42,7 @@ from ottla.controller.coordination import (
     Watch,
     parent_of,
 )
-from ottla.controller.zookeeper_wire import Answer, Client
+from ottla.coordination.zookeeper_wire import Answer, Client
 
 _CLOSE_TIMEOUT_S: Final = 2.0
 

@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from ottla.controller.coordination import (
+from ottla.coordination.embedded_store import EmbeddedStore, StoreError
+from ottla.coordination.tree import (
     ANY_VERSION,
     Change,
     Create,
@@ -27,7 +28,6 @@ from ottla.controller.coordination import (
     SetData,
     Watch,
 )
-from ottla.controller.embedded_store import EmbeddedStore, StoreError
 
 T = TypeVar("T")
 
@@ -83,7 +83,7 @@ class EmbeddedTree:
 
 
 class EmbeddedCoordination:
-    """One session; see `ottla.controller.coordination.Coordination`."""
+    """One session; see `ottla.coordination.tree.Coordination`."""
 
     def __init__(self, tree: EmbeddedTree, number: int) -> None:
         self.number = number

@@ -6,7 +6,7 @@ import pytest
 from kazoo.exceptions import NoAuthError, NoNodeError, ZookeeperError
 from kazoo.protocol.states import ZnodeStat
 
-from ottla.controller.zookeeper_wire import Answer, MultiRead
+from ottla.coordination.zookeeper_wire import Answer, MultiRead
 
 GET_DATA, GET_CHILDREN, ERROR, SET_DATA = 4, 8, -1, 5
 END = struct.pack(">i?i", -1, True, -1)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from kazoo.protocol.states import KazooState
 
-from ottla.controller.coordination import Change, ConnectionLostError, Event
-from ottla.controller.zookeeper_session import State, ZooKeeperSession
-from ottla.controller.zookeeper_wire import Answer
+from ottla.coordination.tree import Change, ConnectionLostError, Event
+from ottla.coordination.zookeeper_session import State, ZooKeeperSession
+from ottla.coordination.zookeeper_wire import Answer
 
 CLIENT_ID = (7, b"")
 

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from ottla.controller.coordination import (
+from ottla.coordination.tree import (
     MOST_OPERATIONS,
     MOST_REQUEST_BYTES,
     Change,
@@ -21,7 +21,7 @@ from ottla.controller.coordination import (
     NodeExistsError,
     SessionExpiredError,
 )
-from ottla.controller.zookeeper import (
+from ottla.coordination.zookeeper import (
     EnsembleError,
     State,
     ZooKeeperCoordination,

@@ -21,7 +21,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from ottla.controller.coordination import (
+from ottla.coordination.tree import (
     ANY_VERSION,
     BadVersionError,
     Change,

@@ -1,0 +1,1 @@
+"""The coordination tree: small versioned nodes, on SQLite or on a ZooKeeper ensemble."""

@@ -1,0 +1,22 @@
+"""A real ZooKeeper for the tests of the coordination tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from ottla.testing.zookeeper_server import ZooKeeperError, ZooKeeperServer, zookeeper_command
+
+
+@pytest.fixture(scope="module")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
+    """A real ZooKeeper; each test takes a chroot of its own."""
+    try:
+        zookeeper_command()
+    except ZooKeeperError as error:
+        pytest.skip(str(error))
+    server = ZooKeeperServer(tmp_path_factory.mktemp("zookeeper"))
+    server.start()
+    yield server
+    server.stop()
