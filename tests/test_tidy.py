@@ -40,12 +40,15 @@ def test_each_test_file_stands_for_a_source_file() -> None:
 
     `tests/system/` holds those that test the product as a whole, from outside.
     """
-    for path in sorted((ROOT / "tests").glob("*/test_*.py")):
-        if path.parent.name == "system":
+    for path in sorted((ROOT / "tests").glob("*/**/test_*.py")):
+        room = path.parent.relative_to(ROOT / "tests")
+        if room.name == "system":
             continue
         source = path.stem.removeprefix("test_") + ".py"
+        # A subfolder of tests may be a room of its own or a part of the room above it.
         places = [
-            ROOT / "src" / "ottla" / path.parent.name / source,
-            ROOT / path.parent.name / source,
+            root / folder / source
+            for root in (ROOT / "src" / "ottla", ROOT)
+            for folder in (room, room.parent)
         ]
         assert any(place.is_file() for place in places), f"{name_of(path)} tests no source file"

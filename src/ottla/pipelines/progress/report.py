@@ -16,9 +16,9 @@ import re
 import weakref
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.pipelines.commits import Delivered, GroupCommitter
 from ottla.pipelines.delta_log import DeltaLog
 from ottla.pipelines.errors import PipelineError, require_pyspark
+from ottla.pipelines.progress.commits import Delivered, GroupCommitter
 from ottla.pipelines.sink import DELIVERIES, Delivery
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def report_progress(
         PipelineError: no group's name.
     """
     require_pyspark()
-    from ottla.pipelines.listener import ProgressListener
+    from ottla.pipelines.progress.listener import ProgressListener
 
     if not isinstance(group, str) or not group.strip():
         raise PipelineError("report_progress needs a group's name, such as group='flights-delta'")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ottla.pipelines import PipelineError, report_progress, to_delta, topic
-from ottla.pipelines.progress import offsets_of
+from ottla.pipelines.progress.report import offsets_of
 
 pytestmark = pytest.mark.spark
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from ottla.pipelines import commits
-from ottla.pipelines.commits import Delivered, GroupCommitter, batch_in
+from ottla.pipelines.progress import commits
+from ottla.pipelines.progress.commits import Delivered, GroupCommitter, batch_in
 
 WAIT_S = 30
 

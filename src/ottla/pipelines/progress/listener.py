@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         QueryTerminatedEvent,
     )
 
-    from ottla.pipelines.progress import Reporter
+    from ottla.pipelines.progress.report import Reporter
 
 
 class ProgressListener(StreamingQueryListener):  # type: ignore[misc]
