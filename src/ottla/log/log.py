@@ -118,7 +118,7 @@ class Log:
         """The producers known; read from the latest snapshot and the batches behind it when first
         asked."""
         if self._producers is None:
-            self._producers = producer_files.load_producers(self)
+            self._producers = self._load_producers()
         return self._producers
 
     def set_producers(self, producers: ProducerState | None) -> None:
@@ -225,7 +225,7 @@ class Log:
     def _wake(self) -> None:
         """Before the first append: the file's own end is the truth, not the checkpoint's."""
         self.end_offset = self.segments[-1].next_offset
-        self._producers = producer_files.load_producers(self)
+        self._producers = self._load_producers()
 
     def _write(
         self,
@@ -256,7 +256,7 @@ class Log:
             self.epochs.store()
         segment.append(buffers, size_bytes, headers)
         self.end_offset = headers[-1].next_offset
-        producer_files.note_batches(self, self._producers, headers, buffers)
+        producer_files.note_batches(self._producers, headers, buffers)
         return rolled
 
     @property
@@ -282,8 +282,24 @@ class Log:
             return active
         active.seal()
         segment = self.begin_segment(offset, now_ms)
-        producer_files.take_snapshot(self, offset)
+        self._take_snapshot(offset)
         return segment
+
+    def _load_producers(self) -> ProducerState:
+        return producer_files.load_producers(
+            self.folder,
+            self.snapshots,
+            self.segments,
+            replay_from=max(self.replay_from, self.start_offset),
+            end_offset=self.end_offset,
+        )
+
+    def _take_snapshot(self, offset: int) -> None:
+        """Writes the producers as of `offset`, the log's end; synced with the next flush."""
+        path = producer_files.write_snapshot(self.folder, offset, self.producers.producers.values())
+        if not self.snapshots or self.snapshots[-1] < offset:
+            self.snapshots.append(offset)
+        self.unsynced_files.append(path)
 
     def begin_segment(self, base_offset: int, now_ms: int) -> Segment:
         """A new empty segment behind the others; raises ApiError KAFKA_STORAGE_ERROR."""
@@ -387,7 +403,7 @@ class Log:
         if self.is_on_disk and active.offset_index.is_loaded:
             active.seal()
         if self._producers is not None and (self._producers.producers or self.snapshots):
-            producer_files.take_snapshot(self, self.end_offset)
+            self._take_snapshot(self.end_offset)
         for segment in self.segments:
             self.files.forget(segment)
 

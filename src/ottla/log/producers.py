@@ -2,29 +2,37 @@
 
 import os
 from bisect import bisect_right
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from ottla.log import names
 from ottla.log.checkpoint import replace_file
 from ottla.log.producer_snapshot import decode_snapshot, encode_snapshot
-from ottla.log.producer_state import ProducerState
+from ottla.log.producer_state import Producer, ProducerState
 from ottla.log.segment import Segment
 from ottla.records.control import read_end_marker
 from ottla.records.header import BatchHeader
 
-if TYPE_CHECKING:
-    from ottla.log.log import Log
 
+def load_producers(
+    folder: str,
+    snapshots: list[int],
+    segments: Sequence[Segment],
+    *,
+    replay_from: int,
+    end_offset: int,
+) -> ProducerState:
+    """The producers as of the log's end: the latest good snapshot, and the batches after it.
 
-def load_producers(log: "Log") -> ProducerState:
-    """The producers as of the log's end: the latest good snapshot, and the batches behind it."""
-    state = load_snapshot(log.folder, log.snapshots, log.end_offset)
+    Without a good snapshot the batches are read from `replay_from` on.
+    """
+    state = load_snapshot(folder, snapshots, end_offset)
     if state is None:
-        state = ProducerState(max(log.replay_from, log.start_offset))
-    for segment in log.segments[log.segment_number(state.end_offset) :]:
+        state = ProducerState(replay_from)
+    # Each segment's batches lie before the next one's base offset.
+    first = bisect_right(segments, state.end_offset, key=lambda segment: segment.base_offset) - 1
+    for segment in segments[max(first, 0) :]:
         replay_segment(state, segment)
-    state.end_offset = log.end_offset
+    state.end_offset = end_offset
     return state
 
 
@@ -70,7 +78,6 @@ def note_batch(state: ProducerState, header: BatchHeader, batch: bytes) -> None:
 
 
 def note_batches(
-    log: "Log",
     state: ProducerState,
     headers: Sequence[BatchHeader],
     buffers: Sequence[bytes | memoryview],
@@ -85,16 +92,14 @@ def note_batches(
             note_batch(state, header, whole[start : start + header.size_bytes])
         else:
             state.append(header)
-    state.end_offset = log.end_offset
+    state.end_offset = headers[-1].next_offset
 
 
-def take_snapshot(log: "Log", offset: int) -> None:
-    """Writes the producers as of `offset`, the log's end; synced with the next flush.
+def write_snapshot(folder: str, offset: int, producers: Iterable[Producer]) -> str:
+    """Writes the producers as of `offset` and returns the file's path; does not sync it.
 
     Raises ApiError KAFKA_STORAGE_ERROR.
     """
-    path = f"{log.folder}/{names.file_name(offset, names.SNAPSHOT)}"
-    replace_file(path, encode_snapshot(log.producers.producers.values()), sync=False)
-    if not log.snapshots or log.snapshots[-1] < offset:
-        log.snapshots.append(offset)
-    log.unsynced_files.append(path)
+    path = f"{folder}/{names.file_name(offset, names.SNAPSHOT)}"
+    replace_file(path, encode_snapshot(producers), sync=False)
+    return path
