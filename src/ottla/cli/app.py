@@ -13,7 +13,6 @@ import typer
 from typer.core import TyperGroup
 
 from ottla.cli.failures import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, EXIT_USAGE, Failed
-from ottla.cli.main import COMPLETION_VARIABLE
 from ottla.cli.screen import OutputClosed
 
 # In the order in which a newcomer meets them. A group's module has `commands`, a typer app; the
@@ -42,7 +41,7 @@ class InOrder(TyperGroup):
         return [name for name in COMMANDS if name in self.commands]
 
 
-def build(words: Sequence[str]) -> typer.Typer:
+def build(words: Sequence[str], *, completing: bool = False) -> typer.Typer:
     """The app with the command that was typed, or with all when help or completion is wanted."""
     # Typer's panels cut words where the terminal is narrow; its plain help folds them.
     wide = get_terminal_size().columns >= NARROWEST_PANELS
@@ -56,7 +55,7 @@ def build(words: Sequence[str]) -> typer.Typer:
         context_settings={"help_option_names": ["--help", "-h"]},
     )
     app.callback()(root)
-    typed = typed_command(words)
+    typed = typed_command(completed_words() if completing else words)
     for name in [typed] if typed else COMMANDS:
         module = import_module(COMMANDS[name])
         if name in GROUPS:
@@ -68,11 +67,13 @@ def build(words: Sequence[str]) -> typer.Typer:
 
 def typed_command(words: Sequence[str]) -> str | None:
     """The command whose module is enough, or None when all must be known."""
-    if COMPLETION_VARIABLE in os.environ:
-        # The shells hand over the line being typed in one of these.
-        line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
-        words = line.split()[1:]
     return words[0] if words and words[0] in COMMANDS else None
+
+
+def completed_words() -> list[str]:
+    """The line that a shell wants completed, without the program's name."""
+    line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
+    return line.split()[1:]
 
 
 def print_version(wanted: bool) -> None:
@@ -92,13 +93,13 @@ def root(
     pass
 
 
-def run_command(words: Sequence[str]) -> int:
-    """Run what was typed; gives the exit code."""
+def run_command(words: Sequence[str], *, completing: bool = False) -> int:
+    """Run what was typed; gives the exit code. `completing`: a shell asks for completions."""
     # A terminal that cannot show a character gets its escape, not a traceback.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    command = typer.main.get_command(build(words))
+    command = typer.main.get_command(build(words, completing=completing))
     try:
         code = command.main(args=list(words), prog_name="ottla", standalone_mode=False)
         sys.stdout.flush()

@@ -51,15 +51,22 @@ def complete(
     context: typer.Context, incomplete: str, names: Callable[[Connection], Iterable[str]]
 ) -> list[str]:
     from ottla.cli.client import connect
-    from ottla.cli.options import DEFAULT_BOOTSTRAP
 
     typed = context.params
     try:
         connection = connect(
-            typed.get("bootstrap") or DEFAULT_BOOTSTRAP,
+            typed.get("bootstrap") or default_of(context, "bootstrap"),
             typed.get("client_config"),
             answer_timeout_s=ANSWER_TIMEOUT_S,
         )
         return sorted(name for name in names(connection) if name.startswith(incomplete))
     except Failed:
         return []
+
+
+def default_of(context: typer.Context, name: str) -> str:
+    """The default of an option of the command: completion leaves defaults out of the context."""
+    for option in context.command.params:
+        if option.name == name:
+            return str(option.get_default(context))
+    raise AssertionError(f"{context.command.name} has no option {name}")

@@ -23,7 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # wants: half of a broker's start-up in a developer's environment, and it leaves a folder
         # `.hypothesis` wherever it is imported.
         sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
-    if words[:1] == ["serve"] and COMPLETION_VARIABLE not in os.environ:
+    completing = COMPLETION_VARIABLE in os.environ
+    if words[:1] == ["serve"] and not completing:
         from ottla.cli.serve import parse, run
 
         options = parse(words[1:])
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         from ottla.cli.app import run_command
 
-        return run_command(words)
+        return run_command(words, completing=completing)
     except KeyboardInterrupt:
         # Ctrl-C so early that the command had not begun.
         from ottla.cli.failures import EXIT_INTERRUPTED
