@@ -19,8 +19,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ottla.pipelines import progress, report_progress, session, sink, to_delta, topic
-from ottla.pipelines.target import Target
+from ottla.pipelines import progress, report_progress, session, to_delta, topic
+from ottla.pipelines.run import start
+from ottla.pipelines.sinks.target import Target
 
 SCHEMA = "id BIGINT NOT NULL"
 GROUP = "pipeline"
@@ -71,7 +72,7 @@ class Moments:
 
     def between_tables(self) -> None:
         """When the table has the batch, but that of the rejected rows and Spark know nothing."""
-        write_rejects = sink.write_rejects
+        write_rejects = start.write_rejects
 
         def second(*arguments: Any, **options: Any) -> None:
             self.batches += 1
@@ -79,7 +80,7 @@ class Moments:
                 die()
             write_rejects(*arguments, **options)
 
-        sink.write_rejects = second
+        start.write_rejects = second
 
     def between_batches(self) -> None:
         """When Spark is done with a batch and the group does not know it yet."""

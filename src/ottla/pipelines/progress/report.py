@@ -16,10 +16,10 @@ import re
 import weakref
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.pipelines.delta_log import DeltaLog
 from ottla.pipelines.errors import PipelineError, require_pyspark
 from ottla.pipelines.progress.commits import Delivered, GroupCommitter
-from ottla.pipelines.sink import DELIVERIES, Delivery
+from ottla.pipelines.running import QUERIES, Running
+from ottla.pipelines.sinks.delta_log import DeltaLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -92,7 +92,7 @@ class Reporter:
 
     def started(self, query_id: str, name: str | None) -> None:
         """Handle a query's start: report what a former run did and could not report any more."""
-        delivery = DELIVERIES.get(query_id)
+        delivery = QUERIES.get(query_id)
         if delivery is None:
             return
         for batch, offsets in self._missed(delivery, query_id):
@@ -108,7 +108,7 @@ class Reporter:
         query_id, batch = progress["id"], int(progress["batchId"])
         query = progress.get("name") or query_id
         self._warn_of_two_readers(query, offsets)
-        delivery = DELIVERIES.get(query_id)
+        delivery = QUERIES.get(query_id)
         self._put(query, query_id, batch, offsets, delivery, progress["sink"]["description"])
 
     def _put(
@@ -117,11 +117,11 @@ class Reporter:
         query_id: str,
         batch: int,
         offsets: dict[str, dict[int, int]],
-        delivery: Delivery | None,
+        delivery: Running | None,
         sink: str | None,
     ) -> None:
         if delivery is not None:
-            table: str | None = delivery.target.shown
+            table: str | None = delivery.table
             version = delivery.version_of(batch)
         else:
             table, version = self._delta_sink(sink or "", query_id, batch)
@@ -138,7 +138,7 @@ class Reporter:
         return location.removeprefix("file:"), self._logs[location].find(query_id, batch)
 
     def _missed(
-        self, delivery: Delivery, query_id: str
+        self, delivery: Running, query_id: str
     ) -> list[tuple[int, dict[str, dict[int, int]]]]:
         """Return the batches that are done but that the group was not told of.
 

@@ -17,12 +17,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.brokers import check_topic
-from ottla.pipelines.delta_log import DeltaLog
 from ottla.pipelines.errors import PipelineError, explain, require_pyspark
 from ottla.pipelines.files import Files
-from ottla.pipelines.rejects import write_rejects
+from ottla.pipelines.run.rejects import write_rejects
+from ottla.pipelines.running import QUERIES
+from ottla.pipelines.sinks.delta_log import DeltaLog
+from ottla.pipelines.sinks.target import Target, find_target
 from ottla.pipelines.source import Source, sources_of
-from ottla.pipelines.target import Target, find_target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,6 +62,11 @@ class Delivery:
         while len(self.versions) > _KEPT_VERSIONS:
             del self.versions[min(self.versions)]
 
+    @property
+    def table(self) -> str:
+        """The table's name, or its whole path."""
+        return self.target.shown
+
     def query_id(self) -> str:
         """Return the query's id, empty until Spark has written it in the checkpoint."""
         if not self._query_id:
@@ -73,10 +79,6 @@ class Delivery:
         if batch not in self.versions:
             self.versions[batch] = self.target.log(self.spark).find(self.query_id(), batch)
         return self.versions[batch]
-
-
-# The queries that to_delta started in this process, by query id.
-DELIVERIES: Final[dict[str, Delivery]] = {}
 
 
 def to_delta(
@@ -124,13 +126,13 @@ def to_delta(
         writer = writer.trigger(**trigger)
     if delivery.query_id():
         # A former run's checkpoint: its listeners ask for it while the query starts.
-        DELIVERIES[delivery.query_id()] = delivery
+        QUERIES[delivery.query_id()] = delivery
     try:
         query = writer.start()
     except PySparkException as error:
         words = str(error)
         raise PipelineError(explain(words, "") or words.splitlines()[0]) from error
-    DELIVERIES[query.id] = delivery
+    QUERIES[query.id] = delivery
     return query
 
 

@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ottla.pipelines.delta_log import DeltaLog
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.files import Files
+from ottla.pipelines.sinks.delta_log import DeltaLog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

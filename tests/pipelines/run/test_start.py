@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ottla.pipelines import PipelineError, to_delta, topic
-from ottla.pipelines.sink import DELIVERIES
+from ottla.pipelines.running import QUERIES
 
 pytestmark = pytest.mark.spark
 
@@ -70,9 +70,9 @@ def test_rows_arrive_once_with_their_place_over_restarts(
     assert (row["key"], row["word"], row["headers"][0]["key"]) == ("7", "w7", "h")
     assert first.id == second.id
     assert first.name == "table"
-    assert DELIVERIES[first.id].version_of(0) == 0
-    assert DELIVERIES[first.id].version_of(1) == 1
-    assert DELIVERIES[first.id].version_of(9) is None
+    assert QUERIES[first.id].version_of(0) == 0
+    assert QUERIES[first.id].version_of(1) == 1
+    assert QUERIES[first.id].version_of(9) is None
 
 
 def test_rows_that_do_not_parse_lie_beside_the_table_whatever_the_projection(
@@ -110,7 +110,7 @@ def test_a_batch_that_runs_twice_arrives_once_rejects_and_all(
     (job.checkpoint / "commits" / ".0.crc").unlink(missing_ok=True)
     query = job.run()
     assert (job.ids(), job.read("_rejected").count()) == (list(range(10)), 1)
-    assert DELIVERIES[query.id].version_of(0) == 0
+    assert QUERIES[query.id].version_of(0) == 0
 
 
 def test_a_checkpoint_of_another_table_is_refused(

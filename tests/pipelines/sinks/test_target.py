@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.target import find_target
+from ottla.pipelines.sinks.target import find_target
 
 pytestmark = pytest.mark.spark
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.pipelines.delta_log import DeltaLog
+from ottla.pipelines.sinks.delta_log import DeltaLog
 
 pytestmark = pytest.mark.spark
 

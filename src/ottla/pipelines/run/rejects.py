@@ -12,8 +12,8 @@ import logging
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.pipelines.sinks.target import Target, find_target
 from ottla.pipelines.source import Source, only_rejected
-from ottla.pipelines.target import Target, find_target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,0 +1,26 @@
+"""The queries that this process runs, by query id: `to_delta` adds one, `progress` reads it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from ottla.pipelines.files import Files
+
+
+class Running(Protocol):
+    """What others may ask about a running query."""
+
+    @property
+    def checkpoint(self) -> Files:
+        """The folder where Spark keeps the query's place."""
+
+    @property
+    def table(self) -> str:
+        """The table's name, or its whole path."""
+
+    def version_of(self, batch: int) -> int | None:
+        """Return the Delta version that holds a batch, None when no version does."""
+
+
+QUERIES: Final[dict[str, Running]] = {}
