@@ -71,8 +71,8 @@ def fetch_jars_once(folders: pytest.TempPathFactory) -> None:
 
 def _in_cache() -> bool:
     """Tell whether this user's Ivy has the very jars that session() asks for."""
-    from ottla.pipelines.jars import wanted_packages
-    from ottla.pipelines.spark import find_installed
+    from ottla.pipelines.spark.jars import wanted_packages
+    from ottla.pipelines.spark.start import find_installed
 
     wanted = [package.split(":") for package in wanted_packages(find_installed(), [], [])]
     return all(

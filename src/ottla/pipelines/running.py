@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from ottla.pipelines.files import Files
+    from ottla.pipelines.spark.files import Files
 
 
 class Running(Protocol):

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.brokers import check_topic
 from ottla.pipelines.errors import PipelineError, explain, require_pyspark
-from ottla.pipelines.files import Files
 from ottla.pipelines.run.rejects import write_rejects
 from ottla.pipelines.running import QUERIES
 from ottla.pipelines.sinks.delta_log import DeltaLog
 from ottla.pipelines.sinks.target import Target, find_target
 from ottla.pipelines.source import Source, sources_of
+from ottla.pipelines.spark.files import Files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from ottla.pipelines.files import Files
+from ottla.pipelines.spark.files import Files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

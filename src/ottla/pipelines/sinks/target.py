@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.files import Files
 from ottla.pipelines.sinks.delta_log import DeltaLog
+from ottla.pipelines.spark.files import Files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ottla.pipelines import PipelineError, session
-from ottla.pipelines import spark as module
-from ottla.pipelines.versions import Installed
+from ottla.pipelines.spark import start as module
+from ottla.pipelines.spark.versions import Installed
 
 pytestmark = pytest.mark.spark
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from ottla.pipelines import versions
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.versions import Installed
+from ottla.pipelines.spark import versions
+from ottla.pipelines.spark.versions import Installed
 
 SPARK_40 = Installed("4.0.0", "4.0.0", "2.13", "4.0.1")
 SPARK_41 = Installed("4.1.1", "4.1.1", "2.13", "4.2.0")

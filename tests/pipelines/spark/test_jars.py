@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from ottla.pipelines import jars
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.versions import Installed
+from ottla.pipelines.spark import jars
+from ottla.pipelines.spark.versions import Installed
 
 INSTALLED = Installed("4.0.0", "4.0.0", "2.13", "4.0.1")
 DELTA = "io.delta:delta-spark_2.13:4.0.1"

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from ottla.pipelines import versions
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.versions import Installed
+from ottla.pipelines.spark import versions
+from ottla.pipelines.spark.versions import Installed
 
 PACKAGES: Final = "spark.jars.packages"
 JARS: Final = "spark.jars"

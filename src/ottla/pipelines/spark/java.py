@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Final
 
 from ottla.pipelines.errors import INSTALL_JAVA, PipelineError
-from ottla.pipelines.versions import JAVA_MAJORS
+from ottla.pipelines.spark.versions import JAVA_MAJORS
 
 _DROPPED: Final = "--add-modules=jdk.incubator.vector"
 _VERSION_TIMEOUT_S: Final = 20

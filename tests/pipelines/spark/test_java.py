@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ottla.pipelines import java
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.spark import java
 
 
 def fake_java(home: Path, version: str) -> Path:

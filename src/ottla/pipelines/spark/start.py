@@ -15,11 +15,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.pipelines import jars as jar_lists
-from ottla.pipelines import versions
 from ottla.pipelines.errors import PipelineError, explain, require_pyspark
-from ottla.pipelines.java import find_java
-from ottla.pipelines.versions import Installed
+from ottla.pipelines.spark import jars as jar_lists
+from ottla.pipelines.spark import versions
+from ottla.pipelines.spark.java import find_java
+from ottla.pipelines.spark.versions import Installed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
