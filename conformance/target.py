@@ -19,7 +19,7 @@ SETTINGS: Mapping[str, str] = {
 }
 REPLICAS = 3
 TRACEBACK = "Traceback (most recent call last)"
-MOST_OF_A_LOG = 2000
+MAX_OF_A_LOG = 2000
 
 
 def replication_factor(brokers: int) -> int:
@@ -104,7 +104,7 @@ class Target:
         """The tracebacks in our brokers' logs, the first of each: there is to be none, whatever a
         client sends."""
         return [
-            f"{name}: {TRACEBACK}{text.partition(TRACEBACK)[2][:MOST_OF_A_LOG]}"
+            f"{name}: {TRACEBACK}{text.partition(TRACEBACK)[2][:MAX_OF_A_LOG]}"
             for name, text in self.logs().items()
             if TRACEBACK in text
         ]

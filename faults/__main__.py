@@ -18,7 +18,7 @@ from faults.run import Outcome, Plan, forget, run
 from faults.schedule import Kind
 from ottla.testing import KitError
 
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 
 
 def arguments() -> argparse.Namespace:
@@ -54,12 +54,12 @@ def show(outcome: Outcome, console: Console) -> None:
         ("Allowed", outcome.verdict.allowed),
         ("FORBIDDEN", outcome.verdict.forbidden),
     ):
-        for anomaly in anomalies[:MOST_SHOWN]:
+        for anomaly in anomalies[:MAX_SHOWN]:
             why = f" ({anomaly.because})" if anomaly.because else ""
             place = f"{anomaly.kind.value}, partition {anomaly.partition}"
             console.print(f"{title}: {place}: {anomaly.what}{why}", markup=False, soft_wrap=True)
-        if len(anomalies) > MOST_SHOWN:
-            console.print(f"... and {len(anomalies) - MOST_SHOWN} more")
+        if len(anomalies) > MAX_SHOWN:
+            console.print(f"... and {len(anomalies) - MAX_SHOWN} more")
 
 
 def main() -> int:

@@ -40,7 +40,7 @@ from faults.history import (
 
 GROUP: Final = "faults"
 TICK_S: Final = 0.02
-MOST_IN_FLIGHT: Final = 5_000
+MAX_IN_FLIGHT: Final = 5_000
 """Records that a producer holds while nobody answers; then it waits."""
 COMMIT_EVERY_S: Final = 0.3
 POLLS_A_ROUND: Final = 200
@@ -62,12 +62,12 @@ class LoadError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What all producers together send. `most_records` each: then they stop by themselves."""
+    """What all producers together send. `max_records` each: then they stop by themselves."""
 
     producers: int = 2
     consumers: int = 2
     records_per_s: int = 400
-    most_records: int = 200_000
+    max_records: int = 200_000
 
 
 class Load:
@@ -128,9 +128,9 @@ class Load:
         share = self.rate.records_per_s / self.rate.producers
         began = time.monotonic()
         sequence = 0
-        while not self._producers_stop.is_set() and sequence < self.rate.most_records:
+        while not self._producers_stop.is_set() and sequence < self.rate.max_records:
             due = int((time.monotonic() - began) * share)
-            if len(producer) > MOST_IN_FLIGHT:
+            if len(producer) > MAX_IN_FLIGHT:
                 # What could not be sent meanwhile is not made up for in a burst.
                 began = time.monotonic() - sequence / share
                 due = sequence

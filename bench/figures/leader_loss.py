@@ -13,7 +13,7 @@ TOPIC = "loss"
 EVERY_SECONDS = 0.002
 STEADY_SECONDS = 5.0
 AFTER_SECONDS = 3.0
-MOST_SECONDS = 120.0
+MAX_SECONDS = 120.0
 CLIENT = {"acks": "all", "linger.ms": 0, "log_level": 0}
 
 
@@ -35,8 +35,8 @@ class Load:
         began = time.monotonic()
         told: list[float] = []
         while not told:
-            if time.monotonic() - began > MOST_SECONDS:
-                raise ClientError(f"nothing was acknowledged for {MOST_SECONDS:.0f} s")
+            if time.monotonic() - began > MAX_SECONDS:
+                raise ClientError(f"nothing was acknowledged for {MAX_SECONDS:.0f} s")
             self.one(told)
         return told[0] - began
 
@@ -54,7 +54,7 @@ class Load:
 
     def finish(self) -> None:
         """Wait for the rest. Raises ClientError when a record failed for good."""
-        if self._producer.flush(MOST_SECONDS) or self.faults:
+        if self._producer.flush(MAX_SECONDS) or self.faults:
             raise ClientError(f"records were not acknowledged: {self.faults[:1] or 'no answer'}")
 
     def longest_gap(self, since: float) -> float:

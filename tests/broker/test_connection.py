@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ottla.broker.connection import Connection
 from ottla.broker.frame_stream import FIRST_ALLOCATION_BYTES
 
-MOST_BYTES = 5 << 20
+MAX_BYTES = 5 << 20
 
 
 class StrawTransport:
@@ -49,7 +49,7 @@ class StrawServer:
 
     def __init__(self) -> None:
         self.scratch = memoryview(bytearray(1024))
-        self.config = SimpleNamespace(socket_request_max_bytes=MOST_BYTES)
+        self.config = SimpleNamespace(socket_request_max_bytes=MAX_BYTES)
         self.clock = SimpleNamespace(monotonic_ms=lambda: 77)
         self.frames: list[bytes] = []
         self.release = asyncio.Event()
@@ -124,7 +124,7 @@ def test_frames_arrive_whole_and_in_order_however_the_stream_is_cut(
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("size", [MOST_BYTES + 1, 2**31 - 1, 2**32 - 1])
+@pytest.mark.parametrize("size", [MAX_BYTES + 1, 2**31 - 1, 2**32 - 1])
 async def test_a_size_over_the_limit_ends_the_connection(size: int) -> None:
     server, connection, transport = connect()
     feed(connection, size.to_bytes(4, "big"))
@@ -134,7 +134,7 @@ async def test_a_size_over_the_limit_ends_the_connection(size: int) -> None:
 
 async def test_a_large_frame_takes_room_only_as_it_comes() -> None:
     server, connection, _ = connect()
-    frame = bytes(MOST_BYTES)
+    frame = bytes(MAX_BYTES)
     data = framed(frame)
     feed(connection, data[:100])
     assert connection._frame is not None

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from ottla.broker.elections_log import MOST_NAMED, say_brokers, say_elections
+from ottla.broker.elections_log import MAX_NAMED, say_brokers, say_elections
 from ottla.controller.broker_changes import BrokersChanged
 from ottla.controller.leadership import Election
 
@@ -42,14 +42,14 @@ def test_an_unclean_election_is_a_warning(caplog: pytest.LogCaptureFixture) -> N
 def test_many_are_counted_but_each_unclean_one_is_named(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    count = MOST_NAMED + 5
+    count = MAX_NAMED + 5
     clean = tuple(Election("t", number, 1, 2, 7, False) for number in range(count))
     unclean = tuple(Election("u", number, 1, 2, 7, True) for number in range(count))
     offline = tuple(("o", number) for number in range(count))
     say_brokers(BrokersChanged((), (), (), (), (*clean, *unclean), offline))
     said = lines(caplog)
     assert sum(text.startswith("unclean election: u-") for _, text in said) == count
-    assert sum(text.startswith("t-") for _, text in said) == MOST_NAMED
+    assert sum(text.startswith("t-") for _, text in said) == MAX_NAMED
     assert (logging.INFO, f"{count} partitions have a new leader") in said
-    assert sum(text.endswith("no in-sync replica is alive") for _, text in said) == MOST_NAMED
+    assert sum(text.endswith("no in-sync replica is alive") for _, text in said) == MAX_NAMED
     assert (logging.WARNING, f"{count} partitions are offline") in said

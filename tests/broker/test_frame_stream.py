@@ -7,7 +7,7 @@ from ottla.broker.frame_stream import FIRST_ALLOCATION_BYTES, FrameStream
 class Frames(FrameStream):
     def __init__(self, scratch_bytes: int = 100, least: int = 0, most: int = 1 << 24) -> None:
         scratch = memoryview(bytearray(scratch_bytes))
-        super().__init__(scratch, least_bytes=least, most_bytes=most)
+        super().__init__(scratch, min_bytes=least, max_bytes=most)
         self.frames: list[bytes] = []
         self.sizes: list[int] = []
 

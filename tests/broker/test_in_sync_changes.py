@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.in_sync_changes import MOST_RETRY_MS, RETRY_MS, InSyncChanges
+from ottla.broker.in_sync_changes import MAX_RETRY_MS, RETRY_MS, InSyncChanges
 from ottla.controller.image import PartitionState
 from ottla.controller.in_sync_changes import IsrAnswer
 from ottla.controller.topics import NewTopic
@@ -180,7 +180,7 @@ async def test_the_pauses_grow_to_a_limit(leader: Leader) -> None:
     for _ in range(7):
         changes._answered(key, Proposer(), ErrorCode.not_controller)  # type: ignore[arg-type]
         pauses.append(changes._open[key].pause_ms)
-    assert pauses == [RETRY_MS * 2**tries for tries in range(5)] + [MOST_RETRY_MS] * 2
+    assert pauses == [RETRY_MS * 2**tries for tries in range(5)] + [MAX_RETRY_MS] * 2
     changes._answered(key, Proposer(), ErrorCode.fenced_leader_epoch)  # type: ignore[arg-type]
     changes._answered(key, Proposer(), ErrorCode.request_timed_out)  # type: ignore[arg-type]
     assert changes._open[key].pause_ms == RETRY_MS

@@ -161,7 +161,7 @@ async def test_a_disk_that_refuses_is_said_once(clock, log, caplog):
 
 
 async def test_many_partitions_are_taken_in_slices(clock, tmp_path, monkeypatch):
-    monkeypatch.setattr(driver, "MOST_TAKEN_AT_ONCE", 3)
+    monkeypatch.setattr(driver, "MAX_TAKEN_AT_ONCE", 3)
     journey = Journey(clock)
     folders = []
     for number in range(10):

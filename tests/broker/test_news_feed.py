@@ -3,7 +3,7 @@
 import asyncio
 from uuid import UUID
 
-from ottla.broker.news_feed import MOST_IN_ANSWER, MOST_KEPT, UNKNOWN_VERSION, NewsFeed
+from ottla.broker.news_feed import MAX_IN_ANSWER, MAX_KEPT, UNKNOWN_VERSION, NewsFeed
 from ottla.controller.differences import differences
 from ottla.controller.image import BrokerVanished, ClusterImage, TopicCreated, TopicImage
 from ottla.controller.news_text import decode_news, decode_snapshot, encode_news
@@ -40,16 +40,16 @@ def test_who_is_behind_gets_what_is_missing() -> None:
 
 
 def test_much_comes_in_several_answers() -> None:
-    image, feed = feed_with(MOST_IN_ANSWER + 1)
+    image, feed = feed_with(MAX_IN_ANSWER + 1)
     first = feed.since(0)
-    assert len(first["news"]) == MOST_IN_ANSWER
+    assert len(first["news"]) == MAX_IN_ANSWER
     rest = feed.since(first["version"])
-    assert [decode_news(each, image) for each in rest["news"]] == [BrokerVanished(MOST_IN_ANSWER)]
+    assert [decode_news(each, image) for each in rest["news"]] == [BrokerVanished(MAX_IN_ANSWER)]
     assert rest["version"] == feed.version
 
 
 def test_who_begins_is_too_far_behind_or_ahead_gets_a_snapshot() -> None:
-    image, feed = feed_with(MOST_KEPT + 2)
+    image, feed = feed_with(MAX_KEPT + 2)
     news = TopicCreated(TOPIC)
     image.apply(news)
     feed.told(news)
@@ -58,7 +58,7 @@ def test_who_begins_is_too_far_behind_or_ahead_gets_a_snapshot() -> None:
         assert answer["version"] == feed.version
         assert "news" not in answer
         assert differences(image, decode_snapshot(answer["snapshot"])) == []
-    assert len(feed.since(3)["news"]) == MOST_IN_ANSWER
+    assert len(feed.since(3)["news"]) == MAX_IN_ANSWER
 
 
 def test_a_new_term_knows_nothing_of_older_versions() -> None:

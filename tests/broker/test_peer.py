@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.peer import MOST_UNDER_WAY, Peer, PeerError, Probe, probe
+from ottla.broker.peer import MAX_UNDER_WAY, Peer, PeerError, Probe, probe
 from ottla.protocol.frames import read_request_header, write_request, write_response
 from ottla.protocol.messages import messages_of
 from ottla.testing.ports import free_ports
@@ -69,7 +69,7 @@ async def straw() -> AsyncIterator[Straw]:
 @pytest.fixture
 async def peer(straw: Straw) -> AsyncIterator[Peer]:
     asked = Peer(
-        "broker 2", lambda: ("127.0.0.1", straw.port), "broker-1-test", most_frame_bytes=8 << 20
+        "broker 2", lambda: ("127.0.0.1", straw.port), "broker-1-test", max_frame_bytes=8 << 20
     )
     yield asked
     asked.close()
@@ -112,13 +112,13 @@ async def test_a_clients_frame_goes_on_under_another_number(peer: Peer, straw: S
 
 async def test_nobody_listens() -> None:
     port = free_ports(1)[0]
-    peer = Peer("broker 2", lambda: ("localhost", port), "broker-1-test", most_frame_bytes=100)
+    peer = Peer("broker 2", lambda: ("localhost", port), "broker-1-test", max_frame_bytes=100)
     with pytest.raises(PeerError, match=f"nobody listens as broker 2 at localhost:{port}"):
         await peer.ask(beat(0), 10_000)
 
 
 async def test_a_broker_that_is_not_registered() -> None:
-    peer = Peer("broker 2", lambda: None, "broker-1-test", most_frame_bytes=100)
+    peer = Peer("broker 2", lambda: None, "broker-1-test", max_frame_bytes=100)
     with pytest.raises(PeerError, match="broker 2 is not registered"):
         await peer.ask(beat(0), 10_000)
 
@@ -181,7 +181,7 @@ async def test_a_response_that_cannot_be_decoded_ends_the_connection(
 
 
 async def test_requests_under_way_are_bounded(peer: Peer, straw: Straw) -> None:
-    tasks = [asyncio.create_task(peer.ask(beat(each), 60_000)) for each in range(MOST_UNDER_WAY)]
+    tasks = [asyncio.create_task(peer.ask(beat(each), 60_000)) for each in range(MAX_UNDER_WAY)]
     for _ in tasks:
         await straw.header()
     with pytest.raises(PeerError, match="requests to answer already"):
@@ -222,7 +222,7 @@ async def test_an_answer_that_is_no_document_ends_the_connection(
 
 async def test_a_broker_that_moved_is_asked_where_it_is_now(straw: Straw) -> None:
     addresses = [("127.0.0.1", straw.port)]
-    peer = Peer("broker 2", lambda: addresses[-1], "broker-1-test", most_frame_bytes=1 << 20)
+    peer = Peer("broker 2", lambda: addresses[-1], "broker-1-test", max_frame_bytes=1 << 20)
     behind = asyncio.create_task(peer.ask(beat(0), 10_000))
     await straw.header()
     other = Straw()

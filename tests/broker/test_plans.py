@@ -14,8 +14,8 @@ from ottla.controller.image import BrokerVanished, News
 from ottla.controller.plan import Plan
 from ottla.coordination.embedded import EmbeddedCoordination, EmbeddedTree
 from ottla.coordination.tree import (
-    MOST_OPERATIONS,
-    MOST_REQUEST_BYTES,
+    MAX_OPERATIONS,
+    MAX_REQUEST_BYTES,
     BadVersionError,
     ConnectionLostError,
     Create,
@@ -137,23 +137,23 @@ async def test_each_part_of_a_large_plan_is_fenced(
         await session.set(layout.CONTROLLER_EPOCH, b"2")
 
     monkeypatch.setattr(session, "multi", overtaken_in_between)
-    writes = [Create(f"/n{number}") for number in range(MOST_OPERATIONS + 1)]
+    writes = [Create(f"/n{number}") for number in range(MAX_OPERATIONS + 1)]
     with pytest.raises(BadVersionError):
         await write_fenced(session, writes, 0)
     assert len(parts) == 2
     assert await session.exists("/n0") is not None
-    assert await session.exists(f"/n{MOST_OPERATIONS}") is None
+    assert await session.exists(f"/n{MAX_OPERATIONS}") is None
 
 
-@pytest.mark.parametrize("data_bytes", [0, 100_000, 2 * MOST_REQUEST_BYTES])
+@pytest.mark.parametrize("data_bytes", [0, 100_000, 2 * MAX_REQUEST_BYTES])
 def test_parts_fit_into_requests_and_keep_the_order(data_bytes: int) -> None:
     count = 2_500 if data_bytes == 0 else 25
     writes = [Create(f"/n{number}", bytes(data_bytes)) for number in range(count)]
     parts = list(chunks(writes))
     assert [write for part in parts for write in part] == writes
     for part in parts:
-        assert len(part) < MOST_OPERATIONS
-        assert len(part) == 1 or sum(map(size_bytes, part)) + FENCE_BYTES <= MOST_REQUEST_BYTES
+        assert len(part) < MAX_OPERATIONS
+        assert len(part) == 1 or sum(map(size_bytes, part)) + FENCE_BYTES <= MAX_REQUEST_BYTES
     assert list(chunks([])) == []
 
 

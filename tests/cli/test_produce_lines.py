@@ -29,7 +29,7 @@ def test_lines_keep_every_byte_but_their_newline() -> None:
 
 
 def test_line_without_an_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(produce_lines, "MOST_LINE_BYTES", 10)
+    monkeypatch.setattr(produce_lines, "MAX_LINE_BYTES", 10)
     assert list(iterate_lines(BytesIO(b"x" * 10))) == [b"x" * 10]
     with pytest.raises(LineError, match="is longer than"):
         list(iterate_lines(BytesIO(b"x" * 12)))

@@ -11,8 +11,8 @@ from uuid import uuid4
 import pytest
 
 from ottla.coordination.tree import (
-    MOST_OPERATIONS,
-    MOST_REQUEST_BYTES,
+    MAX_OPERATIONS,
+    MAX_REQUEST_BYTES,
     Change,
     ConnectionLostError,
     Create,
@@ -178,17 +178,17 @@ async def test_what_is_too_large_for_one_request_is_our_own_bug(
     session: ZooKeeperCoordination,
 ) -> None:
     with pytest.raises(AssertionError):
-        await session.multi([Delete("/a")] * (MOST_OPERATIONS + 1))
+        await session.multi([Delete("/a")] * (MAX_OPERATIONS + 1))
     with pytest.raises(AssertionError):
-        await session.create("/a", bytes(MOST_REQUEST_BYTES))
+        await session.create("/a", bytes(MAX_REQUEST_BYTES))
     with pytest.raises(AssertionError):
-        await session.multi([Create("/a", bytes(MOST_REQUEST_BYTES // 2))] * 2)
+        await session.multi([Create("/a", bytes(MAX_REQUEST_BYTES // 2))] * 2)
     path = "/" + "a" * 240
     most = [Create(path)] + [
-        Create(f"{path}/{index}", bytes(700)) for index in range(MOST_OPERATIONS - 20)
+        Create(f"{path}/{index}", bytes(700)) for index in range(MAX_OPERATIONS - 20)
     ]
     await session.multi(most)
-    assert len(await session.children(path)) == MOST_OPERATIONS - 20
+    assert len(await session.children(path)) == MAX_OPERATIONS - 20
 
 
 async def test_thousands_of_requests_at_once(session: ZooKeeperCoordination) -> None:

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from ottla.journey.explain import explain
-from ottla.journey.explain_replicas import MOST_ELECTIONS
+from ottla.journey.explain_replicas import MAX_ELECTIONS
 from ottla.journey.facts import Facts, Place
 from ottla.journey.lookup import Opening
 from ottla.journey.place import find_record
@@ -154,10 +154,10 @@ def test_the_election_that_dropped_another_record_from_this_offset_is_told():
 
 
 def test_elections_told_are_limited_to_the_newest():
-    many = [role(3000 + n, 1 + n % 2, 10 + n, (1, 2), 20 + n) for n in range(MOST_ELECTIONS + 9)]
+    many = [role(3000 + n, 1 + n % 2, 10 + n, (1, 2), 20 + n) for n in range(MAX_ELECTIONS + 9)]
     found = explain(facts([*STEPS, *many]))["replicated"]["elections"]
-    assert len(found) == MOST_ELECTIONS
-    assert found[-1]["leader_epoch"] == 10 + MOST_ELECTIONS + 8
+    assert len(found) == MAX_ELECTIONS
+    assert found[-1]["leader_epoch"] == 10 + MAX_ELECTIONS + 8
 
 
 def test_one_broker_alone_needs_no_roles():

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.journey.file import HEAD, MOST_SPAN, decode, encode, sound_bytes
+from ottla.journey.file import HEAD, MAX_SPAN, decode, encode, sound_bytes
 from ottla.journey.step import Kind, Step, Versions
 
 OFFSETS = st.integers(0, 2**62)
 MS = st.integers(0, 2**42)
-SPANS = st.integers(0, MOST_SPAN // 2)
+SPANS = st.integers(0, MAX_SPAN // 2)
 VERSIONS = st.builds(Versions, *[st.integers(-1, 2**31 - 1)] * 4)
 NUMBERS = st.integers(-1, 2**31 - 1)
 NAMES = {

@@ -1,6 +1,6 @@
 """Steps that wait: a limit, and windows that widen before it is reached."""
 
-from ottla.journey.gathering import BACKLOG_STEPS, MOST_STEPS, WINDOW_MS, Gathering
+from ottla.journey.gathering import BACKLOG_STEPS, MAX_STEPS, WINDOW_MS, Gathering
 from ottla.journey.step import Kind, Step
 
 STEP = Step(Kind.HIGH, None, 1, 1, 0, 1, 1)
@@ -10,7 +10,7 @@ def test_beyond_the_limit_steps_are_counted_and_not_kept():
     dirty: set[Gathering] = set()
     gathering = Gathering(dirty)
     assert not dirty
-    for _ in range(MOST_STEPS + 3):
+    for _ in range(MAX_STEPS + 3):
         gathering._add(STEP)
     assert dirty == {gathering}
     assert gathering.unnoted == 3

@@ -2,7 +2,7 @@
 
 from ottla.journey.file import HEAD, decode, encode
 from ottla.journey.folder import TimelineFolder
-from ottla.journey.gathering import MOST_TRACKS, WINDOW_MS
+from ottla.journey.gathering import MAX_TRACKS, WINDOW_MS
 from ottla.journey.step import Kind, Step
 from ottla.journey.thin import thin
 from ottla.journey.timeline import PartitionTimeline
@@ -46,7 +46,7 @@ def test_a_fetch_that_goes_back_begins_anew():
 
 def test_replicas_remembered_are_limited():
     timeline = fresh(10)
-    for broker in range(MOST_TRACKS + 1):
+    for broker in range(MAX_TRACKS + 1):
         timeline.replicated(broker, 5, 2000)
     timeline.replicated(0, 6, 3000)
     assert all_steps(timeline)[-1].unknown_before

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from ottla.journey.file import HEAD, decode, encode
-from ottla.journey.gathering import BACKLOG_STEPS, MOST_STEPS, MOST_TRACKS, WINDOW_MS
+from ottla.journey.gathering import BACKLOG_STEPS, MAX_STEPS, MAX_TRACKS, WINDOW_MS
 from ottla.journey.step import Kind, Step, Versions
-from ottla.journey.timeline import MOST_GROUP_CHARS, PartitionTimeline
+from ottla.journey.timeline import MAX_GROUP_CHARS, PartitionTimeline
 
 
 @pytest.fixture
@@ -143,8 +143,8 @@ def test_deliveries_that_nobody_takes_share_steps_in_the_end(filled):
     for at in range(3000):
         filled.committed("g", at + 1, told.format(at), 2000 + at // 100)
     steps = [step for step in all_steps(filled) if step.kind is Kind.DELIVERED]
-    assert len(steps) == MOST_STEPS // 4 + 1
-    assert steps[-1].versions == Versions(MOST_STEPS // 4, 2999, MOST_STEPS // 4, 2999)
+    assert len(steps) == MAX_STEPS // 4 + 1
+    assert steps[-1].versions == Versions(MAX_STEPS // 4, 2999, MAX_STEPS // 4, 2999)
 
 
 def test_a_pipelines_loaded_position_makes_its_first_step_whole(filled):
@@ -169,7 +169,7 @@ def test_names_of_any_length_fit_into_a_file(filled):
     filled.committed("g" * 32_767, 5, None, 2000)
     told = {"ottla.pipeline": 1, "query": "ü" * 9999, "batch": 3}
     told["delta"] = {"table": "\n" * 9999, "version": 1}
-    filled.committed("ü" * MOST_GROUP_CHARS, 5, json.dumps(told), 2000)
+    filled.committed("ü" * MAX_GROUP_CHARS, 5, json.dumps(told), 2000)
     steps = all_steps(filled)
     assert [step.kind for step in steps[1:]] == [Kind.DELIVERED, Kind.END, Kind.GROUP]
     assert decode(HEAD + encode(steps)) == steps
@@ -196,14 +196,14 @@ def test_a_truncation_ends_the_steps_and_is_told(timeline):
 
 
 def test_groups_beyond_the_limit_are_forgotten_oldest_first_and_their_next_step_says_so(filled):
-    for number in range(MOST_TRACKS + 1):
+    for number in range(MAX_TRACKS + 1):
         filled.committed(f"g{number}", 5, None, 2000)
     filled.committed("g0", 6, None, 3000)
-    filled.committed(f"g{MOST_TRACKS}", 6, None, 3000)
+    filled.committed(f"g{MAX_TRACKS}", 6, None, 3000)
     steps = [step for step in all_steps(filled) if step.since_ms == 3000]
     assert sorted((step.name, step.unknown_before) for step in steps) == [
         ("g0", True),
-        (f"g{MOST_TRACKS}", False),
+        (f"g{MAX_TRACKS}", False),
     ]
 
 
@@ -217,7 +217,7 @@ def test_steps_that_nobody_takes_become_wider_first(timeline):
 
 
 def test_steps_that_nobody_takes_do_not_pile_up(timeline):
-    for at in range(MOST_STEPS + 100):
+    for at in range(MAX_STEPS + 100):
         timeline.started_at(at + 1, 2000, "DeleteRecords")
     assert timeline.unnoted == 100
-    assert len(all_steps(timeline)) == MOST_STEPS
+    assert len(all_steps(timeline)) == MAX_STEPS

@@ -134,7 +134,7 @@ def test_the_map_has_the_last_offset_of_each_key(sources: Any) -> None:
 
 
 def test_a_full_map_says_how_far_it_goes(sources: Any) -> None:
-    keys, mapped_to = map_keys(sources.sources, 0, sources.end, most_keys=4)
+    keys, mapped_to = map_keys(sources.sources, 0, sources.end, max_keys=4)
     assert (len(keys), mapped_to) == (4, 4)
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.build import build_batch, finish_batch
-from ottla.records.check import MOST_RECORDS_WALKED, check_batches, walk_records
+from ottla.records.check import MAX_RECORDS_WALKED, check_batches, walk_records
 from ottla.records.errors import InvalidRecordError
 from ottla.records.header import (
     CONTROL_BIT,
@@ -168,7 +168,7 @@ def test_the_walk_accepts_exactly_what_iterating_accepts(
 
 
 def test_large_batches_are_not_walked() -> None:
-    many = [Record(0, 1, b"k", b"v") for _ in range(MOST_RECORDS_WALKED + 1)]
+    many = [Record(0, 1, b"k", b"v") for _ in range(MAX_RECORDS_WALKED + 1)]
     batch = build_batch(many)
     header = read_header(batch)
     garbage = finish_batch(header, bytes(len(batch) - HEADER_BYTES))

@@ -21,7 +21,7 @@ INTEGERS = {
 }  # fmt: skip
 TEXTS = ("", "t", "t", "t", "g", "g", "t-1", "..", "a b", "__consumer_offsets", "ü" * 300, "range")
 COUNTS = (0, 1, 1, 1, 1, 2, 3)
-MOST_MUTATIONS = 4
+MAX_MUTATIONS = 4
 
 
 class RequestMaker:
@@ -100,7 +100,7 @@ class RequestMaker:
 def spoil(frame: bytes, random: Random) -> bytes:
     """The frame with some of its bytes changed; its size says the truth, most of the time."""
     body = bytearray(frame[4:])
-    for _ in range(random.randrange(1, MOST_MUTATIONS + 1)):
+    for _ in range(random.randrange(1, MAX_MUTATIONS + 1)):
         at = random.randrange(len(body) + 1)
         match random.randrange(5):
             case 0 if at < len(body):

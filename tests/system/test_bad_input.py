@@ -34,7 +34,7 @@ PRODUCE, FETCH, METADATA, OFFSET_COMMIT, API_VERSIONS, CREATE_TOPICS = 0, 1, 3, 
 FUZZ_FOR_S = 10
 ROUND = 20
 IDLE_CONNECTIONS = 10_000
-MOST_MEMORY_BYTES = 300 << 20
+MAX_MEMORY_BYTES = 300 << 20
 
 
 def memory_bytes(broker: Any, figure: str = "VmRSS") -> int:
@@ -83,7 +83,7 @@ def _fine_after(broker: Any) -> Iterator[None]:
     topic_id_of(broker, "others")
     yield
     assert_fine(broker)
-    assert memory_bytes(broker) < MOST_MEMORY_BYTES
+    assert memory_bytes(broker) < MAX_MEMORY_BYTES
 
 
 def throw(broker: Any, frames: list[bytes]) -> None:

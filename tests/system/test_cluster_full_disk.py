@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from ottla.testing import Cluster
 
 WITHIN_S = 60
-MOST_BYTES = 256 * 1024
+MAX_BYTES = 256 * 1024
 VALUE = b"x" * 1000
 ONE_OFFSETS_PARTITION = {"offsets.topic.num.partitions": "1"}
 METADATA = "m" * 4000
@@ -30,7 +30,7 @@ PRODUCER: dict[str, Any] = {"enable.idempotence": True, "batch.size": 20_000}
 def limit(cluster: Cluster, broker_id: int) -> None:
     process = cluster.brokers[broker_id].process
     assert process is not None
-    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (MOST_BYTES, MOST_BYTES))
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (MAX_BYTES, MAX_BYTES))
 
 
 def create(cluster: Cluster, topic: str, replicas: list[int]) -> None:

@@ -68,7 +68,7 @@ def test_the_owner_may_come_back_in_between() -> None:
 
 
 def test_it_is_not_tried_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zookeeper_session, "_MOST_TRIES", 2)
+    monkeypatch.setattr(zookeeper_session, "_MAX_TRIES", 2)
     with (
         ensemble(5000, 5000) as address,
         pytest.raises(KitError, match="closed the connection 2 times"),

@@ -15,7 +15,7 @@ from ottla.broker.call import Call
 from ottla.broker.news_feed import UNKNOWN_VERSION
 from ottla.protocol.errors import ApiError, DecodeError
 
-MOST_WAIT_MS: Final = 10_000
+MAX_WAIT_MS: Final = 10_000
 _NOT_CONTROLLER: Final = {"error": "not_controller"}
 
 
@@ -38,7 +38,7 @@ async def handle_json(request: dict[str, Any], call: Call) -> dict[str, Any]:
         except ApiError:
             return _NOT_CONTROLLER
     try:
-        await feed.wait_beyond(version, 0 if leaving else min(wait_ms, MOST_WAIT_MS))
+        await feed.wait_beyond(version, 0 if leaving else min(wait_ms, MAX_WAIT_MS))
     except asyncio.CancelledError:
         controller.hung_up(broker_id)
         raise

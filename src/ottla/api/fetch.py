@@ -29,7 +29,7 @@ KEY: Final = 1
 
 logger = logging.getLogger("ottla.fetch")
 
-MOST_RESPONSE_BYTES: Final = 8 << 20
+MAX_RESPONSE_BYTES: Final = 8 << 20
 """A response lies in memory until its client has taken it, and slow clients may be many: so it
 holds no more than this, or one batch, whatever larger limit client and fetch.max.bytes allow."""
 
@@ -86,9 +86,9 @@ class _Reads:
         self._is_urgent = False
         self._unwatched: list[tuple[Key, Read]] = []
         self._follower = follower = _follower(request)
-        asked_bytes = getattr(request, "max_bytes", MOST_RESPONSE_BYTES)
-        self._most = min(asked_bytes, call.node.config.fetch_max_bytes, MOST_RESPONSE_BYTES)
-        self._least = min(request.min_bytes, MOST_RESPONSE_BYTES)
+        asked_bytes = getattr(request, "max_bytes", MAX_RESPONSE_BYTES)
+        self._most = min(asked_bytes, call.node.config.fetch_max_bytes, MAX_RESPONSE_BYTES)
+        self._least = min(request.min_bytes, MAX_RESPONSE_BYTES)
         self._committed_only = getattr(request, "isolation_level", 0) == _READ_COMMITTED
         # From v11 on a consumer may read from followers (KIP-392).
         self._leader_only = follower is not None or call.version < _FROM_FOLLOWERS

@@ -40,8 +40,8 @@ from ottla.protocol.versions import JOURNEY
 
 KEY: Final = JOURNEY
 LARGEST_OFFSET: Final = 2**63 - 1
-MOST_KEY_BYTES: Final = 65_536
-MOST_SUGGESTIONS: Final = 1000
+MAX_KEY_BYTES: Final = 65_536
+MAX_SUGGESTIONS: Final = 1000
 
 _STORAGE: Final = (ErrorCode.kafka_storage_error, ErrorCode.corrupt_message)
 
@@ -109,8 +109,8 @@ def read_key(said: Any) -> bytes | None:
         key = base64.b64decode(said, validate=True)
     except (TypeError, ValueError, binascii.Error):
         raise bad("`key` is to be base64") from None
-    if len(key) > MOST_KEY_BYTES:
-        raise bad(f"`key` may have {MOST_KEY_BYTES} bytes")
+    if len(key) > MAX_KEY_BYTES:
+        raise bad(f"`key` may have {MAX_KEY_BYTES} bytes")
     return key
 
 
@@ -126,7 +126,7 @@ def partitions_of(question: Question, call: Call) -> list[Partition]:
     """The topic's partitions that this broker leads, or the one asked for."""
     topic, image = question.topic, call.node.image.topic(question.topic)
     if image is None:
-        names = sorted(call.node.image.topics)[:MOST_SUGGESTIONS]
+        names = sorted(call.node.image.topics)[:MAX_SUGGESTIONS]
         raise Refusal("unknown_topic", f"there is no topic {topic!r}", topics=names)
     own = call.node.config.id
     found = [

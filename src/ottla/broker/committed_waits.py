@@ -12,7 +12,7 @@ from typing import Final
 
 from ottla.protocol.errors import ApiError, ErrorCode
 
-MOST_WAITS: Final = 100_000
+MAX_WAITS: Final = 100_000
 """A connection waits for one request at a time, so this is beyond all connections there may be."""
 
 
@@ -32,7 +32,7 @@ class CommittedWaits:
 
         Raises ApiError: REQUEST_TIMED_OUT after `timeout_ms`, or what `fail` was given.
         """
-        if timeout_ms <= 0 or len(self._waits) >= MOST_WAITS:
+        if timeout_ms <= 0 or len(self._waits) >= MAX_WAITS:
             raise ApiError(ErrorCode.request_timed_out)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[ErrorCode] = loop.create_future()

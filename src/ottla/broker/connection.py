@@ -32,8 +32,8 @@ class Connection(FrameStream):
     )  # fmt: skip
 
     def __init__(self, server: Server) -> None:
-        most_bytes = server.config.socket_request_max_bytes
-        super().__init__(server.scratch, least_bytes=0, most_bytes=most_bytes)
+        max_bytes = server.config.socket_request_max_bytes
+        super().__init__(server.scratch, min_bytes=0, max_bytes=max_bytes)
         self._server = server
         self._frames: deque[memoryview] = deque()
         self._reading = True

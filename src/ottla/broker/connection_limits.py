@@ -28,12 +28,12 @@ class ConnectionLimits:
         self.count += 1
         self._by_host[host] = of_host = self._by_host.get(host, 0) + 1
         most = min(self._config.max_connections, self._most_files)
-        most_of_host = self._overrides.get(host, self._config.max_connections_per_ip)
+        max_of_host = self._overrides.get(host, self._config.max_connections_per_ip)
         reason = None
         if self.count > most:
             reason = f"{most} are open, the most allowed (max.connections, or the limit of files)"
-        elif of_host > most_of_host:
-            reason = f"{most_of_host} of it are open, the most allowed (max.connections.per.ip)"
+        elif of_host > max_of_host:
+            reason = f"{max_of_host} of it are open, the most allowed (max.connections.per.ip)"
         if reason is not None:
             self.refused += 1
         return reason

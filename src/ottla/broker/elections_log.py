@@ -9,7 +9,7 @@ from typing import Final
 from ottla.controller.broker_changes import BrokersChanged
 from ottla.controller.leadership import Election
 
-MOST_NAMED: Final = 10
+MAX_NAMED: Final = 10
 """Elections and partitions that get a line of their own; more of them are counted."""
 
 log = logging.getLogger("ottla.controller")
@@ -30,9 +30,9 @@ def say_brokers(changed: BrokersChanged) -> None:
     if parts:
         log.info("brokers %s", "; ".join(parts))
     say_elections(changed.elections)
-    for topic, index in changed.offline[:MOST_NAMED]:
+    for topic, index in changed.offline[:MAX_NAMED]:
         log.warning("%s-%d is offline: no in-sync replica is alive", topic, index)
-    if len(changed.offline) > MOST_NAMED:
+    if len(changed.offline) > MAX_NAMED:
         log.warning("%d partitions are offline", len(changed.offline))
 
 
@@ -47,7 +47,7 @@ def say_elections(elections: Sequence[Election]) -> None:
             each.leader_epoch,
         )
     clean = [each for each in elections if not each.unclean]
-    for each in clean[:MOST_NAMED]:
+    for each in clean[:MAX_NAMED]:
         log.info(
             "%s-%d: leader %d after %d (epoch %d)",
             each.topic,
@@ -56,5 +56,5 @@ def say_elections(elections: Sequence[Election]) -> None:
             each.former,
             each.leader_epoch,
         )
-    if len(clean) > MOST_NAMED:
+    if len(clean) > MAX_NAMED:
         log.info("%d partitions have a new leader", len(clean))

@@ -107,12 +107,12 @@ class FetchWatch:
         if change is not Change.COMMITTED or not is_replica:
             self._rouse()
 
-    async def wait(self, most_ms: int) -> None:
-        """Until something watched changes, or `most_ms` went by."""
+    async def wait(self, max_ms: int) -> None:
+        """Until something watched changes, or `max_ms` went by."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[bool] = loop.create_future()
         self._sleepers.add(future)
-        handle = loop.call_later(most_ms / 1000, _end, future)
+        handle = loop.call_later(max_ms / 1000, _end, future)
         try:
             await future
         finally:

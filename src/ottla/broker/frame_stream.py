@@ -22,14 +22,20 @@ class FrameStream(asyncio.BufferedProtocol):
     """The base of what reads frames: it is told each with `received`, without its size."""
 
     __slots__ = (
-        "_filled", "_frame", "_frame_bytes", "_least_bytes", "_most_bytes", "_rest", "_scratch",
+        "_filled",
+        "_frame",
+        "_frame_bytes",
+        "_max_bytes",
+        "_min_bytes",
+        "_rest",
+        "_scratch",
     )  # fmt: skip
 
-    def __init__(self, scratch: memoryview, *, least_bytes: int, most_bytes: int) -> None:
+    def __init__(self, scratch: memoryview, *, min_bytes: int, max_bytes: int) -> None:
         """`scratch` may serve many connections: nothing stays in it between two reads."""
         self._scratch = scratch
-        self._least_bytes = least_bytes
-        self._most_bytes = most_bytes
+        self._min_bytes = min_bytes
+        self._max_bytes = max_bytes
         self._rest = b""
         self._frame: bytearray | None = None
         self._frame_bytes = 0
@@ -71,7 +77,7 @@ class FrameStream(asyncio.BufferedProtocol):
         position, end = 0, len(data)
         while end - position >= _SIZE_BYTES:
             (size,) = _size_at(data, position)
-            if not self._least_bytes <= size <= self._most_bytes:
+            if not self._min_bytes <= size <= self._max_bytes:
                 self.refused(size)
                 return
             position += _SIZE_BYTES

@@ -43,9 +43,9 @@ class PartitionLog:
         if self._partition.term != self._term:
             raise ApiError(ErrorCode.not_leader_or_follower)
         batch = build_batch([Record(0, now_ms, key, value) for key, value in records])
-        most_bytes = self._partition.log.config.max_message_bytes
-        if len(batch) > most_bytes:
-            raise ApiError(ErrorCode.message_too_large, f"{len(batch)} bytes of {most_bytes}")
+        max_bytes = self._partition.log.config.max_message_bytes
+        if len(batch) > max_bytes:
+            raise ApiError(ErrorCode.message_too_large, f"{len(batch)} bytes of {max_bytes}")
         try:
             return self._partition.append_own(batch, [read_header(batch)], now_ms).last_offset
         except ApiError as error:

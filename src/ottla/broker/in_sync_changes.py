@@ -33,8 +33,8 @@ logger = logging.getLogger("ottla.replication")
 
 VERSION: Final = 3
 RETRY_MS: Final = 50
-MOST_RETRY_MS: Final = 1_000
-MOST_IN_REQUEST: Final = 2_000
+MAX_RETRY_MS: Final = 1_000
+MAX_IN_REQUEST: Final = 2_000
 
 _Key = tuple[UUID, int]
 
@@ -73,7 +73,7 @@ class InSyncChanges:
         self._some.set()  # after a failure some may wait already
         while True:
             await self._some_to_send()
-            asked = dict(list(self._waiting.items())[:MOST_IN_REQUEST])
+            asked = dict(list(self._waiting.items())[:MAX_IN_REQUEST])
             if not asked:
                 continue
             answers = await self._ask([change for _, change in asked.values()])
@@ -114,7 +114,7 @@ class InSyncChanges:
         former = self._open.pop(key, None)
         if not leaves_open(code):
             return
-        pause_ms = RETRY_MS if former is None else min(2 * former.pause_ms, MOST_RETRY_MS)
+        pause_ms = RETRY_MS if former is None else min(2 * former.pause_ms, MAX_RETRY_MS)
         logger.info("%s-%d: in-sync change: %s", partition.topic, partition.index, code.name)
         look_at = asyncio.get_running_loop().time() + pause_ms / 1000
         self._open[key] = _Open(partition, pause_ms, look_at)

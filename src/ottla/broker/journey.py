@@ -34,8 +34,8 @@ logger = logging.getLogger("ottla.journey")
 
 FLUSH_MS: Final = 500
 PAUSE_PER_WORK: Final = 50
-LONGEST_PAUSE_MS: Final = 5_000
-MOST_TAKEN_AT_ONCE: Final = 256
+MAX_PAUSE_MS: Final = 5_000
+MAX_TAKEN_AT_ONCE: Final = 256
 """Partitions whose steps are taken before other requests get their turn."""
 
 NOTHING: Final = NoTimeline()
@@ -130,8 +130,8 @@ class Journey:
     async def flush(self, *, all_of_them: bool = False) -> None:
         """Write the steps that are over (or all) of the partitions that have some."""
         waiting = [one for one in self._dirty if isinstance(one, PartitionTimeline)]
-        for at in range(0, len(waiting), MOST_TAKEN_AT_ONCE):
-            some = waiting[at : at + MOST_TAKEN_AT_ONCE]
+        for at in range(0, len(waiting), MAX_TAKEN_AT_ONCE):
+            some = waiting[at : at + MAX_TAKEN_AT_ONCE]
             ready = [timeline for timeline in some if self._has_folder(timeline)]
             # What the others note next, with their first record, makes them dirty again.
             self._dirty.difference_update(set(some).difference(ready))
@@ -157,7 +157,7 @@ class Journey:
             started_ms = self._clock.monotonic_ms()
             await self.flush()
             took_ms = self._clock.monotonic_ms() - started_ms
-            pause_ms = max(FLUSH_MS, min(PAUSE_PER_WORK * took_ms, LONGEST_PAUSE_MS))
+            pause_ms = max(FLUSH_MS, min(PAUSE_PER_WORK * took_ms, MAX_PAUSE_MS))
 
     def _has_folder(self, timeline: PartitionTimeline) -> bool:
         place = self._places.get(timeline)

@@ -24,7 +24,7 @@ from ottla.records.header import NO_TIMESTAMP, BatchHeader, ensure_crc, read_hea
 if TYPE_CHECKING:
     from ottla.broker.coordinator import GroupCoordinators
 
-MOST_GROUPS: Final = 500
+MAX_GROUPS: Final = 500
 """Groups that are asked for their position in the partition."""
 
 
@@ -80,9 +80,9 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
 async def positions_of(
     groups: GroupCoordinators, topic: str, partition: int
 ) -> dict[str, Position]:
-    """Where each group (of at most `MOST_GROUPS`) stands in the partition."""
+    """Where each group (of at most `MAX_GROUPS`) stands in the partition."""
     found: dict[str, Position] = {}
-    for group in (await groups.list_groups(frozenset(), frozenset()))[:MOST_GROUPS]:
+    for group in (await groups.list_groups(frozenset(), frozenset()))[:MAX_GROUPS]:
         ((fetched,),) = await groups.fetch(group.group, ((topic, None, (partition,)),))
         if fetched.offset >= 0:
             found[group.group] = Position(fetched.offset, fetched.metadata)

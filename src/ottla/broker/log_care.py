@@ -30,7 +30,7 @@ logger = logging.getLogger("ottla.logs")
 PARTITIONS_A_SLICE = 200
 AFTER_CUT_MS = 100
 """From a cut to the checkpoint files that know of it; all cuts meanwhile are in the same."""
-LONGEST_INTERVAL_MS = 24 * 3600 * 1000
+MAX_INTERVAL_MS = 24 * 3600 * 1000
 """Kafka's "never" is 2^63-1 ms, which no timer takes; once a day is as good."""
 
 
@@ -72,7 +72,7 @@ class LogCare:
     async def _again_and_again(self, work: Callable[[], Awaitable[None]], interval_ms: int) -> None:
         wait_ms = min(self._node.config.log_initial_task_delay_ms, interval_ms)
         while True:
-            await asyncio.sleep(min(wait_ms, LONGEST_INTERVAL_MS) / 1000)
+            await asyncio.sleep(min(wait_ms, MAX_INTERVAL_MS) / 1000)
             wait_ms = interval_ms
             try:
                 await work()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("ottla.cleaner")
 
-MOST_ROUNDS = 100
+MAX_ROUNDS = 100
 """A log with more keys than one round remembers is cleaned in several; then others get a turn."""
 
 
@@ -32,7 +32,7 @@ class LogCleaner:
 
     async def _clean(self, partition: Partition) -> None:
         name = (partition.topic, partition.index)
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             plan = self._plan(partition)
             if plan is None:
                 return

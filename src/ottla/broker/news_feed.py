@@ -2,7 +2,7 @@
 
 Brokers ask and wait (`wait_ms`); an answer is the news behind their version, or a snapshot where
 they are too far behind, begin anew, or come from another controller's time. So a lost answer heals
-itself with the next question. The last `MOST_KEPT` pieces are kept, already in the form in which
+itself with the next question. The last `MAX_KEPT` pieces are kept, already in the form in which
 they are sent, because every broker asks for the same.
 """
 
@@ -15,8 +15,8 @@ from ottla.broker.waiting import Waiter, Watcher, wake
 from ottla.controller.image import ClusterImage, News
 from ottla.controller.news_text import encode_news, encode_snapshot
 
-MOST_KEPT: Final = 1_000
-MOST_IN_ANSWER: Final = 200
+MAX_KEPT: Final = 1_000
+MAX_IN_ANSWER: Final = 200
 UNKNOWN_VERSION: Final = -1
 
 
@@ -26,7 +26,7 @@ class NewsFeed:
     def __init__(self, image: ClusterImage) -> None:
         self.waiters: set[Watcher] | None = None
         self._image = image
-        self._kept: deque[tuple[int, Any]] = deque(maxlen=MOST_KEPT)
+        self._kept: deque[tuple[int, Any]] = deque(maxlen=MAX_KEPT)
         self._closed = False
 
     @property
@@ -43,10 +43,10 @@ class NewsFeed:
         self._closed = True
         wake(self)
 
-    async def wait_beyond(self, version: int, most_ms: int) -> None:
+    async def wait_beyond(self, version: int, max_ms: int) -> None:
         """Returns when there is news behind `version`, or the time is up."""
-        if version == self.version and not self._closed and most_ms > 0:
-            await Waiter((self,)).wait(most_ms)
+        if version == self.version and not self._closed and max_ms > 0:
+            await Waiter((self,)).wait(max_ms)
 
     def since(self, version: int) -> dict[str, Any]:
         """The answer to a broker that has `version`: {"version", "news"} or {..., "snapshot"}."""
@@ -55,5 +55,5 @@ class NewsFeed:
         oldest = self._kept[0][0] - 1 if self._kept else self.version
         if version < oldest or version > self.version:
             return {"version": self.version, "snapshot": encode_snapshot(self._image)}
-        news = [each for at, each in self._kept if at > version][:MOST_IN_ANSWER]
+        news = [each for at, each in self._kept if at > version][:MAX_IN_ANSWER]
         return {"version": version + len(news), "news": news}

@@ -25,7 +25,7 @@ from ottla.records.recompress import recompress
 
 __all__ = ("Appended", "Counts", "Partition", "Read", "Role", "refused_read")
 
-MOST_UNPACKED_BYTES = 64 << 20
+MAX_UNPACKED_BYTES = 64 << 20
 """What a batch may hold where it must be unpacked to be stored (a compacted topic, another
 compression): that happens on the event loop, and a small batch may unpack to a thousand times its
 size."""
@@ -69,7 +69,7 @@ class Partition(FollowingPartition, ReadPartition):
             timestamp_after_max_ms=config.timestamp_after_max_ms,
             keys_required=config.cleanup_compact,
             zstd_allowed=zstd_allowed,
-            limit_bytes=MOST_UNPACKED_BYTES,
+            limit_bytes=MAX_UNPACKED_BYTES,
         )
         if headers[0].is_transactional:
             # As Kafka: written without a transaction it would hold back read_committed for ever.
@@ -83,7 +83,7 @@ class Partition(FollowingPartition, ReadPartition):
                 records,
                 wanted,
                 level=config.compression_level,
-                limit_bytes=MOST_UNPACKED_BYTES,
+                limit_bytes=MAX_UNPACKED_BYTES,
             )
         return self._append(records, headers, now_ms, client_id)
 

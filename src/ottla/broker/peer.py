@@ -26,7 +26,7 @@ from ottla.protocol.versions import API_VERSIONS
 CONNECT_TIMEOUT_MS: Final = 10_000
 """Kafka's default of socket.connection.setup.timeout.ms."""
 PROBE_WITHIN_MS: Final = 500
-MOST_UNDER_WAY: Final = 100
+MAX_UNDER_WAY: Final = 100
 """Requests of one connection that wait for their answers."""
 SCRATCH_BYTES: Final = 64 << 10
 LAST_CORRELATION_ID: Final = 2**31 - 1
@@ -91,11 +91,11 @@ class _Link(FrameStream):
     def __init__(
         self,
         address: tuple[str, int],
-        most_frame_bytes: int,
+        max_frame_bytes: int,
         lost: Callable[[_Link, str], None],
     ) -> None:
         scratch = memoryview(bytearray(SCRATCH_BYTES))
-        super().__init__(scratch, least_bytes=_SIZE.size, most_bytes=most_frame_bytes)
+        super().__init__(scratch, min_bytes=_SIZE.size, max_bytes=max_frame_bytes)
         self.address = address
         self.waiting: dict[int, asyncio.Future[memoryview]] = {}
         self.transport: asyncio.Transport | None = None
@@ -141,13 +141,13 @@ class Peer:
         address: Callable[[], tuple[str, int] | None],
         client_id: str,
         *,
-        most_frame_bytes: int,
+        max_frame_bytes: int,
     ) -> None:
         """`name` stands in the errors ("broker 2"); `address` tells where it is at present."""
         self.name = name
         self.client_id = client_id
         self._address = address
-        self._most_frame_bytes = most_frame_bytes
+        self._max_frame_bytes = max_frame_bytes
         self._link: _Link | None = None
         self._connecting: asyncio.Task[_Link] | None = None
         self._last_correlation_id = 0
@@ -234,8 +234,8 @@ class Peer:
     def _send(
         self, link: _Link, framed: Callable[[int], list[Buffer]], names_another: bool
     ) -> Awaitable[memoryview]:
-        if len(link.waiting) >= MOST_UNDER_WAY:
-            raise PeerError(f"{self.name} has {MOST_UNDER_WAY} requests to answer already")
+        if len(link.waiting) >= MAX_UNDER_WAY:
+            raise PeerError(f"{self.name} has {MAX_UNDER_WAY} requests to answer already")
         assert link.transport is not None
         if link.transport.is_closing():
             raise PeerError(f"{self.name} closed the connection")
@@ -279,7 +279,7 @@ class Peer:
 
     async def _connect(self, address: tuple[str, int]) -> _Link:
         where = f"{self.name} at {address[0]}:{address[1]}"
-        link = _Link(address, self._most_frame_bytes, self._lost)
+        link = _Link(address, self._max_frame_bytes, self._lost)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_MS / 1000):
                 await _connect(*address, lambda: link)

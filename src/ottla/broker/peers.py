@@ -44,7 +44,7 @@ class Peers:
                 f"broker-{config.id}-{purpose}",
                 # A first batch larger than the limit is sent whole; no larger one than a Produce
                 # request can have come into a log.
-                most_frame_bytes=config.socket_request_max_bytes
+                max_frame_bytes=config.socket_request_max_bytes
                 + config.replica_fetch_response_max_bytes,
             )
         return found

@@ -22,8 +22,8 @@ from ottla.controller.image import News
 from ottla.controller.plan import Plan
 from ottla.coordination.embedded_store import StoreError
 from ottla.coordination.tree import (
-    MOST_OPERATIONS,
-    MOST_REQUEST_BYTES,
+    MAX_OPERATIONS,
+    MAX_REQUEST_BYTES,
     Check,
     Coordination,
     CoordinationError,
@@ -117,10 +117,10 @@ async def write_fenced(
 def chunks(writes: Sequence[Operation]) -> Iterator[list[Operation]]:
     """The writes in their order, in parts that one request can hold beside the fence."""
     part: list[Operation] = []
-    total_bytes, most_bytes = 0, MOST_REQUEST_BYTES - FENCE_BYTES
+    total_bytes, max_bytes = 0, MAX_REQUEST_BYTES - FENCE_BYTES
     for write in writes:
         added = size_bytes(write)
-        if part and (len(part) >= MOST_OPERATIONS - 1 or total_bytes + added > most_bytes):
+        if part and (len(part) >= MAX_OPERATIONS - 1 or total_bytes + added > max_bytes):
             yield part
             part, total_bytes = [], 0
         part.append(write)

@@ -198,10 +198,10 @@ class ReplicaFetcher:
         assert partition.state is not None
         return self._node.config.id not in partition.state.isr
 
-    def _delay(self, key: Key, most_ms: int | None = None) -> None:
+    def _delay(self, key: Key, max_ms: int | None = None) -> None:
         wait_ms = self._node.config.replica_fetch_backoff_ms
-        if most_ms is not None:
-            wait_ms = min(wait_ms, most_ms)
+        if max_ms is not None:
+            wait_ms = min(wait_ms, max_ms)
         self._delayed[key] = self._node.clock.monotonic_ms() + wait_ms
 
     def _fetch(self, request: Request) -> Any:
@@ -361,8 +361,8 @@ class ReplicaFetcher:
             self._delay(key)
         else:
             self._delay(key, followed.passing_ms)
-            most_ms = self._node.config.replica_fetch_backoff_ms
-            followed.passing_ms = min(2 * followed.passing_ms, most_ms)
+            max_ms = self._node.config.replica_fetch_backoff_ms
+            followed.passing_ms = min(2 * followed.passing_ms, max_ms)
         if is_fault and reason != followed.fault:
             followed.fault = reason
             topic, index = followed.partition.topic, followed.partition.index

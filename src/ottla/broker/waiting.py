@@ -49,9 +49,9 @@ class Waiter:
         if not self._future.done():
             self._future.set_result(True)
 
-    async def wait(self, most_ms: int) -> bool:
-        """True if woken, False if `most_ms` went by first. Always stops watching."""
-        handle = asyncio.get_running_loop().call_later(most_ms / 1000, self._time_is_up)
+    async def wait(self, max_ms: int) -> bool:
+        """True if woken, False if `max_ms` went by first. Always stops watching."""
+        handle = asyncio.get_running_loop().call_later(max_ms / 1000, self._time_is_up)
         try:
             return await self._future
         finally:

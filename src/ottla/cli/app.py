@@ -31,7 +31,7 @@ COMMANDS: Final = {
 GROUPS: Final = frozenset({"topic", "group", "config", "log", "cluster"})
 
 
-NARROWEST_PANELS: Final = 78
+MIN_PANELS: Final = 78
 
 
 class InOrder(TyperGroup):
@@ -44,7 +44,7 @@ class InOrder(TyperGroup):
 def build(words: Sequence[str], *, completing: bool = False) -> typer.Typer:
     """The app with the command that was typed, or with all when help or completion is wanted."""
     # Typer's panels cut words where the terminal is narrow; its plain help folds them.
-    wide = get_terminal_size().columns >= NARROWEST_PANELS
+    wide = get_terminal_size().columns >= MIN_PANELS
     app = typer.Typer(
         name="ottla",
         cls=InOrder,

@@ -26,7 +26,7 @@ LIST_PARTITION_REASSIGNMENTS: Final = 46
 DESCRIBE_QUORUM: Final = 55
 DESCRIBE_CLUSTER: Final = 60
 METADATA_TOPIC: Final = "__cluster_metadata"
-MOST_ANSWER_BYTES: Final = 64 * 1024 * 1024
+MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
 ANSWER_WITHIN_S: Final = 30.0
 ANSWER_TIMEOUT_MS: Final = 25_000
 AGAIN_FOR_S: Final = 30.0
@@ -54,7 +54,7 @@ Assignments = Mapping[str, Mapping[int, Sequence[int]]]
 def answered(connection: socket.socket, request: Any) -> Any:
     """The response. Raises OSError, EOFError or DecodeError where there is none."""
     connection.sendall(write_request(request, CORRELATION_ID, CLIENT_ID.decode()))
-    frame = received(connection, MOST_ANSWER_BYTES)
+    frame = received(connection, MAX_ANSWER_BYTES)
     return read_response(request.__api_key__, request.__version__, frame)[1]
 
 

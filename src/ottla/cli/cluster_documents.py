@@ -12,9 +12,9 @@ from ottla.cli.plain_connection import broker_answers
 from ottla.cli.screen import say, show_table
 from ottla.cli.topic_documents import NO_TOPICS, plural
 
-MOST_TOPICS_ASKED: Final = 500
+MAX_TOPICS_ASKED: Final = 500
 MIN_IN_SYNC: Final = "min.insync.replicas"
-MOST_SHOWN: Final = 50
+MAX_SHOWN: Final = 50
 
 
 class Node(NamedTuple):
@@ -79,8 +79,8 @@ def min_in_sync(
 ) -> dict[str, int]:
     """`min.insync.replicas` by topic; `alone`: without a controller."""
     found: dict[str, int] = {}
-    for first in range(0, len(topics), MOST_TOPICS_ASKED):
-        names = topics[first : first + MOST_TOPICS_ASKED]
+    for first in range(0, len(topics), MAX_TOPICS_ASKED):
+        names = topics[first : first + MAX_TOPICS_ASKED]
         for name, entries in describe_configs(connection, "topic", names, alone=alone).items():
             values = {entry["name"]: entry["value"] for entry in entries}
             found[name] = int(values.get(MIN_IN_SYNC) or 1)
@@ -205,9 +205,9 @@ def show_partitions(document: dict[str, Any]) -> None:
                 " ".join(map(str, each["replicas"])),
                 " ".join(map(str, each["in_sync"])),
             ]
-            for place, each in list(troubled.items())[:MOST_SHOWN]
+            for place, each in list(troubled.items())[:MAX_SHOWN]
         ],
         title=f"{len(troubled):,} of {plural(document['partitions'], 'partition')} not well",
     )
-    if len(troubled) > MOST_SHOWN:
-        say(f"and {len(troubled) - MOST_SHOWN:,} more: ottla cluster describe --json has all.")
+    if len(troubled) > MAX_SHOWN:
+        say(f"and {len(troubled) - MAX_SHOWN:,} more: ottla cluster describe --json has all.")

@@ -23,7 +23,7 @@ from ottla.testing.errors import KitError, ProcessEndedError
 from ottla.testing.zookeeper_server import zookeeper_command
 
 LOOK_PAUSE_S: Final = 0.1
-MOST_REPLICAS: Final = 3
+MAX_REPLICAS: Final = 3
 SLOW_START_S: Final = 30.0
 LOCK_NAME: Final = ".lock"
 OF_ONE_BROKER: Final = frozenset(
@@ -46,7 +46,7 @@ def run_cluster(
     starting."""
     layout = chosen_layout(data, brokers, port, racks)
     # Who starts three brokers wants to see three replicas.
-    replicas = str(min(MOST_REPLICAS, layout.brokers))
+    replicas = str(min(MAX_REPLICAS, layout.brokers))
     settings = {"default.replication.factor": replicas, **config}
     check_settings(settings)
     check_zookeeper(zookeeper)

@@ -15,7 +15,7 @@ from ottla.cli.failures import UsageFailed
 from ottla.cli.jsonlines import Outgoing
 from ottla.cli.screen import note
 
-MOST_LINES_NAMED: Final = 5
+MAX_LINES_NAMED: Final = 5
 FULL_PAUSE_S: Final = 0.1
 FLUSH_STEP_S: Final = 0.2
 # librdkafka gives up on each record by itself; this is for its last reports to arrive.
@@ -107,7 +107,7 @@ class Delivery:
         reason = explain(error)
         failed = self.errors.setdefault(reason, ErrorCount())
         failed.records += 1
-        if len(failed.lines) < MOST_LINES_NAMED:
+        if len(failed.lines) < MAX_LINES_NAMED:
             failed.lines.append(line)
 
     def flush(self) -> None:

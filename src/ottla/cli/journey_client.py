@@ -21,7 +21,7 @@ ANSWER_TIMEOUT_S: Final = 30.0
 SETTLE_S: Final = 5.0
 """How long a journey is asked for again while leadership moves."""
 SETTLE_PAUSE_S: Final = 0.2
-MOST_ANSWER_BYTES: Final = 16 * 1024 * 1024
+MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 
 NO_OTTLA: Final = "Only an Ottla broker knows the journey of its messages."
 
@@ -95,7 +95,7 @@ def ask_broker(bootstrap: str, question: dict[str, Any]) -> dict[str, Any]:
     with connected(bootstrap, ANSWER_TIMEOUT_S) as connection:
         try:
             connection.sendall(framed(JOURNEY, json.dumps(question).encode()))
-            body = received(connection, MOST_ANSWER_BYTES)[CORRELATION_BYTES:]
+            body = received(connection, MAX_ANSWER_BYTES)[CORRELATION_BYTES:]
         except TimeoutError:
             raise Failed(
                 f"{bootstrap} does not answer (waited {ANSWER_TIMEOUT_S:g} s).", NO_OTTLA

@@ -25,7 +25,7 @@ from ottla.journey.words import bytes_said, moment_said
 if TYPE_CHECKING:
     from rich.tree import Tree
 
-MOST_VALUE_CHARACTERS: Final = 300
+MAX_VALUE_CHARACTERS: Final = 300
 
 
 def rich_tree(branch: Branch) -> Tree:
@@ -75,7 +75,7 @@ def tell(document: Document) -> Branch:
     return top
 
 
-def shown(content: Document | None, most: int = MOST_VALUE_CHARACTERS) -> str:
+def shown(content: Document | None, most: int = MAX_VALUE_CHARACTERS) -> str:
     """A key or value, its size behind it where it is cut."""
     if content is None:
         return "null"

@@ -19,7 +19,7 @@ from ottla.records.header import HEADER_BYTES, BatchHeader, read_header
 OFFSET_ENTRY: Final = Struct(">ii")
 TIME_ENTRY: Final = Struct(">qi")
 READ_BYTES: Final = 1024 * 1024
-MOST_NAMED: Final = 5
+MAX_NAMED: Final = 5
 ENTRIES_AT_A_TIME: Final = 4096
 
 
@@ -83,8 +83,8 @@ def read_partition(path: Path) -> list[Segment]:
     except OSError as error:
         raise Failed(f"cannot read {path}: {error.strerror}.") from error
     if inside:
-        names = ", ".join(each.name for each in inside[:MOST_NAMED])
-        more = " ..." if len(inside) > MOST_NAMED else ""
+        names = ", ".join(each.name for each in inside[:MAX_NAMED])
+        more = " ..." if len(inside) > MAX_NAMED else ""
         raise Failed(
             f"{path} is a data folder; name a partition in it.",
             f"There are: {names}{more}. For example: ottla log segments {inside[0]}",

@@ -18,7 +18,7 @@ CLIENT_ID: Final = b"ottla-cli"
 CORRELATION_ID: Final = 1
 CORRELATION_BYTES: Final = 4
 SILENT_AFTER_S: Final = 2.0
-MOST_VERSIONS_BYTES: Final = 1 << 20
+MAX_VERSIONS_BYTES: Final = 1 << 20
 API_VERSIONS: Final = 18
 _HEADER: Final = struct.Struct(">hhih")
 _SIZE: Final = struct.Struct(">i")
@@ -50,7 +50,7 @@ def answers(connection: socket.socket) -> bool:
     connection.settimeout(SILENT_AFTER_S)
     try:
         connection.sendall(framed(API_VERSIONS, b""))
-        received(connection, MOST_VERSIONS_BYTES)
+        received(connection, MAX_VERSIONS_BYTES)
     except (OSError, EOFError):
         return False
     return True
@@ -71,12 +71,12 @@ def framed(key: int, body: bytes) -> bytes:
     return _SIZE.pack(len(header) + len(body)) + header + body
 
 
-def received(connection: socket.socket, most_bytes: int) -> bytes:
+def received(connection: socket.socket, max_bytes: int) -> bytes:
     """A response's frame, which begins with the correlation id. Raises EOFError where the
     connection ends before, or announces what cannot be one; and OSError.
     """
     (size,) = _SIZE.unpack(exactly(connection, _SIZE.size))
-    if not CORRELATION_BYTES <= size <= most_bytes:
+    if not CORRELATION_BYTES <= size <= max_bytes:
         raise EOFError
     return exactly(connection, size)
 

@@ -28,7 +28,7 @@ from ottla.cli.progress import Watch
 from ottla.cli.screen import note, say, write
 
 POLL_EVERY: Final = 100
-MOST_RECORD_BYTES: Final = 1_000_000_000
+MAX_RECORD_BYTES: Final = 1_000_000_000
 
 
 class Compression(StrEnum):
@@ -143,7 +143,7 @@ def produce(
             "partitioner": PARTITIONERS[partitioner],
             "message.timeout.ms": int(timeout * 1000),
             # The broker's max.message.bytes decides, not the client's.
-            "message.max.bytes": MOST_RECORD_BYTES,
+            "message.max.bytes": MAX_RECORD_BYTES,
             **connection.settings,
         }
         delivery = Delivery(topic, settings, timeout)

@@ -9,16 +9,16 @@ from ottla.cli.failures import UsageFailed
 from ottla.cli.jsonlines import Headers, LineError, Outgoing, decode_record
 
 # A line without an end must not fill the memory. Kafka refuses records of this size anyhow.
-MOST_LINE_BYTES: Final = 100 * 1024 * 1024
+MAX_LINE_BYTES: Final = 100 * 1024 * 1024
 
 Decode = Callable[[bytes], Outgoing]
 
 
 def iterate_lines(stream: BinaryIO) -> Iterator[bytes]:
     """Lines without their newline (of a carriage return before it nothing is taken)."""
-    while line := stream.readline(MOST_LINE_BYTES + 1):
-        if len(line) > MOST_LINE_BYTES:
-            raise LineError(f"is longer than {MOST_LINE_BYTES // 1024 // 1024} MB")
+    while line := stream.readline(MAX_LINE_BYTES + 1):
+        if len(line) > MAX_LINE_BYTES:
+            raise LineError(f"is longer than {MAX_LINE_BYTES // 1024 // 1024} MB")
         yield line[:-1] if line.endswith(b"\n") else line
 
 

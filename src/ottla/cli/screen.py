@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 GAP: Final = 2
-NARROWEST_FOLD: Final = 16
+MIN_FOLD: Final = 16
 PIPE_COLUMNS: Final = 1_000_000
 
 
@@ -156,7 +156,7 @@ def print_rows(
         for index, name in enumerate(columns)
     ]
     excess = sum(widths) + GAP * (len(widths) - 1) - screen.width
-    if excess > 0 and max(widths) - excess < NARROWEST_FOLD:
+    if excess > 0 and max(widths) - excess < MIN_FOLD:
         print_blocks(screen, columns, cells)
         return
     from rich.table import Table
@@ -183,7 +183,7 @@ def print_blocks(screen: Console, columns: Sequence[str], cells: Sequence[Sequen
     from rich.text import Text
 
     name_width = max(map(len, columns))
-    below = screen.width - name_width - GAP < NARROWEST_FOLD // 2
+    below = screen.width - name_width - GAP < MIN_FOLD // 2
     for number, row in enumerate(cells):
         if number:
             screen.print()

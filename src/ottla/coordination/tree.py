@@ -24,9 +24,9 @@ from typing import Final, NamedTuple, Protocol
 
 ANY_VERSION: Final = -1
 
-MOST_OPERATIONS: Final = 1_000
+MAX_OPERATIONS: Final = 1_000
 """So many operations a `multi` may have."""
-MOST_REQUEST_BYTES: Final = 1_000_000
+MAX_REQUEST_BYTES: Final = 1_000_000
 """So large a `multi` may be, by `size_bytes`: ZooKeeper's `jute.maxbuffer` is 1,048,575."""
 
 
@@ -173,7 +173,7 @@ class Coordination(Protocol):
     async def multi(self, operations: Sequence[Operation]) -> None:
         """Do all operations in order, or none and raise what the first bad one raises.
 
-        A ZooKeeper session asserts no more than MOST_OPERATIONS and MOST_REQUEST_BYTES.
+        A ZooKeeper session asserts no more than MAX_OPERATIONS and MAX_REQUEST_BYTES.
         """
 
     async def close(self) -> None:

@@ -20,8 +20,8 @@ from kazoo.security import OPEN_ACL_UNSAFE
 
 from ottla.coordination.tree import (
     ANY_VERSION,
-    MOST_OPERATIONS,
-    MOST_REQUEST_BYTES,
+    MAX_OPERATIONS,
+    MAX_REQUEST_BYTES,
     Check,
     ConnectionLostError,
     CoordinationError,
@@ -204,7 +204,7 @@ class ZooKeeperCoordination:
 
     async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False) -> Node:
         operation = Create(path, data, ephemeral)
-        assert size_bytes(operation) <= MOST_REQUEST_BYTES, path
+        assert size_bytes(operation) <= MAX_REQUEST_BYTES, path
         _, stat = await self._session.ask(
             wire.Create2(self._full(path), data, OPEN_ACL_UNSAFE, _EPHEMERAL if ephemeral else 0),
             path,
@@ -214,7 +214,7 @@ class ZooKeeperCoordination:
 
     async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> int:
         operation = SetData(path, data, version)
-        assert size_bytes(operation) <= MOST_REQUEST_BYTES, path
+        assert size_bytes(operation) <= MAX_REQUEST_BYTES, path
         stat = await self._session.ask(self._request(operation), path)
         return int(stat.version)
 
@@ -222,8 +222,8 @@ class ZooKeeperCoordination:
         await self._session.ask(self._request(Delete(path, version)), path)
 
     async def multi(self, operations: Sequence[Operation]) -> None:
-        assert len(operations) <= MOST_OPERATIONS, len(operations)
-        assert sum(map(size_bytes, operations)) <= MOST_REQUEST_BYTES
+        assert len(operations) <= MAX_OPERATIONS, len(operations)
+        assert sum(map(size_bytes, operations)) <= MAX_REQUEST_BYTES
         if not operations:
             self._session.check_alive()
             return

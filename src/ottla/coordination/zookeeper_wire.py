@@ -34,9 +34,9 @@ from kazoo.protocol.serialization import (
 from kazoo.protocol.states import ZnodeStat
 from kazoo.retry import KazooRetry
 
-MOST_IN_FLIGHT: Final = 2_000
+MAX_IN_FLIGHT: Final = 2_000
 """Requests without an answer yet; the server itself stops reading at 1,000 of all its clients."""
-_MOST_WRITE_BYTES: Final = 1 << 18
+_MAX_WRITE_BYTES: Final = 1 << 18
 _READ_BYTES: Final = 1 << 18
 _GET_DATA: Final = 4
 _GET_CHILDREN: Final = 8
@@ -214,9 +214,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
             raise ConnectionDropped("no answer")
         parts = bytearray()
         while (
-            client._queue
-            and len(client._pending) < MOST_IN_FLIGHT
-            and len(parts) < _MOST_WRITE_BYTES
+            client._queue and len(client._pending) < MAX_IN_FLIGHT and len(parts) < _MAX_WRITE_BYTES
         ):
             request, answer = client._queue.popleft()
             if answer is not None and answer.abandoned:
@@ -227,7 +225,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
             parts += int_struct.pack(len(body)) + body
         if parts:
             self._write(parts, connect_timeout)
-        if client._queue and len(client._pending) < MOST_IN_FLIGHT:
+        if client._queue and len(client._pending) < MAX_IN_FLIGHT:
             self.wake()
 
 

@@ -15,7 +15,7 @@ import json
 from typing import Final, NamedTuple
 
 MARK: Final = "ottla.pipeline"
-MOST_NAME_CHARS: Final = 1024
+MAX_NAME_CHARS: Final = 1024
 
 
 class Delivery(NamedTuple):
@@ -48,8 +48,8 @@ def read_delivery(metadata: str | None) -> Delivery | None:
     if isinstance(delta, dict):
         told, number = delta.get("table"), _count(delta.get("version"))
         if isinstance(told, str) and told and number is not None:
-            table, version = told[:MOST_NAME_CHARS], number
-    return Delivery(query[:MOST_NAME_CHARS], batch, table, version, _count(said.get("from"), 2**63))
+            table, version = told[:MAX_NAME_CHARS], number
+    return Delivery(query[:MAX_NAME_CHARS], batch, table, version, _count(said.get("from"), 2**63))
 
 
 def _count(value: object, below: int = 2**31) -> int | None:

@@ -29,10 +29,10 @@ from ottla.journey.retention import RecordFacts, explain_retention
 from ottla.records.compression import Compression
 
 VERSION: Final = 1
-MOST_KEY_BYTES: Final = 1024
-MOST_VALUE_BYTES: Final = 2048
-MOST_HEADERS: Final = 32
-MOST_NAME_CHARS: Final = 256
+MAX_KEY_BYTES: Final = 1024
+MAX_VALUE_BYTES: Final = 2048
+MAX_HEADERS: Final = 32
+MAX_NAME_CHARS: Final = 256
 
 UNKNOWN: Final = When(None, None)
 
@@ -77,12 +77,12 @@ def explain(facts: Facts) -> Document:
     }
 
 
-def content(data: bytes | None, most_bytes: int) -> Document | None:
-    """Bytes for people and programs: text where it is UTF-8, else base64; cut at `most_bytes`."""
+def content(data: bytes | None, max_bytes: int) -> Document | None:
+    """Bytes for people and programs: text where it is UTF-8, else base64; cut at `max_bytes`."""
     if data is None:
         return None
-    shown = data[:most_bytes]
-    said: Document = {"size_bytes": len(data), "cut": len(data) > most_bytes}
+    shown = data[:max_bytes]
+    said: Document = {"size_bytes": len(data), "cut": len(data) > max_bytes}
     try:
         # A character that the cut went through is no damage.
         said["text"] = shown.decode() if len(shown) == len(data) else _cut_text(shown)
@@ -126,11 +126,11 @@ def _published(facts: Facts, was: Appended) -> Document:
     if place.record is not None:
         record = place.record.record
         said["timestamp_ms"] = record.timestamp_ms
-        said["key"] = content(record.key, MOST_KEY_BYTES)
-        said["value"] = content(record.value, MOST_VALUE_BYTES)
+        said["key"] = content(record.key, MAX_KEY_BYTES)
+        said["value"] = content(record.value, MAX_VALUE_BYTES)
         said["headers"] = [
-            {"name": name[:MOST_NAME_CHARS], "value": content(value, MOST_KEY_BYTES)}
-            for name, value in record.headers[:MOST_HEADERS]
+            {"name": name[:MAX_NAME_CHARS], "value": content(value, MAX_KEY_BYTES)}
+            for name, value in record.headers[:MAX_HEADERS]
         ]
         said["header_count"] = len(record.headers)
     return said

@@ -31,7 +31,7 @@ from ottla.journey.replication import (
     reigns,
 )
 
-MOST_ELECTIONS: Final = 50
+MAX_ELECTIONS: Final = 50
 NOBODY: Final = -1
 
 
@@ -114,7 +114,7 @@ class Replicas:
             if self._is_since(one.reign)
             or any(cut.begin <= offset < cut.end for cut in one.dropped)
         ]
-        return [self._election(one) for one in found[-MOST_ELECTIONS:]]
+        return [self._election(one) for one in found[-MAX_ELECTIONS:]]
 
     def _is_since(self, reign: Reign) -> bool:
         if self.facts.place is not None:

@@ -49,12 +49,12 @@ _NO_NAME: Final = 255
 _VERSIONS: Final = 255
 _UNKNOWN_BEFORE: Final = 1
 _MOST: Final = 2**32 - 1
-MOST_SPAN: Final = _MOST
+MAX_SPAN: Final = _MOST
 """Milliseconds or offsets that one step may span (49 days of coalescing; a commit that leaps
 further is unknown).
 """
-_MOST_NAMES: Final = 250
-_MOST_STEPS: Final = 32_000
+_MAX_NAMES: Final = 250
+_MAX_STEPS: Final = 32_000
 _KINDS: Final = {int(kind): kind for kind in Kind}
 
 
@@ -73,8 +73,8 @@ def encode(steps: Iterable[Step]) -> bytes:
         if group and (
             high_ms - low_ms > _MOST
             or high - low > _MOST
-            or len(names) >= _MOST_NAMES
-            or len(group) >= _MOST_STEPS
+            or len(names) >= _MAX_NAMES
+            or len(group) >= _MAX_STEPS
         ):
             blocks.append(_block(group, list(names), times[0], offsets[0]))
             group, names = [], {}

@@ -28,8 +28,8 @@ CAP_BYTES: Final = 512 * 1024
 """A two-thousandth of a segment at Kafka's default size; a quarter of an hour of steady load at
 full detail. More would make a rewrite, and a look-up, take noticeable time.
 """
-MOST_STARTS_CARRIED: Final = 256
-MOST_FILES_READ: Final = 32
+MAX_STARTS_CARRIED: Final = 256
+MAX_FILES_READ: Final = 32
 """An offset's own segment and those after it: where its steps are looked for."""
 _NEW: Final = SUFFIX + ".new"
 _OF_THE_LOG: Final = (Kind.OPENED, Kind.IN_SYNC, Kind.CUT, Kind.DIVERGED)
@@ -79,13 +79,13 @@ class TimelineFolder:
         """What the files from this offset's segment on tell, oldest file first, each in the order
         written.
 
-        At most `MOST_FILES_READ` files are read, and the one before them (a group's earlier
+        At most `MAX_FILES_READ` files are read, and the one before them (a group's earlier
         position may be in it).
         """
         bases = self._files()
         first = max(bisect_right(bases, offset) - 1, 0)
         steps: list[Step] = []
-        for base in bases[max(first - 1, 0) : first + MOST_FILES_READ]:
+        for base in bases[max(first - 1, 0) : first + MAX_FILES_READ]:
             steps += decode(self._data(base))
         return steps
 
@@ -138,12 +138,12 @@ class TimelineFolder:
             os.truncate(self._file(base), sound)
         return sound
 
-    def _rewrite(self, base: int, steps: Sequence[Step], most_bytes: int) -> None:
+    def _rewrite(self, base: int, steps: Sequence[Step], max_bytes: int) -> None:
         # Names and blocks' heads take room besides the steps, so aim, look and aim lower.
-        most = max(most_bytes // STEP_BYTES, 1)
+        most = max(max_bytes // STEP_BYTES, 1)
         data = HEAD + encode(thin(steps, most))
-        while len(data) > most_bytes and most > 1:
-            most = max(most * most_bytes // len(data) * 9 // 10, 1)
+        while len(data) > max_bytes and most > 1:
+            most = max(most * max_bytes // len(data) * 9 // 10, 1)
             data = HEAD + encode(thin(steps, most))
         new = self.path / f"{base:020}{_NEW}"
         new.write_bytes(data)
@@ -168,7 +168,7 @@ class TimelineFolder:
             self._file(base).unlink(missing_ok=True)
             self._sizes.pop(base, None)
         if starts:
-            self._append(bases[0], starts[-MOST_STARTS_CARRIED:])
+            self._append(bases[0], starts[-MAX_STARTS_CARRIED:])
 
     def _files(self) -> list[int]:
         """Base offsets of the timeline files, ascending."""

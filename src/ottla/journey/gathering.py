@@ -1,6 +1,6 @@
 """Steps that wait to be taken: what all of a partition's timelines share.
 
-Limits: at most `MOST_STEPS` wait; beyond that the newest are not noted, and are counted.
+Limits: at most `MAX_STEPS` wait; beyond that the newest are not noted, and are counted.
 """
 
 from typing import Final
@@ -10,11 +10,11 @@ from ottla.journey.step import Step, Versions
 WINDOW_MS: Final = 100
 BACKLOG_STEPS: Final = 512
 """For each so many steps that wait to be taken, windows are one `WINDOW_MS` longer."""
-MOST_STEPS: Final = 4096
+MAX_STEPS: Final = 4096
 """Steps waiting to be taken; the driver is far behind when there are more, and the newest are not
 noted.
 """
-MOST_TRACKS: Final = 64
+MAX_TRACKS: Final = 64
 """Groups and pipelines, and replicas, remembered for each partition; a forgotten one's next step
 says so.
 """
@@ -58,7 +58,7 @@ class Gathering:
         return WINDOW_MS * (1 + len(self._closed) // BACKLOG_STEPS)
 
     def _add(self, step: Step) -> None:
-        if len(self._closed) >= MOST_STEPS:
+        if len(self._closed) >= MAX_STEPS:
             self.unnoted += 1
             return
         self._closed.append(step)

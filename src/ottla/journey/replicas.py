@@ -11,7 +11,7 @@ in memory until something else happens: ten thousand idle partitions write nothi
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
-from ottla.journey.gathering import MOST_TRACKS, Gathering, Track
+from ottla.journey.gathering import MAX_TRACKS, Gathering, Track
 from ottla.journey.step import NO_ROLE, Kind, Role, Step
 
 
@@ -45,7 +45,7 @@ class ReplicaTimeline(Gathering, ABC):
     def _copy_differs(self, broker_id: int, track: Track | None, offset: int, now_ms: int) -> None:
         """The first fetch of a step, or one that went back."""
         if track is None:
-            if len(self._copies) >= MOST_TRACKS:
+            if len(self._copies) >= MAX_TRACKS:
                 oldest = next(iter(self._copies))
                 self._close_copy(oldest, self._copies.pop(oldest))
             track = self._copies[broker_id] = Track()

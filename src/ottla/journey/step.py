@@ -11,7 +11,7 @@ step, `first == last` and both times are the same.
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-MOST_CLIENTS_IN_STEP: Final = 8
+MAX_CLIENTS_IN_STEP: Final = 8
 OTHERS: Final = (-1, "")
 """Stands in a step's clients for those beyond the limit: their names are not kept."""
 
@@ -96,12 +96,12 @@ class Step(NamedTuple):
 
 
 def joined_clients(one: Clients, other: Clients) -> Clients:
-    """Both sets of clients, no more than `MOST_CLIENTS_IN_STEP` (and then `OTHERS`)."""
+    """Both sets of clients, no more than `MAX_CLIENTS_IN_STEP` (and then `OTHERS`)."""
     union = dict.fromkeys((*one, *other))
-    if len(union) <= MOST_CLIENTS_IN_STEP:
+    if len(union) <= MAX_CLIENTS_IN_STEP:
         return tuple(union)
     union.pop(OTHERS, None)
-    return (*tuple(union)[: MOST_CLIENTS_IN_STEP - 1], OTHERS)
+    return (*tuple(union)[: MAX_CLIENTS_IN_STEP - 1], OTHERS)
 
 
 def joined_versions(one: Versions | None, other: Versions) -> Versions:

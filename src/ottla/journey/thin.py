@@ -10,7 +10,7 @@ becomes false: a hole between steps shows as one (see `step.py`).
 from collections.abc import Sequence
 from typing import Final, cast
 
-from ottla.journey.file import MOST_SPAN
+from ottla.journey.file import MAX_SPAN
 from ottla.journey.step import Clients, Kind, Name, Step, joined_clients, joined_versions
 
 _KEPT_APART: Final = (
@@ -22,14 +22,14 @@ _KEPT_APART: Final = (
 )
 
 
-def thin(steps: Sequence[Step], most_steps: int) -> list[Step]:
-    """At most `most_steps` (at least 1) of them, oldest coalesced first; the order stays."""
+def thin(steps: Sequence[Step], max_steps: int) -> list[Step]:
+    """At most `max_steps` (at least 1) of them, oldest coalesced first; the order stays."""
     left = list(steps)
-    while len(left) > most_steps:
+    while len(left) > max_steps:
         old = len(left) - len(left) // 4
         fewer = _pairs_joined(left[:old])
         if len(fewer) > old * 7 // 8:
-            return [*fewer, *left[old:]][-most_steps:]
+            return [*fewer, *left[old:]][-max_steps:]
         left = [*fewer, *left[old:]]
     return left
 
@@ -62,7 +62,7 @@ def _joined(one: Step, other: Step) -> Step | None:
     """Both as one step, or None where that would hide a hole or a step back."""
     if one.last != other.before or other.unknown_before or other.since_ms < one.until_ms:
         return None
-    if other.last - one.before > MOST_SPAN or other.until_ms - one.since_ms > MOST_SPAN:
+    if other.last - one.before > MAX_SPAN or other.until_ms - one.since_ms > MAX_SPAN:
         return None
     name, versions = one.name, one.versions
     if one.kind in (Kind.END, Kind.END_AND_HIGH):

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Final, Protocol
 
 from ottla.journey.delivery import Delivery, read_delivery
-from ottla.journey.gathering import MOST_STEPS, MOST_TRACKS, Gathering, Track
+from ottla.journey.gathering import MAX_STEPS, MAX_TRACKS, Gathering, Track
 from ottla.journey.replicas import ReplicaTimeline
 from ottla.journey.step import (
     Clients,
@@ -26,10 +26,10 @@ from ottla.journey.step import (
     joined_versions,
 )
 
-MOST_CLIENT_CHANGES: Final = 4
+MAX_CLIENT_CHANGES: Final = 4
 """So often in a window a change of client starts a step of its own; beyond, clients share one."""
-MOST_CLIENT_CHARS: Final = 256
-MOST_GROUP_CHARS: Final = 1024
+MAX_CLIENT_CHARS: Final = 256
+MAX_GROUP_CHARS: Final = 1024
 """Longer names are not noted: a group's is told apart by all of it. Kafka allows 32,767."""
 
 NO_CLIENT: Final = ""
@@ -161,10 +161,10 @@ class PartitionTimeline(ReplicaTimeline):
         if not self._opening_told:
             self._opening_told = True
             self._add(_opening_step(self.opened_ms, self.end_at_open))
-        client = (producer_id, client_id[:MOST_CLIENT_CHARS])
+        client = (producer_id, client_id[:MAX_CLIENT_CHARS])
         closes_ms = self._end_closes_ms
         if self._end_until_ms <= now_ms < closes_ms:
-            if self._end_changes >= MOST_CLIENT_CHANGES:
+            if self._end_changes >= MAX_CLIENT_CHANGES:
                 self._clients = joined_clients(self._clients, (client,))
                 self._end_client, self._end_producer = client_id, producer_id
                 self._end_last, self._end_until_ms = end, now_ms
@@ -206,7 +206,7 @@ class PartitionTimeline(ReplicaTimeline):
         """A group's commit; a pipeline's is noted twice, as the group's and as the delivery that
         it tells of.
         """
-        if offset < 0 or len(group) > MOST_GROUP_CHARS:
+        if offset < 0 or len(group) > MAX_GROUP_CHARS:
             return
         # What is not written yet cannot have been read, whatever a client commits.
         offset = min(offset, self._end_last)
@@ -220,7 +220,7 @@ class PartitionTimeline(ReplicaTimeline):
         """A group's position as the coordinator found it when it loaded: no event, but the next
         step knows where it begins.
         """
-        if offset < 0 or len(group) > MOST_GROUP_CHARS:
+        if offset < 0 or len(group) > MAX_GROUP_CHARS:
             return
         offset = min(offset, self._end_last)
         tracks: list[tuple[Kind, Name]] = [(Kind.GROUP, group)]
@@ -310,7 +310,7 @@ class PartitionTimeline(ReplicaTimeline):
         track.since_ms = track.until_ms = now_ms
         track.closes_ms = now_ms + self._window_ms()
         self._dirty.add(self)
-        if delivery is not None and len(self._closed) < MOST_STEPS // 4:
+        if delivery is not None and len(self._closed) < MAX_STEPS // 4:
             # Micro-batches are few, and a row's very version is worth a step of its own.
             self._close_track(kind, name, track)
 
@@ -319,7 +319,7 @@ class PartitionTimeline(ReplicaTimeline):
             self._tracks = {}
         track = self._tracks.get((kind, name))
         if track is None:
-            if len(self._tracks) >= MOST_TRACKS:
+            if len(self._tracks) >= MAX_TRACKS:
                 (oldest_kind, oldest_name), oldest = next(iter(self._tracks.items()))
                 self._close_track(oldest_kind, oldest_name, oldest)
                 del self._tracks[oldest_kind, oldest_name]

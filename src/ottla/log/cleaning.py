@@ -30,7 +30,7 @@ from ottla.records.header import BatchHeader, read_header
 from ottla.records.iterate import iterate_records
 from ottla.records.record import Record
 
-MOST_KEYS: Final = 400_000
+MAX_KEYS: Final = 400_000
 """How many keys one round remembers, at about 150 bytes each; the next round goes on behind them.
 """
 _RAW_KEY_BYTES: Final = 16
@@ -87,7 +87,7 @@ class Group:
 
 
 def map_keys(
-    sources: Sequence[Source], first_dirty: int, end_offset: int, most_keys: int = MOST_KEYS
+    sources: Sequence[Source], first_dirty: int, end_offset: int, max_keys: int = MAX_KEYS
 ) -> tuple[dict[bytes, int], int]:
     """The last offset of each key from `first_dirty` on, and the offset up to which that holds."""
     keys: dict[bytes, int] = {}
@@ -104,7 +104,7 @@ def map_keys(
                     continue
                 keys[short_key(record.key)] = record.offset
             mapped_to = header.next_offset
-            if len(keys) >= most_keys:
+            if len(keys) >= max_keys:
                 return keys, mapped_to
         mapped_to = next_offset
     return keys, mapped_to

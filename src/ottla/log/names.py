@@ -15,7 +15,7 @@ SWAP: Final = ".swap"
 DELETED: Final = ".deleted"
 
 DELETED_FOLDER: Final = "-delete"
-_LONGEST_NAME: Final = 255
+_MAX_NAME: Final = 255
 
 
 def file_name(base_offset: int, suffix: str) -> str:
@@ -37,7 +37,7 @@ def folder_name(topic: str, partition: int) -> str:
 def deleted_folder_name(topic: str, partition: int) -> str:
     """A name nobody else has, under which a deleted partition's folder waits for its removal."""
     suffix = f"-{partition}.{uuid.uuid4().hex}{DELETED_FOLDER}"
-    return topic[: _LONGEST_NAME - len(suffix)] + suffix
+    return topic[: _MAX_NAME - len(suffix)] + suffix
 
 
 def partition_of(folder: str) -> tuple[str, int] | None:

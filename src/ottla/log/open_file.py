@@ -9,7 +9,7 @@ import os
 from collections import OrderedDict
 from typing import Final, Protocol
 
-MOST_OPEN_FILES: Final = 512
+MAX_OPEN_FILES: Final = 512
 
 
 class OpenFile:
@@ -36,7 +36,7 @@ class Openable(Protocol):
 class OpenFiles:
     """The open files, least recently used first. For the loop's thread alone."""
 
-    def __init__(self, limit: int = MOST_OPEN_FILES) -> None:
+    def __init__(self, limit: int = MAX_OPEN_FILES) -> None:
         assert limit > 0
         self._limit = limit
         self._open: OrderedDict[Openable, OpenFile] = OrderedDict()

@@ -22,8 +22,8 @@ from ottla.log.time_index import TimeIndex
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.header import NO_TIMESTAMP, BatchHeader
 
-_MOST_RECENT: Final = 512
-_MOST_BUFFERS: Final = 1000
+_MAX_RECENT: Final = 512
+_MAX_BUFFERS: Final = 1000
 """Below the system's limit of 1024 buffers to one write."""
 
 
@@ -229,9 +229,9 @@ class Segment:
             self._recent_offsets.append(header.base_offset)
             self._recent_positions.append(position)
             position += header.size_bytes
-        if len(self._recent_offsets) > _MOST_RECENT:
-            del self._recent_offsets[: -_MOST_RECENT // 2]
-            del self._recent_positions[: -_MOST_RECENT // 2]
+        if len(self._recent_offsets) > _MAX_RECENT:
+            del self._recent_offsets[: -_MAX_RECENT // 2]
+            del self._recent_positions[: -_MAX_RECENT // 2]
         return start
 
     def _load_indexes(self) -> None:
@@ -284,7 +284,7 @@ class Segment:
 
     def _write(self, buffers: list[bytes | memoryview], size_bytes: int) -> None:
         fd = self.file().fd
-        if len(buffers) > _MOST_BUFFERS:
+        if len(buffers) > _MAX_BUFFERS:
             buffers = [b"".join(buffers)]
         try:
             written = os.pwritev(fd, buffers, self.size_bytes)

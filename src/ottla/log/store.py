@@ -26,7 +26,7 @@ from ottla.log.config import LogConfig
 from ottla.log.errors import DataFolderError, storage_error
 from ottla.log.flush import FlushTask
 from ottla.log.log import Log
-from ottla.log.open_file import MOST_OPEN_FILES, OpenFiles
+from ottla.log.open_file import MAX_OPEN_FILES, OpenFiles
 from ottla.log.opening import open_log
 from ottla.log.removal import Removal
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -64,7 +64,7 @@ class LogStore:
         *,
         node_id: int,
         cluster_id: str | None = None,
-        most_open_files: int = MOST_OPEN_FILES,
+        max_open_files: int = MAX_OPEN_FILES,
     ) -> "LogStore":
         """Locks the folder, which is made if it is missing; `open_logs` comes next.
 
@@ -86,7 +86,7 @@ class LogStore:
         except DataFolderError:
             os.close(lock_fd)
             raise
-        return cls(folder, lock_fd, metadata, OpenFiles(most_open_files))
+        return cls(folder, lock_fd, metadata, OpenFiles(max_open_files))
 
     def open_logs(self, config_of: Callable[[str], LogConfig], now_ms: int) -> None:
         """Opens the log of every partition in the folder; `config_of` gives a topic's settings.

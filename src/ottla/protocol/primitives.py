@@ -20,10 +20,10 @@ Buffer: TypeAlias = bytes | memoryview
 Reader: TypeAlias = Callable[[Buffer, int], tuple[Any, int]]
 Writer: TypeAlias = Callable[["Output", Any], None]
 
-MOST_ELEMENTS = 1_000_000
+MAX_ELEMENTS = 1_000_000
 """An array longer than this is refused: each element costs far more memory than its bytes."""
 
-LONGEST_STRING_BYTES = 2**15 - 1
+MAX_STRING_BYTES = 2**15 - 1
 """Kafka refuses longer ones in the compact form too, so that every version has room for them."""
 
 COPY_LIMIT_BYTES = 4096
@@ -115,7 +115,7 @@ def _nullable(
     read_length: Reader,
     convert: Callable[[Buffer], Any],
     null_allowed: bool,
-    most_bytes: int = 2**31 - 1,
+    max_bytes: int = 2**31 - 1,
 ) -> Reader:
     def read(buffer: Buffer, position: int) -> tuple[Any, int]:
         size, position = read_length(buffer, position)
@@ -123,8 +123,8 @@ def _nullable(
             if null_allowed:
                 return None, position
             raise DecodeError("null where a value is needed")
-        if size > most_bytes:
-            raise DecodeError(f"a string of {size} bytes, where {most_bytes} are the most")
+        if size > max_bytes:
+            raise DecodeError(f"a string of {size} bytes, where {max_bytes} are the most")
         data, position = take(buffer, position, size)
         return convert(data), position
 
@@ -160,7 +160,7 @@ def text(compact: bool, null_allowed: bool) -> tuple[Reader, Writer]:
         output.tail += data
 
     read_length = _compact_length if compact else read_int16
-    return _nullable(read_length, _text, null_allowed, LONGEST_STRING_BYTES), write
+    return _nullable(read_length, _text, null_allowed, MAX_STRING_BYTES), write
 
 
 def data(compact: bool, null_allowed: bool, copied: bool) -> tuple[Reader, Writer]:
@@ -189,7 +189,7 @@ def array(item: tuple[Reader, Writer], compact: bool, null_allowed: bool) -> tup
             if count == -1 and null_allowed:
                 return None, position
             raise DecodeError(f"an array of {count} elements")
-        if count > MOST_ELEMENTS or count > len(buffer) - position:
+        if count > MAX_ELEMENTS or count > len(buffer) - position:
             raise DecodeError(f"an array of {count} elements in {len(buffer) - position} bytes")
         items = []
         for _ in range(count):

@@ -30,7 +30,7 @@ from ottla.records.header import (
 from ottla.records.iterate import iterate_records
 
 SMALLEST_RECORD_BYTES: Final = 7
-MOST_RECORDS_WALKED: Final = 64
+MAX_RECORDS_WALKED: Final = 64
 LARGEST_COMPRESSION_RATIO: Final = 32_768
 """No codec does better: zstd makes 128 KB of one byte into a block of 4 bytes."""
 _LARGEST_INT64: Final = 2**63 - 1
@@ -78,7 +78,7 @@ def check_batches(
     )
     if keys_required:
         _check_keys(header, batch, limit_bytes)
-    elif header.compression == Compression.none and header.count <= MOST_RECORDS_WALKED:
+    elif header.compression == Compression.none and header.count <= MAX_RECORDS_WALKED:
         walk_records(bytes(batch[HEADER_BYTES:]), header.count)
     return [header]
 

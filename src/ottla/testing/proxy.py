@@ -34,7 +34,7 @@ class MoreBytesError(Exception):
 
 
 _REQUEST_HEADER: Final = struct.Struct(">ihhih")
-MOST_CLIENT_ID_BYTES: Final = 256
+MAX_CLIENT_ID_BYTES: Final = 256
 
 
 def read_broker(data: bytes) -> int | None:
@@ -42,7 +42,7 @@ def read_broker(data: bytes) -> int | None:
     if len(data) < _REQUEST_HEADER.size:
         raise MoreBytesError
     *_, length = _REQUEST_HEADER.unpack_from(data)
-    if not 0 <= length <= MOST_CLIENT_ID_BYTES:
+    if not 0 <= length <= MAX_CLIENT_ID_BYTES:
         return None
     if len(data) < _REQUEST_HEADER.size + length:
         raise MoreBytesError

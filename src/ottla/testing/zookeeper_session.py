@@ -16,7 +16,7 @@ from typing import Final
 from ottla.testing.errors import KitError
 
 _TIMEOUT_S: Final = 10.0
-_MOST_TRIES: Final = 50
+_MAX_TRIES: Final = 50
 _PAUSE_S: Final = 0.05
 _SECRET: Final = 0xB3415C00
 _PASSWORD_BYTES: Final = 16
@@ -44,7 +44,7 @@ def session_password(session_id: int) -> bytes:
 def end_session(address: str, session_id: int) -> None:
     """Take the session over and close it; raises KitError when it is not there to be closed."""
     place = f"ZooKeeper at {address}"
-    for tried in range(_MOST_TRIES):
+    for tried in range(_MAX_TRIES):
         try:
             with _connected(address) as connection:
                 if not _taken_over(connection, session_id):
@@ -60,7 +60,7 @@ def end_session(address: str, session_id: int) -> None:
             time.sleep(_PAUSE_S)
         except OSError as error:
             raise KitError(f"{place}: {error}") from None
-    raise KitError(f"{place} closed the connection {_MOST_TRIES} times")
+    raise KitError(f"{place} closed the connection {_MAX_TRIES} times")
 
 
 def _connected(address: str) -> socket.socket:

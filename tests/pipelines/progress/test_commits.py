@@ -34,7 +34,7 @@ def test_metadata_leaves_out_what_is_not_known_or_too_long() -> None:
     assert "delta" not in json.loads(delivered("t", 3, table="/x").metadata())
     long = delivered("t", 3, table="/x" * 4_000, version=7).metadata()
     assert "delta" not in json.loads(long)
-    assert len(long) <= commits.MOST_METADATA_BYTES
+    assert len(long) <= commits.MAX_METADATA_BYTES
 
 
 @pytest.mark.parametrize(
@@ -83,13 +83,13 @@ def test_a_broker_that_is_away_is_said_once_and_what_waits_is_bounded(
         for batch in range(3):
             committer.put(delivered("t", batch))
             assert not committer.drain(1.0)
-        for batch in range(commits.MOST_WAITING + 7):
+        for batch in range(commits.MAX_WAITING + 7):
             committer.put(delivered("t", batch))
         assert not committer.drain(1.0)
         committer.close()
 
     assert caplog.text.count("cannot be committed") == 1
-    assert len(committer._waiting) == commits.MOST_WAITING
+    assert len(committer._waiting) == commits.MAX_WAITING
 
 
 def test_what_waited_is_committed_when_the_broker_is_back(
