@@ -13,7 +13,8 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.sinks.target import Target, find_target
-from ottla.pipelines.source import Source, only_rejected
+from ottla.pipelines.source.source import Source
+from ottla.pipelines.source.topic import only_rejected
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,7 +101,7 @@ def _as_range(first: str, last: str, name: str) -> tuple[str, str]:
 def _read_range(spark: SparkSession, source: Source, first: str, last: str) -> DataFrame:
     return (
         spark.read.format("kafka")
-        .option("kafka.bootstrap.servers", source.bootstrap_servers)
+        .options(**source.kafka.for_spark())
         .option("subscribe", source.name)
         .option("startingOffsets", first)
         .option("endingOffsets", last)

@@ -16,13 +16,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.pipelines.brokers import check_topic
 from ottla.pipelines.errors import PipelineError, explain, require_pyspark
+from ottla.pipelines.kafka.brokers import look_up
 from ottla.pipelines.run.rejects import write_rejects
 from ottla.pipelines.running import QUERIES
 from ottla.pipelines.sinks.delta_log import DeltaLog
 from ottla.pipelines.sinks.target import Target, find_target
-from ottla.pipelines.source import Source, sources_of
+from ottla.pipelines.source.source import Source, sources_of
 from ottla.pipelines.spark.files import Files
 
 if TYPE_CHECKING:
@@ -112,12 +112,12 @@ def to_delta(
     _check_frame(df)
     trigger = _checked_trigger(trigger)
     spark = df.sparkSession
-    sources = sources_of(df)
+    sources = [source for _, source in sources_of(df)]
     for source in sources:
-        check_topic(source.bootstrap_servers, source.name)
+        look_up(source.kafka, [source.name])
     place = find_target(spark, target, df.schema)
     files = _checked_checkpoint(spark, checkpoint, place)
-    delivery = Delivery(spark, place, files, sources)
+    delivery = Delivery(spark, place, files, [source for source in sources if source.can_reject])
     writer = df.writeStream.foreachBatch(delivery).option("checkpointLocation", files.location)
     name = re.sub(r"\W+", "_", place.short_name)
     if name not in [query.name for query in spark.streams.active]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.parse import REASON, parse, read_schema, take_parsed
+from ottla.pipelines.source.parse import REASON, parse, read_schema, take_parsed
 
 pytestmark = pytest.mark.spark
 

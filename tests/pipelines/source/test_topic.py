@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from ottla.pipelines import PipelineError, rejected, topic
-from ottla.pipelines.source import sources_of
 
 pytestmark = pytest.mark.spark
 
@@ -36,22 +35,6 @@ def test_a_schema_may_be_a_type_of_sparks(spark) -> None:
 
     assert frame.schema["key"].dataType.simpleString() == "binary"
     assert frame.schema["value"].dataType.simpleString() == "struct<id:int>"
-
-
-def test_a_frames_sources_are_found_through_any_transformation(spark) -> None:
-    one = topic(spark, "one", bootstrap_servers=NOWHERE, schema="id BIGINT")
-    two = topic(spark, "two", bootstrap_servers=NOWHERE, schema="id BIGINT")
-    names = spark.createDataFrame([(1, "a")], "id BIGINT, name STRING")
-    joined = one.select("value.*").join(names, "id").where("id > 0")
-
-    assert [source.name for source in sources_of(joined)] == ["one"]
-    both = joined.select("id").union(two.select("value.id"))
-    assert sorted(source.name for source in sources_of(both)) == ["one", "two"]
-
-
-def test_bytes_cannot_fail_so_nothing_is_counted(spark) -> None:
-    frame = topic(spark, "raw", bootstrap_servers=NOWHERE, schema="binary", key_schema="binary")
-    assert sources_of(frame) == []
 
 
 def test_rejected_rows_keep_their_bytes(spark) -> None:

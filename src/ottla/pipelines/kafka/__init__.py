@@ -1,0 +1,1 @@
+"""How pipelines reach Kafka: client settings, and look-ups on the brokers."""

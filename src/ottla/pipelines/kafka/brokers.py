@@ -1,0 +1,143 @@
+"""Look-ups on the brokers before Spark reads: Spark itself waits for minutes and says little."""
+
+from __future__ import annotations
+
+import difflib
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.pipelines.errors import PipelineError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from ottla.pipelines.kafka.settings import KafkaSettings
+
+TIMEOUT_S: Final = 10.0
+# One attempt is short, so that an error which the client reports meanwhile ends the wait.
+_ATTEMPT_S: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    """A topic's id and, for each partition, its first offset and the one after its last record."""
+
+    name: str
+    topic_id: str
+    earliest: dict[int, int]
+    latest: dict[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """The id of a cluster and the topics asked for, by name."""
+
+    cluster_id: str
+    topics: dict[str, TopicState]
+
+
+def look_up(kafka: KafkaSettings, names: Iterable[str]) -> ClusterState:
+    """Return the cluster's id and the state of each topic.
+
+    Raises PipelineError, within seconds, when no broker answers, when the brokers refuse the
+    client, and when a topic does not exist.
+    """
+    wanted = sorted(set(names))
+    client = _Client(kafka)
+    metadata = client.metadata()
+    partitions = {name: _partitions(kafka, metadata.topics, name) for name in wanted}
+    ids = client.topic_ids(wanted)
+    earliest, latest = (client.offsets(partitions, spec) for spec in ("earliest", "latest"))
+    topics = {name: TopicState(name, ids[name], earliest[name], latest[name]) for name in wanted}
+    return ClusterState(str(metadata.cluster_id), topics)
+
+
+def offsets_at(kafka: KafkaSettings, name: str, when: datetime) -> dict[int, int]:
+    """Return for each partition the first offset whose timestamp is `when` or later.
+
+    A partition without such a record gets the offset after its last record. Raises PipelineError
+    as `look_up` does.
+    """
+    client = _Client(kafka)
+    partitions = {name: _partitions(kafka, client.metadata().topics, name)}
+    # The end first: a record that arrives between the two questions is then not passed over.
+    latest = client.offsets(partitions, "latest")[name]
+    found = client.offsets(partitions, int(when.timestamp() * 1_000))[name]
+    return {number: latest[number] if at < 0 else at for number, at in found.items()}
+
+
+def _partitions(kafka: KafkaSettings, topics: Mapping[str, Any], name: str) -> list[int]:
+    if name in topics:
+        return sorted(topics[name].partitions)
+    near = difflib.get_close_matches(name, topics, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"type: ottla topic create {name}"
+    raise PipelineError(f"There is no topic {name!r} on {kafka.bootstrap_servers}: {hint}")
+
+
+class _Client:
+    """An AdminClient whose questions end after TIMEOUT_S, with an error of one line."""
+
+    def __init__(self, kafka: KafkaSettings) -> None:
+        from confluent_kafka.admin import AdminClient
+
+        self._servers = kafka.bootstrap_servers
+        self._admin: Any = AdminClient({**kafka.for_librdkafka(), "log_level": "0"})
+
+    def metadata(self) -> Any:
+        """Return the metadata of the cluster and of all topics."""
+        from confluent_kafka import KafkaException
+
+        until = time.monotonic() + TIMEOUT_S
+        while True:
+            try:
+                return self._admin.list_topics(timeout=_ATTEMPT_S)
+            except KafkaException as error:
+                if time.monotonic() > until:
+                    raise PipelineError(
+                        f"No broker answers at {self._servers} within {TIMEOUT_S:.0f} s. Is one "
+                        "running? Type: ottla serve"
+                    ) from error
+
+    def topic_ids(self, names: list[str]) -> dict[str, str]:
+        """Return the id of each topic, in base64 as Kafka's tools print it."""
+        from confluent_kafka import TopicCollection
+
+        if not names:
+            return {}
+        futures = self._admin.describe_topics(TopicCollection(names), request_timeout=TIMEOUT_S)
+        return {name: str(self._result(future).topic_id) for name, future in futures.items()}
+
+    def offsets(
+        self, partitions: Mapping[str, list[int]], spec: str | int
+    ) -> dict[str, dict[int, int]]:
+        """Return an offset for each partition: "earliest", "latest" or at a time in ms."""
+        from confluent_kafka import TopicPartition
+        from confluent_kafka.admin import OffsetSpec
+
+        if isinstance(spec, int):
+            wanted = OffsetSpec.for_timestamp(spec)
+        else:
+            wanted = OffsetSpec.latest() if spec == "latest" else OffsetSpec.earliest()
+        places = {
+            TopicPartition(name, number): wanted
+            for name, numbers in partitions.items()
+            for number in numbers
+        }
+        found: dict[str, dict[int, int]] = {name: {} for name in partitions}
+        if places:
+            futures = self._admin.list_offsets(places, request_timeout=TIMEOUT_S)
+            for place, future in futures.items():
+                found[place.topic][place.partition] = int(self._result(future).offset)
+        return found
+
+    def _result(self, future: Any) -> Any:
+        from confluent_kafka import KafkaException
+
+        try:
+            return future.result(timeout=2 * TIMEOUT_S)
+        except KafkaException as error:
+            raise PipelineError(
+                f"The brokers at {self._servers} refuse the look-up: {error.args[0].str()}"
+            ) from error

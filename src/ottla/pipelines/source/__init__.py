@@ -1,0 +1,1 @@
+"""The Kafka source of a pipeline: `topic`, `rejected`, parsing, starting positions."""

@@ -1,0 +1,77 @@
+"""`Source`: one topic as a pipeline reads it, and how it is found again in a query's plan."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from ottla.pipelines.kafka.settings import KafkaSettings
+from ottla.pipelines.source.parse import never_fails
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
+
+Starting: TypeAlias = str | datetime | dict[int, int]  # str: "earliest", "latest" or "table"
+
+REJECTED: Final = "rejected"  # the name of the count in the query's progress
+OPTION: Final = "ottla.source"  # the reader's option that names the source by its metric
+
+
+@dataclass(frozen=True)
+class Source:
+    """One topic as it is read; `metric` names its count of rejected rows in the progress."""
+
+    name: str
+    kafka: KafkaSettings
+    schemas: dict[str, DataType]
+    starting: Starting = "earliest"
+    rejects: Literal["apart", "keep"] = "apart"
+    tombstones: Literal["skip", "keep"] = "keep"
+    max_rows: int | None = None
+
+    @property
+    def metric(self) -> str:
+        types = [schema.json() for schema in self.schemas.values()]
+        how = [str(self.starting), self.rejects, self.tombstones, self.max_rows]
+        spec = json.dumps([self.kafka.bootstrap_servers, *types, *how])
+        return f"ottla.{self.name}.{zlib.crc32(spec.encode()):08x}"
+
+    @property
+    def can_reject(self) -> bool:
+        """Whether rows of this source may be missing in the frame because they do not parse."""
+        return self.rejects == "apart" and not all(map(never_fails, self.schemas.values()))
+
+
+# The sources of this process, by metric.
+SOURCES: Final[dict[str, Source]] = {}
+
+
+def sources_of(frame: DataFrame) -> list[tuple[int, Source]]:
+    """Return the sources that a frame reads, each with its number in the query.
+
+    Spark keeps what it knows of the source with number N in `<checkpoint>/sources/N`. It numbers
+    the streaming relations of the analyzed plan from the root down, each node before its children
+    and equal relations once (MicroBatchExecution.logicalPlan). Relations of other makers count.
+    """
+    relations: list[Any] = []
+    plans = [frame._jdf.queryExecution().analyzed()]
+    while plans:
+        plan = plans.pop()
+        kind = plan.getClass().getSimpleName()
+        if kind in ("StreamingRelation", "StreamingRelationV2"):
+            if not any(plan.equals(other) for other in relations):
+                relations.append(plan)
+            continue
+        children = plan.children()
+        plans += [children.apply(index) for index in reversed(range(children.size()))]
+    found = []
+    for number, relation in enumerate(relations):
+        if relation.getClass().getSimpleName() == "StreamingRelationV2":
+            source = SOURCES.get(relation.extraOptions().get(OPTION) or "")
+            if source is not None:
+                found.append((number, source))
+    return found

@@ -1,0 +1,71 @@
+"""The brokers are asked before Spark waits for them."""
+
+import socket
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.kafka import brokers
+from ottla.pipelines.kafka.settings import read_settings
+
+
+def test_the_state_of_topics_is_their_id_and_offsets(
+    bootstrap: str, new_topic: Callable[..., str], produce: Callable[..., None]
+) -> None:
+    from confluent_kafka import TopicPartition
+    from confluent_kafka.admin import AdminClient
+
+    one, two = new_topic(), new_topic(partitions=1)
+    produce(one, [(None, b"a")] * 5, partition=1)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    (deleted,) = admin.delete_records([TopicPartition(one, 1, 2)]).values()
+    deleted.result(timeout=30)
+
+    state = brokers.look_up(read_settings(bootstrap), [one, two])
+
+    assert state.cluster_id == admin.list_topics(timeout=10).cluster_id
+    assert set(state.topics) == {one, two}
+    assert state.topics[one].earliest == {0: 0, 1: 2}
+    assert state.topics[one].latest == {0: 0, 1: 5}
+    assert state.topics[one].topic_id != state.topics[two].topic_id
+    assert len(state.topics[one].topic_id) == 22
+
+
+def test_offsets_at_a_time_are_those_of_the_first_records_since(
+    bootstrap: str, new_topic: Callable[..., str]
+) -> None:
+    from confluent_kafka import Producer
+
+    name = new_topic()
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for second in range(10):
+        producer.produce(name, b"x", partition=0, timestamp=1_700_000_000_000 + second * 1_000)
+    producer.produce(name, b"x", partition=1, timestamp=1_600_000_000_000)
+    assert producer.flush(30) == 0
+
+    kafka = read_settings(bootstrap)
+    at = datetime.fromtimestamp(1_700_000_003.5, UTC)
+    assert brokers.offsets_at(kafka, name, at) == {0: 4, 1: 1}
+    assert brokers.offsets_at(kafka, name, datetime(2001, 1, 1, tzinfo=UTC)) == {0: 0, 1: 0}
+
+
+def test_a_misspelt_topic_names_the_nearest(bootstrap: str, new_topic: Callable[..., str]) -> None:
+    name = new_topic()
+    with pytest.raises(PipelineError, match=f"did you mean '{name}'"):
+        brokers.look_up(read_settings(bootstrap), [name.replace("topic", "topik")])
+
+
+def test_a_topic_like_none_says_how_to_make_it(bootstrap: str) -> None:
+    with pytest.raises(PipelineError, match="type: ottla topic create 0000"):
+        brokers.look_up(read_settings(bootstrap), ["0000"])
+
+
+def test_a_broker_that_is_away_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(brokers, "TIMEOUT_S", 1)
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+        with pytest.raises(PipelineError, match=f"No broker answers at 127.0.0.1:{port}"):
+            brokers.look_up(read_settings(f"127.0.0.1:{port}"), ["flights"])
