@@ -24,6 +24,7 @@ from bench.figures.latency import ClusterLatency, Latency
 from bench.figures.leader_loss import LeaderLoss
 from bench.figures.memory import Memory
 from bench.figures.partitions import Partitions
+from bench.figures.small_requests import SmallRequests
 from bench.figures.start import Start
 from bench.figures.throughput import Throughput
 from bench.measure import KAFKA, OTTLA, Bench, ClientError, Figure
@@ -35,6 +36,7 @@ FIGURES: tuple[Figure, ...] = (
     Memory(),
     Throughput("1 KB", 1000, 2_000_000),
     Throughput("100 B", 100, 8_000_000),
+    SmallRequests(),
     JavaClients(),
     Latency(),
     Partitions(),

@@ -1,0 +1,36 @@
+"""A consumer that commits one offset after the other, each request waiting for its answer.
+
+`python -m bench.committing ADDRESS TOPIC GROUP COUNT`: prints "ready" once a first commit has been
+answered, waits for a line on stdin, commits COUNT times and prints the seconds that took.
+"""
+
+import sys
+import time
+
+from confluent_kafka import Consumer, TopicPartition
+
+
+def main() -> None:
+    address, topic, group, count = sys.argv[1:]
+    consumer = Consumer(
+        {"bootstrap.servers": address, "group.id": group, "enable.auto.commit": False}
+    )
+
+    def commit(offset: int) -> None:
+        offsets = [TopicPartition(topic, 0, offset)]
+        (answer,) = consumer.commit(offsets=offsets, asynchronous=False)
+        if answer.error is not None:
+            raise SystemExit(f"commit of offset {offset} failed: {answer.error}")
+
+    commit(0)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    began = time.monotonic()
+    for offset in range(1, int(count) + 1):
+        commit(offset)
+    print(time.monotonic() - began, flush=True)
+    consumer.close()
+
+
+if __name__ == "__main__":
+    main()

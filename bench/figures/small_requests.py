@@ -1,0 +1,120 @@
+"""Requests with one small thing in each: what a request costs, whatever it carries."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import IO
+
+from bench import rdkafka
+from bench.brokers import Broker, running
+from bench.figures.start import first_produce
+from bench.measure import Bench, ClientError, Measure
+
+CLIENTS = 4
+PRODUCED = 200_000
+COMMITTED = 15_000
+"""By each consumer."""
+WARM_UP_SHARE = 10
+RECORD_BYTES = 100
+ONE_A_REQUEST = (
+    *("-X", "linger.ms=0", "-X", "batch.num.messages=1"),
+    *("-X", "message.send.max.retries=2147483647"),
+)
+CLIENT_SECONDS = 300
+
+
+class SmallRequests:
+    """Many requests of one record, and offset commits one by one."""
+
+    name = "small-requests"
+    runs = None
+    settings = (
+        f"rdkafka_performance: {PRODUCED:,} records of {RECORD_BYTES} B, acks=1, one a request"
+        f" ({' '.join(ONE_A_REQUEST)}), one client and {CLIENTS} with a topic each, all in all as"
+        f" many; offset commits: {CLIENTS} consumers of confluent-kafka with a group each,"
+        f" {COMMITTED:,} synchronous commits by each; before each a tenth of it to warm up"
+    )
+    measures = (
+        Measure("small requests, one client", "requests/s", more_is_better=True, ratio=1.1),
+        Measure("broker CPU, one client", "µs/request", more_is_better=False, limit=30),
+        Measure("small requests, four clients", "requests/s", more_is_better=True, ratio=1.1),
+        Measure("broker CPU, four clients", "µs/request", more_is_better=False, limit=30),
+        Measure("offset commits, four consumers", "requests/s", more_is_better=True, ratio=1.1),
+        Measure("broker CPU, offset commits", "µs/request", more_is_better=False),
+    )
+
+    def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
+        count, commits = bench.amount(PRODUCED), bench.amount(COMMITTED)
+        with running(contestant, bench.jars, prefix=bench.prefix) as broker:
+            for number in range(CLIENTS):
+                first_produce(broker.address, f"small-{number}", 0)
+            values: list[float] = []
+            for clients in (1, CLIENTS):
+                produce(broker, bench, clients, count // WARM_UP_SHARE)
+                values += produce(broker, bench, clients, count)
+            commit(broker, max(commits // WARM_UP_SHARE, 1))
+            values += commit(broker, commits)
+        return dict(zip((measure.name for measure in self.measures), values, strict=True))
+
+
+def produce(broker: Broker, bench: Bench, clients: int, count: int) -> tuple[float, float]:
+    """Write `count` records by so many clients: requests/s, and CPU microseconds a request."""
+    command = [str(bench.rdkafka_performance), "-P", "-p", "0", "-s", str(RECORD_BYTES)]
+    command += ["-c", str(count // clients), "-a", "1", "-b", broker.address, *ONE_A_REQUEST]
+    topics = [f"small-{number}" for number in range(clients)]
+    before = broker.child.cpu_seconds()
+    with ThreadPoolExecutor(clients) as threads:
+        said = list(threads.map(lambda topic: rdkafka.run([*command, "-t", topic]), topics))
+    cpu_seconds = broker.child.cpu_seconds() - before
+    rate = sum(rdkafka.produced(each)[1] for each in said)
+    return rate, cpu_seconds * 1e6 / (count // clients * clients)
+
+
+def commit(broker: Broker, count: int) -> tuple[float, float]:
+    """`count` commits by each consumer: requests/s, and CPU microseconds a request."""
+    command = [sys.executable, "-m", "bench.committing", broker.address]
+    consumers = [
+        subprocess.Popen(
+            [*command, f"small-{number}", f"group-{number}", str(count)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(CLIENTS)
+    ]
+    try:
+        for each in consumers:
+            if _out(each).readline() != "ready\n":
+                raise ClientError(f"a consumer ended with {each.wait(CLIENT_SECONDS)}")
+        before = broker.child.cpu_seconds()
+        for each in consumers:
+            assert each.stdin is not None
+            each.stdin.write("go\n")
+            each.stdin.flush()
+        took = [_seconds(each) for each in consumers]
+        cpu_seconds = broker.child.cpu_seconds() - before
+    finally:
+        _end(consumers)
+    return count * CLIENTS / max(took), cpu_seconds * 1e6 / (count * CLIENTS)
+
+
+def _out(consumer: subprocess.Popen[str]) -> IO[str]:
+    assert consumer.stdout is not None
+    return consumer.stdout
+
+
+def _seconds(consumer: subprocess.Popen[str]) -> float:
+    said = _out(consumer).readline()
+    if not said:
+        raise ClientError(f"a consumer ended with {consumer.wait(CLIENT_SECONDS)}")
+    return float(said)
+
+
+def _end(consumers: Sequence[subprocess.Popen[str]]) -> None:
+    for each in consumers:
+        try:
+            each.wait(10)
+        except subprocess.TimeoutExpired:
+            each.kill()
+            each.wait()
