@@ -58,8 +58,8 @@ def test_rejected_rows_keep_their_bytes(spark) -> None:
     [
         ({"name": "no spaces"}, "is no topic's name"),
         ({"bootstrap_servers": "localhost"}, "write host:port"),
-        ({"starting": "yesterday"}, "write 'earliest', 'latest' or an offset"),
-        ({"starting": {}}, "write 'earliest', 'latest' or an offset"),
+        ({"starting": "yesterday"}, "write 'earliest', 'latest', 'table', a datetime"),
+        ({"starting": {}}, "write 'earliest', 'latest', 'table', a datetime"),
     ],
 )
 def test_wrong_arguments_are_refused(spark, changed: dict[str, Any], words: str) -> None:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError, require_pyspark
 from ottla.pipelines.kafka.settings import read_settings
 from ottla.pipelines.source.parse import REASON, parse, read_schema, take_parsed
 from ottla.pipelines.source.source import OPTION, REJECTED, SOURCES, Source
+from ottla.pipelines.source.starting import read_starting
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -35,7 +37,7 @@ def topic(
     bootstrap_servers: str | Iterable[str],
     schema: Schema = None,
     key_schema: Schema = None,
-    starting: str | Mapping[int, int] = "earliest",
+    starting: str | datetime | Mapping[int, int] = "earliest",
 ) -> DataFrame:
     """Return the topic as a streaming DataFrame of the rows that parse.
 
@@ -51,8 +53,9 @@ def topic(
 
     Args:
         bootstrap_servers: any Kafka broker's, "host:port,host:port" or a list.
-        starting: "earliest", "latest" or {partition: offset}, for a query that has no
-            checkpoint yet.
+        starting: where a query without a checkpoint starts: "earliest", "latest", a datetime
+            with a time zone, {partition: offset}, or "table" (with `to_delta`: where the table
+            ends).
 
     Raises:
         PipelineError: a schema or a start that is none.
@@ -75,7 +78,7 @@ def rejected(
     bootstrap_servers: str | Iterable[str],
     schema: Schema = None,
     key_schema: Schema = None,
-    starting: str | Mapping[int, int] = "earliest",
+    starting: str | datetime | Mapping[int, int] = "earliest",
 ) -> DataFrame:
     """Return the rows of a topic that `topic`, called alike, keeps apart.
 
@@ -104,7 +107,7 @@ def _source(
         )
     kafka = read_settings(servers)
     schemas = {"key": read_schema(key_schema, "key_schema"), "value": read_schema(schema, "schema")}
-    return Source(name, kafka, schemas, _read_starting(starting))
+    return Source(name, kafka, schemas, read_starting(starting))
 
 
 def _stream(spark: SparkSession, source: Source) -> DataFrame:
@@ -112,25 +115,21 @@ def _stream(spark: SparkSession, source: Source) -> DataFrame:
         spark.readStream.format("kafka")
         .options(**source.kafka.for_spark())
         .option("subscribe", source.name)
-        .option("startingOffsets", _starting_offsets(source))
+        .options(**_starting_options(source))
         .option("includeHeaders", True)
         .option(OPTION, source.metric)
         .load()
     )
 
 
-def _read_starting(starting: Any) -> str | dict[int, int]:
-    if starting in ("earliest", "latest"):
-        return str(starting)
-    if isinstance(starting, Mapping) and starting:
-        return {int(partition): int(offset) for partition, offset in starting.items()}
-    raise PipelineError(
-        f"starting={starting!r}: write 'earliest', 'latest' or an offset for each partition, "
-        "such as {0: 4711, 1: 815}"
-    )
-
-
-def _starting_offsets(source: Source) -> str:
-    if isinstance(source.starting, dict):
-        return json.dumps({source.name: source.starting})
-    return str(source.starting)
+def _starting_options(source: Source) -> dict[str, str]:
+    """Return where a sink that is not Ottla's starts; `to_delta` writes explicit offsets."""
+    starting = source.starting
+    if isinstance(starting, datetime):
+        return {
+            "startingTimestamp": str(int(starting.timestamp() * 1_000)),
+            "startingOffsetsByTimestampStrategy": "latest",
+        }
+    if isinstance(starting, dict):
+        return {"startingOffsets": json.dumps({source.name: starting})}
+    return {"startingOffsets": "earliest" if starting == "table" else starting}
