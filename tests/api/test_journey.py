@@ -210,3 +210,22 @@ async def test_the_leader_tells_of_the_replicas(call):
     replicated = (await handle_json(question(partition=1, offset=0), call))["replicated"]
     assert (replicated["leader"], replicated["leader_epoch"]) == (1, 5)
     assert [copy["broker"] for copy in replicated["copies"]] == [1, 2]
+
+
+async def test_a_topic_deleted_during_the_search_is_no_damage(
+    call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partition = call.node.partitions.of_topic("t")[1]
+    told = call.node.journey.told
+
+    async def deleting(*arguments: Any) -> Any:
+        found = await told(*arguments)
+        partition.log.deleted(partition.log.folder + "-delete")
+        return found
+
+    monkeypatch.setattr(call.node.journey, "told", deleting)
+    answer = await handle_json(question(partition=1, offset=0), call)
+    assert answer["error"] == {
+        "code": "unknown_topic",
+        "message": "topic 't' was deleted meanwhile",
+    }

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ottla.broker import journey_facts
 from ottla.broker.journey import Journey
 from ottla.broker.journey_facts import Around, find_place, gather, segment_facts
 from ottla.journey.facts import Position
@@ -138,3 +139,17 @@ async def test_in_a_compacted_log_a_later_record_of_the_key_is_looked_for(tmp_pa
     assert facts.superseded_by % 5 == 17 % 5
     last = await facts_of(log, 59)
     assert (last.superseded_by, last.searched_to) == (None, FOREVER_MS)
+
+
+async def test_the_segment_told_is_the_one_that_was_chosen(log, monkeypatch):
+    """Retention removes segments while the batch is read in a thread."""
+    read = journey_facts.read_batch
+
+    def removing(*arguments: Any) -> bytes:
+        del log.segments[:1]
+        return read(*arguments)
+
+    monkeypatch.setattr(journey_facts, "read_batch", removing)
+    place = await find_place(log, 59)
+    assert place is not None
+    assert place.segment.base_offset <= 59 < place.segment.next_offset

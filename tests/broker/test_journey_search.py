@@ -1,17 +1,21 @@
 """Searches over several segments and partitions, and where they stop."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from ottla.broker import journey_search
 from ottla.broker.journey_search import EVERYTHING, find_later, find_newest
 from ottla.journey import search
+from ottla.log.compaction import plan_compaction
 from ottla.log.config import LogConfig
 from ottla.log.log import Log
 from ottla.log.open_file import OpenFiles
 from ottla.log.opening import open_log
+from ottla.log.retention import remove_expired
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.build import build_batch
 from ottla.records.header import iterate_headers
@@ -89,3 +93,48 @@ async def test_a_damaged_log_is_refused(tmp_path):
     with pytest.raises(ApiError) as refusal:
         await find_newest([partition(log)], b"absent")
     assert refusal.value.code in (ErrorCode.corrupt_message, ErrorCode.kafka_storage_error)
+
+
+async def test_segments_that_retention_removes_during_a_search_are_passed_by(tmp_path, monkeypatch):
+    log = log_of(tmp_path / "t-0", [b"old", *[b"new"] * 100])
+    in_thread = journey_search.in_thread
+
+    async def removing(*arguments: Any) -> Any:
+        found = await in_thread(*arguments)
+        if len(log.segments) > 2:
+            config, log.config = log.config, replace(log.config, retention_bytes=3000)
+            removal = remove_expired(log, now_ms=1000, high_watermark=log.end_offset)
+            log.config = config
+            assert removal is not None
+            removal.run()
+        return found
+
+    monkeypatch.setattr(journey_search, "in_thread", removing)
+    hit, searched = await find_newest([partition(log)], b"old")
+    assert hit is None
+    assert searched[0].whole
+    assert log.start_offset > 0
+
+
+async def test_a_segment_that_compaction_replaces_during_a_search_is_read_anyway(
+    tmp_path, monkeypatch
+):
+    log = log_of(tmp_path / "t-0", [b"old", *[b"new"] * 100])
+    in_thread, done = journey_search.in_thread, []
+
+    async def compacting(*arguments: Any) -> Any:
+        found = await in_thread(*arguments)
+        if not done:
+            log.config = replace(log.config, cleanup_compact=True)
+            plan = plan_compaction(
+                log, clean_offset=None, now_ms=1000, high_watermark=log.end_offset
+            )
+            plan.run()
+            done.extend(plan.apply())
+            for removal in done:
+                removal.run()
+        return found
+
+    monkeypatch.setattr(journey_search, "in_thread", compacting)
+    assert (await find_newest([partition(log)], b"old"))[0] == (0, 0)
+    assert done

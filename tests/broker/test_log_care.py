@@ -1,4 +1,5 @@
 import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -184,3 +185,68 @@ async def test_who_cannot_sync_ends_where_another_can_lead(
     with pytest.raises(ApiError):
         await node_call.node.care.flush(node_call.node.partitions.find("t", 0))
     assert node_call.node.storage_failure.reason is not None
+
+
+async def delete_topic(node_call: Any, topic: str) -> None:
+    build = node_call.request(20, 5)
+    answer = await node_call.ask(build.DeleteTopicsRequest(topic_names=(topic,), timeout=30_000))
+    assert answer.responses[0].error_code is ErrorCode.none
+
+
+@pytest.mark.parametrize("work", ["checkpoint", "flush_old"])
+async def test_topics_deleted_during_a_pass_are_no_disk_failure(
+    node_call: Any, monkeypatch: pytest.MonkeyPatch, work: str
+) -> None:
+    """A pass chooses its partitions, then waits for the disk once for each."""
+    failures: list[Any] = []
+    monkeypatch.setattr(
+        node_call.node.storage_failure, "write_failed", lambda *failed: failures.append(failed)
+    )
+    for topic in ("one", "two", "three"):
+        await node_call.create(
+            topic, segment_bytes=str(SEGMENT_BYTES), flush_ms="0", file_delete_delay_ms="0"
+        )
+        await fill(node_call, topic)
+    run, waits, go_on = FlushTask.run, asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def slow(task: FlushTask) -> None:
+        loop.call_soon_threadsafe(waits.set)
+        assert go_on.wait(60)
+        run(task)
+
+    monkeypatch.setattr(FlushTask, "run", slow)
+    working = asyncio.create_task(getattr(node_call.node.care, work)())
+    await waits.wait()
+    for topic in ("one", "two", "three"):
+        await delete_topic(node_call, topic)
+    go_on.set()
+    await working
+    assert failures == []
+
+
+async def test_the_checkpoints_forget_a_deleted_partition_soon(
+    start_node: Any, eventually: Any
+) -> None:
+    """Else a new topic of that name would begin at the old one's offsets after a crash."""
+    never = str(24 * 3600 * 1000)
+    node_call = await start_node(
+        log_initial_task_delay_ms=never,
+        log_flush_offset_checkpoint_interval_ms=never,
+        replica_high_watermark_checkpoint_interval_ms=never,
+    )
+    await node_call.create("u")
+    for _ in range(3):
+        await node_call.produce("u", node_call.batch(b"a"))
+    partition = node_call.node.partitions.find("u", 0)
+    partition.delete_before(2)
+    await node_call.node.care.flush(partition)
+    await node_call.node.care.checkpoint()
+
+    def written(name: str) -> str:
+        return (node_call.node.config.data_folder / f"{name}-offset-checkpoint").read_text()
+
+    names = ("recovery-point", "log-start", "replication")
+    assert all("u 0 " in written(name) for name in names)
+    await delete_topic(node_call, "u")
+    await eventually(lambda: not any("u 0 " in written(name) for name in names))

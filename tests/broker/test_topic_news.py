@@ -139,7 +139,7 @@ class Cluster:
             groups=groups,
             peers=peers,
             membership=SimpleNamespace(first_epoch=EPOCH, broker_epoch=EPOCH),
-            care=SimpleNamespace(later=self.removed.append),
+            care=SimpleNamespace(later=self.removed.append, deleted=self.removed.append),
             storage_failure=SimpleNamespace(failed=self._failed),
             log_config=lambda topic: LogConfig(),
             topic_config=lambda topic: topic_config({}, self.config),

@@ -1,4 +1,5 @@
 import os
+import shutil
 from typing import Any
 
 import pytest
@@ -71,3 +72,17 @@ def test_what_was_cut_meanwhile_is_not_taken_for_synced(bench: Any) -> None:
     assert log.recovery_point == 0
     flush(log)
     assert log.recovery_point == 12
+
+
+def test_a_deleted_log_flushes_as_a_no_op(bench: Any) -> None:
+    log = bench.open()
+    bench.fill(log, 10)
+    under_way = FlushTask(log)
+    renamed = bench.folder.with_name("t-0.deleted")
+    bench.folder.rename(renamed)
+    log.deleted(str(renamed))
+    shutil.rmtree(renamed)
+    flush(log)
+    under_way.run()
+    under_way.apply()
+    assert not bench.folder.exists()

@@ -1,15 +1,20 @@
 import subprocess
 import sys
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ottla.log import store as store_file
+from ottla.log.compaction import plan_compaction
 from ottla.log.config import LogConfig
 from ottla.log.errors import DataFolderError
+from ottla.log.flush import FlushTask, flush
 from ottla.log.partition_metadata import read_topic_id
+from ottla.log.retention import remove_expired
 from ottla.log.store import LogStore
+from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.build import build_batch
 from ottla.records.header import read_header
 from ottla.records.record import Record
@@ -193,4 +198,65 @@ def test_what_comes_behind_a_cut_is_not_clean(tmp_path: Path) -> None:
     store.cut("t", 0, 4)
     store.cut("u", 0, 4)
     assert store.cleaner_offsets == {("t", 0): 4}
+    store.release()
+
+
+def test_a_deleted_log_leaves_a_new_topic_of_the_same_name_alone(tmp_path: Path) -> None:
+    """Maintenance may still hold the old log when the topic is created again."""
+    store = _open(tmp_path / "data")
+    _fill(store, "t", 0)
+    old = store.logs["t", 0]
+    under_way = FlushTask(old)
+    old.roll(2)
+    store.delete("t", 0)
+    _fill(store, "t", 0, count=5)
+    new = store.logs["t", 0]
+    flush(new)
+    files = {path.name: path.read_bytes() for path in Path(new.folder).iterdir()}
+
+    under_way.run()
+    under_way.apply()
+    flush(old)
+    old.config = replace(old.config, retention_ms=0, cleanup_compact=True)
+    assert remove_expired(old, now_ms=10**12, high_watermark=old.end_offset) is None
+    assert (
+        plan_compaction(old, clean_offset=None, now_ms=10**12, high_watermark=old.end_offset)
+        is None
+    )
+    batch = build_batch([Record(0, 1, b"k", b"v")])
+    with pytest.raises(ApiError) as refused:
+        old.append(batch, [read_header(batch)], leader_epoch=0, now_ms=1)
+    assert refused.value.code is ErrorCode.unknown_topic_or_partition
+    with pytest.raises(ApiError) as refused:
+        old.append_as_follower(batch, [read_header(batch)], now_ms=1)
+    assert refused.value.code is ErrorCode.unknown_topic_or_partition
+
+    assert {path.name: path.read_bytes() for path in Path(new.folder).iterdir()} == files
+    store.release()
+
+
+def test_a_deleted_log_is_read_to_its_end(tmp_path: Path) -> None:
+    """Its files stay for file.delete.delay.ms, under another name."""
+    store = _open(tmp_path / "data")
+    _fill(store, "t", 0)
+    old = store.logs["t", 0]
+    store.delete("t", 0)
+    _fill(store, "t", 0, count=1)
+    assert old.read(2, max_bytes=1 << 20).size_bytes > 0
+    assert len(old.read(0, max_bytes=1 << 20).read()) == old.size_bytes
+    store.release()
+
+
+def test_a_compaction_under_way_ends_with_its_log(tmp_path: Path) -> None:
+    store = _open(tmp_path / "data")
+    _fill(store, "t", 0)
+    old = store.logs["t", 0]
+    old.config = replace(old.config, cleanup_compact=True, min_cleanable_dirty_ratio=0.0)
+    old.roll(2)
+    compaction = plan_compaction(old, clean_offset=None, now_ms=3, high_watermark=old.end_offset)
+    assert compaction is not None
+    compaction.run()
+    removal = store.delete("t", 0)
+    removal.run()
+    assert compaction.apply() == []
     store.release()

@@ -70,6 +70,7 @@ async def handle_json(request: dict[str, Any], call: Call) -> dict[str, Any]:
         question = read_question(request)
     except Refusal as refusal:
         return refusal.document
+    partitions: list[Partition] = []
     try:
         partitions = partitions_of(question, call)
         async with call.node.journey.turn:
@@ -78,6 +79,8 @@ async def handle_json(request: dict[str, Any], call: Call) -> dict[str, Any]:
     except Refusal as refusal:
         return refusal.document | elsewhere(question, call)
     except ApiError as error:
+        if any(each.log.is_closed for each in partitions):
+            return deleted_meanwhile(question.topic).document
         code = "storage_error" if error.code in _STORAGE else "not_available"
         return Refusal(code, str(error)).document
 
@@ -120,6 +123,10 @@ def is_count(value: Any, most: int) -> bool:
 
 def bad(message: str) -> Refusal:
     return Refusal("bad_request", message)
+
+
+def deleted_meanwhile(topic: str) -> Refusal:
+    return Refusal("unknown_topic", f"topic {topic!r} was deleted meanwhile")
 
 
 def partitions_of(question: Question, call: Call) -> list[Partition]:
@@ -227,7 +234,7 @@ async def tell(topic: str, partition: Partition, offset: int, call: Call) -> Doc
     node = call.node
     image = node.image.topic(topic)
     if image is None or partition.index >= len(image.partitions):
-        raise Refusal("unknown_topic", f"topic {topic!r} was deleted meanwhile")
+        raise deleted_meanwhile(topic)
     state = image.partitions[partition.index]
     count, replicas = len(image.partitions), len(state.replicas)
     around = Around(node.config.id, count, replicas, node.journey, node.groups, state)

@@ -146,9 +146,9 @@ class HeldPartition:
         return self._timeline
 
     def closed(self) -> None:
-        """The partition is deleted, or this broker holds it no more."""
-        self.term += 1
-        self._fail_waits(ErrorCode.not_leader_or_follower)
+        """The partition is deleted, or this broker no longer holds it. Requests that found it
+        before are refused from here on."""
+        self._lead_not(Role.NONE, self.high_watermark)
         if self._timeline is not None:
             self._journey.forget(self._timeline)
 

@@ -101,6 +101,7 @@ async def find_place(log: Log, offset: int) -> Place | None:
         found = log.find(segment, offset)
         entry, entry_position = segment.offset_index.lookup(offset)
         file = segment.file()
+        facts = one_segment(log, number)  # before the wait, in which segments come and go
     except InsaneIndexError as error:
         raise ApiError(ErrorCode.kafka_storage_error, str(error)) from None
     if found is None:
@@ -115,7 +116,7 @@ async def find_place(log: Log, offset: int) -> Place | None:
     except ApiError as error:
         damage = str(error)
     return Place(
-        segment=one_segment(log, number),
+        segment=facts,
         folder=os.path.basename(log.folder),
         log_file=names.file_name(segment.base_offset, names.LOG),
         index_file=names.file_name(segment.base_offset, names.INDEX),

@@ -55,15 +55,16 @@ async def find_newest(
     searched: list[Searched] = []
     for partition in partitions:
         log = partition.log
-        start, down_to = log.start_offset, log.end_offset
+        down_to = log.end_offset
         for window in newest_first(log):
             if budget_bytes <= 0:
                 break
             budget_bytes -= window.size_bytes
             found = await in_thread(last_in_window, window, key, down_to)
-            if found is not None and found >= start:
+            if found is not None and found >= log.start_offset:
                 return Hit(partition.index, found), searched
             down_to = window.first_offset
+        start = log.start_offset
         searched.append(Searched(partition.index, max(down_to, start), start))
     return None, searched
 
@@ -83,29 +84,37 @@ async def find_later(
 
 
 def newest_first(log: Log) -> Iterator[Window]:
-    """The log's windows from its end back to its start; each segment is cut when it is reached."""
+    """The log's windows from its end back to its start; each segment is cut when it is reached.
+
+    Between two windows the caller waits, so the next segment is looked up only then: retention may
+    have removed segments, and compaction may have replaced them.
+    """
     next_offset = log.end_offset
-    for segment in reversed(list(log.segments)):
-        if next_offset <= log.start_offset:
+    while next_offset > log.start_offset:
+        segment = log.segments[log.segment_number(next_offset - 1)]
+        if segment.base_offset >= next_offset:
             return
         with storage_refusals():
-            yield from windows(segment, next_offset)
+            pieces = list(windows(segment, next_offset))
+        yield from pieces
         next_offset = segment.base_offset
 
 
 def oldest_first(log: Log, offset: int) -> Iterator[Window]:
-    """The log's windows from the one with the offset on."""
-    segments = list(log.segments)
-    for number in range(log.segment_number(offset), len(segments)):
-        last = number + 1 == len(segments)
-        next_offset = log.end_offset if last else segments[number + 1].base_offset
+    """The log's windows from the one with the offset on; each segment is cut when it is reached."""
+    at = offset
+    while at < log.end_offset:
+        number = log.segment_number(at)
+        last = number + 1 == len(log.segments)
+        next_offset = log.end_offset if last else log.segments[number + 1].base_offset
         with storage_refusals():
-            pieces = list(windows(segments[number], next_offset))
+            pieces = list(windows(log.segments[number], next_offset))
         ends = [later.first_offset for later in pieces[:-1]]
         for window in reversed(pieces):
             end = ends.pop() if ends else next_offset
             if end > offset:
                 yield window
+        at = next_offset
 
 
 async def in_thread(

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("ottla.logs")
 
 PARTITIONS_A_SLICE = 200
-AFTER_CUT_MS = 100
-"""From a cut to the checkpoint files that know of it; all cuts meanwhile are in the same."""
+CHECKPOINT_DELAY_MS = 100
+"""From a cut or a deletion to the checkpoint files that show it; those in between share one write.
+"""
 MAX_INTERVAL_MS = 24 * 3600 * 1000
 """Kafka's "never" is 2^63-1 ms, which no timer takes; once a day is as good."""
 
@@ -40,7 +41,7 @@ class LogCare:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._background = Background(logger, "the care for logs")
-        self._was_cut = asyncio.Event()
+        self._checkpoint_due = asyncio.Event()
         self._checkpointing = asyncio.Lock()
         self._high_watermarks: dict[PartitionName, int] = {}
         """As written last."""
@@ -61,7 +62,7 @@ class LogCare:
             works.append((LogCleaner(self._node).clean, config.log_cleaner_backoff_ms))
         for work, interval_ms in works:
             self._background.keep(partial(self._again_and_again, work, interval_ms))
-        self._background.keep(self._checkpoint_cuts)
+        self._background.keep(self._checkpoint_when_due)
         for removal in self._node.store.removals:
             self.later(removal)
 
@@ -153,13 +154,21 @@ class LogCare:
         unseen.
         """
         self._node.store.cut(topic, index, offset)
-        self._was_cut.set()
+        self._checkpoint_due.set()
 
-    async def _checkpoint_cuts(self) -> None:
+    def deleted(self, removal: Removal) -> None:
+        """A partition was deleted. The checkpoint files are written without it (as Kafka's
+        LogManager.asyncDelete does), because after a crash a new topic of that name would begin at
+        the old one's log start, high watermark and recovery point. `removal` runs after its delay.
+        """
+        self._checkpoint_due.set()
+        self.later(removal)
+
+    async def _checkpoint_when_due(self) -> None:
         while True:
-            await self._was_cut.wait()
-            await asyncio.sleep(AFTER_CUT_MS / 1000)
-            self._was_cut.clear()
+            await self._checkpoint_due.wait()
+            await asyncio.sleep(CHECKPOINT_DELAY_MS / 1000)
+            self._checkpoint_due.clear()
             try:
                 await self._write_checkpoints()
             except ApiError as error:

@@ -240,4 +240,4 @@ class TopicNews:
         except ApiError as error:
             logger.error("%s-%d: %s", topic, index, error)
             return
-        self._node.care.later(removal)
+        self._node.care.deleted(removal)

@@ -121,7 +121,7 @@ class TimelineFolder:
                     raise OSError(f"{file.name}: only {written} of {len(block)} bytes were written")
         except OSError:
             self._sizes.pop(base, None)
-            if self.path.is_dir():
+            if self.path.is_dir() and not self.is_gone:
                 raise
             return
         self._sizes[base] = size + len(block)

@@ -31,11 +31,13 @@ from ottla.records.errors import CorruptBatchError, InvalidRecordError
 def plan_compaction(
     log: Log, *, clean_offset: int | None, now_ms: int, high_watermark: int
 ) -> "Compaction | None":
-    """The compaction that is due, or None.
+    """The compaction that is due; None where there is none, or the log is closed.
 
     `clean_offset` is the partition's cleaner checkpoint: up to where the log is clean. Raises
     ApiError KAFKA_STORAGE_ERROR.
     """
+    if log.is_closed:
+        return None
     config = log.config
     first_dirty = log.start_offset if clean_offset is None else clean_offset
     if not log.start_offset <= first_dirty <= log.end_offset:
@@ -95,36 +97,41 @@ class Compaction:
         self._groups: list[tuple[list[Segment], Group]] = []
 
     def run(self) -> None:
-        """Writes the cleaned segments, synced. Raises ApiError KAFKA_STORAGE_ERROR."""
+        """Writes the cleaned segments, synced. Raises ApiError KAFKA_STORAGE_ERROR.
+
+        Writes nothing where retention came first, or the log is deleted meanwhile.
+        """
         try:
-            sources = [self._sources[id(segment)] for segment in self._segments]
-            keys, mapped_to = map_keys(sources, self._first_dirty, self._end_offset)
-            within = [s for s in self._segments if s.base_offset < mapped_to]
-            for segments in _group(within, self.log.config.segment_bytes, self._end_offset):
-                members = [self._sources[id(segment)] for segment in segments]
-                group = clean_group(self.log.folder, members, keys, mapped_to, self._rules)
-                self._groups.append((segments, group))
-        except FileNotFoundError:
-            self.discard()  # retention was there first, or the topic is deleted: nothing to apply
-            return
-        except OSError as error:
+            mapped_to = self._clean()
+        except (OSError, ApiError, CorruptBatchError, InvalidRecordError) as error:
             self.discard()
-            raise storage_error(f"cannot compact {self.log.folder}", error) from None
-        except (CorruptBatchError, InvalidRecordError) as error:
-            self.discard()
-            raise ApiError(
-                ErrorCode.kafka_storage_error, f"cannot compact {self.log.folder}: {error}"
-            ) from None
+            if self.log.is_closed or isinstance(error, FileNotFoundError):
+                return
+            doing = f"cannot compact {self.log.folder}"
+            if isinstance(error, OSError):
+                raise storage_error(doing, error) from None
+            raise ApiError(ErrorCode.kafka_storage_error, f"{doing}: {error}") from None
         self.clean_offset = mapped_to
+
+    def _clean(self) -> int:
+        """Returns up to which offset the log is clean then."""
+        sources = [self._sources[id(segment)] for segment in self._segments]
+        keys, mapped_to = map_keys(sources, self._first_dirty, self._end_offset)
+        within = [s for s in self._segments if s.base_offset < mapped_to]
+        for segments in _group(within, self.log.config.segment_bytes, self._end_offset):
+            members = [self._sources[id(segment)] for segment in segments]
+            group = clean_group(self.log.folder, members, keys, mapped_to, self._rules)
+            self._groups.append((segments, group))
+        return mapped_to
 
     def apply(self) -> list[Removal]:
         """Puts the cleaned segments in place; returns the old ones' files to remove.
 
-        Nothing, where the old segments are no longer the log's. Raises ApiError
+        Nothing, where the log is closed or the old segments are no longer its own. Raises ApiError
         KAFKA_STORAGE_ERROR.
         """
         present = {id(segment): segment.size_bytes for segment in self.log.segments}
-        if not all(
+        if self.log.is_closed or not all(
             present.get(id(segment)) == self._sources[id(segment)].size_bytes
             for segments, _ in self._groups
             for segment in segments
@@ -160,6 +167,7 @@ class Compaction:
 
     def discard(self) -> None:
         """Removes what `run` wrote; the log stays as it is."""
+        self._groups.clear()
         for segment in self._segments:
             for suffix in names.SEGMENT_SUFFIXES:
                 with suppress(FileNotFoundError):

@@ -11,7 +11,7 @@ class FlushTask:
     """Syncs all that was appended before it was made. `up_to_offset` is what is safe once it ran.
 
     Made on the loop, which writes the pending index entries; `run()` in a worker; `apply()` on the
-    loop.
+    loop. A log that is closed, now or by then, has nothing to sync.
     """
 
     def __init__(self, log: Log) -> None:
@@ -21,6 +21,8 @@ class FlushTask:
         self._paths = log.unsynced_files
         log.unsynced_files = []
         self._files: list[OpenFile] = []
+        if log.is_closed:
+            return
         first = log.segment_number(log.recovery_point)
         for segment in log.segments[first:]:
             is_needless = segment.base_offset >= self.up_to_offset and segment is not log.active
@@ -37,6 +39,8 @@ class FlushTask:
 
     def run(self) -> None:
         """Raises ApiError KAFKA_STORAGE_ERROR; what was appended is then not known to be safe."""
+        if self.log.is_closed:
+            return
         try:
             for file in self._files:
                 os.fdatasync(file.fd)
@@ -51,7 +55,7 @@ class FlushTask:
         the cut may not have been synced.
         """
         log = self.log
-        if log.cuts == self._cuts:
+        if log.cuts == self._cuts and not log.is_closed:
             log.recovery_point = max(log.recovery_point, min(self.up_to_offset, log.end_offset))
 
 

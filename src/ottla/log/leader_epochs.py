@@ -32,6 +32,10 @@ class LeaderEpochs:
         self.is_pending = False
         """The latest epoch is not in the file yet."""
 
+    def move_to(self, folder: str) -> None:
+        """The file lies in `folder` now."""
+        self.path = f"{folder}/{FILE_NAME}"
+
     @property
     def entries(self) -> list[EpochStart]:
         if self._entries is None:

@@ -56,6 +56,7 @@ class Log:
         "epochs",
         "files",
         "folder",
+        "is_closed",
         "recovery_point",
         "replay_from",
         "segments",
@@ -95,6 +96,9 @@ class Log:
         """None where it is not known, or only by the folder."""
         self.epochs = LeaderEpochs(folder)
         self.unsynced_files: list[str] = []
+        self.is_closed = False
+        """Deleted, or closed for good. Maintenance that chose the log before finds nothing to do:
+        a flush does nothing, nothing expires, an append is refused."""
         self.cuts = 0
         """How often its end was cut: what a flush began with may be other records since."""
         self._producers = producers
@@ -152,9 +156,12 @@ class Log:
 
         Gives them the next offsets; `headers` are changed accordingly. A duplicate of an idempotent
         producer is answered with its old offsets. Raises ApiError: KAFKA_STORAGE_ERROR (the log is
-        as it was), RECORD_LIST_TOO_LARGE, and the refusals of `ProducerState.check`.
+        as it was), RECORD_LIST_TOO_LARGE, UNKNOWN_TOPIC_OR_PARTITION once the log is deleted, and
+        the refusals of `ProducerState.check`.
         """
         assert headers, "an append has a batch at least"
+        if self.is_closed:
+            raise self._refusal()
         append_time_ms = now_ms if self.config.stamped_type is TimestampType.log_append_time else -1
         view = memoryview(records)
         buffers: list[bytes | memoryview] = []
@@ -191,10 +198,12 @@ class Log:
     ) -> Appended:
         """Appends batches as the leader has them: offsets, epochs and gaps stay.
 
-        Raises ApiError KAFKA_STORAGE_ERROR, or OFFSET_OUT_OF_RANGE where a batch begins before the
-        log's end.
+        Raises ApiError: KAFKA_STORAGE_ERROR; OFFSET_OUT_OF_RANGE where a batch begins before the
+        log's end; UNKNOWN_TOPIC_OR_PARTITION once the log is deleted.
         """
         assert headers, "an append has a batch at least"
+        if self.is_closed:
+            raise self._refusal()
         if self._producers is None:
             self._wake()
         # What an epoch without records left here as a leader says nothing about what comes.
@@ -406,6 +415,23 @@ class Log:
             self._take_snapshot(self.end_offset)
         for segment in self.segments:
             self.files.forget(segment)
+
+    def deleted(self, folder: str) -> None:
+        """Its folder was renamed to `folder`, which is removed later.
+
+        The log follows its files: a topic created again has new ones under the old name, and
+        neither a reader nor maintenance that still holds this log may touch them.
+        """
+        self.is_closed = True
+        self.folder = folder
+        self.epochs.move_to(folder)
+        self.unsynced_files.clear()
+        for segment in self.segments:
+            self.files.forget(segment)
+            segment.move_to(folder)
+
+    def _refusal(self) -> ApiError:
+        return ApiError(ErrorCode.unknown_topic_or_partition, f"{self.folder} is closed")
 
 
 def _base_offset(segment: Segment) -> int:

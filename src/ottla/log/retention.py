@@ -19,11 +19,13 @@ from ottla.log.segment import Segment
 
 def remove_expired(log: Log, *, now_ms: int, high_watermark: int) -> Removal | None:
     """Takes out the segments whose time has come and moves the log's start; None where there are
-    none.
+    none, or the log is closed.
 
     On the loop: looks at a few numbers per segment, renames files. The removal's `run()` belongs
     into a worker, after its delay. Raises ApiError KAFKA_STORAGE_ERROR.
     """
+    if log.is_closed:
+        return None
     expired = expired_segments(log, now_ms=now_ms, high_watermark=high_watermark)
     if not expired:
         return None

@@ -146,6 +146,12 @@ class Segment:
         name = names.file_name(self.base_offset, suffix)
         return f"{self.folder}/{name}{self.suffix}"
 
+    def move_to(self, folder: str) -> None:
+        """The files lie in `folder` now."""
+        self.folder = folder
+        self.offset_index.path = self.path_of(names.INDEX)
+        self.time_index.path = self.path_of(names.TIME_INDEX)
+
     @property
     def path(self) -> str:
         return self.path_of(names.LOG)
@@ -346,13 +352,17 @@ class Segment:
     def largest_timestamp(self) -> int:
         """The largest timestamp of all records, which retention goes by.
 
-        Where no record has one, when the file was last written.
+        Where no record has one, when the file was last written. Raises ApiError
+        KAFKA_STORAGE_ERROR.
         """
         if self.max_timestamp < 0 and self.size_bytes and not self._ends_known:
             self.load_ends()
         if self.max_timestamp >= 0 or self.size_bytes == 0:
             return self.max_timestamp
-        return os.stat(self.path).st_mtime_ns // 1_000_000
+        try:
+            return os.stat(self.path).st_mtime_ns // 1_000_000
+        except OSError as error:
+            raise storage_error(f"cannot read the time of {self.path}", error) from None
 
     def truncate_to(self, offset: int) -> int:
         """Cuts every batch that holds `offset` or more; returns where the log ends then.

@@ -179,15 +179,14 @@ class LogStore:
         log = self.logs.pop((topic, partition))
         self.high_watermarks.pop((topic, partition), None)
         self.cleaner_offsets.pop((topic, partition), None)
-        for segment in log.segments:
-            self.files.forget(segment)
-        renamed = self._path(names.deleted_folder_name(topic, partition))
+        folder, renamed = log.folder, self._path(names.deleted_folder_name(topic, partition))
+        log.deleted(renamed)
         try:
-            os.rename(log.folder, renamed)
+            os.rename(folder, renamed)
         except FileNotFoundError:
             return Removal((), log.config.file_delete_delay_ms)  # it never had a record
         except OSError as error:
-            raise storage_error(f"cannot rename {log.folder}", error) from None
+            raise storage_error(f"cannot rename {folder}", error) from None
         return Removal((renamed,), log.config.file_delete_delay_ms)
 
     def checkpoint(self, high_watermarks: Mapping[PartitionName, int]) -> "CheckpointTask":
@@ -218,6 +217,8 @@ class LogStore:
                     for task in tasks:
                         task.apply()
             CheckpointTask(self, high_watermarks).run()
+            for log in self.logs.values():
+                log.is_closed = True
             marker = b'{"version":0,"brokerEpoch":-1}'
             replace_file(self._path(_CLEAN_SHUTDOWN), marker)
         finally:
