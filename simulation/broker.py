@@ -1,4 +1,4 @@
-"""One simulated broker: registers, follows the news, leads and copies partitions.
+"""One simulated broker: registers, applies metadata deltas, leads and copies partitions.
 
 It is the real broker's wiring told short: what is decided, the pure deciders decide (`replica.py`
 and `driver.py` call them); what happens in between is simulated.
@@ -197,7 +197,7 @@ class Broker(Process):
         if session == self.session:
             self.spawn(self.stand(session))
 
-    # News.
+    # Metadata deltas.
 
     def _poll(self) -> None:
         """The first answer comes before the registration, as `ottla.broker.node` begins."""

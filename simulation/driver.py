@@ -12,9 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ottla.controller import layout
-from ottla.controller.image import BrokerImage, ClusterImage, News
+from ottla.controller.delta_text import encode_delta, encode_snapshot
+from ottla.controller.image import BrokerImage, ClusterImage, MetadataDelta
 from ottla.controller.loading import ROOTS, load_image
-from ottla.controller.news_text import encode_news, encode_snapshot
 from ottla.controller.plan import Plan
 from ottla.controller.rebalance import rebalance
 from ottla.controller.recovery import healing_writes
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from simulation.network import Reply
 
 _KEPT_MOST = 12
-"""News kept: few, so that snapshots are often needed."""
+"""Metadata deltas kept: few, so that snapshots are often needed."""
 _WAIT_MS = 700
 _JOBS_MOST = 500
 _RETRY_MS = 100
@@ -237,7 +237,7 @@ class Driver:
                 reply(None)
                 continue
             if not self.is_over:
-                self._tell(plan.news)
+                self._tell(plan.deltas)
             reply(plan.reply)
         self._is_working = False
 
@@ -250,12 +250,12 @@ class Driver:
             part, rest = rest[:count], rest[count:]
             yield partial(_write_part, [fence, *part])
 
-    # News.
+    # Metadata deltas.
 
-    def _tell(self, news: Sequence[News]) -> None:
-        for each in news:
+    def _tell(self, deltas: Sequence[MetadataDelta]) -> None:
+        for each in deltas:
             self.image.apply(each)
-            self._kept.append((self.image.version, encode_news(each)))
+            self._kept.append((self.image.version, encode_delta(each)))
         held, self._held = self._held, []
         for poll, reply, done in held:
             reply(self._told(poll, done))
@@ -307,9 +307,9 @@ class Driver:
         oldest = self._kept[0][0] - 1 if self._kept else image.version
         known = poll.controller_epoch == image.controller_epoch
         if known and oldest <= poll.version <= image.version:
-            news = tuple(text for version, text in self._kept if version > poll.version)
+            deltas = tuple(text for version, text in self._kept if version > poll.version)
             return Told(
-                image.controller_id, image.controller_epoch, image.version, False, news, done
+                image.controller_id, image.controller_epoch, image.version, False, deltas, done
             )
         text = encode_snapshot(image)
         return Told(image.controller_id, image.controller_epoch, image.version, True, text, done)

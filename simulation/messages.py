@@ -82,7 +82,7 @@ class Latest(NamedTuple):
 
 
 class Poll(NamedTuple):
-    """A broker asks the controller for news."""
+    """A broker asks the controller for deltas."""
 
     broker: int
     broker_epoch: int
@@ -92,13 +92,13 @@ class Poll(NamedTuple):
 
 
 class Told(NamedTuple):
-    """News, as text; a snapshot where the broker's version is not known any more."""
+    """MetadataDelta, as text; a snapshot where the broker's version is not known any more."""
 
     controller: int
     controller_epoch: int
     version: int
     is_snapshot: bool
-    news: Any
+    deltas: Any
     should_shut_down: bool
 
 

@@ -1,21 +1,21 @@
-"""News on its way: from the controller's feed as text, into a broker's image as differences."""
+"""How metadata deltas reach a broker: as text from the controller, applied to its image."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ottla.controller.delta_text import decode_delta, decode_snapshot
 from ottla.controller.differences import differences
 from ottla.controller.image import (
     NO_LEADER,
     ControllerChanged,
     DirectoryChanged,
-    News,
+    MetadataDelta,
     PartitionsAdded,
     PartitionsChanged,
     TopicCreated,
     TopicDeleted,
 )
-from ottla.controller.news_text import decode_news, decode_snapshot
 from simulation.messages import Told
 
 if TYPE_CHECKING:
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 
 
 def take_in(broker: Broker, told: Told) -> None:
-    """Brings the broker's image and its replicas up to date, one piece of news after the other."""
+    """Brings the broker's image and its replicas up to date, one delta after the other."""
     image = broker.image
     if told.is_snapshot:
-        for news in differences(image, decode_snapshot(told.news)):
-            _tell(broker, news)
+        for delta in differences(image, decode_snapshot(told.deltas)):
+            _tell(broker, delta)
         image.version = told.version
-    elif told.version - len(told.news) == image.version:
-        for text in told.news:
-            _tell(broker, decode_news(text, image))
+    elif told.version - len(told.deltas) == image.version:
+        for text in told.deltas:
+            _tell(broker, decode_delta(text, image))
     else:
         return  # an answer to an earlier question: what it tells is known (seed 740)
     assert image.version == told.version
 
 
-def _tell(broker: Broker, news: News) -> None:
-    broker.image.apply(news)
+def _tell(broker: Broker, delta: MetadataDelta) -> None:
+    broker.image.apply(delta)
     replicas = broker.replicas
-    match news:
+    match delta:
         case TopicCreated(topic) | TopicDeleted(topic):
             replicas.take_in(f"{topic.name}-{index}" for index in range(len(topic.partitions)))
         case PartitionsAdded(topic, first):

@@ -53,7 +53,7 @@ class Replicas:
                 replica.propose()
         self.broker.after(LAG_MAX_MS // 2, self._care)
 
-    # The news, as `ottla.broker.topic_news` takes them in.
+    # The deltas, as `ottla.broker.metadata_applier` takes them in.
 
     @property
     def _is_known(self) -> bool:
@@ -74,7 +74,7 @@ class Replicas:
             self.broker.disk.forget(name)
 
     def take_in(self, names: Iterable[str]) -> None:
-        """The news changed these partitions: take roles, drop what is another's now."""
+        """The deltas changed these partitions: take roles, drop what is another's now."""
         broker = self.broker
         for name in names:
             topic_name, _, index = name.rpartition("-")

@@ -125,7 +125,7 @@ class NodeCall:
     async def appear(
         self, broker_id: int, rack: str | None = None, listener: str = "PLAINTEXT", epoch: int = 1
     ) -> None:
-        """Another broker is in the cluster, by the news alone: nobody listens there."""
+        """Another broker is in the cluster, by metadata deltas alone: nobody listens there."""
         endpoint = Endpoint(listener, f"broker-{broker_id}.invalid", 9092)
         await self.node.view.tell(
             [BrokerAppeared(BrokerImage(broker_id, (endpoint,), rack, epoch))]

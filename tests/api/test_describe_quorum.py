@@ -48,8 +48,8 @@ async def test_each_change_is_counted(cluster: Any) -> None:
 
 async def test_the_next_controller_is_told_with_its_epoch(cluster: Any) -> None:
     endpoint = Endpoint("PLAINTEXT", "two.example.org", 9095)
-    news = [BrokerAppeared(BrokerImage(2, (endpoint,))), ControllerChanged(2, 7)]
-    await cluster.node.view.tell(news)
+    delta = [BrokerAppeared(BrokerImage(2, (endpoint,))), ControllerChanged(2, 7)]
+    await cluster.node.view.tell(delta)
     answer = await ask(cluster)
     found = answer.topics[0].partitions[0]
     assert (found.leader_id, found.leader_epoch) == (2, 7)

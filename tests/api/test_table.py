@@ -3,7 +3,7 @@ import pytest
 from ottla.api.table import ADVERTISED, find
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.messages import message_class
-from ottla.protocol.versions import APIS, CLUSTER_NEWS, INTERNAL, JOURNEY, PRODUCE
+from ottla.protocol.versions import APIS, INTERNAL, JOURNEY, METADATA_DELTAS, PRODUCE
 
 
 @pytest.mark.parametrize("key", APIS, ids=[api.name for api in APIS.values()])
@@ -30,7 +30,7 @@ def test_produce_is_advertised_from_0_and_taken_from_3() -> None:
     assert handler.min_version == 3
 
 
-@pytest.mark.parametrize("key", [-1, 4, 24, 999, CLUSTER_NEWS + 1])
+@pytest.mark.parametrize("key", [-1, 4, 24, 999, METADATA_DELTAS + 1])
 def test_what_is_not_served_has_no_handler(key: int) -> None:
     assert find(key) is None
 

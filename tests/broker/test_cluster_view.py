@@ -13,7 +13,7 @@ from ottla.controller.image import (
     BrokerConfigChanged,
     BrokerVanished,
     ConfigImage,
-    News,
+    MetadataDelta,
 )
 
 TOO_HIGH = BrokerConfigChanged(
@@ -23,20 +23,20 @@ TOO_HIGH = BrokerConfigChanged(
 
 async def test_each_piece_is_in_the_image_when_it_is_told_and_not_the_next() -> None:
     view = ClusterView(BrokerConfig())
-    seen: list[tuple[News, int]] = []
-    view.subscribe(lambda news: seen.append((news, view.image.version)))
-    news = [BrokerVanished(number) for number in range(3)]
-    await view.tell(news)
-    assert seen == [(each, number + 1) for number, each in enumerate(news)]
+    seen: list[tuple[MetadataDelta, int]] = []
+    view.subscribe(lambda delta: seen.append((delta, view.image.version)))
+    delta = [BrokerVanished(number) for number in range(3)]
+    await view.tell(delta)
+    assert seen == [(each, number + 1) for number, each in enumerate(delta)]
 
 
 async def test_two_who_tell_do_not_mix() -> None:
     view = ClusterView(BrokerConfig())
-    seen: list[News] = []
+    seen: list[MetadataDelta] = []
 
-    async def slow(news: News) -> None:
+    async def slow(delta: MetadataDelta) -> None:
         await asyncio.sleep(0)
-        seen.append(news)
+        seen.append(delta)
 
     view.subscribe(slow)
     first, second = ([BrokerVanished(number + side) for number in range(3)] for side in (10, 20))
@@ -48,7 +48,7 @@ async def test_settings_are_in_force_before_anybody_hears_of_them() -> None:
     config = BrokerConfig({"node.id": "2", "message.max.bytes": "1000"})
     view = ClusterView(config)
     seen: list[int] = []
-    view.subscribe(lambda news: seen.append(config.message_max_bytes))
+    view.subscribe(lambda delta: seen.append(config.message_max_bytes))
     for resource, text in ((EVERY_BROKER, "2000"), ("2", "3000"), ("3", "4000")):
         values = ConfigImage({"message.max.bytes": text}, 0)
         await view.tell([BrokerConfigChanged(resource, values)])
@@ -56,12 +56,12 @@ async def test_settings_are_in_force_before_anybody_hears_of_them() -> None:
     assert seen == [2000, 3000, 3000, 2000]
 
 
-async def test_settings_that_do_not_fit_this_broker_stop_no_news(
+async def test_settings_that_do_not_fit_this_broker_stop_no_delta(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     config = BrokerConfig({"log.cleaner.min.compaction.lag.ms": "9"})
     view = ClusterView(config)
-    seen: list[News] = []
+    seen: list[MetadataDelta] = []
     view.subscribe(seen.append)
     await view.tell([TOO_HIGH, BrokerVanished(7)])
     assert seen == [TOO_HIGH, BrokerVanished(7)]

@@ -13,7 +13,7 @@ from ottla.controller import layout
 from ottla.controller.config_changes import ConfigChange, ResourceChange, ResourceType
 from ottla.controller.deletion import UnwantedTopic
 from ottla.controller.elections import ElectionType
-from ottla.controller.image import EVERY_BROKER, News, TopicCreated, TopicDeleted
+from ottla.controller.image import EVERY_BROKER, MetadataDelta, TopicCreated, TopicDeleted
 from ottla.controller.topics import MorePartitions, NewTopic
 from ottla.coordination.embedded import EmbeddedCoordination, EmbeddedTree
 from ottla.coordination.embedded_store import StoreError
@@ -79,23 +79,23 @@ async def test_everything_is_there_again_after_a_restart(tmp_path: Path, running
 
 async def test_subscribers_hear_after_the_image_and_before_the_reply(running: Running) -> None:
     async with running() as controller:
-        heard: list[News] = []
+        heard: list[MetadataDelta] = []
 
-        def at_once(news: News) -> None:
-            heard.append(news)
-            if isinstance(news, TopicCreated):
-                assert controller.image.topic(news.topic.name) == news.topic
+        def at_once(delta: MetadataDelta) -> None:
+            heard.append(delta)
+            if isinstance(delta, TopicCreated):
+                assert controller.image.topic(delta.topic.name) == delta.topic
 
-        async def later(news: News) -> None:
+        async def later(delta: MetadataDelta) -> None:
             await asyncio.sleep(0.01)
-            heard.append(news)
+            heard.append(delta)
 
         controller._view.subscribe(at_once)
         controller._view.subscribe(later)
         await controller.create_topics([NewTopic("t", 1, 1)])
-        assert [type(news) for news in heard] == [TopicCreated, TopicCreated]
+        assert [type(delta) for delta in heard] == [TopicCreated, TopicCreated]
         await controller.delete_topics([UnwantedTopic("t")])
-        assert [type(news) for news in heard[2:]] == [TopicDeleted, TopicDeleted]
+        assert [type(delta) for delta in heard[2:]] == [TopicDeleted, TopicDeleted]
         await controller.create_topics([NewTopic("t", 1, 1)], validate_only=True)
         await controller.create_topics([NewTopic("t", 0, 1)])
         assert len(heard) == 4

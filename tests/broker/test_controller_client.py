@@ -53,7 +53,7 @@ async def test_without_a_controller_clients_are_told_to_ask_again(
     neighbours: Any, controller_id: int
 ) -> None:
     _, second = await two(neighbours)
-    await second.membership.news.close()
+    await second.membership.fetcher.close()
     await second.view.tell([ControllerChanged(controller_id, 9)])
     request = ALLOCATE.AllocateProducerIdsRequest(broker_id=2, broker_epoch=1)
     with pytest.raises(PeerError):

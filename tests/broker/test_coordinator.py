@@ -125,7 +125,7 @@ async def test_a_deleted_topic_takes_its_offsets_along_in_every_partition(bench:
 
 
 async def test_a_deletion_waits_for_no_replica(bench: Any) -> None:
-    """Whoever tells it tells all other news too, and on the controller all plans wait for it."""
+    """Whoever tells it tells all other deltas too, and on the controller all plans wait for it."""
     groups = bench.coordinators
     await groups.commit(bench.committing(1, 2))
     log = bench.log_of("g")

@@ -33,9 +33,9 @@ def broker(number: int, epoch: int = 1) -> BrokerImage:
     return BrokerImage(number, (), epoch=epoch)
 
 
-def tell(departed: DepartedBrokers, *all_news: Any) -> None:
-    for news in all_news:
-        departed.told(news)
+def tell(departed: DepartedBrokers, *deltas: Any) -> None:
+    for delta in deltas:
+        departed.told(delta)
 
 
 def test_who_is_registered_is_not_named_twice(departed: DepartedBrokers) -> None:

@@ -141,7 +141,7 @@ async def test_a_disk_that_takes_no_epoch_takes_no_record(
     assert partition.log.epochs.entries[-1] == (3, 1)
 
 
-async def test_older_news_are_passed_over(partition: Any) -> None:
+async def test_older_deltas_are_passed_over(partition: Any) -> None:
     assert partition.update(state(leader=2, epoch=0, at=9), 0) is Role.LEADER
     assert partition.update(state(isr=(1,), at=0), 0) is Role.LEADER
     assert partition.state == state()
@@ -242,7 +242,7 @@ async def test_the_low_watermark_waits_for_the_followers(node_call: Any, partiti
 
 
 async def test_the_dead_are_not_waited_for(node_call: Any, partition: Any) -> None:
-    """The news of a death may come behind the smaller in-sync set; the next fetch shows it."""
+    """The delta about a dead broker may follow the smaller in-sync set; the next fetch shows it."""
     fetch(partition, 3, 0)
     partition.update(state(isr=(1, 2, 3), at=2), 0)
     partition.append(node_call.batch(b"a"), "me")

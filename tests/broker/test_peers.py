@@ -41,12 +41,12 @@ def test_the_address_is_that_of_the_image_at_present() -> None:
 
 async def test_one_connection_a_broker_and_purpose() -> None:
     peers = peers_of({})
-    peer = peers.peer(2, "news")
-    assert peer.client_id == "broker-1-news"
-    assert peers.peer(2, "news") is peer
+    peer = peers.peer(2, "metadata")
+    assert peer.client_id == "broker-1-metadata"
+    assert peers.peer(2, "metadata") is peer
     assert peers.peer(2, "fetcher-0") is not peer
-    peers.drop(2, "news")
+    peers.drop(2, "metadata")
     with pytest.raises(PeerError, match="is closed"):
         await peer.ask_json(20_001, {}, 1_000)
-    assert peers.peer(2, "news") is not peer
+    assert peers.peer(2, "metadata") is not peer
     peers.close()

@@ -10,7 +10,7 @@ from ottla.broker.cluster_view import ClusterView
 from ottla.broker.plans import FENCE_BYTES, Plans, chunks, write_fenced
 from ottla.config import BrokerConfig
 from ottla.controller import layout
-from ottla.controller.image import BrokerVanished, News
+from ottla.controller.image import BrokerVanished, MetadataDelta
 from ottla.controller.plan import Plan
 from ottla.coordination.embedded import EmbeddedCoordination, EmbeddedTree
 from ottla.coordination.tree import (
@@ -43,17 +43,17 @@ class Term:
         return await self.plans.carry_out(lambda: plan)
 
 
-async def test_writes_come_first_then_news_then_the_reply(session: EmbeddedCoordination) -> None:
+async def test_writes_come_first_then_deltas_then_the_reply(session: EmbeddedCoordination) -> None:
     term, heard = Term(session), []
 
-    async def listen(news: News) -> None:
-        heard.append((news, await session.exists("/a")))
+    async def listen(delta: MetadataDelta) -> None:
+        heard.append((delta, await session.exists("/a")))
 
     term.view.subscribe(listen)
-    news = BrokerVanished(7)
-    assert await term.do(Plan("reply", (Create("/a", b"x"),), (news,))) == "reply"
+    delta = BrokerVanished(7)
+    assert await term.do(Plan("reply", (Create("/a", b"x"),), (delta,))) == "reply"
     ((told, node),) = heard
-    assert told == news
+    assert told == delta
     assert node is not None
 
 
@@ -157,19 +157,21 @@ def test_parts_fit_into_requests_and_keep_the_order(data_bytes: int) -> None:
     assert list(chunks([])) == []
 
 
-async def test_news_that_somebody_here_fails_at_end_the_term(session: EmbeddedCoordination) -> None:
+async def test_deltas_that_somebody_here_fails_at_end_the_term(
+    session: EmbeddedCoordination,
+) -> None:
     """The tree is ahead of the image then: the next term begins with what the tree has."""
     term = Term(session)
 
-    def fail(news: News) -> None:
+    def fail(delta: MetadataDelta) -> None:
         raise ZeroDivisionError
 
     term.view.subscribe(fail)
-    news = (BrokerVanished(7), BrokerVanished(8))
+    delta = (BrokerVanished(7), BrokerVanished(8))
     with pytest.raises(ZeroDivisionError):
-        await term.do(Plan("reply", (Create("/a"),), news))
+        await term.do(Plan("reply", (Create("/a"),), delta))
     assert await session.exists("/a") is not None
-    assert term.ends == ["the news of a plan could not all be told"]
+    assert term.ends == ["not all deltas of a plan could be applied"]
     with pytest.raises(ApiError) as refused:
         await term.do(Plan("next"))
     assert refused.value.code is ErrorCode.not_controller

@@ -68,8 +68,8 @@ def add_topic(
     def add(topic: NewTopic) -> None:
         plan = create_topics([topic], image, config, new_id=new_id, start=0)
         assert not plan.reply[0].outcome.failed, plan.reply
-        for news in plan.news:
-            image.apply(news)
+        for delta in plan.deltas:
+            image.apply(delta)
 
     return add
 
@@ -141,8 +141,8 @@ class World:
         """Carry out a plan, and see that the tree and the image still say the same."""
         if plan.writes:
             self.write(plan.writes)
-        for news in plan.news:
-            self.image.apply(news)
+        for delta in plan.deltas:
+            self.image.apply(delta)
         loaded = load_image(self.tree(), 1)
         assert loaded.topics == self.image.topics
         assert loaded.directories == self.image.directories

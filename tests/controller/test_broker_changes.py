@@ -228,25 +228,25 @@ def test_brokers_vanish_during_a_reassignment(
     assert world.show() == [after]
 
 
-def test_writes_are_fenced_by_versions_and_news_are_one_a_topic(world: World) -> None:
+def test_writes_are_fenced_by_versions_and_deltas_are_one_a_topic(world: World) -> None:
     world.topic("t", *["1@4 1,2 | 1,2"] * 3, "2@4 2,3 | 2,3")
     world.topic("u", "1@0 1,3 | 1,3")
     del world.live[1]
     plan = brokers_changed(world.live, world.image, world.config)
     assert [type(each) for each in plan.writes] == [SetData] * 4
     assert {each.version for each in plan.writes} == {0}
-    assert [type(each) for each in plan.news] == [BrokerVanished] + [PartitionsChanged] * 2
-    assert plan.news[1].partitions == (0, 1, 2)
+    assert [type(each) for each in plan.deltas] == [BrokerVanished] + [PartitionsChanged] * 2
+    assert plan.deltas[1].partitions == (0, 1, 2)
     world.do(plan)
     again = brokers_changed(world.live, world.image, world.config)
-    assert (again.writes, again.news) == ((), ())
+    assert (again.writes, again.deltas) == ((), ())
 
 
 def test_directories_are_noted_once_and_last(world: World) -> None:
     world.topic("t", "1@4 1,2 | 1,2")
     world.live[1] = replace(world.live[1], epoch=999, directory_id="new")
     plan = brokers_changed(world.live, world.image, world.config)
-    assert [type(each) for each in plan.news] == [
+    assert [type(each) for each in plan.deltas] == [
         BrokerVanished,
         BrokerAppeared,
         PartitionsChanged,

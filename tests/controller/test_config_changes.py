@@ -34,13 +34,13 @@ def broker(*changes: ConfigChange, name: str = "1") -> ResourceChange:
 def alter(
     image: ClusterImage, config: BrokerConfig, add_topic: Callable[[NewTopic], None]
 ) -> Alter:
-    """Alters one resource, applies the news and returns the outcome."""
+    """Alters one resource, applies the deltas and returns the outcome."""
     add_topic(NewTopic("t", 1, 1, configs=(("retention.ms", "5"), ("cleanup.policy", "compact"))))
 
     def work(resource: ResourceChange, *, incremental: bool = True, **more: Any) -> Outcome:
         plan = alter_configs([resource], image, config, incremental=incremental, **more)
-        for news in plan.news:
-            image.apply(news)
+        for delta in plan.deltas:
+            image.apply(delta)
         return plan.reply[0].outcome
 
     return work
@@ -86,7 +86,7 @@ def test_no_write_where_nothing_changes(
     plan = alter_configs(
         [topic(ConfigChange("retention.ms", "5"))], image, config, incremental=True
     )
-    assert (plan.writes, plan.news) == ((), ())
+    assert (plan.writes, plan.deltas) == ((), ())
     assert not plan.reply[0].outcome.failed
 
 
@@ -202,16 +202,16 @@ def test_brokers_have_dynamic_settings_of_their_own_and_in_common(
         Create("/config/brokers/<default>", b'{"version":1,"config":{"log.retention.ms":"5"}}'),
         Create("/config/brokers/1", b'{"version":1,"config":{"log.retention.ms":"5"}}'),
     )
-    for news in plan.news:
-        assert isinstance(news, BrokerConfigChanged)
-        image.apply(news)
+    for delta in plan.deltas:
+        assert isinstance(delta, BrokerConfigChanged)
+        image.apply(delta)
     plan = alter_configs(
         [broker(ConfigChange("log.retention.ms", None, DELETE))], image, config, incremental=True
     )
     (write,) = plan.writes
     assert isinstance(write, SetData)
     assert write.version == 0
-    image.apply(plan.news[0])
+    image.apply(plan.deltas[0])
     assert image.config("1").values == {}
     assert image.config(EVERY_BROKER).values == {"log.retention.ms": "5"}
 

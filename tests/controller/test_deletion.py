@@ -36,9 +36,9 @@ def test_by_name_and_by_id(image: ClusterImage, config: BrokerConfig) -> None:
     paths = [write.path for write in plan.writes]
     assert paths.index("/brokers/topics/t/partitions/1/state") < paths.index("/brokers/topics/t")
     assert "/config/topics/t" in paths
-    assert all(isinstance(news, TopicDeleted) for news in plan.news)
-    for news in plan.news:
-        image.apply(news)
+    assert all(isinstance(delta, TopicDeleted) for delta in plan.deltas)
+    for delta in plan.deltas:
+        image.apply(delta)
     assert image.topics == {}
     assert image.topics_by_id == {}
 

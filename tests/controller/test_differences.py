@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.config.listener import Endpoint
+from ottla.controller.delta_text import decode_delta, decode_snapshot, encode_delta, encode_snapshot
 from ottla.controller.differences import differences, snapshot
 from ottla.controller.image import (
     BrokerAppeared,
@@ -29,7 +30,6 @@ from ottla.controller.image import (
     TopicDeleted,
     TopicImage,
 )
-from ottla.controller.news_text import decode_news, decode_snapshot, encode_news, encode_snapshot
 
 few = st.integers(0, 3)
 ids = st.lists(few, unique=True, max_size=3).map(tuple)
@@ -94,8 +94,8 @@ def content(image: ClusterImage) -> dict[str, object]:
 
 @given(images(), images())
 def test_differences_lead_from_one_image_to_the_other(old: ClusterImage, new: ClusterImage) -> None:
-    for news in differences(old, new):
-        old.apply(decode_news(json.loads(json.dumps(encode_news(news))), old))
+    for delta in differences(old, new):
+        old.apply(decode_delta(json.loads(json.dumps(encode_delta(delta))), old))
     assert content(old) == content(new)
     assert differences(old, new) == []
 
@@ -103,8 +103,8 @@ def test_differences_lead_from_one_image_to_the_other(old: ClusterImage, new: Cl
 @given(images())
 def test_a_snapshot_is_the_whole_image(image: ClusterImage) -> None:
     built = ClusterImage("c")
-    for news in snapshot(image):
-        built.apply(news)
+    for delta in snapshot(image):
+        built.apply(delta)
     assert content(built) == content(image)
     assert content(decode_snapshot(json.loads(json.dumps(encode_snapshot(image))))) == content(
         image
@@ -124,18 +124,22 @@ def one_topic(topic: TopicImage) -> ClusterImage:
 def test_each_piece_says_one_thing() -> None:
     moved = STATE._replace(leader=2, leader_epoch=1)
     grown = TopicImage("t", UUID(int=1), (STATE, moved, STATE), {"a": "1"}, 1, 0)
-    news = differences(one_topic(TOPIC), one_topic(grown))
-    assert [type(each) for each in news] == [PartitionsAdded, PartitionsChanged, TopicConfigChanged]
-    assert isinstance(news[0], PartitionsAdded)
-    assert (news[0].first, news[0].topic.partitions) == (2, (STATE, STATE, STATE))
-    assert isinstance(news[1], PartitionsChanged)
-    assert news[1].partitions == (1,)
+    deltas = differences(one_topic(TOPIC), one_topic(grown))
+    assert [type(each) for each in deltas] == [
+        PartitionsAdded,
+        PartitionsChanged,
+        TopicConfigChanged,
+    ]
+    assert isinstance(deltas[0], PartitionsAdded)
+    assert (deltas[0].first, deltas[0].topic.partitions) == (2, (STATE, STATE, STATE))
+    assert isinstance(deltas[1], PartitionsChanged)
+    assert deltas[1].partitions == (1,)
 
 
 def test_a_topic_of_the_same_name_but_another_id_is_another_one() -> None:
     again = TopicImage("t", UUID(int=2), (STATE,), {})
-    news = differences(one_topic(TOPIC), one_topic(again))
-    assert news == [TopicDeleted(TOPIC), TopicCreated(again)]
+    deltas = differences(one_topic(TOPIC), one_topic(again))
+    assert deltas == [TopicDeleted(TOPIC), TopicCreated(again)]
 
 
 def test_a_broker_that_was_away_between_two_looks_vanishes_first() -> None:

@@ -62,7 +62,7 @@ def test_the_preferred_leader_gets_the_next_epoch(
     assert isinstance(write, SetData)
     assert write.version == 9
     assert b'"leader":1,"leader_epoch":5,"controller_epoch":7,"isr":[2,1]' in write.data
-    image.apply(plan.news[0])
+    image.apply(plan.deltas[0])
     after = image.partition("t", 0)
     assert after == PartitionState(1, 5, (1, 2, 3), (2, 1), 10)
 
@@ -86,7 +86,7 @@ def test_unclean_takes_the_first_that_lives(
     image.apply(BrokerVanished(1))
     plan = elect_leaders(ElectionType.UNCLEAN, {"t": [0]}, image)
     assert plan.reply["t"][0].code is ErrorCode.none
-    image.apply(plan.news[0])
+    image.apply(plan.deltas[0])
     assert image.partition("t", 0) == PartitionState(2, 5, (1, 2, 3), (2,), 10)
 
     led(state(NO_LEADER, (1,)))

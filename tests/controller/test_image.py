@@ -31,7 +31,7 @@ def topic(name: str = "t", number: int = 1, partitions: int = 2) -> TopicImage:
     return TopicImage(name, UUID(int=number), tuple(state() for _ in range(partitions)), {})
 
 
-def test_news_make_the_image_and_its_version() -> None:
+def test_deltas_make_the_image_and_its_version() -> None:
     image = ClusterImage("cluster")
     image.apply(TopicCreated(topic()))
     assert image.version == 1

@@ -50,8 +50,8 @@ def test_the_loaded_image_is_the_one_that_wrote(
     def carry_out(plan: Plan[object]) -> None:
         assert plan.writes
         store.multi(plan.writes, 1)
-        for news in plan.news:
-            image.apply(news)
+        for delta in plan.deltas:
+            image.apply(delta)
 
     for broker in image.brokers.values():
         path = layout.broker_path(broker.broker_id)

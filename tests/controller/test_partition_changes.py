@@ -45,13 +45,13 @@ def test_an_assignment_is_written_after_the_states_and_only_when_it_is_new(world
     assert world.image.topics["t"].node_version == 1
 
 
-def test_the_news_keep_what_the_plan_changed_of_the_topic_before(world: World) -> None:
+def test_the_deltas_keep_what_the_plan_changed_of_the_topic_before(world: World) -> None:
     world.topic("t", "1@4 1,2 | 1,2")
     topic = replace(world.image.topics["t"], overrides={"a": "b"}, config_version=1)
     changes = PartitionChanges(world.image)
     changes.put(topic, 0, topic.partitions[0]._replace(isr=(1,)))
     draft = Draft()
     changes.into(draft)
-    (news,) = draft.news
-    assert isinstance(news, PartitionsChanged)
-    assert (news.topic.overrides, news.topic.config_version) == ({"a": "b"}, 1)
+    (delta,) = draft.deltas
+    assert isinstance(delta, PartitionsChanged)
+    assert (delta.topic.overrides, delta.topic.config_version) == ({"a": "b"}, 1)

@@ -7,13 +7,13 @@ from ottla.protocol.errors import ApiError, ErrorCode
 def test_a_draft_becomes_a_plan_and_validate_only_drops_what_would_be_done() -> None:
     draft = Draft([Create("/a")], [ControllerChanged(1, 1)])
     plan = draft.plan("reply")
-    assert (plan.reply, plan.writes, plan.news) == (
+    assert (plan.reply, plan.writes, plan.deltas) == (
         "reply",
         (Create("/a"),),
         (ControllerChanged(1, 1),),
     )
     assert draft.plan("reply", validate_only=True).writes == ()
-    assert draft.plan("reply", validate_only=True).news == ()
+    assert draft.plan("reply", validate_only=True).deltas == ()
 
 
 def test_outcomes() -> None:

@@ -15,13 +15,13 @@ def test_blocks_follow_each_other_without_overlap(image: ClusterImage) -> None:
             b'{"version":1,"broker":1,"block_start":"0","block_end":"999"}',
         ),
     )
-    image.apply(plan.news[0])
+    image.apply(plan.deltas[0])
     plan = reserve_producer_ids(image, 2)
     assert plan.reply == (BLOCK_SIZE, 2 * BLOCK_SIZE)
     (write,) = plan.writes
     assert isinstance(write, SetData)
     assert write.version == 0
-    image.apply(plan.news[0])
+    image.apply(plan.deltas[0])
     assert image.producer_ids_version == 1
 
 

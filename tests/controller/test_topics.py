@@ -39,8 +39,8 @@ def create(
 ) -> Callable[..., dict[str, TopicResult]]:
     def work(*wanted: NewTopic, **more: Any) -> dict[str, TopicResult]:
         plan = create_topics(wanted, image, config, new_id=new_id, start=0, **more)
-        for news in plan.news:
-            image.apply(news)
+        for delta in plan.deltas:
+            image.apply(delta)
         return {result.name: result for result in plan.reply}
 
     return work
@@ -60,8 +60,8 @@ def test_a_topic_is_written_as_kafka_writes_it(
     assert writes["/brokers/topics/t/partitions/0/state"] == (
         b'{"version":1,"leader":1,"leader_epoch":0,"controller_epoch":7,"isr":[1,2]}'
     )
-    assert isinstance(plan.news[0], TopicCreated)
-    assert plan.news[0].topic.overrides == {"retention.ms": "5"}
+    assert isinstance(plan.deltas[0], TopicCreated)
+    assert plan.deltas[0].topic.overrides == {"retention.ms": "5"}
 
 
 def test_the_writes_of_a_plan_fit_the_tree(
@@ -71,7 +71,7 @@ def test_the_writes_of_a_plan_fit_the_tree(
     store.multi(first_writes({}, "cluster"), 1)
     plan = create_topics([NewTopic("t", 3, 1)], image, config, new_id=new_id, start=0)
     store.multi(plan.writes, 1)
-    image.apply(plan.news[0])
+    image.apply(plan.deltas[0])
     more = add_partitions([MorePartitions("t", 5)], image, start=0)
     store.multi(more.writes, 1)
     assert len(store.children("/brokers/topics/t/partitions")) == 5
@@ -81,8 +81,8 @@ def test_the_writes_of_a_plan_fit_the_tree(
 def test_defaults_come_from_the_brokers_settings(image: ClusterImage, new_id: NewId) -> None:
     config = BrokerConfig({"num.partitions": "4", "default.replication.factor": "3"})
     plan = create_topics([NewTopic("t")], image, config, new_id=new_id, start=0)
-    assert isinstance(plan.news[0], TopicCreated)
-    partitions = plan.news[0].topic.partitions
+    assert isinstance(plan.deltas[0], TopicCreated)
+    partitions = plan.deltas[0].topic.partitions
     assert len(partitions) == 4
     assert all(len(state.replicas) == 3 for state in partitions)
 
@@ -209,7 +209,7 @@ def test_validate_only_says_what_would_be_and_does_nothing(
         start=0,
         validate_only=True,
     )
-    assert (plan.writes, plan.news) == ((), ())
+    assert (plan.writes, plan.deltas) == ((), ())
     results = {result.name: result for result in plan.reply}
     assert results["t"].topic is not None
     assert len(results["t"].topic.partitions) == 3
@@ -224,10 +224,10 @@ def test_more_partitions_are_appended_under_the_topics_version(
     plan = add_partitions([MorePartitions("t", 4)], image, start=0)
     assert isinstance(plan.writes[0], SetData)
     assert (plan.writes[0].path, plan.writes[0].version) == (layout.topic_path("t"), 0)
-    (news,) = plan.news
-    assert isinstance(news, PartitionsAdded)
-    assert news.first == 2
-    image.apply(news)
+    (delta,) = plan.deltas
+    assert isinstance(delta, PartitionsAdded)
+    assert delta.first == 2
+    image.apply(delta)
     after = image.topics["t"]
     assert after.partitions[:2] == before.partitions
     assert [state.leader for state in after.partitions] == [1, 2, 3, 1]

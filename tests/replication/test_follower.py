@@ -12,6 +12,7 @@ from ottla.replication.follower import (
     Answer,
     Append,
     AskOffsets,
+    AwaitDelta,
     BackOff,
     Follower,
     GoOn,
@@ -19,7 +20,6 @@ from ottla.replication.follower import (
     Question,
     Truncate,
     TruncateFully,
-    WaitForNews,
     truncation,
 )
 
@@ -221,13 +221,13 @@ def test_an_offset_that_the_leader_does_not_have() -> None:
     assert follower.offsets_answered(10, 20, log) == GoOn()
 
 
-def test_a_fenced_follower_waits_for_news() -> None:
+def test_a_fenced_follower_waits_for_deltas() -> None:
     log = log_of(10, (5, 0))
     follower = Follower(1, 5)
     asked = follower.asks(log)
     assert asked is not None
     decision = follower.answered(asked, Answer(ErrorCode.fenced_leader_epoch), log)
-    assert isinstance(decision, WaitForNews)
+    assert isinstance(decision, AwaitDelta)
     assert follower.asks(log) is None
     assert follower.answered(asked, Answer(ErrorCode.none, 10, 0), log) == Ignore()
 

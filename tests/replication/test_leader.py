@@ -157,7 +157,7 @@ def test_a_refusal_for_certain_takes_the_proposal_back(code: ErrorCode) -> None:
     assert bench.leader.maximal_isr == {1, 2}
 
 
-def test_who_was_refused_is_proposed_again_after_a_pause_or_newer_news() -> None:
+def test_who_was_refused_is_proposed_again_after_a_pause_or_newer_deltas() -> None:
     bench = Bench((1, 2), end=10)
     bench.fetch(3, 10)
     assert bench.change(0) is not None
@@ -204,7 +204,7 @@ def test_another_controller_s_answer_leaves_it_open() -> None:
     assert leaves_open(ErrorCode.unknown_server_error)
 
 
-def test_a_fenced_leader_waits_for_the_news_with_the_maximal_set() -> None:
+def test_a_fenced_leader_waits_for_the_deltas_with_the_maximal_set() -> None:
     bench = Bench((1, 2), end=10)
     bench.fetch(3, 10)
     bench.change(0)
@@ -216,7 +216,7 @@ def test_a_fenced_leader_waits_for_the_news_with_the_maximal_set() -> None:
     assert (bench.leader.in_flight, bench.leader.maximal_isr) == (None, {1, 2})
 
 
-def test_an_answer_older_than_the_news_changes_nothing() -> None:
+def test_an_answer_older_than_the_deltas_changes_nothing() -> None:
     bench = Bench((1, 2))
     assert bench.leader.update(state((1,), at=5), end_offset=0, now_ms=0)
     assert not bench.leader.answered(ErrorCode.none, state((1, 2, 3), at=5))

@@ -100,15 +100,17 @@ def forgets_disks(live: Any, image: ClusterImage, config: Any, **rest: Any) -> A
     plan = brokers_changed(blind, image, config, **rest)
     right = brokers_changed(live, image, config, **rest)
     noted = tuple(each for each in right.writes if each.path.startswith(DIRECTORIES))
-    told = tuple(each for each in right.news if isinstance(each, BrokerAppeared | DirectoryChanged))
-    others = tuple(each for each in plan.news if not isinstance(each, BrokerAppeared))
-    return replace(plan, writes=plan.writes + noted, news=others + told)
+    told = tuple(
+        each for each in right.deltas if isinstance(each, BrokerAppeared | DirectoryChanged)
+    )
+    others = tuple(each for each in plan.deltas if not isinstance(each, BrokerAppeared))
+    return replace(plan, writes=plan.writes + noted, deltas=others + told)
 
 
 def keeps_the_dead_in_sync(live: Any, image: ClusterImage, config: Any, **rest: Any) -> Any:
-    """Elections happen, and no news of them: a deposed leader is led to believe in itself."""
+    """Elections happen, and no delta of them: a deposed leader is led to believe in itself."""
     plan = brokers_changed(live, image, config, **rest)
-    return replace(plan, news=())
+    return replace(plan, deltas=())
 
 
 def forgets_versions(
@@ -158,7 +160,7 @@ MUTANTS: dict[str, Callable[[], Deciders]] = {
     "no compare-and-set": lambda: Deciders(alter_partitions=forgets_versions),
     "no broker epochs": lambda: Deciders(alter_partitions=forgets_lives),
     "former life believed": lambda: Deciders(in_this_life=believes_anything),
-    "no news": lambda: Deciders(brokers_changed=keeps_the_dead_in_sync),
+    "no delta": lambda: Deciders(brokers_changed=keeps_the_dead_in_sync),
 }
 
 

@@ -33,7 +33,7 @@ def test_clients_get_through() -> None:
 ONCE: dict[int, str] = {
     538: "consumers read what an empty disk led in the old epoch of its broker",
     546: "an empty disk led in the old epoch of its broker, and the latest offset went back",
-    740: "a broker took the answer to an earlier question for news",
+    740: "a broker took the answer to an earlier question for deltas",
     96: "a broker that wanted to leave when all was healed never did, and stayed out of sync",
     2197: "an operator gave up what was lost before the controller had heard of it",
     2239: "an unclean leader's high watermark brought back what the ledger had struck out",

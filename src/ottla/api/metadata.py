@@ -80,7 +80,8 @@ async def _let_election_end(call: Call) -> None:
     """A killed leader's clients ask at once who leads now, some milliseconds before it is decided.
 
     Told the old leader once more, librdkafka asks again only a second later. So where a broker's
-    connections to us broke off a moment ago, the answer waits for the next news, within limits.
+    connections to us broke off a moment ago, the answer waits for the next metadata delta, within
+    limits.
     """
     node, loop = call.node, asyncio.get_running_loop()
     for broker_id in tuple(node.image.brokers):

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from ottla.broker.call import Answer, Call, Handler, Handlers
 from ottla.protocol.errors import DecodeError
-from ottla.protocol.versions import APIS, CLUSTER_NEWS, INTERNAL, JOURNEY, REFUSED_BELOW
+from ottla.protocol.versions import APIS, INTERNAL, JOURNEY, METADATA_DELTAS, REFUSED_BELOW
 
-_IN_JSON: Final = {JOURNEY: "journey", CLUSTER_NEWS: "cluster_news"}
+_IN_JSON: Final = {JOURNEY: "journey", METADATA_DELTAS: "metadata_deltas"}
 
 
 def _in_json(handle: Any) -> Answer:

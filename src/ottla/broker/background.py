@@ -1,7 +1,7 @@
 """What a part of the broker does beside the requests: its tasks, from their start to its close.
 
 A task that fails is our own bug. It is said in full, and lasting work begins anew after a pause: a
-bug costs a moment then, not retention, elections or news until the next start.
+bug costs a moment then, not retention, elections or metadata deltas until the next start.
 """
 
 from __future__ import annotations

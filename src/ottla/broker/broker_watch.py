@@ -1,7 +1,7 @@
 """The controller's eye on the brokers: their registrations, and their connections as a hint.
 
 A broker is alive while its ephemeral node is there. That lasts a session timeout longer than the
-process; but a killed process closes its connections at once. So when a broker's question for news
+process; but a killed process closes its connections at once. So when a broker's fetch of deltas
 breaks off, its listener is probed: where the machine refuses the connection nobody is there, and
 the node is deleted, which then is a vanished broker like any other. Where nothing answers (a cut
 network, a stopped process) only the session decides. Should a broker be deleted that lives, the

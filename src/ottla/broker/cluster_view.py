@@ -1,8 +1,8 @@
-"""The cluster as this broker knows it: the image, and who is told when it changes.
+"""The cluster as this broker knows it: the image, and the parts that are notified of changes.
 
-News come from one of two sides, the controller's own plans where this broker is the controller, or
-the controller's answers to this broker (`news_follower`). Either way each piece is applied to the
-image first and then told to the subscribers, one piece after the other.
+Metadata deltas come from the controller's own plans if this broker is the controller, and from
+`metadata_fetcher` otherwise. Each delta is applied to the image first. Then the subscribers are
+notified. Deltas are handled one at a time.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ottla.controller.image import (
     EVERY_BROKER,
     BrokerConfigChanged,
     ClusterImage,
-    News,
+    MetadataDelta,
 )
 
-Subscriber = Callable[[News], Awaitable[None] | None]
+Subscriber = Callable[[MetadataDelta], Awaitable[None] | None]
 
 log = logging.getLogger("ottla.cluster")
 
@@ -37,34 +37,36 @@ class ClusterView:
         self._telling = asyncio.Lock()
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """Tell this one all news to come, after the image has it.
+        """Notify `subscriber` of every later delta, after the delta is in the image.
 
-        An awaitable that it returns is awaited before whoever caused the news has its reply.
+        If it returns an awaitable, the request that caused the delta is answered after that.
         """
         self._subscribers.append(subscriber)
 
-    async def tell(self, all_news: Sequence[News]) -> None:
-        """Takes in the news in this order, all of them."""
-        await self.tell_in_turn(lambda: all_news)
+    async def tell(self, deltas: Sequence[MetadataDelta]) -> None:
+        """Apply all of the deltas in this order and notify the subscribers."""
+        await self.tell_in_turn(lambda: deltas)
 
-    async def tell_in_turn(self, find: Callable[[], Iterable[News]]) -> None:
-        """Takes in what `find` gives when nobody else tells. What depends on the image, as the
-        differences to another do, must be found then: a turn may have to be waited for.
+    async def tell_in_turn(self, find: Callable[[], Iterable[MetadataDelta]]) -> None:
+        """Apply the deltas that `find` returns.
+
+        `find` is called when no other deltas are being applied: deltas that depend on the image
+        (the differences to another image) must be computed then.
         """
         async with self._telling:
-            for news in find():
-                self.image.apply(news)
-                if isinstance(news, BrokerConfigChanged):
+            for delta in find():
+                self.image.apply(delta)
+                if isinstance(delta, BrokerConfigChanged):
                     self._reconfigure_or_say()
                 for subscriber in self._subscribers:
-                    waiting = subscriber(news)
+                    waiting = subscriber(delta)
                     if waiting is not None:
                         await waiting
             wake(self)
 
     def _reconfigure_or_say(self) -> None:
-        """The controller cannot know every broker's static settings: what does not fit here is not
-        put in force, as in Kafka's DynamicBrokerConfig, and no other news is lost by it."""
+        """The controller does not know every broker's static settings. As in Kafka's
+        DynamicBrokerConfig, settings that do not fit here are not applied; other deltas are."""
         try:
             self.reconfigure()
         except ConfigError as error:

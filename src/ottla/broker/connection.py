@@ -116,7 +116,7 @@ class Connection(FrameStream):
         elif self._frames and self.transport is not None and not self.transport.is_closing():
             # A frame came between the last look at the queue and the end of the task. It was taken
             # for a second one: unless reading goes on, the end of a connection whose only request
-            # waits (for records, for news) would not be noticed before the answer.
+            # waits (for records, for metadata) would not be noticed before the answer.
             self._start()
             if not self._reading:
                 self._reading = True

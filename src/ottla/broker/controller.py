@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ottla.broker.broker_watch import BrokerWatch, others_return_until
 from ottla.broker.elections_log import say_brokers, say_elections
-from ottla.broker.news_feed import NewsFeed
+from ottla.broker.metadata_log import MetadataLog
 from ottla.broker.plans import Plans, write_fenced
 from ottla.controller import layout
 from ottla.controller.broker_changes import brokers_changed
@@ -25,7 +25,7 @@ from ottla.controller.controlled_shutdown import controlled_shutdown
 from ottla.controller.deletion import DeletionResult, UnwantedTopic, delete_topics
 from ottla.controller.differences import differences
 from ottla.controller.elections import ElectionType, elect_leaders
-from ottla.controller.image import BrokerAppeared, BrokerImage, ClusterImage, News
+from ottla.controller.image import BrokerAppeared, BrokerImage, ClusterImage, MetadataDelta
 from ottla.controller.in_sync_changes import IsrAnswer, ProposedIsr, alter_partitions
 from ottla.controller.loading import ROOTS, load_image
 from ottla.controller.plan import Outcome, Plan
@@ -67,7 +67,7 @@ class Controller:
         placement_start: Callable[[], int] | None = None,
     ) -> None:
         """`placement_start` says where placement begins; random where it is left out."""
-        self.feed: NewsFeed | None = None
+        self.metadata_log: MetadataLog | None = None
         self._node = node
         self._view = view = node.view
         self._config = node.config
@@ -109,7 +109,7 @@ class Controller:
             for missing in self._former.keys() - loaded.brokers.keys():
                 loaded.apply(BrokerAppeared(self._former[missing]))
         await self._view.tell_in_turn(lambda: differences(self.image, loaded))
-        self.feed = NewsFeed(self.image)
+        self.metadata_log = MetadataLog(self.image)
         self._plans = Plans(session, self._view, version, self._overtaken)
         log.info(
             "broker %d is the controller, epoch %d: %d topics",
@@ -148,11 +148,11 @@ class Controller:
     def _end(self) -> None:
         assert self._plans is not None
         self._plans.end()
-        if self.feed is not None:
-            self.feed.close()
+        if self.metadata_log is not None:
+            self.metadata_log.close()
         if self._watch is not None:
             self._watch.close()
-        self._plans = self.feed = self._watch = None
+        self._plans = self.metadata_log = self._watch = None
         self._shutting_down.clear()
 
     async def carry_out(self, decide: Callable[[], Plan[T]]) -> T:
@@ -231,9 +231,9 @@ class Controller:
         self.resign(why)
         self._node.membership.look()
 
-    def _told(self, news: News) -> None:
-        if self.feed is not None:
-            self.feed.told(news)
+    def _told(self, delta: MetadataDelta) -> None:
+        if self.metadata_log is not None:
+            self.metadata_log.append(delta)
 
     async def create_topics(
         self, wanted: Sequence[NewTopic], *, validate_only: bool = False

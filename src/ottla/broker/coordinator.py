@@ -286,10 +286,10 @@ class GroupCoordinators:
     # What happens to all shards.
 
     async def topic_deleted(self, topic: str, topic_id: uuid.UUID | None) -> None:
-        """Removes all groups' offsets in a topic that is no more.
+        """Remove all groups' offsets in a deleted topic.
 
-        Returns when that is written, not when it is committed: all news to come wait for this, and
-        with them what may be needed to commit it, as a smaller in-sync set.
+        Returns when that is written, not when it is committed. Later metadata deltas wait for this
+        call, and committing may need one of them (a smaller in-sync set).
         """
 
         def remove(shard: GroupShard, step: Step) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.broker.clock import Clock
-from ottla.controller.image import BrokerAppeared, BrokerImage, BrokerVanished, News
+from ottla.controller.image import BrokerAppeared, BrokerImage, BrokerVanished, MetadataDelta
 
 NAMED_STILL_MS: Final = 2_000
 """Clients ask at once when a connection ends, and some more times while nobody is elected yet."""
@@ -28,9 +28,9 @@ class DepartedBrokers:
         self._departed: dict[int, tuple[int, BrokerImage]] = {}
         """With the time until which each is named."""
 
-    def told(self, news: News) -> None:
+    def told(self, delta: MetadataDelta) -> None:
         """A subscriber of the view."""
-        match news:
+        match delta:
             case BrokerAppeared(broker):
                 self._registered[broker.broker_id] = broker
                 self._departed.pop(broker.broker_id, None)

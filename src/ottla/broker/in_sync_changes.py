@@ -102,7 +102,7 @@ class InSyncChanges:
         for key, each in list(self._open.items()):
             if each.look_at is None or each.look_at > now:
                 continue
-            # None: news were faster, or others lead by now.
+            # None: a delta came first, or another broker leads now.
             change = each.partition.in_sync_change(now_ms)
             if change is None:
                 del self._open[key]

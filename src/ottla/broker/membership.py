@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from ottla.broker.background import Background
 from ottla.broker.controller import StartError
-from ottla.broker.news_follower import NewsFollower
+from ottla.broker.metadata_fetcher import MetadataFetcher
 from ottla.controller import layout
 from ottla.controller.image import NO_LEADER, BrokerAppeared, BrokerImage
 from ottla.controller.layout import LayoutError
@@ -70,7 +70,7 @@ class Membership:
         self.broker_epoch = -1
         self.first_epoch = -1
         """The broker epoch of this process's first registration."""
-        self.news = NewsFollower(node, self._controller_out_of_reach)
+        self.fetcher = MetadataFetcher(node, self._controller_out_of_reach)
         self._node = node
         self._tree = tree
         self.returned_at: float | None = None
@@ -132,13 +132,13 @@ class Membership:
             if self._node.controller.active:
                 self._node.view.reconfigure()
                 return
-            if self.news.controller_id != NO_LEADER:
+            if self.fetcher.controller_id != NO_LEADER:
                 await self._through_losses(self._learn_addresses)
-                if await self.news.ask_once(0):
+                if await self.fetcher.ask_once(0):
                     return
             await asyncio.sleep(RETRY_MS / 1000)
         raise StartError(
-            f"broker {self.news.controller_id}, the controller, gives no answer: look at its log"
+            f"broker {self.fetcher.controller_id}, the controller, gives no answer: look at its log"
         )
 
     async def register(self) -> None:
@@ -219,9 +219,9 @@ class Membership:
         await node.controller.begin()
 
     def start(self) -> None:
-        """From now on: elections, new sessions, news."""
+        """From now on: elections, new sessions, metadata deltas."""
         self._background.keep(self._live)
-        self.news.start()
+        self.fetcher.start()
 
     async def seen(self) -> None:
         """Returns when the controller knows this broker: it may be given partitions then."""
@@ -239,7 +239,7 @@ class Membership:
         while loop.time() < until:
             if await self._may_leave():
                 return
-            if self._node.controller.active or self.news.is_answered:
+            if self._node.controller.active or self.fetcher.is_answered:
                 heard = loop.time()
             elif loop.time() > heard + NO_CONTROLLER_MS / 1000:
                 logger.warning("no controller answers: leaving without handing leadership over")
@@ -254,12 +254,12 @@ class Membership:
                 return await node.controller.shut_down(node.config.id, self.broker_epoch)
             except ApiError:
                 return False
-        return await self.news.ask_to_leave()
+        return await self.fetcher.ask_to_leave()
 
     async def close(self) -> None:
         """Leaves the cluster; others see it at once."""
         await self._background.close()
-        await self.news.close()
+        await self.fetcher.close()
         await self._node.controller.close()
         session, self._session = self._session, None
         if session is None:
@@ -358,14 +358,14 @@ class Membership:
                 return
             there = await session.get(layout.CONTROLLER, watch=self.look)
         if there.owner == session.number:
-            self.news.follow(self._node.config.id)
+            self.fetcher.follow(self._node.config.id)
             if not controller.active:
                 await controller.lead(session)
                 if self._registered:
                     await controller.begin()
             return
         controller.resign("another broker is the controller")
-        self.news.follow(layout.read_controller(there.data))
+        self.fetcher.follow(layout.read_controller(there.data))
 
     async def _learn_addresses(self) -> None:
         """Where the others are, from the tree itself: before the first image, and where this broker

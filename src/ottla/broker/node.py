@@ -32,13 +32,13 @@ from ottla.broker.in_sync_changes import InSyncChanges
 from ottla.broker.journey import Journey
 from ottla.broker.log_care import LogCare
 from ottla.broker.membership import Membership, Tree
+from ottla.broker.metadata_applier import MetadataApplier
 from ottla.broker.partitions import Partitions
 from ottla.broker.peers import Peers
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.replica_fetchers import ReplicaFetchers, leader_throttle
 from ottla.broker.server import Server
 from ottla.broker.storage_failure import StorageFailure
-from ottla.broker.topic_news import TopicNews
 from ottla.broker.waiting import wake
 from ottla.config import BrokerConfig
 from ottla.config.default import log_config, topic_config
@@ -133,9 +133,9 @@ class Node:
             await self._open_alone(opening)
         await self.membership.first_image()
         self.store.open_logs(self.log_config, self.clock.now_ms())
-        news = TopicNews(self)
+        applier = MetadataApplier(self)
         opening.push_async_callback(self._stop_following)
-        await news.open_all()
+        await applier.open_all()
         opening.callback(self._close_logs)
         if not self.store.was_clean:
             # A log that recovery has cut ends before its old recovery point: a second crash must
@@ -150,7 +150,7 @@ class Node:
         self.producer_ids = ProducerIds(lambda: reserve_producer_ids(self))
         self.groups = group_coordinators(self)
         self.groups.start()
-        self.view.subscribe(news.tell)
+        self.view.subscribe(applier.tell)
         self.in_sync_changes.start()
         opening.push_async_callback(self.in_sync_changes.close)
         self.in_sync_care.start()

@@ -139,7 +139,7 @@ class ReadPartition(HeldPartition):
     def _check_replica(self, broker_id: int, leader_epoch: int) -> None:
         if broker_id in self.leader.followers:
             return
-        # The epoch is right but the replica is news to us: it heard first (as Kafka).
+        # The epoch is right but the replica is unknown here: it got the delta first (as Kafka).
         raise ApiError(
             ErrorCode.not_leader_or_follower
             if leader_epoch == NO_EPOCH
@@ -169,7 +169,7 @@ class ReadPartition(HeldPartition):
             end_offset=self.log.end_offset,
             now_ms=self._clock.monotonic_ms(),
         ):
-            # An earlier life of that broker; the news of the later one are under way (KIP-903).
+            # An earlier life of that broker; the delta about the later one is on its way (KIP-903).
             raise ApiError(ErrorCode.not_leader_or_follower)
         if offset != before:
             self.timeline.replicated(follower.broker_id, offset, self._clock.now_ms())

@@ -2,7 +2,7 @@
 
 A purpose has a connection of its own because a broker answers a connection's requests in turn: a
 long poll would hold up what is asked behind it. Every connection names its broker and purpose as
-client id (`broker-1-news`), from its first request on.
+client id (`broker-1-metadata`), from its first request on.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Peers:
         self._peers: dict[tuple[int, str], Peer] = {}
 
     def peer(self, broker_id: int, purpose: str) -> Peer:
-        """The connection to a broker for one purpose, such as "news" or "fetcher-0"."""
+        """The connection to a broker for one purpose, such as "metadata" or "fetcher-0"."""
         found = self._peers.get((broker_id, purpose))
         if found is None:
             config = self._node.config

@@ -1,8 +1,8 @@
-"""Carrying out what the controller's deciders plan: writes, then news, then the reply.
+"""Carrying out what the controller's deciders plan: the writes, then the deltas, then the reply.
 
 Requests come one after another: a decider sees the image as the request before left it. Its writes
 go to the coordination tree in as few `multi`s as ZooKeeper's request size allows, each fenced by
-the controller epoch; then the news is applied to the image and told; then the caller has its reply.
+the controller epoch; then the deltas are applied; then the caller has its reply.
 A caller that goes away in the middle does not stop that, or the image would miss what the tree has.
 
 A crash or a deposition between two `multi`s leaves a prefix of the writes; the next controller
@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from ottla.broker.cluster_view import ClusterView
 from ottla.controller import layout
-from ottla.controller.image import News
+from ottla.controller.image import MetadataDelta
 from ottla.controller.plan import Plan
 from ottla.coordination.embedded_store import StoreError
 from ottla.coordination.tree import (
@@ -84,18 +84,18 @@ class Plans:
                 # Someone else wrote, or it is unknown what is written: the image may be wrong now.
                 self._end_term(f"a plan was overtaken: {error!r}")
                 raise ApiError(ErrorCode.not_controller) from None
-            await self._tell(plan.news)
+            await self._tell(plan.deltas)
             return plan.reply
 
-    async def _tell(self, news: Sequence[News]) -> None:
+    async def _tell(self, deltas: Sequence[MetadataDelta]) -> None:
         """What the tree has and the image has not, nobody would ever hear of."""
         told = False
         try:
-            await self._view.tell(news)
+            await self._view.tell(deltas)
             told = True
         finally:
             if not told:
-                self._end_term("the news of a plan could not all be told")
+                self._end_term("not all deltas of a plan could be applied")
 
     def _end_term(self, why: str) -> None:
         self._ended = True

@@ -26,13 +26,13 @@ from ottla.replication.follower import (
     Answer,
     Append,
     AskOffsets,
+    AwaitDelta,
     BackOff,
     Decision,
     Follower,
     Question,
     Truncate,
     TruncateFully,
-    WaitForNews,
 )
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Followed:
     fault: str = ""
     """The last fault told in the broker log, so that it is told once."""
     passing_ms: int = FIRST_BACKOFF_MS
-    """The next pause where the leader has not heard the news that are here."""
+    """The next pause where the leader does not have the metadata that this broker has."""
 
 
 class ReplicaFetcher:
@@ -89,7 +89,7 @@ class ReplicaFetcher:
         self._delayed: dict[Key, int] = {}
         """Until when they are left out, on the monotonic clock."""
         self._session = ReplicaSession()
-        self._news = asyncio.Event()
+        self._deltas = asyncio.Event()
         self._is_reachable = True
         self.working_on: Followed | None = None
         """Whose turn it is; where the loop failed, on which partition it did."""
@@ -105,7 +105,7 @@ class ReplicaFetcher:
         self._followed[key] = Followed(partition, follower)
         self._delayed.pop(key, None)
         self._changed.add(key)
-        self._news.set()
+        self._deltas.set()
 
     def unfollow(self, key: Key) -> None:
         """Copies it no more; an answer that is under way is not carried out."""
@@ -157,14 +157,14 @@ class ReplicaFetcher:
             logger.warning("cannot copy from broker %d: %s", self.leader, error)
 
     async def _pause(self, wait_ms: int | None, *, whatever: bool = False) -> None:
-        """Waits for news, or for the time; with `whatever`, for the time in any case."""
+        """Wait for a metadata delta or the time; with `whatever`, for the time in any case."""
         if whatever and wait_ms is not None:
             await asyncio.sleep(wait_ms / 1000)
             return
-        self._news.clear()
+        self._deltas.clear()
         try:
             async with asyncio.timeout(None if wait_ms is None else wait_ms / 1000):
-                await self._news.wait()
+                await self._deltas.wait()
         except TimeoutError:
             return
 
@@ -301,7 +301,7 @@ class ReplicaFetcher:
                     self._truncate_fully(followed.partition, offset)
                 case BackOff(reason, is_fault):
                     self._back_off(key, followed, reason, is_fault=is_fault)
-                case WaitForNews(reason):
+                case AwaitDelta(reason):
                     logger.debug("%s-%d: %s", followed.partition.topic, key[1], reason)
         except ApiError as error:
             self._back_off(key, followed, str(error), is_fault=True)

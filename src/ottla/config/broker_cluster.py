@@ -80,7 +80,7 @@ class ReplicationSettings(Settings):
     replica_fetch_wait_max_ms = integer(
         "replica.fetch.wait.max.ms",
         500,
-        "How long a follower's fetch waits for news. Must be below replica.lag.time.max.ms.",
+        "How long a follower's fetch waits for new records. Must be below replica.lag.time.max.ms.",
         at_least(0),
     )
     replica_fetch_backoff_ms = integer(

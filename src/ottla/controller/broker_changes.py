@@ -62,7 +62,7 @@ def brokers_changed(
     `config` has the default of unclean.leader.election.enable. Whoever is in `shutting_down` is not
     chosen to lead; a bounced broker counts as having begun anew. Linear in the partitions.
 
-    Unlike other plans this one may have news without writes: brokers register by themselves.
+    Unlike other plans, this one may have deltas without writes: brokers register themselves.
     """
     draft = Draft()
     known = image.brokers
@@ -85,8 +85,8 @@ def brokers_changed(
         for number, broker in live.items()
         if number in seen and not broker.is_same_life(seen[number].epoch)
     )
-    draft.news += map(BrokerVanished, vanished + bounced)
-    draft.news += (BrokerAppeared(each) for n, each in live.items() if known.get(n) != each)
+    draft.deltas += map(BrokerVanished, vanished + bounced)
+    draft.deltas += (BrokerAppeared(each) for n, each in live.items() if known.get(n) != each)
     brokers = Brokers(
         live=frozenset(live),
         shutting_down=frozenset(shutting_down) - frozenset(bounced),
@@ -156,4 +156,4 @@ def _note_directories(draft: Draft, live: Mapping[int, BrokerImage], image: Clus
             version = before.version + 1
             draft.writes.append(SetData(path, data, before.version))
         directory = DirectoryImage(directory_id, epoch, version)
-        draft.news.append(DirectoryChanged(number, directory))
+        draft.deltas.append(DirectoryChanged(number, directory))

@@ -167,7 +167,7 @@ def _alter_topic(
     draft.writes.append(_write(path, values, topic.config_version))
     version = _next_version(topic.config_version)
     changed = replace(topic, overrides=values, config_version=version)
-    draft.news.append(TopicConfigChanged(changed))
+    draft.deltas.append(TopicConfigChanged(changed))
 
 
 def _elect_unclean(
@@ -176,11 +176,11 @@ def _elect_unclean(
     """Partitions without a leader get one where any replica will do from now on (KAFKA-5413)."""
     topics = dict(image.topics)
     default = before = config.unclean_leader_election_enable
-    for news in draft.news:
-        if isinstance(news, TopicConfigChanged):
-            topics[news.topic.name] = news.topic
-        elif isinstance(news, BrokerConfigChanged) and news.resource == EVERY_BROKER:
-            default = _unclean_default(news.config.values, config)
+    for delta in draft.deltas:
+        if isinstance(delta, TopicConfigChanged):
+            topics[delta.topic.name] = delta.topic
+        elif isinstance(delta, BrokerConfigChanged) and delta.resource == EVERY_BROKER:
+            default = _unclean_default(delta.config.values, config)
     if topics == image.topics and default == before:
         return
     brokers = all_brokers(image, shutting_down)
@@ -227,7 +227,7 @@ def _alter_broker(
     path = layout.broker_config_path(resource.name)
     draft.writes.append(_write(path, values, present.version))
     changed = ConfigImage(values, _next_version(present.version))
-    draft.news.append(BrokerConfigChanged(resource.name, changed))
+    draft.deltas.append(BrokerConfigChanged(resource.name, changed))
 
 
 def _check_in_force(

@@ -109,4 +109,4 @@ def _delete(draft: Draft, topic: TopicImage) -> None:
     if topic.config_version is not None:
         draft.writes.append(Delete(layout.topic_config_path(topic.name), topic.config_version))
     draft.writes.append(Delete(mark))
-    draft.news.append(TopicDeleted(topic))
+    draft.deltas.append(TopicDeleted(topic))

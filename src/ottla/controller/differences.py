@@ -1,6 +1,6 @@
-"""The news that lead from one image to another: what a broker tells its rooms after a snapshot.
+"""The metadata deltas between two images: how a broker applies a snapshot.
 
-A snapshot is the news that lead from an empty image to the one that it shows.
+A snapshot holds the deltas between an empty image and the controller's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ottla.controller.image import (
     ClusterImage,
     ControllerChanged,
     DirectoryChanged,
-    News,
+    MetadataDelta,
     PartitionsAdded,
     PartitionsChanged,
     ProducerIdsReserved,
@@ -27,39 +27,39 @@ from ottla.controller.image import (
 )
 
 
-def differences(old: ClusterImage, new: ClusterImage) -> list[News]:
-    """News that make `old` equal to `new` when they are applied in this order.
+def differences(old: ClusterImage, new: ClusterImage) -> list[MetadataDelta]:
+    """The deltas that make `old` equal to `new` when they are applied in this order.
 
     Brokers come before topics, so that a new leader's address is known; a deleted topic goes before
     another one of its name comes. Directories come after topics: whoever sees its own knows that
     the leaders before it were chosen in the knowledge of it (`replication.life`). The cluster's id
-    is no news.
+    needs no delta.
     """
-    news: list[News] = []
+    deltas: list[MetadataDelta] = []
     if (old.controller_id, old.controller_epoch) != (new.controller_id, new.controller_epoch):
-        news.append(ControllerChanged(new.controller_id, new.controller_epoch))
-    news.extend(_brokers(old, new))
+        deltas.append(ControllerChanged(new.controller_id, new.controller_epoch))
+    deltas.extend(_brokers(old, new))
     for resource in sorted(old.configs.keys() | new.configs.keys()):
         config = new.configs.get(resource, NO_CONFIG)
         if config != old.configs.get(resource, NO_CONFIG):
-            news.append(BrokerConfigChanged(resource, config))
-    news.extend(_topics(old, new))
+            deltas.append(BrokerConfigChanged(resource, config))
+    deltas.extend(_topics(old, new))
     for number in sorted(old.directories.keys() | new.directories.keys()):
         directory = new.directories.get(number)
         if directory != old.directories.get(number):
-            news.append(DirectoryChanged(number, directory))
+            deltas.append(DirectoryChanged(number, directory))
     ids = (new.next_producer_id, new.producer_ids_version)
     if (old.next_producer_id, old.producer_ids_version) != ids:
-        news.append(ProducerIdsReserved(*ids))
-    return news
+        deltas.append(ProducerIdsReserved(*ids))
+    return deltas
 
 
-def snapshot(image: ClusterImage) -> list[News]:
-    """The news that build the image from an empty one."""
+def snapshot(image: ClusterImage) -> list[MetadataDelta]:
+    """The deltas that build the image from an empty one."""
     return differences(ClusterImage(image.cluster_id), image)
 
 
-def _brokers(old: ClusterImage, new: ClusterImage) -> Iterator[News]:
+def _brokers(old: ClusterImage, new: ClusterImage) -> Iterator[MetadataDelta]:
     for number, broker in old.brokers.items():
         now = new.brokers.get(number)
         # Another epoch is another life: it was away in between, seen or not.
@@ -70,7 +70,7 @@ def _brokers(old: ClusterImage, new: ClusterImage) -> Iterator[News]:
             yield BrokerAppeared(broker)
 
 
-def _topics(old: ClusterImage, new: ClusterImage) -> Iterator[News]:
+def _topics(old: ClusterImage, new: ClusterImage) -> Iterator[MetadataDelta]:
     stayed: list[tuple[TopicImage, TopicImage]] = []
     for name, topic in old.topics.items():
         now = new.topics.get(name)
@@ -94,8 +94,8 @@ def _topics(old: ClusterImage, new: ClusterImage) -> Iterator[News]:
         yield from _topic(before, topic)
 
 
-def _topic(old: TopicImage, new: TopicImage) -> Iterator[News]:
-    """News of one topic; each says one thing, so that who hears it need not compare."""
+def _topic(old: TopicImage, new: TopicImage) -> Iterator[MetadataDelta]:
+    """The deltas of one topic. Each says one thing, so that a subscriber need not compare."""
     count = len(old.partitions)
     if len(new.partitions) > count:
         grown = old.partitions + new.partitions[count:]

@@ -1,7 +1,7 @@
 """The cluster as every broker sees it: brokers, topics, partitions, dynamic settings.
 
-One object, changed only by `apply(news)`, on one thread. `version` grows by one with each piece of
-news. What is handed out (TopicImage, PartitionState, BrokerImage) is never changed, only replaced,
+One object, changed only by `apply(delta)`, on one thread. `version` grows by one with each delta.
+What is handed out (TopicImage, PartitionState, BrokerImage) is never changed, only replaced,
 so a reader may keep it while the image moves on.
 
 Ten thousand partitions cost about one reference each: partitions with the same leader, epochs and
@@ -206,7 +206,7 @@ class DirectoryChanged:
     directory: DirectoryImage | None
 
 
-News = (
+MetadataDelta = (
     TopicCreated
     | TopicDeleted
     | PartitionsAdded
@@ -262,9 +262,9 @@ class ClusterImage:
         """A topic whose name differs from this one only in "." and "_" (KAFKA-2337)."""
         return min(self._collidable.get(name.replace(".", "_"), ()), default=None)
 
-    def apply(self, news: News) -> None:
-        """Take in one piece of news."""
-        match news:
+    def apply(self, delta: MetadataDelta) -> None:
+        """Apply one delta."""
+        match delta:
             case TopicCreated(topic):
                 assert topic.name not in self.topics, topic.name
                 self._put(topic)

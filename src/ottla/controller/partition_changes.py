@@ -1,4 +1,4 @@
-"""New states of many partitions, gathered into one plan: each written once, one news a topic.
+"""New states of many partitions, gathered into one plan: each written once, one delta a topic.
 
 The states of a topic's partitions are written before its assignment. Whoever stops in between
 leaves a reassignment that is not noted as begun, or not as complete, and can go on with it.
@@ -29,7 +29,7 @@ class PartitionChanges:
     def put(self, topic: TopicImage, index: int, state: PartitionState) -> PartitionState:
         """Note the new state; returns it with the partition epoch that the write will give it.
 
-        The news will show `topic` with its new states: as the plan's earlier news leave it.
+        The delta shows `topic` with its new states, on top of the plan's earlier deltas.
         """
         epoch = topic.partitions[index].partition_epoch + 1
         state = state._replace(partition_epoch=epoch)
@@ -38,7 +38,7 @@ class PartitionChanges:
         return state
 
     def into(self, draft: Draft) -> None:
-        """Add the writes and the news."""
+        """Add the writes and the deltas."""
         for name, changed in self._changed.items():
             self._topic_into(draft, self._topics[name], changed)
 
@@ -60,7 +60,7 @@ class PartitionChanges:
             draft.writes.append(SetData(layout.topic_path(topic.name), data, version))
             version += 1
         image = replace(topic, partitions=tuple(states), node_version=version)
-        draft.news.append(PartitionsChanged(image, tuple(sorted(changed))))
+        draft.deltas.append(PartitionsChanged(image, tuple(sorted(changed))))
 
 
 def _assignment(state: PartitionState) -> tuple[tuple[int, ...], ...]:

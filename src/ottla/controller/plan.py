@@ -1,8 +1,8 @@
-"""What a decider returns: what to write, what to tell, what to answer.
+"""What a decider returns: the writes, the metadata deltas and the reply.
 
-The order is the meaning: the writes are done first, all or none; only then is the news applied to
-the image and told to the brokers; only then is the reply sent. A plan without writes has
-no news; only brokers, which register by themselves, appear and vanish without any.
+They are carried out in this order: the writes first, all or none; then the deltas are applied to
+the image and sent to the brokers; then the reply is sent. A plan without writes has no deltas, with
+one exception: brokers register themselves, so they appear and vanish without a write.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
-from ottla.controller.image import News
+from ottla.controller.image import MetadataDelta
 from ottla.coordination.tree import Operation
 from ottla.protocol.errors import ApiError, ErrorCode
 
@@ -23,7 +23,7 @@ class Plan(Generic[T]):
 
     reply: T
     writes: tuple[Operation, ...] = ()
-    news: tuple[News, ...] = ()
+    deltas: tuple[MetadataDelta, ...] = ()
 
 
 class Outcome(NamedTuple):
@@ -48,13 +48,13 @@ def refused(error: ApiError) -> Outcome:
 
 @dataclass(slots=True)
 class Draft:
-    """Writes and news as they come together, for several resources in one plan."""
+    """Writes and deltas as they come together, for several resources in one plan."""
 
     writes: list[Operation] = field(default_factory=list)
-    news: list[News] = field(default_factory=list)
+    deltas: list[MetadataDelta] = field(default_factory=list)
 
     def plan(self, reply: T, *, validate_only: bool = False) -> Plan[T]:
         """The finished plan; `validate_only` keeps the reply and drops what would be done."""
         if validate_only:
             return Plan(reply)
-        return Plan(reply, tuple(self.writes), tuple(self.news))
+        return Plan(reply, tuple(self.writes), tuple(self.deltas))

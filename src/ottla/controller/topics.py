@@ -147,7 +147,7 @@ def add_partitions(
             )
         )
         _write_states(draft, grown, first, image.controller_epoch)
-        draft.news.append(PartitionsAdded(grown, first))
+        draft.deltas.append(PartitionsAdded(grown, first))
         results.append(TopicResult(wish.name, DONE, grown))
     return draft.plan(tuple(results), validate_only=validate_only)
 
@@ -342,7 +342,7 @@ def _write_topic(draft: Draft, topic: TopicImage, image: ClusterImage) -> None:
         Create(layout.partitions_path(topic.name)),
     )
     _write_states(draft, topic, 0, image.controller_epoch)
-    draft.news.append(TopicCreated(topic))
+    draft.deltas.append(TopicCreated(topic))
 
 
 def _write_states(draft: Draft, topic: TopicImage, first: int, controller_epoch: int) -> None:

@@ -202,7 +202,7 @@ class ZooKeeperSession:
                     try:
                         return await self.ask(request, path)
                     except ConnectionLostError:
-                        await asyncio.sleep(0)  # that the connection is lost is the next news
+                        await asyncio.sleep(0)  # next, the loss of the connection is noticed
         except TimeoutError:
             raise ConnectionLostError(path) from None
 

@@ -22,7 +22,7 @@ API_VERSIONS: Final = 18
 CREATE_TOPICS: Final = 19
 JOURNEY: Final = 20_000
 """Ottla's own requests, far outside Kafka's range and never advertised; their bodies are JSON."""
-CLUSTER_NEWS: Final = 20_001
+METADATA_DELTAS: Final = 20_001
 ALTER_PARTITION: Final = 56
 ALLOCATE_PRODUCER_IDS: Final = 67
 

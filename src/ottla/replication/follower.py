@@ -22,7 +22,7 @@ from ottla.records.header import BatchHeader, Buffer, ensure_crc, iterate_header
 NO_EPOCH: Final = -1
 NO_OFFSET: Final = -1
 
-_NEWS_WANTED: Final = frozenset({ErrorCode.fenced_leader_epoch})
+_AWAIT_DELTA: Final = frozenset({ErrorCode.fenced_leader_epoch})
 """The leader knows a newer epoch than we do: asking again with the same is of no use."""
 _OUT_OF_RANGE: Final = ErrorCode.offset_out_of_range
 
@@ -105,7 +105,7 @@ class BackOff(NamedTuple):
     """Worth a line in the broker log: no passing state of a cluster explains it."""
 
 
-class WaitForNews(NamedTuple):
+class AwaitDelta(NamedTuple):
     """Ask no more until the controller tells a newer epoch."""
 
     reason: str
@@ -120,7 +120,7 @@ class GoOn(NamedTuple):
 
 
 Decision: TypeAlias = (
-    Append | Truncate | TruncateFully | AskOffsets | BackOff | WaitForNews | Ignore | GoOn
+    Append | Truncate | TruncateFully | AskOffsets | BackOff | AwaitDelta | Ignore | GoOn
 )
 
 
@@ -133,10 +133,10 @@ class Follower:
         self.leader = leader
         self.leader_epoch = leader_epoch
         self.fenced = False
-        """Waits for news of a newer epoch."""
+        """Wait for a metadata delta with a newer epoch."""
 
     def asks(self, log: ReplicaLog) -> Question | None:
-        """What to ask now; None while it waits for news."""
+        """What to ask now; None while it waits for a metadata delta."""
         if self.fenced:
             return None
         # The epoch of the last record, not the latest one: a deposed leader may have begun an
@@ -161,11 +161,11 @@ class Follower:
     def _failed(self, code: ErrorCode) -> Decision:
         if code is _OUT_OF_RANGE:
             return AskOffsets()
-        if code in _NEWS_WANTED:
+        if code in _AWAIT_DELTA:
             self.fenced = True
-            return WaitForNews(f"the leader knows a newer epoch than {self.leader_epoch}")
+            return AwaitDelta(f"the leader knows a newer epoch than {self.leader_epoch}")
         # NOT_LEADER_OR_FOLLOWER, UNKNOWN_LEADER_EPOCH, UNKNOWN_TOPIC_ID and their like: one of the
-        # two has not heard the news yet.
+        # two does not have the delta yet.
         return BackOff(f"the leader answers {code.name}", is_fault=code not in _PASSING)
 
     def offsets_answered(self, leader_start: int, leader_end: int, log: ReplicaLog) -> Decision:

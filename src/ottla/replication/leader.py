@@ -27,7 +27,7 @@ NO_BROKER_EPOCH: Final = -1
 LiveEpoch: TypeAlias = Callable[[int], int | None]
 """A broker's number to its epoch; None where it is not alive."""
 
-_AWAIT_NEWS: Final = frozenset({
+_AWAIT_DELTA: Final = frozenset({
     ErrorCode.new_leader_elected,
     ErrorCode.fenced_leader_epoch,
     ErrorCode.invalid_update_version,
@@ -35,7 +35,7 @@ _AWAIT_NEWS: Final = frozenset({
     ErrorCode.unknown_topic_id,
     ErrorCode.unknown_topic_or_partition,
 })  # fmt: skip
-"""The controller knows more than we: its news will tell, and until then the maximal set stays."""
+"""The controller has newer state. The maximal in-sync set stays until its delta arrives."""
 _TAKEN_BACK: Final = frozenset({ErrorCode.ineligible_replica, ErrorCode.operation_not_attempted})
 """Nothing was changed, for certain."""
 
@@ -45,7 +45,7 @@ def leaves_open(code: ErrorCode) -> bool:
     (Partition.handleAlterPartitionError). NOT_CONTROLLER is such an answer: another controller
     knows more.
     """
-    return code is not ErrorCode.none and code not in _AWAIT_NEWS and code not in _TAKEN_BACK
+    return code is not ErrorCode.none and code not in _AWAIT_DELTA and code not in _TAKEN_BACK
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ class Leader:
     def update(self, state: PartitionState, *, end_offset: int, now_ms: int) -> bool:
         """The controller's newer word on a partition that this broker still leads.
 
-        True where it was news. Older or equal news are passed over.
+        Returns True if it was newer. Older or equal states are ignored.
         """
         assert state.leader == self.broker_id
         known = self.state
@@ -322,7 +322,7 @@ class Leader:
                 or state.leader_epoch != self.state.leader_epoch
                 or state.partition_epoch <= self.state.partition_epoch
             ):
-                return False  # the news were faster
+                return False  # a delta came first
             self._commit(state)
             return True
         if self.in_flight is None or (change is not None and change != self.in_flight):

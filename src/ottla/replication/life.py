@@ -9,7 +9,7 @@ same reason: KIP-380.)
 
 That a broker is among the registered shows nothing: a controller that was just elected has read the
 registrations and has not decided anything yet. What shows it is the broker's directory, which the
-controller notes after the partitions, in the tree (`controller.broker_changes`) as in the news.
+controller notes after the partitions, in the tree (`controller.broker_changes`) as in the deltas.
 """
 
 from __future__ import annotations

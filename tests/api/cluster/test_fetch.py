@@ -1,5 +1,5 @@
 """Fetches where other brokers hold replicas too: from followers, from consumers near to them, and
-under a throttle. The others are in the news alone; their fetches are made here."""
+under a throttle. The others are in the metadata alone; their fetches are made here."""
 
 import asyncio
 from typing import Any
@@ -118,7 +118,7 @@ class TestFollowers:
         epoch = node_call.node.image.partition("t", 0).leader_epoch
         for changes, code in (
             ({}, ErrorCode.not_leader_or_follower),
-            # It knows the present epoch, so this broker may have missed the news of it (Kafka).
+            # It knows the present epoch, so this broker may have missed the deltas of it (Kafka).
             ({"current_leader_epoch": epoch}, ErrorCode.unknown_leader_epoch),
         ):
             assert (await copy(node_call, 9, 0, **changes)).error_code is code, changes

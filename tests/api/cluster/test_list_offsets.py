@@ -1,4 +1,4 @@
-"""Offsets of partitions that other brokers hold too; the others are in the news alone."""
+"""Offsets of partitions that other brokers hold too; the others are in the metadata alone."""
 
 from typing import Any
 

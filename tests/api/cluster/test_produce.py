@@ -1,4 +1,4 @@
-"""Appends where other brokers hold replicas too; the others are in the news alone."""
+"""Appends where other brokers hold replicas too; the others are in the metadata alone."""
 
 import asyncio
 from typing import Any

@@ -1,9 +1,10 @@
-"""ClusterNews (key 20001, JSON): what a broker asks of its controller, again and again.
+"""MetadataDeltas (key 20001, JSON): a broker fetches metadata from its controller.
 
-Asked: {"broker", "broker_epoch", "controller_epoch", "version", "wait_ms", "want_shut_down"}.
-Answered: {"error": "not_controller"}, or {"controller", "controller_epoch", "version"} with "news"
-(a list) or "snapshot", and "should_shut_down" where that was wanted and nothing holds the broker.
-The connection on which a broker asks is its sign of life; see `broker.broker_watch`.
+Request: {"broker", "broker_epoch", "controller_epoch", "version", "wait_ms", "want_shut_down"}.
+Response: {"error": "not_controller"}, or {"controller", "controller_epoch", "version"} with
+"deltas" (a list) or "snapshot". It has "should_shut_down" if the broker asked to shut down and
+leads nothing any more. The connection also shows that the broker is alive: see
+`broker.broker_watch`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import asyncio
 from typing import Any, Final
 
 from ottla.broker.call import Call
-from ottla.broker.news_feed import UNKNOWN_VERSION
+from ottla.broker.metadata_log import UNKNOWN_VERSION
 from ottla.protocol.errors import ApiError, DecodeError
 
 MAX_WAIT_MS: Final = 10_000
@@ -25,8 +26,8 @@ async def handle_json(request: dict[str, Any], call: Call) -> dict[str, Any]:
     broker_id, epoch, version, wait_ms = (
         _number(request, name) for name in ("broker", "controller_epoch", "version", "wait_ms")
     )
-    feed = controller.feed
-    if feed is None:
+    metadata_log = controller.metadata_log
+    if metadata_log is None:
         return _NOT_CONTROLLER
     if epoch != node.image.controller_epoch:
         version = UNKNOWN_VERSION
@@ -38,16 +39,16 @@ async def handle_json(request: dict[str, Any], call: Call) -> dict[str, Any]:
         except ApiError:
             return _NOT_CONTROLLER
     try:
-        await feed.wait_beyond(version, 0 if leaving else min(wait_ms, MAX_WAIT_MS))
+        await metadata_log.wait_past(version, 0 if leaving else min(wait_ms, MAX_WAIT_MS))
     except asyncio.CancelledError:
         controller.hung_up(broker_id)
         raise
-    if controller.feed is not feed:
+    if controller.metadata_log is not metadata_log:
         return _NOT_CONTROLLER
     answer = {
         "controller": node.config.id,
         "controller_epoch": node.image.controller_epoch,
-        **feed.since(version),
+        **metadata_log.since(version),
     }
     if leaving:
         answer["should_shut_down"] = done

@@ -12,7 +12,7 @@ from ottla.controller.image import ControllerChanged, TopicCreated
 from ottla.controller.topics import NewTopic
 
 
-async def test_news_come_on_while_the_controller_plans(neighbours: Any, eventually: Any) -> None:
+async def test_deltas_come_on_while_the_controller_plans(neighbours: Any, eventually: Any) -> None:
     first, second = [await neighbours.start(number) for number in (1, 2)]
     await first.controller.create_topics([NewTopic("t", 3, 1)])
     await first.controller.create_topics([NewTopic("u", 1, 1)])
@@ -20,7 +20,7 @@ async def test_news_come_on_while_the_controller_plans(neighbours: Any, eventual
     await eventually(lambda: differences(second.image, first.image) == [])
 
 
-async def test_after_a_bug_of_ours_the_news_are_taken_in_anew(
+async def test_after_a_bug_of_ours_the_deltas_are_taken_in_anew(
     neighbours: Any,
     eventually: Any,
     monkeypatch: pytest.MonkeyPatch,
@@ -30,15 +30,15 @@ async def test_after_a_bug_of_ours_the_news_are_taken_in_anew(
     first, second = [await neighbours.start(number) for number in (1, 2)]
     bugs = [RuntimeError("a bug of ours")]
 
-    def hear(news: Any) -> None:
-        if isinstance(news, TopicCreated) and bugs:
+    def hear(delta: Any) -> None:
+        if isinstance(delta, TopicCreated) and bugs:
             raise bugs.pop()
 
     second.view.subscribe(hear)
     await first.controller.create_topics([NewTopic("t", 3, 1), NewTopic("u", 1, 1)])
     await eventually(lambda: set(second.image.topics) == {"t", "u"})
     await eventually(lambda: differences(second.image, first.image) == [])
-    assert "taking in the controller's news failed" in caplog.text
+    assert "applying the controller's metadata deltas failed" in caplog.text
     assert not bugs
 
 
@@ -46,12 +46,12 @@ async def test_each_piece_is_told_once(neighbours: Any, eventually: Any) -> None
     first = await neighbours.start(1)
     second = await neighbours.start(2, live=False)
     heard: list[str] = []
-    second.view.subscribe(lambda news: heard.append(type(news).__name__))
+    second.view.subscribe(lambda delta: heard.append(type(delta).__name__))
     for name in ("t", "u"):
         await first.controller.create_topics([NewTopic(name, 1, 1)])
         while name not in second.image.topics:
-            assert await second.membership.news.ask_once(0)
-    assert await second.membership.news.ask_once(0)
+            assert await second.membership.fetcher.ask_once(0)
+    assert await second.membership.fetcher.ask_once(0)
     assert heard.count("TopicCreated") == 2
 
 
@@ -60,17 +60,17 @@ async def test_a_deposed_controller_s_late_words_count_for_nothing(neighbours: A
     second = await neighbours.start(2, live=False)
     await second.view.tell([ControllerChanged(3, 9)])
     await first.controller.create_topics([NewTopic("t", 1, 1)])
-    assert not await second.membership.news.ask_once(0)
+    assert not await second.membership.fetcher.ask_once(0)
     assert second.image.topics == {}
     assert second.image.controller_id == 3
 
 
-async def test_who_is_no_controller_gives_no_news(neighbours: Any) -> None:
+async def test_who_is_no_controller_gives_no_delta(neighbours: Any) -> None:
     first = await neighbours.start(1, live=False)
     second = await neighbours.start(2, live=False)
     first.controller.resign("for the test")
-    assert not await second.membership.news.ask_once(0)
-    assert not await second.membership.news.ask_to_leave()
+    assert not await second.membership.fetcher.ask_once(0)
+    assert not await second.membership.fetcher.ask_to_leave()
 
 
 async def test_a_question_to_a_controller_that_hangs_ends_when_another_is_elected(
@@ -78,7 +78,7 @@ async def test_a_question_to_a_controller_that_hangs_ends_when_another_is_electe
 ) -> None:
     await neighbours.start(1, live=False)
     second = await neighbours.start(2, live=False)
-    news, asked, dropped = second.membership.news, [], asyncio.Event()
+    fetcher, asked, dropped = second.membership.fetcher, [], asyncio.Event()
     real = second.peers.peer
 
     class Hanging:
@@ -89,11 +89,11 @@ async def test_a_question_to_a_controller_that_hangs_ends_when_another_is_electe
 
     second.peers.peer = lambda broker, purpose: Hanging() if broker == 1 else real(broker, purpose)
     second.peers.drop = lambda broker, purpose: dropped.set() if broker == 1 else None
-    news.start()
+    fetcher.start()
     await eventually(lambda: asked)
-    news.follow(2)
+    fetcher.follow(2)
     assert dropped.is_set()
-    assert news.controller_id == 2
+    assert fetcher.controller_id == 2
 
 
 async def test_a_controller_that_refuses_loses_its_office(
@@ -121,26 +121,28 @@ async def test_a_controller_whom_this_broker_does_not_know_is_looked_up(neighbou
         real(broker, purpose) if broker in image.brokers else SimpleNamespace(ask_json=unknown)
     )
     del image.brokers[1]
-    assert not await second.membership.news.ask_once(0)
+    assert not await second.membership.fetcher.ask_once(0)
     assert image.brokers[1].epoch == first.membership.broker_epoch
-    assert await second.membership.news.ask_once(0)
+    assert await second.membership.fetcher.ask_once(0)
 
 
 async def test_a_controller_that_is_silent_keeps_its_office(neighbours: Any) -> None:
     first = await neighbours.start(1, live=False)
     second = await neighbours.start(2, live=False)
     del neighbours.nodes[1]
-    assert not await second.membership.news.ask_once(0)
+    assert not await second.membership.fetcher.ask_once(0)
     assert first.controller.active
     there = await second.membership.session.exists("/controller")
     assert there.owner == first.membership.session.number
 
 
-async def test_news_under_way_and_an_election_do_not_mix(neighbours: Any, eventually: Any) -> None:
+async def test_deltas_under_way_and_an_election_do_not_mix(
+    neighbours: Any, eventually: Any
+) -> None:
     """A broker becomes the controller while it takes in what the former one told."""
     first = await neighbours.start(1, live=False)
     second = await neighbours.start(2, live=False)
-    session, news = second.membership.session, second.membership.news
+    session, fetcher = second.membership.session, second.membership.fetcher
     for name in ("t", "u"):
         await first.controller.create_topics([NewTopic(name, 1, 1)])
     may_go_on = asyncio.Event()
@@ -152,10 +154,10 @@ async def test_news_under_way_and_an_election_do_not_mix(neighbours: Any, eventu
             await may_go_on.wait()
 
     second.view.subscribe(slow)
-    telling = asyncio.create_task(news.ask_once(0))
+    telling = asyncio.create_task(fetcher.ask_once(0))
     await eventually(lambda: "TopicCreated" in heard)
     await first.controller.create_topics([NewTopic("v", 1, 1)])
-    news.follow(2)
+    fetcher.follow(2)
     leading = asyncio.create_task(second.controller.lead(session))
     await asyncio.sleep(0.05)
     assert not leading.done()
@@ -166,24 +168,24 @@ async def test_news_under_way_and_an_election_do_not_mix(neighbours: Any, eventu
     assert (second.image.controller_id, second.image.controller_epoch) == (2, 2)
 
 
-async def test_news_that_make_no_sense_are_asked_for_from_the_beginning(
+async def test_deltas_that_make_no_sense_are_asked_for_from_the_beginning(
     neighbours: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     first = await neighbours.start(1)
     second = await neighbours.start(2, live=False)
-    news = second.membership.news
-    assert await news.ask_once(0)
+    fetcher = second.membership.fetcher
+    assert await fetcher.ask_once(0)
     await first.controller.create_topics([NewTopic("t", 1, 1)])
     strange = ["changed", "nowhere", "00" * 16, 1, [], [], []]
-    first.controller.feed._kept.append((first.image.version, strange))
-    first.controller.feed._kept.popleft()
-    assert not await news.ask_once(0)
-    assert "make no sense" in caplog.text
-    assert await news.ask_once(0)
+    first.controller.metadata_log._kept.append((first.image.version, strange))
+    first.controller.metadata_log._kept.popleft()
+    assert not await fetcher.ask_once(0)
+    assert "invalid metadata deltas" in caplog.text
+    assert await fetcher.ask_once(0)
     assert differences(second.image, first.image) == []
 
 
-async def test_news_of_another_cluster_are_not_ours(
+async def test_deltas_of_another_cluster_are_not_ours(
     neighbours: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its broker listens where our controller did."""
@@ -192,8 +194,8 @@ async def test_news_of_another_cluster_are_not_ours(
     second = await neighbours.start(2, live=False)
     await first.controller.create_topics([NewTopic("u", 1, 1)])
     first.image.cluster_id = "another"
-    second.membership.news._version = -1
+    second.membership.fetcher._version = -1
     for _ in range(2):
-        assert not await second.membership.news.ask_once(0)
+        assert not await second.membership.fetcher.ask_once(0)
     assert set(second.image.topics) == {"t"}
     assert caplog.text.count("they are of cluster another") == 1

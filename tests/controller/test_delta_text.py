@@ -4,6 +4,13 @@ from uuid import UUID
 
 import pytest
 
+from ottla.controller.delta_text import (
+    DeltaTextError,
+    decode_delta,
+    decode_snapshot,
+    encode_delta,
+    encode_snapshot,
+)
 from ottla.controller.image import (
     ClusterImage,
     PartitionsChanged,
@@ -11,13 +18,6 @@ from ottla.controller.image import (
     TopicCreated,
     TopicDeleted,
     TopicImage,
-)
-from ottla.controller.news_text import (
-    NewsTextError,
-    decode_news,
-    decode_snapshot,
-    encode_news,
-    encode_snapshot,
 )
 
 
@@ -45,18 +45,18 @@ def test_a_change_carries_the_changed_partitions_only(large: ClusterImage) -> No
     states = list(topic.partitions)
     for at in (3, 50):
         states[at] = states[at]._replace(leader=-1, adding=(9,))
-    news = PartitionsChanged(replace(topic, partitions=tuple(states), node_version=3), (3, 50))
-    text = json.dumps(encode_news(news))
+    delta = PartitionsChanged(replace(topic, partitions=tuple(states), node_version=3), (3, 50))
+    text = json.dumps(encode_delta(delta))
     assert len(text) < 300
-    assert decode_news(json.loads(text), large) == news
+    assert decode_delta(json.loads(text), large) == delta
 
 
-def test_what_is_no_news_says_so(large: ClusterImage) -> None:
+def test_what_is_no_delta_says_so(large: ClusterImage) -> None:
     stranger = TopicImage("t5", UUID(int=99), (), {})
-    gone = encode_news(TopicDeleted(stranger))
+    gone = encode_delta(TopicDeleted(stranger))
     for text in ([], ["else"], ["changed", 1], {}, None, 5, ["deleted", "none", ""], gone):
-        with pytest.raises(NewsTextError, match="no news"):
-            decode_news(text, large)
-    for snapshot in ({}, None, [], {"cluster": "c", "news": [["else"]]}):
-        with pytest.raises(NewsTextError):
+        with pytest.raises(DeltaTextError, match="not a delta"):
+            decode_delta(text, large)
+    for snapshot in ({}, None, [], {"cluster": "c", "deltas": [["else"]]}):
+        with pytest.raises(DeltaTextError):
             decode_snapshot(snapshot)

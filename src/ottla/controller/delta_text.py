@@ -1,13 +1,13 @@
-"""News as JSON-able lists, for the way from the controller to the brokers.
+"""Encodes metadata deltas as JSON lists, for the way from the controller to the brokers.
 
-A piece of news is a list whose first member is its kind. Partitions that share a state (most of a
+A delta is a list whose first member is its kind. Partitions that share a state (most of a
 cluster's do) share one entry of a table of states; a change carries the changed partitions only:
 
     [leader, leader_epoch, replicas, isr, partition_epoch, adding, removing]    a state
     [name, id, node_version, config_version, overrides, [number of state, ...]]  a topic
 
 Whoever reads the texts trusts them: they come from a broker of the same cluster. Still, what cannot
-be read raises NewsTextError and nothing else.
+be read raises DeltaTextError and nothing else.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ottla.controller.image import (
     ControllerChanged,
     DirectoryChanged,
     DirectoryImage,
-    News,
+    MetadataDelta,
     PartitionsAdded,
     PartitionsChanged,
     PartitionState,
@@ -41,8 +41,8 @@ from ottla.controller.image import (
 )
 
 
-class NewsTextError(ValueError):
-    """This is no news, or not one about this image; the text says what it is."""
+class DeltaTextError(ValueError):
+    """The text is not a delta, or not one for this image; the message says why."""
 
 
 class _States:
@@ -58,9 +58,9 @@ class _States:
         return [list(state) for state in self.numbers]
 
 
-def encode_news(news: News) -> list[Any]:
-    """One piece of news, complete in itself."""
-    match news:
+def encode_delta(delta: MetadataDelta) -> list[Any]:
+    """Encode one delta. It can be decoded without the others."""
+    match delta:
         case TopicCreated(topic):
             states = _States()
             text = _topic_text(topic, states)
@@ -90,15 +90,15 @@ def encode_news(news: News) -> list[Any]:
             return ["directory", broker_id, known]
 
 
-def decode_news(text: Any, image: ClusterImage) -> News:
-    """The opposite of `encode_news`; `image` is what the news are to be applied to.
+def decode_delta(text: Any, image: ClusterImage) -> MetadataDelta:
+    """The opposite of `encode_delta`; `image` is the image that the delta will change.
 
-    Raises NewsTextError.
+    Raises DeltaTextError.
     """
     try:
         return _decode(text[0], text[1:], image)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise NewsTextError(f"no news: {str(text)[:80]}: {error!r}") from None
+        raise DeltaTextError(f"not a delta: {str(text)[:80]}: {error!r}") from None
 
 
 def encode_snapshot(image: ClusterImage) -> dict[str, Any]:
@@ -106,26 +106,26 @@ def encode_snapshot(image: ClusterImage) -> dict[str, Any]:
     states = _States()
     topics: list[list[Any]] = []
     others: list[list[Any]] = []
-    for news in snapshot(image):
-        if isinstance(news, TopicCreated):
-            topics.append(_topic_text(news.topic, states))
+    for delta in snapshot(image):
+        if isinstance(delta, TopicCreated):
+            topics.append(_topic_text(delta.topic, states))
         else:
-            others.append(encode_news(news))
-    text = {"cluster": image.cluster_id, "news": others, "topics": topics}
+            others.append(encode_delta(delta))
+    text = {"cluster": image.cluster_id, "deltas": others, "topics": topics}
     return {**text, "states": states.table()}
 
 
 def decode_snapshot(text: Any) -> ClusterImage:
-    """The opposite of `encode_snapshot`. Raises NewsTextError."""
+    """The opposite of `encode_snapshot`. Raises DeltaTextError."""
     try:
         image = ClusterImage(text["cluster"])
-        for news in text["news"]:
-            image.apply(decode_news(news, image))
+        for delta in text["deltas"]:
+            image.apply(decode_delta(delta, image))
         states = list(map(_state, text["states"]))
         for topic in text["topics"]:
             image.apply(TopicCreated(_topic(topic, states)))
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise NewsTextError(f"no snapshot: {error!r}") from None
+        raise DeltaTextError(f"no snapshot: {error!r}") from None
     return image
 
 
@@ -149,7 +149,7 @@ def _broker_text(broker: BrokerImage) -> list[Any]:
     return [broker.broker_id, endpoints, broker.rack, *life]
 
 
-def _decode(kind: str, rest: Sequence[Any], image: ClusterImage) -> News:
+def _decode(kind: str, rest: Sequence[Any], image: ClusterImage) -> MetadataDelta:
     match kind, rest:
         case "created", [states, topic]:
             return TopicCreated(_topic(topic, list(map(_state, states))))
@@ -174,7 +174,7 @@ def _decode(kind: str, rest: Sequence[Any], image: ClusterImage) -> News:
             return ProducerIdsReserved(next_id, version)
         case "directory", [broker_id, known]:
             return DirectoryChanged(broker_id, None if known is None else DirectoryImage(*known))
-    raise NewsTextError(f"no such kind: {kind}")
+    raise DeltaTextError(f"no such kind: {kind}")
 
 
 def _state(text: Sequence[Any]) -> PartitionState:
@@ -199,7 +199,7 @@ def _topic(text: Sequence[Any], states: Sequence[PartitionState]) -> TopicImage:
 def _known(image: ClusterImage, name: str, topic_id: str) -> TopicImage:
     topic = image.topics[name]
     if topic.topic_id.hex != topic_id:
-        raise NewsTextError(f"another topic {name} than {topic_id}")
+        raise DeltaTextError(f"another topic {name} than {topic_id}")
     return topic
 
 

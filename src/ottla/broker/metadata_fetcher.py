@@ -1,8 +1,8 @@
-"""A broker's side of the news: asks the controller, again and again, for what it does not know yet.
+"""Fetches metadata deltas from the controller and applies them.
 
-One question is always under way. It also is the broker's sign of life to the controller. A
-controller that cannot be reached is asked again until the coordination tree names another; where
-nobody listens at its address any more, or that is not known, `on_out_of_reach` is told.
+One fetch is always in flight. It also shows the controller that this broker is alive. If the
+controller cannot be reached, the broker retries until the coordination tree names another one.
+If nothing listens at its address, or its address is unknown, `on_out_of_reach` is called.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.background import Background
-from ottla.broker.news_feed import UNKNOWN_VERSION
+from ottla.broker.metadata_log import UNKNOWN_VERSION
 from ottla.broker.peer import PeerError, Probe, probe
+from ottla.controller.delta_text import DeltaTextError, decode_delta, decode_snapshot
 from ottla.controller.differences import differences
-from ottla.controller.image import NO_LEADER, News
-from ottla.controller.news_text import NewsTextError, decode_news, decode_snapshot
-from ottla.protocol.versions import CLUSTER_NEWS
+from ottla.controller.image import NO_LEADER, MetadataDelta
+from ottla.protocol.versions import METADATA_DELTAS
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
 
-logger = logging.getLogger("ottla.news")
+logger = logging.getLogger("ottla.metadata")
 
 WAIT_MS: Final = 2_000
 ANSWER_WITHIN_MS: Final = 10_000
 RETRY_MS: Final = 100
-PURPOSE: Final = "news"
+PURPOSE: Final = "metadata"
 
 
-class NewsFollower:
-    """See the module's text. `follow` is told by `membership` who the controller is."""
+class MetadataFetcher:
+    """See the module's text. `membership` calls `follow` with the current controller."""
 
     def __init__(self, node: Node, on_out_of_reach: Callable[[int, bool], Awaitable[None]]) -> None:
         """`on_out_of_reach` is called with the controller and whether it refused: else its address
@@ -44,10 +44,10 @@ class NewsFollower:
         self._epoch = -1
         self._version = UNKNOWN_VERSION
         self._changed = asyncio.Event()
-        self._background = Background(logger, "taking in the controller's news")
+        self._background = Background(logger, "applying the controller's metadata deltas")
         self._has_begun = False
         self._fault = ""
-        """Said last of news that make no sense, so that it is said once."""
+        """The last complaint about invalid deltas: each is logged once."""
         self.is_answered = False
         """The last question had an answer."""
 
@@ -74,9 +74,11 @@ class NewsFollower:
         try:
             peer = node.peers.peer(controller_id, PURPOSE)
             self.is_answered = False
-            answer = await peer.ask_json(CLUSTER_NEWS, question, ANSWER_WITHIN_MS)
+            answer = await peer.ask_json(METADATA_DELTAS, question, ANSWER_WITHIN_MS)
         except PeerError as error:
-            logger.info("no news from the controller, broker %d: %s", controller_id, error)
+            logger.info(
+                "cannot fetch metadata from the controller, broker %d: %s", controller_id, error
+            )
             if controller_id == self.controller_id:
                 await self._look_closer(controller_id)
             return False
@@ -85,22 +87,22 @@ class NewsFollower:
         self.is_answered = True
         try:
             return await self._take_in(controller_id, answer)
-        except NewsTextError as error:
+        except DeltaTextError as error:
             self._version = UNKNOWN_VERSION
             if str(error) != self._fault:
                 self._fault = str(error)
-                logger.error("news of broker %d make no sense here: %s", controller_id, error)
+                logger.error("invalid metadata deltas from broker %d: %s", controller_id, error)
             return False
 
     async def ask_to_leave(self) -> bool:
         """Asks the controller to move this broker's leaderships; True when it may stop.
 
-        On a connection of its own: the question for news may be waiting.
+        On a connection of its own: the fetch of deltas may be waiting.
         """
         try:
             peer = self._node.peers.peer(self.controller_id, "leaving")
             question = self._question(0) | {"want_shut_down": True}
-            answer = await peer.ask_json(CLUSTER_NEWS, question, ANSWER_WITHIN_MS)
+            answer = await peer.ask_json(METADATA_DELTAS, question, ANSWER_WITHIN_MS)
         except PeerError as error:
             logger.info("the controller, broker %d: %s", self.controller_id, error)
             return False
@@ -117,14 +119,14 @@ class NewsFollower:
         }
 
     async def _take_in(self, controller_id: int, answer: dict[str, Any]) -> bool:
-        """False where there was nothing to take in. Raises NewsTextError."""
+        """False where there was nothing to take in. Raises DeltaTextError."""
         epoch = answer["controller_epoch"]
         if epoch != self._epoch and "snapshot" not in answer:
             self._version = UNKNOWN_VERSION
             return False
         view, taken = self._node.view, False
 
-        def find() -> Iterator[News]:
+        def find() -> Iterator[MetadataDelta]:
             """In turn: this broker may have become the controller while it waited."""
             nonlocal taken
             image = view.image
@@ -135,10 +137,10 @@ class NewsFollower:
                 other = decode_snapshot(answer["snapshot"])
                 if other.cluster_id != image.cluster_id:
                     # A broker of another cluster listens where ours did.
-                    raise NewsTextError(f"they are of cluster {other.cluster_id}")
+                    raise DeltaTextError(f"they are of cluster {other.cluster_id}")
                 yield from differences(image, other)
-            for each in answer.get("news", ()):
-                yield decode_news(each, image)
+            for each in answer.get("deltas", ()):
+                yield decode_delta(each, image)
 
         await view.tell_in_turn(find)
         if not taken or controller_id != self.controller_id:
@@ -154,7 +156,7 @@ class NewsFollower:
 
     async def _run(self) -> None:
         if self._has_begun:
-            self._version = UNKNOWN_VERSION  # it failed: some news may be taken in by half
+            self._version = UNKNOWN_VERSION  # it failed: a delta may be half applied
         self._has_begun = True
         while True:
             self._changed.clear()

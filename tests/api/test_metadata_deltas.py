@@ -6,10 +6,10 @@ import pytest
 
 from ottla.api.table import find
 from ottla.broker.call import Call
-from ottla.controller.news_text import decode_snapshot
+from ottla.controller.delta_text import decode_snapshot
 from ottla.controller.topics import NewTopic
 from ottla.protocol.errors import DecodeError
-from ottla.protocol.versions import CLUSTER_NEWS
+from ottla.protocol.versions import METADATA_DELTAS
 
 
 async def ask(cluster: Any, **changes: Any) -> Any:
@@ -24,7 +24,7 @@ async def ask(cluster: Any, **changes: Any) -> Any:
 
 
 async def ask_raw(cluster: Any, body: bytes) -> Any:
-    handler = find(CLUSTER_NEWS)
+    handler = find(METADATA_DELTAS)
     assert handler is not None
     call: Any = Call(cluster.node, 0, "tests", "", "", "", 0, None, 1)  # type: ignore[arg-type]
     return json.loads(await handler.answer(body, call))
@@ -35,10 +35,10 @@ async def test_a_snapshot_first_then_what_is_new(cluster: Any) -> None:
     first = await ask(cluster)
     assert first["controller"] == 1
     assert decode_snapshot(first["snapshot"]).topics == cluster.image.topics
-    assert (await ask(cluster, version=first["version"]))["news"] == []
+    assert (await ask(cluster, version=first["version"]))["deltas"] == []
     await cluster.create(NewTopic("u", 1, 1))
     second = await ask(cluster, version=first["version"])
-    assert [each[0] for each in second["news"]] == ["created"]
+    assert [each[0] for each in second["deltas"]] == ["created"]
     assert second["version"] == cluster.image.version
 
 
@@ -50,16 +50,16 @@ async def test_a_version_of_another_controller_s_time_is_worth_nothing(cluster: 
 async def test_who_waits_is_answered_by_the_next_change(cluster: Any) -> None:
     version = (await ask(cluster))["version"]
     waiting = asyncio.create_task(ask(cluster, version=version, wait_ms=60_000))
-    while cluster.controller.feed.waiters is None:
+    while cluster.controller.metadata_log.waiters is None:
         await asyncio.sleep(0)
     await cluster.create(NewTopic("t", 1, 1))
-    assert (await asyncio.wait_for(waiting, 10))["news"]
+    assert (await asyncio.wait_for(waiting, 10))["deltas"]
 
 
 async def test_the_term_ends_while_somebody_waits(cluster: Any) -> None:
     version = (await ask(cluster))["version"]
     waiting = asyncio.create_task(ask(cluster, version=version, wait_ms=60_000))
-    while cluster.controller.feed.waiters is None:
+    while cluster.controller.metadata_log.waiters is None:
         await asyncio.sleep(0)
     cluster.controller.resign("for the test")
     assert await asyncio.wait_for(waiting, 10) == {"error": "not_controller"}
@@ -73,7 +73,7 @@ async def test_a_connection_that_breaks_off_is_looked_into(
     monkeypatch.setattr(cluster.controller, "hung_up", hung_up.append)
     version = (await ask(cluster))["version"]
     waiting = asyncio.create_task(ask(cluster, version=version, wait_ms=60_000))
-    while cluster.controller.feed.waiters is None:
+    while cluster.controller.metadata_log.waiters is None:
         await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -83,7 +83,7 @@ async def test_a_connection_that_breaks_off_is_looked_into(
 
 async def test_who_wants_to_leave_is_told_when_nothing_holds_it(cluster: Any) -> None:
     me = {"broker": 1, "broker_epoch": cluster.image.brokers[1].epoch}
-    # No other broker could take over this one; leaving does not wait for news either.
+    # No other broker could take over this one; leaving does not wait for deltas either.
     await cluster.create(NewTopic("t", 1, 1))
     version = (await ask(cluster, **me))["version"]
     assert "should_shut_down" not in await ask(cluster, **me, version=version)

@@ -1,4 +1,4 @@
-"""What the controller's news mean for the partitions here: opened, led or copied, deleted.
+"""Applies metadata deltas to this broker's partitions: opens, leads, follows or deletes them.
 
 A broker holds the partitions whose replicas name it, no others. What it no longer holds (its topic
 is deleted, or made again under another id; the replica was reassigned away) is set aside at once
@@ -18,7 +18,7 @@ from ottla.broker.waiting import Change, wake
 from ottla.controller.image import (
     BrokerConfigChanged,
     DirectoryChanged,
-    News,
+    MetadataDelta,
     PartitionsAdded,
     PartitionsChanged,
     PartitionState,
@@ -40,7 +40,7 @@ logger = logging.getLogger("ottla.topics")
 PARTITIONS_A_SLICE = 100
 
 
-class TopicNews:
+class MetadataApplier:
     """Keeps `node.partitions`, their roles and what is copied as the image says."""
 
     def __init__(self, node: Node) -> None:
@@ -61,9 +61,9 @@ class TopicNews:
             await self._take_in(topic, range(len(topic.partitions)))
         self._has_opened = True
 
-    async def tell(self, news: News) -> None:
-        """One piece of news, after the image has it."""
-        match news:
+    async def tell(self, delta: MetadataDelta) -> None:
+        """Apply one delta that is in the image already."""
+        match delta:
             case TopicCreated(topic):
                 await self._take_in(topic, range(len(topic.partitions)))
             case PartitionsAdded(topic, first):

@@ -11,10 +11,10 @@ import pytest
 
 from ottla.broker.clock import SystemClock
 from ottla.broker.journey import Journey
+from ottla.broker.metadata_applier import MetadataApplier
 from ottla.broker.partition import Role
 from ottla.broker.partitions import Partitions
 from ottla.broker.replica_fetchers import ReplicaFetchers, leader_throttle
-from ottla.broker.topic_news import TopicNews
 from ottla.config import BrokerConfig
 from ottla.config.default import topic_config
 from ottla.controller.image import (
@@ -109,7 +109,7 @@ EPOCH = 30
 
 
 class Cluster:
-    """Broker 1 of a cluster, by itself: what it does about news of partitions."""
+    """Broker 1 of a cluster, by itself: what it does about deltas of partitions."""
 
     def __init__(self, folder: Any) -> None:
         self.store = LogStore.open(folder, node_id=1)
@@ -146,7 +146,7 @@ class Cluster:
         )
         node.replica_fetchers = self.fetchers = ReplicaFetchers(node)
         node.leader_throttle = leader_throttle(node)
-        self.news = TopicNews(node)
+        self.applier = MetadataApplier(node)
 
     def known(self, epoch: int, directory_id: str | None = None) -> DirectoryChanged:
         own = self.store.metadata.directory_id
@@ -170,13 +170,13 @@ class Cluster:
     async def create(self, name: str, *states: PartitionState, number: int = 1) -> None:
         created = TopicCreated(TopicImage(name, UUID(int=number), states, {}))
         self.image.apply(created)
-        await self.news.tell(created)
+        await self.applier.tell(created)
 
     async def change(self, name: str, *states: PartitionState) -> None:
         topic = replace(self.image.topics[name], partitions=states)
         changed = PartitionsChanged(topic, tuple(range(len(states))))
         self.image.apply(changed)
-        await self.news.tell(changed)
+        await self.applier.tell(changed)
 
     def role(self, name: str, index: int) -> Role | None:
         partition = self.partitions.get(name, index)
@@ -186,7 +186,7 @@ class Cluster:
 @pytest.fixture
 async def cluster(tmp_path: Any) -> AsyncIterator[Cluster]:
     cluster = Cluster(tmp_path / "data")
-    await cluster.news.open_all()
+    await cluster.applier.open_all()
     yield cluster
     await cluster.fetchers.close()
     cluster.store.release()
@@ -229,7 +229,7 @@ async def test_a_topic_made_again_begins_empty(cluster: Cluster) -> None:
     await cluster.create("t", state(2, 1, 1, 2))
     deleted = TopicDeleted(cluster.image.topics["t"])
     cluster.image.apply(deleted)
-    await cluster.news.tell(deleted)
+    await cluster.applier.tell(deleted)
     assert cluster.told == [("t", 1)]
     await cluster.create("t", state(2, 1, 1, 2), number=7)
     assert cluster.partitions.find(UUID(int=7), 0).role is Role.FOLLOWER
@@ -257,7 +257,7 @@ async def test_nobody_leads_by_an_epoch_of_a_former_life(cluster: Cluster) -> No
     # Elected by a controller that has not taken in the registration, or cannot have told so yet.
     await cluster.change("t", state(1, 6, 1, 2), state(1, 5, 1))
     assert cluster.role("t", 0) is Role.NONE
-    await cluster.news.tell(cluster.known(EPOCH))
+    await cluster.applier.tell(cluster.known(EPOCH))
     assert cluster.role("t", 0) is Role.LEADER
 
 
@@ -267,7 +267,7 @@ async def test_groups_hear_of_what_is_led_since_the_controller_knows_this_life(
     cluster.known(EPOCH - 1)
     await cluster.create(OFFSETS_TOPIC, state(1, 5, 1, 2))
     assert cluster.told == []
-    await cluster.news.tell(cluster.known(EPOCH))
+    await cluster.applier.tell(cluster.known(EPOCH))
     assert cluster.told == [("elected", 0)]
 
 
@@ -281,13 +281,13 @@ async def test_nothing_is_deleted_by_an_image_that_does_not_know_this_life(
     await cluster.change("t", state(2, 2, 2, 3))
     deleted = TopicDeleted(cluster.image.topics["u"])
     cluster.image.apply(deleted)
-    await cluster.news.tell(deleted)
+    await cluster.applier.tell(deleted)
     await cluster.create("u", state(2, 1, 1, 2), number=7)
     assert cluster.role("t", 0) is cluster.role("u", 0) is None
     assert set(cluster.store.logs) == {("t", 0), ("u", 0)}
     assert cluster.removed == []
     await cluster.change("t", state(2, 3, 1, 2))
-    await cluster.news.tell(cluster.known(EPOCH))
+    await cluster.applier.tell(cluster.known(EPOCH))
     # What was in the way has gone, and what was here all the time has stayed.
     assert cluster.role("t", 0) is cluster.role("u", 0) is Role.FOLLOWER
     assert len(cluster.removed) == 1
@@ -300,14 +300,14 @@ async def test_folders_without_a_place_go_when_the_controller_knows_this_life(
     cluster.known(EPOCH - 1)
     await cluster.change("t", state(2, 2, 2, 3))
     assert set(cluster.store.logs) == {("t", 0)}
-    await cluster.news.tell(cluster.known(EPOCH))
+    await cluster.applier.tell(cluster.known(EPOCH))
     assert cluster.store.logs == {}
 
 
 async def test_who_lost_its_number_takes_no_role_of_its_successor(cluster: Cluster) -> None:
     """It was away for longer than its session, and a broker with another disk has its place."""
     await cluster.create("t", state(2, 1, 1, 2))
-    await cluster.news.tell(cluster.known(EPOCH + 1, "another"))
+    await cluster.applier.tell(cluster.known(EPOCH + 1, "another"))
     await cluster.change("t", state(1, 2, 1, 2))
     assert cluster.role("t", 0) is Role.NONE
     await cluster.change("t", state(2, 3, 2, 3))
@@ -323,7 +323,7 @@ async def test_a_folder_that_cannot_be_set_aside_is_not_taken_for_the_new_topics
     cluster.known(EPOCH - 1)
     deleted = TopicDeleted(cluster.image.topics["t"])
     cluster.image.apply(deleted)
-    await cluster.news.tell(deleted)
+    await cluster.applier.tell(deleted)
     cluster.known(EPOCH)
 
     rename = os.rename
