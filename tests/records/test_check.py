@@ -6,22 +6,24 @@ from hypothesis import strategies as st
 
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.build import build_batch, finish_batch
-from ottla.records.check import MAX_RECORDS_WALKED, check_batches, walk_records
+from ottla.records.check import check_batch
+from ottla.records.compression import compress, decompress
 from ottla.records.errors import InvalidRecordError
 from ottla.records.header import (
     CONTROL_BIT,
     HEADER_BYTES,
-    LOG_APPEND_TIME_BIT,
     BatchHeader,
     TimestampType,
+    ensure_crc,
     read_header,
 )
+from ottla.records.iterate import iterate_records
 from ottla.records.record import Record
 
 
 def _refusal(batch: bytes, **limits: object) -> ApiError:
     with pytest.raises(ApiError) as caught:
-        check_batches(batch, **{"max_message_bytes": 1_000_000, **limits})  # type: ignore[arg-type]
+        check_batch(batch, **{"max_message_bytes": 1_000_000, **limits})  # type: ignore[arg-type]
     return caught.value
 
 
@@ -38,14 +40,17 @@ def test_a_good_batch_passes(
     records: st.SearchStrategy[list[Record]], compression: int, data: st.DataObject
 ) -> None:
     batch = build_batch(data.draw(records), compression=compression)
-    assert check_batches(batch, max_message_bytes=1_000_000) == [read_header(batch)]
+    header, stored = check_batch(batch, max_message_bytes=1_000_000)
+    assert header == read_header(batch)
+    assert bytes(stored) == batch
 
 
 def test_a_torn_tail_behind_the_batch_is_left_out(three_records: list[Record]) -> None:
     batch = build_batch(three_records)
     for extra in (1, 11, 30, len(batch) - 1):
-        (header,) = check_batches(batch + batch[:extra], max_message_bytes=10_000)
+        header, stored = check_batch(batch + batch[:extra], max_message_bytes=10_000)
         assert header.size_bytes == len(batch)
+        assert bytes(stored) == batch
 
 
 def test_there_must_be_exactly_one_batch(three_records: list[Record]) -> None:
@@ -67,7 +72,7 @@ def test_each_flipped_byte_is_refused_or_harmless(three_records: list[Record]) -
         bad = bytearray(good)
         bad[position] ^= 0xFF
         if 12 <= position < 16:
-            check_batches(bytes(bad), max_message_bytes=10_000)  # the leader epoch is stamped
+            check_batch(bytes(bad), max_message_bytes=10_000)  # the leader epoch is stamped
         else:
             assert _refusal(bytes(bad)).code in (
                 ErrorCode.corrupt_message,
@@ -87,7 +92,6 @@ def test_each_flipped_byte_is_refused_or_harmless(three_records: list[Record]) -
         (lambda h: setattr(h, "attributes", CONTROL_BIT), ErrorCode.invalid_record),
         (lambda h: setattr(h, "producer_id", 5), ErrorCode.invalid_record),
         (lambda h: setattr(h, "attributes", 5), ErrorCode.unsupported_compression_type),
-        (lambda h: setattr(h, "attributes", LOG_APPEND_TIME_BIT), ErrorCode.invalid_timestamp),
     ],
 )
 def test_headers_that_no_client_may_send(
@@ -106,7 +110,7 @@ def test_a_count_that_lies_twice_is_refused(three_records: list[Record], count: 
 
 def test_size_limits(three_records: list[Record]) -> None:
     batch = build_batch(three_records)
-    check_batches(batch, max_message_bytes=len(batch))
+    check_batch(batch, max_message_bytes=len(batch))
     refusal = _refusal(batch, max_message_bytes=len(batch) - 1)
     assert refusal.code is ErrorCode.message_too_large
     assert str(len(batch)) in str(refusal)
@@ -126,14 +130,14 @@ def test_a_compacted_topic_wants_keys(compression: int) -> None:
     assert [error.batch_index for error in refusal.record_errors] == [1, 3, 4, 5]
     assert "4 record errors" in str(refusal)
     keyed = [Record(0, 1, b"a", None)]
-    assert check_batches(build_batch(keyed), max_message_bytes=1_000, keys_required=True)
+    assert check_batch(build_batch(keyed), max_message_bytes=1_000, keys_required=True)
 
 
 def test_timestamps_out_of_bounds_name_the_records() -> None:
     records = [Record(0, at, b"k", b"v") for at in (1_000, 5_000, 9_000)]
     batch = build_batch(records)
     bounds = {"now_ms": 5_000, "timestamp_before_max_ms": 4_000, "timestamp_after_max_ms": 4_000}
-    assert check_batches(batch, max_message_bytes=1_000, **bounds)
+    assert check_batch(batch, max_message_bytes=1_000, **bounds)
     late = _refusal(batch, **{**bounds, "timestamp_before_max_ms": 3_999})
     assert isinstance(late, InvalidRecordError)
     assert late.code is ErrorCode.invalid_timestamp
@@ -143,44 +147,110 @@ def test_timestamps_out_of_bounds_name_the_records() -> None:
     assert [error.batch_index for error in early.record_errors] == [2]
     # The broker's own time replaces the producer's, so its bounds mean nothing.
     ours = {**bounds, "timestamp_type": TimestampType.log_append_time, "timestamp_after_max_ms": 0}
-    assert check_batches(batch, max_message_bytes=1_000, **ours)  # type: ignore[arg-type]
+    assert check_batch(batch, max_message_bytes=1_000, **ours)  # type: ignore[arg-type]
     without = build_batch([Record(0, -1, None, b"v")])
-    assert check_batches(without, max_message_bytes=1_000, **bounds)
+    assert check_batch(without, max_message_bytes=1_000, **bounds)
 
 
-@given(data=st.data())
-def test_the_walk_accepts_exactly_what_iterating_accepts(
-    records: st.SearchStrategy[list[Record]], data: st.DataObject
+@pytest.mark.parametrize("compression", range(5))
+@pytest.mark.parametrize("wrong", [-1, 0, 999, 10_000])
+def test_a_wrong_max_timestamp_is_corrected(
+    three_records: list[Record], compression: int, wrong: int
 ) -> None:
-    body = bytearray(build_batch(data.draw(records))[HEADER_BYTES:])
-    count = data.draw(st.integers(1, 31))
-    position = data.draw(st.integers(0, len(body) - 1))
-    body[position] = data.draw(st.integers(0, 255))
-    header = BatchHeader(0, 0, 0, 2, 0, 0, count - 1, 0, 0, -1, -1, -1, count)
-    batch = finish_batch(header, bytes(body))
-    try:
-        walk_records(bytes(body), count)
-    except InvalidRecordError:
-        return
-    from ottla.records.iterate import iterate_records
-
-    assert [record.offset for record in iterate_records(batch)] == list(range(count))
+    good = build_batch(three_records, compression=compression)
+    bad = _changed(good, lambda header: setattr(header, "max_timestamp", wrong))
+    header, stored = check_batch(bad, max_message_bytes=1_000)
+    assert bytes(stored) == good
+    assert header == read_header(good)
+    # The broker's own time takes its place in any case.
+    _, stored = check_batch(
+        bad, max_message_bytes=1_000, timestamp_type=TimestampType.log_append_time
+    )
+    assert bytes(stored) == bad
 
 
-def test_large_batches_are_not_walked() -> None:
-    many = [Record(0, 1, b"k", b"v") for _ in range(MAX_RECORDS_WALKED + 1)]
-    batch = build_batch(many)
-    header = read_header(batch)
-    garbage = finish_batch(header, bytes(len(batch) - HEADER_BYTES))
-    assert check_batches(garbage, max_message_bytes=10_000)
+def test_without_any_timestamp_there_is_no_largest() -> None:
+    good = build_batch([Record(0, -1, None, b"v")])
+    bad = _changed(good, lambda header: setattr(header, "max_timestamp", 5))
+    assert bytes(check_batch(bad, max_message_bytes=1_000)[1]) == good
+
+
+def test_log_append_time_of_a_producer_becomes_create_time(three_records: list[Record]) -> None:
+    """LogValidator refuses it only where it says no time."""
+    batch = build_batch(three_records, timestamp_type=TimestampType.log_append_time)
+    header, stored = check_batch(batch, max_message_bytes=1_000)
+    assert header.timestamp_type is TimestampType.create_time
+    assert read_header(bytes(stored)) == header
+    ensure_crc(header, stored)
+    without = _changed(batch, lambda header: setattr(header, "max_timestamp", -1))
+    assert _refusal(without).code is ErrorCode.invalid_timestamp
+    assert (
+        _refusal(batch, timestamp_type=TimestampType.log_append_time).code
+        is ErrorCode.invalid_timestamp
+    )
+
+
+def test_a_timestamp_beyond_64_bits_is_refused() -> None:
+    batch = build_batch([Record(0, 2**62, None, b"v"), Record(0, 2**62 + 9, None, b"v")])
+    beyond = _changed(batch, lambda header: setattr(header, "base_timestamp", 2**63 - 1))
+    assert _refusal(beyond).code is ErrorCode.invalid_record
 
 
 @pytest.mark.parametrize("compression", [1, 2, 3, 4])
-def test_a_count_that_no_compression_can_hold_is_refused(compression: int) -> None:
-    def lie(header: BatchHeader) -> None:
-        header.count, header.last_offset_delta = 2_000_000_000, 1_999_999_999
+def test_compressed_records_are_checked(compression: int) -> None:
+    good = build_batch([Record(0, 1, b"k", b"v" * n) for n in range(100)], compression=compression)
+    payload = good[HEADER_BYTES:]
+    header = read_header(good)
+    plain = bytes(decompress(compression, payload))
+    for broken in (
+        b"",
+        payload[: len(payload) // 2],
+        plain,
+        compress(compression, b""),
+        compress(compression, plain + b"\0"),
+        compress(compression, plain[:-1]),
+    ):
+        assert _refusal(finish_batch(header, broken)).code is ErrorCode.invalid_record
 
-    batch = build_batch([Record(0, 1, b"k", b"v")], compression=compression)
-    assert _refusal(_changed(batch, lie)).code is ErrorCode.invalid_record
-    zeros = build_batch([Record(0, 0, None, None)] * 20_000, compression=compression)
-    assert check_batches(zeros, max_message_bytes=10**6)
+    def claim(count: int) -> bytes:
+        def change(header: BatchHeader) -> None:
+            header.count, header.last_offset_delta = count, count - 1
+
+        return _changed(good, change)
+
+    for count in (1, 99, 101, 2_000_000_000):
+        assert _refusal(claim(count)).code is ErrorCode.invalid_record
+    assert check_batch(claim(100), max_message_bytes=100_000)
+
+
+def test_decompression_has_a_limit() -> None:
+    batch = build_batch([Record(0, 0, None, bytes(1_000_000))], compression=1)
+    assert check_batch(batch, max_message_bytes=10_000)
+    refusal = _refusal(batch, limit_bytes=1_000)
+    assert refusal.code is ErrorCode.invalid_record
+    assert "1000 bytes" in str(refusal)
+
+
+@pytest.mark.parametrize("source", range(5))
+@pytest.mark.parametrize("target", range(5))
+def test_another_compression_changes_nothing_else(
+    three_records: list[Record], source: int, target: int
+) -> None:
+    batch = build_batch(
+        three_records, compression=source, producer_id=8, producer_epoch=0, base_sequence=3
+    )
+    header, changed = check_batch(batch + b"more", max_message_bytes=1_000, compression=target)
+    assert header == read_header(changed)
+    ensure_crc(header, changed)
+    assert header.compression == target
+    assert (header.producer_id, header.base_sequence, header.count) == (8, 3, 3)
+    assert list(iterate_records(changed)) == three_records
+
+
+def test_the_size_limit_holds_for_the_stored_form_too() -> None:
+    batch = build_batch([Record(0, 0, None, bytes(10_000))], compression=4)
+    assert check_batch(batch, max_message_bytes=1_000)
+    assert check_batch(batch, max_message_bytes=11_000, compression=0)
+    assert (
+        _refusal(batch, max_message_bytes=1_000, compression=0).code is ErrorCode.message_too_large
+    )

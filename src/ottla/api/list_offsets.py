@@ -102,7 +102,9 @@ def _find(request: Any, topic: str, each: Any, call: Call) -> Answer:
             return Answer(-1, partition.log.end_offset if end is None else end, epoch)
         case Asked.EARLIEST | Asked.EARLIEST_LOCAL:
             start = partition.log.start_offset
-            return Answer(-1, start, partition.epoch_of(start))
+            # An empty log begins with the next record, which this leader writes.
+            empty = start == partition.log.end_offset
+            return Answer(-1, start, epoch if empty else partition.epoch_of(start))
         case Asked.LATEST_TIERED | Asked.EARLIEST_PENDING_UPLOAD:
             return Answer(-1, -1, -1)  # nothing is ever moved to remote storage
         case Asked.MAX_TIMESTAMP:

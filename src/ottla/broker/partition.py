@@ -19,16 +19,14 @@ from ottla.broker.waiting import Change, wake
 from ottla.log.flush import FlushTask
 from ottla.log.producer_state import Producer
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.records.check import check_batches
+from ottla.records.check import check_batch
 from ottla.records.header import BatchHeader, Buffer
-from ottla.records.recompress import recompress
 
 __all__ = ("Appended", "Counts", "Partition", "Read", "Role", "refused_read")
 
-MAX_UNPACKED_BYTES = 64 << 20
-"""What a batch may hold where it must be unpacked to be stored (a compacted topic, another
-compression): that happens on the event loop, and a small batch may unpack to a thousand times its
-size."""
+MAX_DECOMPRESSED_BYTES = 64 << 20
+"""What a batch may hold: it is decompressed on the event loop to be checked, and a small batch may
+grow to a thousand times its size."""
 HIGH_WATERMARK = -1
 """DeleteRecords' word for all that is committed."""
 
@@ -60,7 +58,7 @@ class Partition(FollowingPartition, ReadPartition):
         if not records:
             raise ApiError(ErrorCode.invalid_record, "a produce request without records")
         now_ms = self._clock.now_ms()
-        headers = check_batches(
+        header, batch = check_batch(
             records,
             max_message_bytes=config.max_message_bytes,
             now_ms=now_ms,
@@ -69,23 +67,16 @@ class Partition(FollowingPartition, ReadPartition):
             timestamp_after_max_ms=config.timestamp_after_max_ms,
             keys_required=config.cleanup_compact,
             zstd_allowed=zstd_allowed,
-            limit_bytes=MAX_UNPACKED_BYTES,
+            compression=config.stored_compression,
+            compression_level=config.compression_level,
+            limit_bytes=MAX_DECOMPRESSED_BYTES,
         )
-        if headers[0].is_transactional:
+        if header.is_transactional:
             # As Kafka: written without a transaction it would hold back read_committed for ever.
             raise ApiError(
                 ErrorCode.transactional_id_authorization_failed, "transactions are not served yet"
             )
-        wanted = config.stored_compression
-        if wanted is not None and wanted != headers[0].compression:
-            headers[0], records = recompress(
-                headers[0],
-                records,
-                wanted,
-                level=config.compression_level,
-                limit_bytes=MAX_UNPACKED_BYTES,
-            )
-        return self._append(records, headers, now_ms, client_id)
+        return self._append(batch, [header], now_ms, client_id)
 
     def check_in_sync(self) -> None:
         """Raises ApiError where an append for all replicas would reach too few of them."""

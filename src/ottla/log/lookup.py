@@ -67,8 +67,8 @@ def find_max_timestamp(log: Log) -> FoundTimestamp | None:
     segments = [segment for segment in log.segments if segment.size_bytes]
     if not segments or log.start_offset == log.end_offset:
         return None
-    segment = max(segments, key=Segment.largest_timestamp)
-    largest, last_offset = segment.largest_timestamp(), segment.max_timestamp_offset
+    segment = max(segments, key=Segment.largest_record_timestamp)
+    largest, last_offset = segment.largest_record_timestamp(), segment.max_timestamp_offset
     try:
         for at, header in segment.headers(segment.lookup(last_offset)):
             if header.max_timestamp < largest:

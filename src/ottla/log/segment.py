@@ -349,15 +349,19 @@ class Segment:
             self.rebuild_indexes()
             return self.time_index.lookup(timestamp_ms)
 
+    def largest_record_timestamp(self) -> int:
+        """The largest timestamp of all records; -1 where no record has one."""
+        if self.max_timestamp < 0 and self.size_bytes and not self._ends_known:
+            self.load_ends()
+        return self.max_timestamp
+
     def largest_timestamp(self) -> int:
         """The largest timestamp of all records, which retention goes by.
 
         Where no record has one, when the file was last written. Raises ApiError
         KAFKA_STORAGE_ERROR.
         """
-        if self.max_timestamp < 0 and self.size_bytes and not self._ends_known:
-            self.load_ends()
-        if self.max_timestamp >= 0 or self.size_bytes == 0:
+        if self.largest_record_timestamp() >= 0 or self.size_bytes == 0:
             return self.max_timestamp
         try:
             return os.stat(self.path).st_mtime_ns // 1_000_000

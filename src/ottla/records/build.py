@@ -16,6 +16,7 @@ from ottla.records.header import (
     NO_TIMESTAMP,
     TRANSACTIONAL_BIT,
     BatchHeader,
+    Buffer,
     TimestampType,
 )
 from ottla.records.record import Record
@@ -107,7 +108,7 @@ def rebuild_batch(
     return finish_batch(rebuilt, packed)
 
 
-def finish_batch(header: BatchHeader, packed: bytes) -> bytes:
+def finish_batch(header: BatchHeader, packed: Buffer) -> bytes:
     """Header and packed records as one batch; sets the header's size and checksum."""
     header.size_bytes = HEADER_BYTES + len(packed)
     header.crc = crc32c.crc32c(packed, crc32c.crc32c(header.encode()[ATTRIBUTES_POSITION:]))

@@ -1,23 +1,28 @@
-"""What a broker demands of the batch that a client wants written.
+"""Checking the batch of a Produce request, and giving it the form in which it is stored.
 
-The rules and their error codes are those of Kafka's ProduceRequest.validateRecords and
-LogValidator. The header and the checksum are checked for every batch. A record costs Python time,
-so records are looked at only
-- where the batch is small (uncompressed, at most 64 records): a count or a length that lies is
-  refused as in Kafka;
-- on a compacted topic, where each record must have a key (KIP-467 names the ones that have none);
-- to name the guilty records once the header has shown that there are some.
-A larger batch that lies about its inside is stored, as its checksum says that its producer wants
-it.
+The rules and their error codes are those of Kafka's ProduceRequest.validateRecords,
+UnifiedLog.analyzeAndValidateRecords and LogValidator: every batch is decompressed and its records
+are walked. The batch is stored as it was sent, except that
+- a max timestamp that is not that of its records is corrected, and the checksum with it;
+- `compression.type` may ask for another compression.
+
+Ottla refuses more than Kafka in three cases, because consumers cannot read such batches: records
+whose length does not fit in a compressed batch, offset deltas other than 0, 1, 2 and so on, and
+more than `limit_bytes` once decompressed. It answers INVALID_RECORD where compressed bytes are
+broken; Kafka answers UNKNOWN_SERVER_ERROR for most of them.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.records.compression import LARGEST_RECORDS_BYTES, Compression
+from ottla.records.build import finish_batch
+from ottla.records.compression import LARGEST_RECORDS_BYTES, Compression, compress, decompress
 from ottla.records.errors import CorruptBatchError, InvalidRecordError, RecordError
 from ottla.records.header import (
+    COMPRESSION_MASK,
     HEADER_BYTES,
+    LOG_APPEND_TIME_BIT,
     MAGIC,
     NO_TIMESTAMP,
     OVERHEAD_BYTES,
@@ -28,16 +33,13 @@ from ottla.records.header import (
     read_header,
 )
 from ottla.records.iterate import iterate_records
+from ottla.records.walk import Walked, walk_records
 
-SMALLEST_RECORD_BYTES: Final = 7
-MAX_RECORDS_WALKED: Final = 64
-LARGEST_COMPRESSION_RATIO: Final = 32_768
-"""No codec does better: zstd makes 128 KB of one byte into a block of 4 bytes."""
 _LARGEST_INT64: Final = 2**63 - 1
 _SHOWN_ERRORS: Final = 3
 
 
-def check_batches(
+def check_batch(
     records: Buffer,
     *,
     max_message_bytes: int,
@@ -47,14 +49,17 @@ def check_batches(
     timestamp_after_max_ms: int = _LARGEST_INT64,
     keys_required: bool = False,
     zstd_allowed: bool = True,
+    compression: int | None = None,
+    compression_level: int | None = None,
     limit_bytes: int = LARGEST_RECORDS_BYTES,
-) -> list[BatchHeader]:
-    """The header of the one batch that a Produce request of version 3 or newer may hold for a
-    partition.
+) -> tuple[BatchHeader, Buffer]:
+    """The header and the bytes to store for the one batch that a Produce request of version 3 or
+    newer may hold for a partition.
 
-    `keys_required` is for compacted topics; `zstd_allowed` is false below Produce 7. Bytes behind
-    the batch that form no whole batch are left out, as Kafka does: store `size_bytes` of the header
-    and no more.
+    `timestamp_type` is the topic's (for log_append_time `Log.append` sets the time),
+    `keys_required` is for compacted topics, `zstd_allowed` is false below Produce 7, `compression`
+    is what `compression.type` asks for (None for the producer's own). Bytes after the batch that
+    form no whole batch are ignored, as in Kafka.
     Raises CorruptBatchError, InvalidRecordError (with the records at fault), or ApiError with
     MESSAGE_TOO_LARGE or UNSUPPORTED_COMPRESSION_TYPE.
     """
@@ -65,22 +70,66 @@ def check_batches(
         )
     if header.base_offset != 0:
         raise InvalidRecordError(f"the batch's base offset is {header.base_offset} and must be 0")
+    _check_size(header, max_message_bytes)
+    batch = memoryview(records)[: header.size_bytes]
+    ensure_crc(header, batch)
+    _check_header(header)
+    packed = batch[HEADER_BYTES:]
+    plain = _decompressed(header, packed, limit_bytes)
+    walked = walk_records(plain, header.count)
+    earliest, latest = _timestamps(header, walked)
+    now_creates = timestamp_type is TimestampType.create_time
+    bounds = (now_ms - timestamp_before_max_ms, now_ms + timestamp_after_max_ms)
+    if (
+        (keys_required and walked.keyless)
+        or header.attributes & LOG_APPEND_TIME_BIT
+        or (now_creates and (earliest < bounds[0] or latest > bounds[1]))
+    ):
+        _check_each_record(
+            header, batch, keys_required, bounds if now_creates else None, limit_bytes
+        )
+    stored = header
+    if now_creates and (header.max_timestamp != latest or header.attributes & LOG_APPEND_TIME_BIT):
+        stored = replace(
+            header, max_timestamp=latest, attributes=header.attributes & ~LOG_APPEND_TIME_BIT
+        )
+    if compression is not None and compression != header.compression:
+        attributes = (stored.attributes & ~COMPRESSION_MASK) | compression
+        stored = replace(stored, attributes=attributes)
+        batch = memoryview(finish_batch(stored, compress(compression, plain, compression_level)))
+        _check_size(stored, max_message_bytes)
+    elif stored is not header:
+        batch = memoryview(finish_batch(stored, packed))
+    return stored, batch
+
+
+def _check_size(header: BatchHeader, max_message_bytes: int) -> None:
     if header.size_bytes > max_message_bytes:
         raise ApiError(
             ErrorCode.message_too_large,
             f"a batch of {header.size_bytes} bytes; max.message.bytes is {max_message_bytes}",
         )
-    batch = memoryview(records)[: header.size_bytes]
-    ensure_crc(header, batch)
-    _check_header(header)
-    _check_timestamps(
-        header, batch, timestamp_type, now_ms, timestamp_before_max_ms, timestamp_after_max_ms
-    )
-    if keys_required:
-        _check_keys(header, batch, limit_bytes)
-    elif header.compression == Compression.none and header.count <= MAX_RECORDS_WALKED:
-        walk_records(bytes(batch[HEADER_BYTES:]), header.count)
-    return [header]
+
+
+def _decompressed(header: BatchHeader, packed: Buffer, limit_bytes: int) -> bytes:
+    try:
+        return bytes(decompress(header.compression, packed, limit_bytes=limit_bytes))
+    except CorruptBatchError as error:
+        # The checksum was right: sending the batch again, as clients do for CORRUPT_MESSAGE, is of
+        # no use.
+        raise InvalidRecordError(error.message or "the records cannot be decompressed") from None
+
+
+def _timestamps(header: BatchHeader, walked: Walked) -> tuple[int, int]:
+    """The smallest and the largest timestamp of the batch's records."""
+    if header.attributes & LOG_APPEND_TIME_BIT:
+        return header.max_timestamp, header.max_timestamp
+    earliest = header.base_timestamp + walked.smallest_delta_ms
+    latest = header.base_timestamp + walked.largest_delta_ms
+    if earliest < -_LARGEST_INT64 or latest > _LARGEST_INT64:
+        raise InvalidRecordError("a record of the batch has a timestamp of more than 64 bits")
+    # No record has a time below that of one without any.
+    return earliest, max(latest, NO_TIMESTAMP)
 
 
 def _only_batch(records: Buffer) -> BatchHeader:
@@ -126,135 +175,47 @@ def _check_header(header: BatchHeader) -> None:
         raise ApiError(
             ErrorCode.unsupported_compression_type, f"no compression is {header.compression}"
         )
-    room = header.size_bytes - HEADER_BYTES
-    if header.compression != Compression.none:
-        room *= LARGEST_COMPRESSION_RATIO
-    if header.count * SMALLEST_RECORD_BYTES > room:
-        raise InvalidRecordError(f"the batch says {header.count} records in {room} bytes")
 
 
-def _check_timestamps(
+def _check_each_record(
     header: BatchHeader,
     batch: Buffer,
-    timestamp_type: TimestampType,
-    now_ms: int,
-    before_max_ms: int,
-    after_max_ms: int,
+    keys_required: bool,
+    bounds: tuple[int, int] | None,
+    limit_bytes: int,
 ) -> None:
-    """The header's first and largest time stand for all its records."""
-    if header.timestamp_type is TimestampType.log_append_time:
-        raise InvalidRecordError(
-            "a producer may not set the timestamp type LogAppendTime",
-            code=ErrorCode.invalid_timestamp,
-        )
-    if timestamp_type is TimestampType.log_append_time:
-        return
-    earliest, latest = now_ms - before_max_ms, now_ms + after_max_ms
-    bounds = (header.base_timestamp, header.max_timestamp)
-    if all(time == NO_TIMESTAMP or earliest <= time <= latest for time in bounds):
-        return
-    guilty = [
-        RecordError(
-            index, f"Timestamp {record.timestamp_ms} is out of range [{earliest}, {latest}]"
-        )
-        for index, record in enumerate(iterate_records(batch, header))
-        if record.timestamp_ms != NO_TIMESTAMP and not earliest <= record.timestamp_ms <= latest
-    ]
-    raise InvalidRecordError(
-        "One or more records have been rejected due to invalid timestamp",
-        guilty,
-        ErrorCode.invalid_timestamp,
-    )
+    """Raises InvalidRecordError with the records that have no key or no valid timestamp, if any.
 
-
-def _check_keys(header: BatchHeader, batch: Buffer, limit_bytes: int) -> None:
-    errors = [
-        RecordError(index, "Compacted topic cannot accept message without key")
-        for index, record in enumerate(iterate_records(batch, header, limit_bytes=limit_bytes))
-        if record.key is None
-    ]
-    if errors:
+    `bounds` are those of a topic that keeps the producers' timestamps.
+    """
+    errors, code = [], ErrorCode.invalid_record
+    for index, record in enumerate(iterate_records(batch, header, limit_bytes=limit_bytes)):
+        if keys_required and record.key is None:
+            errors.append(RecordError(index, "Compacted topic cannot accept message without key"))
+        elif bounds is not None and record.timestamp_ms != NO_TIMESTAMP:
+            if not bounds[0] <= record.timestamp_ms <= bounds[1]:
+                code = ErrorCode.invalid_timestamp
+                errors.append(
+                    RecordError(
+                        index,
+                        f"Timestamp {record.timestamp_ms} is out of range"
+                        f" [{bounds[0]}, {bounds[1]}]",
+                    )
+                )
+        elif header.attributes & LOG_APPEND_TIME_BIT:
+            code = ErrorCode.invalid_timestamp
+            errors.append(
+                RecordError(index, "Producer should not set timestamp type to LogAppendTime")
+            )
+    if not errors:
+        return
+    if code is ErrorCode.invalid_timestamp:
+        message = "One or more records have been rejected due to invalid timestamp"
+    else:
         shown = "; ".join(
             f"record {error.batch_index}: {error.message}" for error in errors[:_SHOWN_ERRORS]
         )
-        raise InvalidRecordError(
-            f"One or more records have been rejected due to {len(errors)} record errors: {shown}",
-            errors,
+        message = (
+            f"One or more records have been rejected due to {len(errors)} record errors: {shown}"
         )
-
-
-def walk_records(records: bytes, count: int) -> None:
-    """Checks that `records`, uncompressed, are exactly `count` records, numbered 0, 1, 2...
-
-    Raises InvalidRecordError. Written flat, for its place on the produce road: about a microsecond
-    a record. Integers stay as they are encoded: twice the value, odd for a negative one.
-    """
-    position, last = 0, len(records)
-    try:
-        for number in range(count):
-            size = records[position]
-            position += 1
-            if size >= 0x80:
-                size, position = _more(records, position, size)
-            end = position + (size >> 1)
-            if size & 1 or end > last:
-                raise InvalidRecordError(f"record {number} says more bytes than there are")
-            position += 1  # its attributes, of which none is in use
-            while records[position] >= 0x80:  # its time may be anything
-                position += 1
-            delta = records[position + 1]
-            position += 2
-            if delta >= 0x80:
-                delta, position = _more(records, position, delta)
-            if delta != number << 1:
-                raise InvalidRecordError(f"record {number} does not say that it is number {number}")
-            for _ in range(2):  # key and value
-                size = records[position]
-                position += 1
-                if size >= 0x80:
-                    size, position = _more(records, position, size)
-                if not size & 1:
-                    position += size >> 1
-            headers = records[position]
-            position += 1
-            if headers:
-                position = _walk_headers(records, position, headers, end)
-            if position != end:
-                raise InvalidRecordError(f"the fields of record {number} do not fill its length")
-    except IndexError:
-        raise InvalidRecordError(f"the batch has fewer than {count} records") from None
-    if position != last:
-        raise InvalidRecordError(f"{last - position} bytes are left after {count} records")
-
-
-def _walk_headers(records: bytes, position: int, count: int, end: int) -> int:
-    if count >= 0x80:
-        count, position = _more(records, position, count)
-    # Each takes two bytes at least, which bounds a count that lies.
-    if count & 1 or count > end - position:
-        raise InvalidRecordError("a record says more headers than it has bytes for")
-    for _ in range(count >> 1):
-        size, position = _whole(records, position)
-        if size & 1:
-            raise InvalidRecordError("a record has a header without a name")
-        size, position = _whole(records, position + (size >> 1))
-        if not size & 1:
-            position += size >> 1
-    return position
-
-
-def _whole(records: bytes, position: int) -> tuple[int, int]:
-    first = records[position]
-    return (first, position + 1) if first < 0x80 else _more(records, position + 1, first)
-
-
-def _more(records: bytes, position: int, first: int) -> tuple[int, int]:
-    """The integer that began with `first`; no length takes more than 5 bytes."""
-    value = first & 0x7F
-    for shift in (7, 14, 21, 28):
-        byte = records[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-    raise InvalidRecordError("a length of a record is longer than 5 bytes")
+    raise InvalidRecordError(message, errors, code)

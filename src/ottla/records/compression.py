@@ -4,6 +4,10 @@ gzip is RFC 1952, one or more members; lz4 is the LZ4 frame format; zstd its own
 Snappy has two shapes: the "xerial" framing of snappy-java (a header of 16 bytes, then blocks, each
 after its int32 size), which is what Kafka writes, and one raw block, which some clients write; both
 are read. Every decompression has a limit, so that a small batch cannot become a large memory.
+
+What follows the compressed records is treated as Kafka's readers treat it: ignored after the end of
+an lz4 frame, after a gzip member that no other member follows, and where it is too short for the
+size of another snappy block; refused after zstd.
 """
 
 import zlib
@@ -25,6 +29,8 @@ _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_BLOCK_BYTES: Final = 32 * 1024
 _SIZE: Final = Struct(">i")
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_STEP_BYTES: Final = 2 * 1024 * 1024
 
 
 class Compression(IntEnum):
@@ -85,10 +91,7 @@ def decompress(
             case Compression.lz4:
                 return _decompress_lz4(records, limit_bytes)
             case Compression.zstd:
-                reader = zstandard.ZstdDecompressor().stream_reader(
-                    records, read_across_frames=True
-                )
-                return _within(reader.read(limit_bytes + 1), limit_bytes)
+                return _decompress_zstd(records, limit_bytes)
     except (
         zlib.error,
         cramjam.DecompressionError,
@@ -102,31 +105,65 @@ def decompress(
     raise CorruptBatchError(f"no compression has the number {compression}")
 
 
-def _within(records: bytes, limit_bytes: int) -> bytes:
-    if len(records) > limit_bytes:
-        raise InvalidRecordError(f"the records take more than {limit_bytes} bytes uncompressed")
-    return records
+def _ensure_within(size_bytes: int, limit_bytes: int) -> None:
+    if size_bytes > limit_bytes:
+        raise InvalidRecordError(
+            f"the records take more than {limit_bytes} bytes uncompressed, the most allowed"
+        )
 
 
 def _decompress_gzip(records: Buffer, limit_bytes: int) -> bytes:
-    out = b""
+    parts: list[bytes] = []
+    size_bytes = 0
     rest: Buffer = records
     while len(rest):
+        if parts and bytes(rest[:2]) != _GZIP_MAGIC:
+            break
         member = zlib.decompressobj(wbits=31)
-        out += _within(member.decompress(rest, limit_bytes + 1 - len(out)), limit_bytes)
-        _within(out, limit_bytes)
+        parts.append(member.decompress(rest, limit_bytes + 1 - size_bytes))
+        size_bytes += len(parts[-1])
+        _ensure_within(size_bytes, limit_bytes)
         if not member.eof:
             raise EOFError("it ends early")
         rest = member.unused_data
-    return out
+    return b"".join(parts)
 
 
 def _decompress_lz4(records: Buffer, limit_bytes: int) -> bytes:
     frame = lz4.frame.LZ4FrameDecompressor()
-    out = _within(frame.decompress(bytes(records), max_length=limit_bytes + 1), limit_bytes)
-    if not frame.eof:
-        raise EOFError("it ends early")
-    return out
+    # As much as is asked for is allocated: one step is enough for nearly every batch.
+    out: bytes = frame.decompress(records, max_length=min(_STEP_BYTES, limit_bytes + 1))
+    if frame.eof and len(out) <= limit_bytes:
+        return out
+    parts, size_bytes = [out], len(out)
+    while not frame.eof:
+        out = frame.decompress(b"", max_length=_STEP_BYTES)
+        if not out and not frame.eof:
+            raise EOFError("it ends early")
+        parts.append(out)
+        size_bytes += len(out)
+        _ensure_within(size_bytes, limit_bytes)
+    _ensure_within(size_bytes, limit_bytes)
+    return b"".join(parts)
+
+
+def _decompress_zstd(records: Buffer, limit_bytes: int) -> bytes:
+    unpacker = zstandard.ZstdDecompressor()
+    size_bytes = zstandard.frame_content_size(records)
+    _ensure_within(size_bytes, limit_bytes)
+    if size_bytes > 0:
+        try:
+            return unpacker.decompress(records, allow_extra_data=False)
+        except zstandard.ZstdError:
+            pass  # Several frames, or a broken one: reading the stream tells which.
+    # Java's producer does not write the size.
+    reader = unpacker.stream_reader(records, read_across_frames=True)
+    parts, size_bytes = [], 0
+    while part := reader.read(_STEP_BYTES):
+        parts.append(part)
+        size_bytes += len(part)
+        _ensure_within(size_bytes, limit_bytes)
+    return b"".join(parts)
 
 
 def _compress_xerial(records: bytes) -> bytes:
@@ -143,9 +180,7 @@ def _decompress_snappy(records: Buffer, limit_bytes: int) -> bytes:
         return _decompress_block(view, 0, limit_bytes)
     out = bytearray()
     position = len(_XERIAL_HEADER)
-    while position < len(view):
-        if position + _SIZE.size > len(view):
-            raise EOFError("it ends inside a block's size")
+    while position + _SIZE.size <= len(view):
         (size,) = _SIZE.unpack_from(view, position)
         position += _SIZE.size
         if not 0 < size <= len(view) - position:
@@ -164,6 +199,5 @@ def _decompress_block(block: memoryview, before_bytes: int, limit_bytes: int) ->
         shift += 7
         if byte < 0x80:
             break
-    if before_bytes + size > limit_bytes:
-        raise InvalidRecordError(f"the records take more than {limit_bytes} bytes uncompressed")
+    _ensure_within(before_bytes + size, limit_bytes)
     return bytes(cramjam.snappy.decompress_raw(bytes(block)))
