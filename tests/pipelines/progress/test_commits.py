@@ -2,84 +2,157 @@
 
 import json
 import socket
-import uuid
+import threading
 from collections.abc import Callable
 
 import pytest
 
 from ottla.pipelines.progress import commits
-from ottla.pipelines.progress.commits import Delivered, GroupCommitter, batch_in
+from ottla.pipelines.progress import group as group_module
+from ottla.pipelines.progress.commits import Delivered, GroupCommitter, last_batch
+from ottla.pipelines.progress.group import Commit, Group
+from ottla.pipelines.progress.report import new_run
+from ottla.pipelines.progress.requests import StopRequest, put_request
+from ottla.pipelines.progress.state import Run, read_said
 
 WAIT_S = 30
 
 
-def delivered(topic: str, batch: int, **where: object) -> Delivered:
-    offsets = {topic: {0: 10 * batch, 1: 10 * batch + 1}}
-    return Delivered("flights", "id-1", batch, offsets, **where)
+def delivered(topic: str, batch: int | None, **where: object) -> Delivered:
+    places = {topic: {0: 10 * (batch or 0), 1: 10 * (batch or 0) + 1}}
+    return Delivered("flights", "id-1", batch, places, **where)
 
 
-def test_metadata_says_which_version_holds_the_batch() -> None:
-    said = json.loads(delivered("t", 3, table="/lake/flights", version=7).metadata())
-
-    assert said == {
-        "ottla.pipeline": 1,
-        "query": "flights",
-        "id": "id-1",
-        "batch": 3,
-        "delta": {"table": "/lake/flights", "version": 7},
-    }
-
-
-def test_metadata_leaves_out_what_is_not_known_or_too_long() -> None:
-    assert "delta" not in json.loads(delivered("t", 3, table="/x").metadata())
-    long = delivered("t", 3, table="/x" * 4_000, version=7).metadata()
-    assert "delta" not in json.loads(long)
-    assert len(long) <= commits.MAX_METADATA_BYTES
+def state_in(group: Group, topic: str) -> Run:
+    """The run that the group has, on the lowest partition alone."""
+    found = group.read()
+    other = read_said(found[topic, 1].metadata)
+    assert other is None or other.run is None
+    said = read_said(found[topic, 0].metadata)
+    assert said is not None
+    assert said.run is not None
+    return said.run
 
 
-@pytest.mark.parametrize(
-    "metadata", [None, "", "{", "[]", "17", '{"id": "other", "batch": 3}', '{"id": "id-1"}']
-)
-def test_metadata_of_others_names_no_batch(metadata: str | None) -> None:
-    assert batch_in(metadata, "id-1") is None
-
-
-def committed(bootstrap: str, group: str, topic: str) -> list[tuple[int, str | None]]:
-    from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
-    from confluent_kafka.admin import AdminClient
-
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    asked = [TopicPartition(topic, partition) for partition in (0, 1)]
-    futures = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group, asked)])
-    answers = futures[group].result(timeout=WAIT_S).topic_partitions
-    return [(answer.offset, answer.metadata) for answer in answers]
-
-
-def test_a_group_learns_each_batch_in_order(bootstrap: str, new_topic: Callable[..., str]) -> None:
-    topic, group = new_topic(), f"group-{uuid.uuid4().hex[:8]}"
-    committer = GroupCommitter(bootstrap, group)
-    assert committer.last_batch("id-1", topic, [0, 1]) is None
+def test_a_group_gets_each_batch_in_order(
+    new_topic: Callable[..., str], new_group: Callable[[], Group]
+) -> None:
+    topic, group = new_topic(), new_group()
+    places = [(topic, 0), (topic, 1)]
+    assert last_batch(group, "id-1", places) is None
+    committer = GroupCommitter(group)
 
     for batch in range(1, 6):
         committer.put(delivered(topic, batch, table="/lake/flights", version=batch))
 
     assert committer.drain(WAIT_S)
-    offsets, metadata = zip(*committed(bootstrap, group, topic), strict=True)
-    assert offsets == (50, 51)
-    assert json.loads(metadata[0])["delta"] == {"table": "/lake/flights", "version": 5}
-    assert committer.last_batch("id-1", topic, [0, 1]) == 5
-    assert committer.last_batch("id-2", topic, [0, 1]) is None
+    found = group.read()
+    assert [found[place].offset for place in places] == [50, 51]
+    said = json.loads(found[topic, 0].metadata)
+    assert said == {
+        "ottla.pipeline": 1,
+        "query": "flights",
+        "id": "id-1",
+        "batch": 5,
+        "delta": {"table": "/lake/flights", "version": 5},
+    }
+    assert last_batch(group, "id-1", places) == 5
+    assert last_batch(group, "id-2", places) is None
     committer.close()
 
 
-def test_a_broker_that_is_away_is_said_once_and_what_waits_is_bounded(
+def test_a_run_keeps_its_state_beside_its_place(
+    new_topic: Callable[..., str], new_group: Callable[[], Group]
+) -> None:
+    topic, group = new_topic(), new_group()
+    committer = GroupCommitter(group, run=new_run())
+
+    committer.put(delivered(topic, None))
+    assert committer.drain(WAIT_S)
+    assert state_in(group, topic).state == "running"
+
+    committer.update(rows=100, rejected=2, rows_per_s=12.5)
+    committer.put(delivered(topic, 1))
+    assert committer.drain(WAIT_S)
+    assert (state_in(group, topic).rows, state_in(group, topic).rejected) == (100, 2)
+
+    committer.update(state="failed", failure="The disk is full")
+    assert committer.drain(WAIT_S)
+    run = state_in(group, topic)
+    assert (run.state, run.failure, run.rows) == ("failed", "The disk is full", 100)
+    assert group.read()[topic, 0].offset == 10
+    committer.close()
+
+
+def test_state_is_renewed_while_no_batch_ends(
+    new_topic: Callable[..., str],
+    new_group: Callable[[], Group],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(commits, "RENEW_S", 0.05)
+    topic, group = new_topic(), new_group()
+    renewed = threading.Event()
+    real = group.commit
+    seen: list[dict[tuple[str, int], Commit]] = []
+
+    def commit(some: dict[tuple[str, int], Commit]) -> None:
+        seen.append(some)
+        real(some)
+        if len(seen) == 4:
+            renewed.set()
+
+    monkeypatch.setattr(group, "commit", commit)
+    committer = GroupCommitter(group, run=new_run())
+    committer.put(delivered(topic, 1))
+
+    assert renewed.wait(WAIT_S)
+    committer.close()
+    # One partition alone, its offset unchanged.
+    assert all(list(one) == [(topic, 0)] for one in seen[1:])
+    assert {one[topic, 0].offset for one in seen} == {10}
+
+
+def test_a_request_stops_the_run_that_it_names(
+    new_topic: Callable[..., str],
+    new_group: Callable[[], Group],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(commits, "LOOK_S", 0.05)
+    topic, group = new_topic(), new_group()
+    stopped: list[StopRequest] = []
+    asked = threading.Event()
+
+    def stop(request: StopRequest) -> None:
+        stopped.append(request)
+        asked.set()
+
+    run = new_run()
+    companion = group.companion("stop")
+    put_request(group, {(topic, 0): 0}, StopRequest("an earlier run", "ben", 1))
+    committer = GroupCommitter(group, run=run, on_stop=stop)
+    until = threading.Event()
+    for _ in range(int(WAIT_S / 0.05)):
+        if not companion.read():
+            break
+        until.wait(0.05)
+    assert companion.read() == {}
+    put_request(group, {(topic, 0): 0}, StopRequest(run.id, "anna", 2))
+
+    assert asked.wait(WAIT_S)
+    committer.close()
+    assert [request.by for request in stopped] == ["anna"]
+    assert companion.read() == {}
+
+
+def test_a_broker_that_is_away_is_logged_once_and_what_waits_is_bounded(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(commits, "TIMEOUT_S", 0.1)
+    monkeypatch.setattr(group_module, "TIMEOUT_S", 0.1)
     monkeypatch.setattr(commits, "PAUSE_S", 0.01)
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        committer = GroupCommitter(f"127.0.0.1:{unused.getsockname()[1]}", "group")
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+        committer = GroupCommitter(Group({"bootstrap.servers": address}, "group"))
         for batch in range(3):
             committer.put(delivered("t", batch))
             assert not committer.drain(1.0)
@@ -93,15 +166,15 @@ def test_a_broker_that_is_away_is_said_once_and_what_waits_is_bounded(
 
 
 def test_what_waited_is_committed_when_the_broker_is_back(
-    bootstrap: str,
     new_topic: Callable[..., str],
+    new_group: Callable[[], Group],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    topic, group = new_topic(), f"group-{uuid.uuid4().hex[:8]}"
+    topic, group = new_topic(), new_group()
     monkeypatch.setattr(commits, "PAUSE_S", 0.01)
-    committer = GroupCommitter(bootstrap, group)
-    answers = iter(["away"] * commits.TRIES)
+    committer = GroupCommitter(group)
+    answers = iter(["away"] * commits.MAX_TRIES)
     real = committer._try_commit
     monkeypatch.setattr(committer, "_try_commit", lambda what: next(answers, "") or real(what))
 
@@ -110,7 +183,7 @@ def test_what_waited_is_committed_when_the_broker_is_back(
     committer.put(delivered(topic, 2))
 
     assert committer.drain(WAIT_S)
-    assert [offset for offset, _ in committed(bootstrap, group, topic)] == [20, 21]
+    assert [commit.offset for commit in group.read().values()] == [20, 21]
     assert "cannot be committed" in caplog.text
     assert "is committed again" in caplog.text
     committer.close()

@@ -1,6 +1,7 @@
 """A pipeline's place and its Delta versions, told to a consumer group."""
 
 import json
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,7 +10,11 @@ from typing import Any
 import pytest
 
 from ottla.pipelines import PipelineError, report_progress, to_delta, topic
-from ottla.pipelines.progress.report import offsets_of
+from ottla.pipelines.progress.group import Group as KafkaGroup
+from ottla.pipelines.progress.report import report_query
+from ottla.pipelines.progress.requests import StopRequest, put_request
+from ottla.pipelines.progress.state import Run, Said
+from ottla.pipelines.progress.status import read_status
 
 pytestmark = pytest.mark.spark
 
@@ -140,16 +145,92 @@ def test_a_query_with_deltas_own_sink_is_reported_too(
     assert said["delta"] == {"table": str(tmp_path / "t"), "version": 0}
 
 
-def test_offsets_of_kafka_sources_only() -> None:
-    sources = [
-        {"description": "KafkaV2[Subscribe[a]]", "endOffset": {"a": {"0": 5, "1": 7}}},
-        {"description": "KafkaV2[Subscribe[b]]", "endOffset": {"b": {"0": 1}}},
-        {"description": "KafkaV2[Subscribe[c]]", "endOffset": None},
-        {"description": "RateStreamV2[...]", "endOffset": 17},
-    ]
-    assert offsets_of(sources) == {"a": {0: 5, 1: 7}, "b": {0: 1}}
-
-
 def test_a_group_needs_a_name(spark) -> None:
     with pytest.raises(PipelineError, match="needs a group's name"):
         report_progress(spark, bootstrap_servers="localhost:9092", group=" ")
+
+
+def wait_for_run(bootstrap: str, group: str, wanted: Callable[[Run, Said], bool]) -> Run:
+    """Read the group's state from the broker until it is as wanted."""
+    until = time.monotonic() + WAIT_S
+    while time.monotonic() < until:
+        said = read_status({"bootstrap.servers": bootstrap}, group, with_lag=False).said
+        if said is not None and said.run is not None and wanted(said.run, said):
+            return said.run
+        time.sleep(0.1)
+    raise AssertionError(f"the group {group} has {said}")
+
+
+def test_two_queries_of_one_session_have_a_group_each(
+    spark,
+    bootstrap: str,
+    new_group: Callable[[], KafkaGroup],
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    settings = {"bootstrap.servers": bootstrap}
+    names, groups = [new_topic(), new_topic()], [new_group().name, new_group().name]
+    queries, reporters = [], []
+    for name, group in zip(names, groups, strict=True):
+        frame = topic(spark, name, bootstrap_servers=bootstrap, schema="n INT NOT NULL")
+        query = to_delta(frame, tmp_path / name, checkpoint=tmp_path / f"{name}-cp")
+        reporters.append(report_query(spark, query, group=group, settings=settings))
+        queries.append(query)
+    # Nothing has been delivered yet: the state is there all the same.
+    for group in groups:
+        wait_for_run(bootstrap, group, lambda run, said: run.state == "running" and not run.rows)
+
+    produce(names[0], [(None, '{"n": 1}'), (None, "no number")], partition=0)
+    produce(names[1], [(None, '{"n": 1}')] * 3, partition=1)
+    for query in queries:
+        query.processAllAvailable()
+    first = wait_for_run(bootstrap, groups[0], lambda run, said: run.rows == 2)
+    assert (first.state, first.rejected) == ("running", 1)
+    assert first.rows_per_s
+    assert first.batch_ms
+    second = wait_for_run(bootstrap, groups[1], lambda run, said: run.rows == 3)
+    assert (second.state, second.rejected) == ("running", 0)
+    status = read_status(settings, groups[1])
+    assert status.offsets == {(names[1], 0): 0, (names[1], 1): 3}
+    assert status.said is not None
+    assert status.said.table == str(tmp_path / names[1])
+    history = spark.sql(f"DESCRIBE HISTORY delta.`{status.said.table}` LIMIT 1").first()
+    assert status.said.version == history["version"]
+
+    # Asked from elsewhere, one of the two ends and says so.
+    put_request(
+        KafkaGroup(settings, groups[0]),
+        {(names[0], 0): 0},
+        StopRequest(first.id, "anna@laptop", 1),
+    )
+    run = wait_for_run(bootstrap, groups[0], lambda run, said: run.has_ended)
+    assert (run.state, run.by) == ("stopped", "anna@laptop")
+    assert [query.isActive for query in queries] == [False, True]
+    queries[1].stop()
+    assert wait_for_run(bootstrap, groups[1], lambda run, said: run.has_ended).state == "stopped"
+    for reporter in reporters:
+        reporter.finish()
+
+
+def test_a_query_that_fails_leaves_the_reason(
+    spark,
+    bootstrap: str,
+    new_group: Callable[[], KafkaGroup],
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    name, group = new_topic(), new_group().name
+    produce(name, [(None, "a")])
+    frame = topic(spark, name, bootstrap_servers=bootstrap)
+    frame = frame.selectExpr("CAST(raise_error('the bridge is out') AS STRING) AS broken")
+    settings = {"bootstrap.servers": bootstrap}
+    query = to_delta(frame, tmp_path / "t", checkpoint=tmp_path / "cp")
+    reporter = report_query(spark, query, group=group, settings=settings)
+    reporter.failed("The bridge is out: take the ferry")
+
+    run = wait_for_run(bootstrap, group, lambda run, said: run.has_ended)
+
+    assert (run.state, run.failure) == ("failed", "The bridge is out: take the ferry")
+    reporter.finish()

@@ -1,5 +1,5 @@
-"""What a pipeline keeps on the broker: its place and its Delta versions in a consumer group."""
+"""What a pipeline keeps on the broker: its place, its Delta versions and its run's state."""
 
-from ottla.pipelines.progress.report import report_progress
+from ottla.pipelines.progress.report import report_progress, report_query
 
-__all__ = ["report_progress"]
+__all__ = ["report_progress", "report_query"]

@@ -1,27 +1,38 @@
 """Committing a pipeline's place to a consumer group, beside the query and never in its way.
 
-One thread commits what is waiting, in order. When the broker is away it tries again a few times,
-says so once, and keeps what waits, with a limit, until the next progress wakes it. Nothing is
-lost for good: the metadata of the last commit names its batch, from which the next one catches up.
+One thread commits what is waiting, in order, and renews the run's state while nothing is waiting.
+While the broker is away it tries again a few times, logs that once, and keeps what waits, with a
+limit, until there is something new. Nothing is lost for good: the metadata of the last commit
+names its batch, from which the next start catches up.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
+import time
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from ottla.pipelines.progress.events import Offsets
+from ottla.pipelines.progress.group import Commit, Group, GroupError, Partition
+from ottla.pipelines.progress.requests import SUFFIX, StopRequest, find_request
+from ottla.pipelines.progress.state import Run, Said, read_said
 
 log: Final = logging.getLogger("ottla.pipelines")
 
-TRIES: Final = 3
+MAX_TRIES: Final = 3
 PAUSE_S: Final = 1.0
-MOST_WAITING: Final = 1_000
-# Kafka's default for `offset.metadata.max.bytes`; a broker refuses more.
-MOST_METADATA_BYTES: Final = 4_096
-TIMEOUT_S: Final = 5
+MAX_WAITING: Final = 1_000
+CLOSE_WAIT_S: Final = 10
+RENEW_S: Final = 10
+"""How often a run's state is renewed while no batch ends."""
+MIN_STATE_S: Final = 1.0
+"""State alone is not committed more often than this; the end of a run is, at once."""
+LOOK_S: Final = 2.0
+"""How often a run looks for a request to stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,166 +41,239 @@ class Delivered:
 
     query: str  # the query's name, or its id where it has none
     query_id: str
-    batch: int
-    offsets: dict[str, dict[int, int]]  # topic -> partition -> next offset
+    batch: int | None  # None: the run has started and no batch is done
+    offsets: Offsets
     table: str | None = None
     version: int | None = None
 
-    def metadata(self) -> str:
-        """Return what the commit says beside its offsets, as JSON: the journey reads it."""
-        said: dict[str, Any] = {
-            "ottla.pipeline": 1,
-            "query": self.query,
-            "id": self.query_id,
-            "batch": self.batch,
+    def commits(self, run: Run | None) -> dict[Partition, Commit]:
+        """Return what to commit; the lowest partition of the first topic has the run's state."""
+        said = Said(self.query, self.query_id, self.batch, self.table, self.version)
+        metadata = said.metadata()
+        found = {
+            (topic, partition): Commit(offset, metadata)
+            for topic, partitions in self.offsets.items()
+            for partition, offset in partitions.items()
         }
-        short = json.dumps(said, separators=(",", ":"))
-        if self.table is None or self.version is None:
-            return short
-        said["delta"] = {"table": self.table, "version": self.version}
-        full = json.dumps(said, separators=(",", ":"))
-        return full if len(full.encode()) <= MOST_METADATA_BYTES else short
+        if run is not None and found:
+            home = min(found)
+            found[home] = Commit(found[home].offset, replace(said, run=run).metadata())
+        return found
+
+    def state_commit(self, run: Run) -> dict[Partition, Commit]:
+        """Return the one commit that renews the run's state; its offset stays the same."""
+        found = self.commits(run)
+        return {min(found): found[min(found)]} if found else {}
 
 
-def batch_in(metadata: str | None, query_id: str) -> int | None:
-    """Return the batch that a commit's metadata names, None unless it is of this query."""
-    try:
-        said = json.loads(metadata or "")
-    except ValueError:
-        return None
-    if not isinstance(said, dict) or said.get("id") != query_id:
-        return None
-    batch = said.get("batch")
-    return batch if isinstance(batch, int) else None
+def last_batch(group: Group, query_id: str, partitions: list[Partition]) -> int | None:
+    """Return the last batch of this query that the group has, None if it has none.
+
+    Raises GroupError where the broker does not answer.
+    """
+    found = [read_said(commit.metadata) for commit in group.read(partitions).values()]
+    batches = [
+        said.batch
+        for said in found
+        if said is not None and said.query_id == query_id and said.batch is not None
+    ]
+    return max(batches, default=None)
 
 
 class GroupCommitter:
-    """Commits to one consumer group without being a member of it."""
+    """Commits to one consumer group without being a member of it.
 
-    def __init__(self, bootstrap_servers: str, group: str) -> None:
-        self._group = group
-        self._servers = bootstrap_servers
-        self._admin: Any = None
-        self._waiting: deque[Delivered] = deque(maxlen=MOST_WAITING)
+    With `run` it keeps that run's state there too; `on_stop` is then called, once and in a thread
+    of its own, when someone asks this run to stop.
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        *,
+        run: Run | None = None,
+        on_stop: Callable[[StopRequest], None] | None = None,
+    ) -> None:
+        self.group = group
+        self.run = run
+        self._on_stop = on_stop
+        self._companion: Group | None = None
+        self._waiting: deque[Delivered] = deque(maxlen=MAX_WAITING)
+        self._last: Delivered | None = None
         self._changed = threading.Condition()
-        self._news = 0  # counts what was put, so that a trouble waits for the next progress
-        self._busy = False
-        self._closed = False
-        self._said = ""
-        self._thread = threading.Thread(target=self._run, name=f"ottla-{group}", daemon=True)
+        self._changes = 0  # counts puts and updates: a failed commit waits for the next one
+        self._state_changed = False
+        self._state_at_s = self._looked_at_s = 0.0  # monotonic
+        self._is_busy = self._is_closed = False
+        self._logged = ""
+        self._thread = threading.Thread(target=self._loop, name=f"ottla-{group.name}", daemon=True)
         self._thread.start()
 
     def put(self, delivered: Delivered) -> None:
         """Queue a batch to commit; returns at once."""
         with self._changed:
             self._waiting.append(delivered)
-            self._news += 1
-            self._changed.notify_all()
+            self._notify()
+
+    def update(self, **changes: Any) -> None:
+        """Change fields of the run's state, which is committed soon after; returns at once."""
+        with self._changed:
+            if self.run is not None:
+                self.run = replace(self.run, **changes)
+                self._state_changed = True
+                self._notify()
 
     def drain(self, timeout_s: float) -> bool:
-        """Wait until nothing waits or is under way; False when it took too long."""
+        """Wait until everything is committed; False when that took too long."""
         with self._changed:
-            return self._changed.wait_for(self._idle, timeout_s)
+            return self._changed.wait_for(self._is_idle, timeout_s)
 
     def close(self) -> None:
-        """Stop the thread; what still waits is left for the next run to catch up."""
+        """Stop the thread; the next run catches up with what still waits."""
         with self._changed:
-            self._closed = True
+            self._is_closed = True
             self._changed.notify_all()
-        self._thread.join(2 * TIMEOUT_S)
+        if self._thread is not threading.current_thread():
+            self._thread.join(CLOSE_WAIT_S)
 
-    def last_batch(self, query_id: str, topic: str, partitions: list[int]) -> int | None:
-        """Return the last batch of this query that the group was told of, None if there is none.
+    def _notify(self) -> None:
+        self._changes += 1
+        self._changed.notify_all()
 
-        Raises KafkaException where the broker does not answer.
-        """
-        from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+    def _is_idle(self) -> bool:
+        has_state = self._state_changed and self._last is not None
+        return not self._waiting and not self._is_busy and not has_state
 
-        asked = [TopicPartition(topic, partition) for partition in partitions]
-        request = [ConsumerGroupTopicPartitions(self._group, asked)]
-        futures = self._client().list_consumer_group_offsets(request, request_timeout=TIMEOUT_S)
-        answers = futures[self._group].result().topic_partitions
-        batches = [batch_in(answer.metadata, query_id) for answer in answers]
-        return max((batch for batch in batches if batch is not None), default=None)
+    def _state_due_s(self) -> float | None:
+        """When the state is to be committed next, None where there is none to commit."""
+        if self.run is None or self._last is None:
+            return None
+        if self.run.has_ended:
+            return 0.0 if self._state_changed else None
+        return self._state_at_s + (MIN_STATE_S if self._state_changed else RENEW_S)
 
-    def _client(self) -> Any:
-        from confluent_kafka.admin import AdminClient
+    def _look_due_s(self) -> float | None:
+        return None if self._on_stop is None else self._looked_at_s + LOOK_S
 
-        if self._admin is None:
-            self._admin = AdminClient({"bootstrap.servers": self._servers, "log_level": 0})
-        return self._admin
+    def _wait_s(self) -> float | None:
+        dues = [due for due in (self._state_due_s(), self._look_due_s()) if due is not None]
+        return max(0.0, min(dues) - time.monotonic()) if dues else None
 
-    def _idle(self) -> bool:
-        return not self._waiting and not self._busy
-
-    def _run(self) -> None:
+    def _loop(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._waiting or self._closed)
-                if self._closed:
+                self._changed.wait_for(lambda: self._waiting or self._is_closed, self._wait_s())
+                if self._is_closed:
                     return
-                self._busy = True
-                news, first = self._news, self._waiting[0]
-            done = self._commit(first)
+                changes = self._changes
+                first = self._waiting[0] if self._waiting else None
+                due_s = self._state_due_s()
+                is_due = due_s is not None and due_s <= time.monotonic()
+                self._is_busy = first is not None or is_due
+            is_done = True
+            if first is not None:
+                is_done = self._commit_batch(first)
+            elif is_due:
+                is_done = self._commit_state()
+            self._look_for_request()
             with self._changed:
-                self._busy = False
-                # The limit may have pushed it out while it was under way.
-                if done and self._waiting and self._waiting[0] is first:
-                    self._waiting.popleft()
+                self._is_busy = False
                 self._changed.notify_all()
-                if not done:
-                    self._wait_for_news(news)
+                if not is_done:
+                    self._wait_for_change(changes)
 
-    def _wait_for_news(self, news: int) -> None:
-        """After a trouble wait for the next progress: the query is the clock of the tries."""
-        self._changed.wait_for(lambda: self._closed or self._news > news)
+    def _wait_for_change(self, changes: int) -> None:
+        """After a failed commit, wait for the next batch, or to renew the state."""
+        limit_s = RENEW_S if self.run is not None else None
+        self._changed.wait_for(lambda: self._is_closed or self._changes > changes, limit_s)
 
-    def _commit(self, delivered: Delivered) -> bool:
+    def _commit_batch(self, first: Delivered) -> bool:
+        run = self._taken_run()
+        is_done = self._commit(first.commits(run))
+        with self._changed:
+            if is_done:
+                self._last = first
+                # The limit may have pushed it out of the queue while it was under way.
+                if self._waiting and self._waiting[0] is first:
+                    self._waiting.popleft()
+            else:
+                self._state_changed = run is not None
+        return is_done
+
+    def _commit_state(self) -> bool:
+        run = self._taken_run()
+        assert run is not None
+        assert self._last is not None
+        is_done = self._commit(self._last.state_commit(run))
+        with self._changed:
+            self._state_changed = self._state_changed or not is_done
+        return is_done
+
+    def _taken_run(self) -> Run | None:
+        """Return the state as of now; what changes after this is committed the next time."""
+        with self._changed:
+            if self.run is None:
+                return None
+            self._state_at_s = time.monotonic()
+            self._state_changed = False
+            self.run = replace(self.run, seen_ms=int(time.time() * 1_000))
+            return self.run
+
+    def _commit(self, commits: dict[Partition, Commit]) -> bool:
         reason = ""
-        for attempt in range(TRIES):
+        for attempt in range(MAX_TRIES):
             if attempt and self._pause():
                 return False
-            reason = self._try_commit(delivered)
+            reason = self._try_commit(commits)
             if not reason:
                 break
-        self._say(reason)
+        self._log(reason)
         return not reason
 
-    def _try_commit(self, delivered: Delivered) -> str:
-        """Commit once; returns what went wrong, empty when nothing did."""
-        from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
-
-        metadata = delivered.metadata()
-        offsets = [
-            TopicPartition(topic, partition, offset, metadata)
-            for topic, partitions in delivered.offsets.items()
-            for partition, offset in partitions.items()
-        ]
-        request = [ConsumerGroupTopicPartitions(self._group, offsets)]
+    def _try_commit(self, commits: dict[Partition, Commit]) -> str:
+        """Commit once; returns the reason where it failed, otherwise an empty text."""
         try:
-            futures = self._client().alter_consumer_group_offsets(
-                request, request_timeout=TIMEOUT_S
-            )
-            answers = futures[self._group].result().topic_partitions
-        except KafkaException as error:
-            return str(error.args[0].str())
-        return next((str(answer.error.str()) for answer in answers if answer.error), "")
+            self.group.commit(commits)
+        except GroupError as error:
+            return str(error)
+        return ""
 
     def _pause(self) -> bool:
         """Wait a little before the next try; True when the thread is to stop."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._closed, PAUSE_S)
+            return self._changed.wait_for(lambda: self._is_closed, PAUSE_S)
 
-    def _say(self, reason: str) -> None:
-        """Log a trouble once, and once that it is over."""
-        if reason and not self._said:
+    def _look_for_request(self) -> None:
+        due_s = self._look_due_s()
+        if self._on_stop is None or due_s is None or due_s > time.monotonic():
+            return
+        self._looked_at_s = time.monotonic()
+        assert self.run is not None
+        try:
+            self._companion = self._companion or self.group.companion(SUFFIX)
+            request = find_request(self._companion)
+            if request is None:
+                return
+            self._companion.delete()
+        except GroupError as error:
+            # A broker that is away is logged by the commits.
+            log.debug("The group %s.%s cannot be read: %s", self.group.name, SUFFIX, error)
+            return
+        if request.run == self.run.id:
+            on_stop, self._on_stop = self._on_stop, None
+            # Apart: stopping a query takes its time, and its end is committed meanwhile.
+            threading.Thread(target=on_stop, args=(request,), daemon=True).start()
+
+    def _log(self, reason: str) -> None:
+        """Log once that commits fail, and once that they succeed again."""
+        if reason and not self._logged:
             log.warning(
                 "The progress of group %s cannot be committed to %s (%s); the query goes on, "
                 "and the group catches up when the broker answers",
-                self._group,
-                self._servers,
+                self.group.name,
+                self.group.bootstrap_servers,
                 reason,
             )
-        elif self._said and not reason:
-            log.warning("The progress of group %s is committed again", self._group)
-        self._said = reason
+        elif self._logged and not reason:
+            log.warning("The progress of group %s is committed again", self.group.name)
+        self._logged = reason

@@ -1,8 +1,8 @@
-"""Spark's listener for `report_progress`; apart, for its base class needs PySpark."""
+"""Spark's listener for what reports progress; apart, because its base class needs PySpark."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pyspark.sql.streaming import StreamingQueryListener
 
@@ -14,26 +14,34 @@ if TYPE_CHECKING:
         QueryTerminatedEvent,
     )
 
-    from ottla.pipelines.progress.report import Reporter
+
+class Events(Protocol):
+    """What is called for each event."""
+
+    def started(self, query_id: str, name: str | None) -> None: ...
+
+    def progressed(self, text: str) -> None: ...
+
+    def idle(self, query_id: str) -> None: ...
+
+    def terminated(self, query_id: str, exception: str | None) -> None: ...
 
 
 class ProgressListener(StreamingQueryListener):  # type: ignore[misc]
-    """Hands each progress to the reporter."""
+    """Hands each event to the reporter."""
 
-    def __init__(self, reporter: Reporter) -> None:
+    def __init__(self, reporter: Events) -> None:
         super().__init__()
         self.reporter = reporter
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
-        """Report what a former run of the query left unsaid."""
         self.reporter.started(str(event.id), event.name)
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        """Report a batch that is done."""
         self.reporter.progressed(event.progress.json)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """Nothing new was delivered."""
+        self.reporter.idle(str(event.id))
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """What was delivered is reported already."""
+        self.reporter.terminated(str(event.id), event.exception)

@@ -1,4 +1,4 @@
-"""`report_progress`: a pipeline's place and its Delta versions, told to a consumer group.
+"""Reporting queries to consumer groups: each query to its own, or a whole session to one.
 
 Spark keeps a query's place in its checkpoint, where no broker sees it. A listener commits it to
 a group as well, so that `ottla group describe` (and any of Kafka's tools) shows the lag, and puts
@@ -10,14 +10,28 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import json
 import logging
+import os
 import re
+import socket
+import threading
+import time
+import uuid
 import weakref
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError, require_pyspark
-from ottla.pipelines.progress.commits import Delivered, GroupCommitter
+from ottla.pipelines.progress.commits import RENEW_S, Delivered, GroupCommitter, last_batch
+from ottla.pipelines.progress.events import (
+    Offsets,
+    Progress,
+    read_initial_offsets,
+    read_offsets,
+    read_progress,
+)
+from ottla.pipelines.progress.group import Group, GroupError
+from ottla.pipelines.progress.state import Run, read_said
 from ottla.pipelines.running import QUERIES, Running
 from ottla.pipelines.sinks.delta_log import DeltaLog
 
@@ -25,45 +39,90 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming import StreamingQueryListener
+    from pyspark.sql.streaming import StreamingQuery, StreamingQueryListener
+
+    from ottla.pipelines.progress.requests import StopRequest
 
 log: Final = logging.getLogger("ottla.pipelines")
 
-_EXIT_WAIT_S: Final = 5.0
-_MOST_CAUGHT_UP: Final = 100  # Spark keeps the offsets of its last 100 batches
+EXIT_WAIT_S: Final = 5.0
+MAX_CAUGHT_UP: Final = 100  # Spark keeps the offsets of its last 100 batches
+MAX_SOURCES: Final = 100
 
 
 def report_progress(
-    spark: SparkSession, *, bootstrap_servers: str | Iterable[str], group: str
+    spark: SparkSession,
+    *,
+    bootstrap_servers: str | Iterable[str],
+    group: str,
+    kafka: Mapping[str, str] | None = None,
 ) -> StreamingQueryListener:
-    """Commit the progress of every query of this session to a consumer group.
+    """Commit the progress of every query of this session to one consumer group.
 
     Call it before the queries start. For each batch that is done the group gets the next offset
     of each partition, with metadata in JSON: `{"ottla.pipeline": 1, "query": ..., "id": ...,
-    "batch": N, "delta": {"table": ..., "version": V}}`. After a restart the batches that were
-    done but not yet reported are reported first. A broker that is away never stops a query.
+    "batch": N, "delta": {"table": ..., "version": V}}`. After a restart it first reports the
+    batches that were done but not reported. A broker that is away never stops a query.
 
-    Two queries on one topic need a group each: filter them by a session of their own.
+    Two queries on one topic need a group each: give `to_delta` its `group` instead.
+
+    Args:
+        kafka: librdkafka's settings for a secured broker.
 
     Returns:
         the listener, for `spark.streams.removeListener`.
 
     Raises:
-        PipelineError: no group's name.
+        PipelineError: the group has no name.
     """
     require_pyspark()
     from ottla.pipelines.progress.listener import ProgressListener
 
-    if not isinstance(group, str) or not group.strip():
-        raise PipelineError("report_progress needs a group's name, such as group='flights-delta'")
     joined = (
         bootstrap_servers if isinstance(bootstrap_servers, str) else ",".join(bootstrap_servers)
     )
-    reporter = Reporter(spark, GroupCommitter(joined, group))
+    settings = {**(kafka or {}), "bootstrap.servers": joined}
+    name = checked_group(group, "report_progress")
+    reporter = Reporter(spark, GroupCommitter(Group(settings, name)))
     listener = ProgressListener(reporter)
     spark.streams.addListener(listener)
     atexit.register(_finish, weakref.ref(reporter))
     return listener
+
+
+def report_query(
+    spark: SparkSession,
+    query: StreamingQuery,
+    *,
+    group: str,
+    settings: Mapping[str, str],
+    on_stop: Callable[[StopRequest], None] | None = None,
+) -> QueryReporter:
+    """Keep one query's place and its run's state in a group of its own, until it has ended.
+
+    Call it when the query has started. `settings` are librdkafka's, with `bootstrap.servers`.
+    Without `on_stop` a request to stop stops the query.
+
+    Raises PipelineError: the group has no name.
+    """
+    from ottla.pipelines.progress.listener import ProgressListener
+
+    name = checked_group(group, "to_delta")
+    reporter = QueryReporter(spark, query, Group(settings, name), on_stop)
+    reporter.listener = ProgressListener(reporter)
+    with reporter.lock:
+        # Events wait for the lock, so that older batches are committed before them.
+        spark.streams.addListener(reporter.listener)
+        reporter.catch_up()
+    atexit.register(_finish, weakref.ref(reporter))
+    return reporter
+
+
+def checked_group(group: Any, asker: str) -> str:
+    """Return the group's name. Raises PipelineError where it is none."""
+    if not isinstance(group, str) or not group.strip():
+        raise PipelineError(f"{asker} needs a group's name, such as group='flights-delta'")
+    return group
 
 
 def _finish(reference: weakref.ref[Reporter]) -> None:
@@ -76,56 +135,78 @@ def _finish(reference: weakref.ref[Reporter]) -> None:
     # Spark may be stopped already; then it has delivered its events while it stopped.
     with contextlib.suppress(Py4JError, AttributeError, OSError):
         bus = reporter.spark._jsc.sc().listenerBus()
-        bus.waitUntilEmpty(int(_EXIT_WAIT_S * 1_000))
-    reporter.committer.drain(_EXIT_WAIT_S)
-    reporter.committer.close()
+        bus.waitUntilEmpty(int(EXIT_WAIT_S * 1_000))
+    reporter.finish()
 
 
 class Reporter:
-    """Turns Spark's progress events into commits."""
+    """Turns Spark's progress events into commits, for all queries of a session."""
 
     def __init__(self, spark: SparkSession, committer: GroupCommitter) -> None:
         self.spark = spark
         self.committer = committer
+        self.lock = threading.RLock()
         self._logs: dict[str, DeltaLog] = {}
         self._readers: dict[str, str] = {}  # topic -> the query that reads it
 
     def started(self, query_id: str, name: str | None) -> None:
-        """Handle a query's start: report what a former run did and could not report any more."""
-        delivery = QUERIES.get(query_id)
-        if delivery is None:
+        """Handle a query's start: report what a former run did and could not report."""
+        running = QUERIES.get(query_id)
+        if running is None:
             return
-        for batch, offsets in self._missed(delivery, query_id):
-            self._put(name or query_id, query_id, batch, offsets, delivery, None)
+        with self.lock:
+            for batch, offsets in self._missed(running, query_id):
+                self._put(name or query_id, query_id, batch, offsets, running, None)
 
     def progressed(self, text: str) -> None:
-        """Handle one progress, as Spark's JSON. Idle ones change nothing and are passed over."""
-        progress = json.loads(text)
-        offsets = offsets_of(progress["sources"])
-        # Spark also sends progress when it only looked for data; a batch ran if it was added.
-        if not offsets or "addBatch" not in progress["durationMs"]:
+        """Handle one progress, as Spark's JSON."""
+        progress = read_progress(text)
+        if not progress.offsets or not progress.has_batch:
             return
-        query_id, batch = progress["id"], int(progress["batchId"])
-        query = progress.get("name") or query_id
-        self._warn_of_two_readers(query, offsets)
-        delivery = QUERIES.get(query_id)
-        self._put(query, query_id, batch, offsets, delivery, progress["sink"]["description"])
+        with self.lock:
+            self._warn_of_two_readers(progress.query, progress.offsets)
+            self._report(progress)
+
+    def idle(self, query_id: str) -> None:
+        """Handle that a query looked for data and found none."""
+
+    def terminated(self, query_id: str, exception: str | None) -> None:
+        """Handle a query's end."""
+
+    def finish(self) -> None:
+        """Commit what waits, for a limited time, and end."""
+        self.committer.drain(EXIT_WAIT_S)
+        self.committer.close()
+
+    def _report(self, progress: Progress) -> None:
+        running = QUERIES.get(progress.query_id)
+        self._put(
+            progress.query,
+            progress.query_id,
+            progress.batch,
+            progress.offsets,
+            running,
+            progress.sink,
+        )
 
     def _put(
         self,
         query: str,
         query_id: str,
         batch: int,
-        offsets: dict[str, dict[int, int]],
-        delivery: Running | None,
+        offsets: Offsets,
+        running: Running | None,
         sink: str | None,
     ) -> None:
-        if delivery is not None:
-            table: str | None = delivery.table
-            version = delivery.version_of(batch)
+        if running is not None:
+            table: str | None = running.table
+            version = running.version_of(batch)
         else:
             table, version = self._delta_sink(sink or "", query_id, batch)
-        self.committer.put(Delivered(query, query_id, batch, offsets, table, version))
+        self._put_delivered(Delivered(query, query_id, batch, offsets, table, version))
+
+    def _put_delivered(self, delivered: Delivered) -> None:
+        self.committer.put(delivered)
 
     def _delta_sink(self, sink: str, query_id: str, batch: int) -> tuple[str | None, int | None]:
         """Find the version for a query that uses Delta's own sink, not to_delta."""
@@ -137,27 +218,27 @@ class Reporter:
             self._logs[location] = DeltaLog(self.spark, location)
         return location.removeprefix("file:"), self._logs[location].find(query_id, batch)
 
-    def _missed(
-        self, delivery: Running, query_id: str
-    ) -> list[tuple[int, dict[str, dict[int, int]]]]:
-        """Return the batches that are done but that the group was not told of.
+    def _missed(self, running: Running, query_id: str) -> list[tuple[int, Offsets]]:
+        """Return the batches that are done but not in the group.
 
         The process may have been killed between the end of a batch and its report.
         """
-        from confluent_kafka import KafkaException
-
-        done = [int(name) for name in delivery.checkpoint.names("commits") if name.isdigit()]
+        done = [int(name) for name in running.checkpoint.names("commits") if name.isdigit()]
         if not done:
             return []
         offsets = {
-            batch: _read_offsets(delivery.checkpoint.read(f"offsets/{batch}") or "")
-            for batch in sorted(done)[-_MOST_CAUGHT_UP:]
+            batch: read_offsets(running.checkpoint.read(f"offsets/{batch}") or "")
+            for batch in sorted(done)[-MAX_CAUGHT_UP:]
         }
-        topic, partitions = next(iter(offsets[max(done)].items()), ("", {}))
+        partitions = [
+            (topic, partition)
+            for topic, places in offsets[max(done)].items()
+            for partition in places
+        ]
         try:
-            last = self.committer.last_batch(query_id, topic, list(partitions)) if topic else None
-        except KafkaException as error:
-            log.warning("The group's last commit cannot be read: %s", error.args[0].str())
+            last = last_batch(self.committer.group, query_id, partitions) if partitions else None
+        except GroupError as error:
+            log.warning("The group's last commit cannot be read: %s", error)
             return []
         return [
             (batch, places)
@@ -165,42 +246,163 @@ class Reporter:
             if places and (last is None or batch > last)
         ]
 
-    def _warn_of_two_readers(self, query: str, offsets: dict[str, dict[int, int]]) -> None:
+    def _warn_of_two_readers(self, query: str, offsets: Offsets) -> None:
         for topic in offsets:
             other = self._readers.setdefault(topic, query)
             if other != query:
                 self._readers[topic] = query
                 log.warning(
-                    "The queries %s and %s both report topic %s in one group: its lag is the "
-                    "last one's",
+                    "The queries %s and %s both report topic %s in one group, which then has the "
+                    "lag of the last one",
                     other,
                     query,
                     topic,
                 )
 
 
-def offsets_of(sources: list[dict[str, Any]]) -> dict[str, dict[int, int]]:
-    """Return the next offset of each partition from the Kafka sources of a progress."""
-    found: dict[str, dict[int, int]] = {}
-    for source in sources:
-        end = source.get("endOffset")
-        if str(source.get("description", "")).startswith("KafkaV2[") and isinstance(end, dict):
-            found |= _by_number(end)
-    return found
+class QueryReporter(Reporter):
+    """Reports one query, with its run's state, and passes on a request to stop."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        query: StreamingQuery,
+        group: Group,
+        on_stop: Callable[[StopRequest], None] | None,
+    ) -> None:
+        self.query_id = str(query.id)
+        self.name = query.name or self.query_id
+        self.listener: StreamingQueryListener | None = None
+        self._on_stop = on_stop or (lambda request: query.stop())
+        self._has_place = False
+        self._rows = self._rejected = 0
+        self._failure: str | None = None
+        run = new_run()
+        super().__init__(spark, GroupCommitter(group, run=run, on_stop=self._stop))
+
+    def catch_up(self) -> None:
+        """Report what a former run did and could not report, or where this one begins."""
+        self.started(self.query_id, self.name)
+        self._put_place()
+
+    def started(self, query_id: str, name: str | None) -> None:
+        if query_id == self.query_id:
+            self.committer.update(state="running")
+            super().started(query_id, self.name)
+
+    def failed(self, sentence: str) -> None:
+        """Note why the query ends; the group then has this sentence instead of Spark's."""
+        self._failure = sentence
+        self.committer.update(failure=sentence)
+
+    def retrying(self, sentence: str) -> None:
+        """Note that the query failed and is started again."""
+        self.committer.update(state="retrying", failure=sentence)
+
+    def progressed(self, text: str) -> None:
+        progress = read_progress(text)
+        if progress.query_id != self.query_id:
+            return
+        with self.lock:
+            if not progress.has_batch or not progress.offsets:
+                self._put_place()
+                return
+            self._rows += progress.rows
+            self._rejected += progress.rejected
+            rate = progress.rows_per_s
+            self.committer.update(
+                state="running",
+                failure=None,
+                batch_at_ms=progress.began_ms + progress.took_ms,
+                batch_ms=progress.took_ms,
+                rows=self._rows,
+                rows_per_s=None if rate is None else round(rate, 1),
+                rejected=self._rejected,
+            )
+            self._report(progress)
+
+    def idle(self, query_id: str) -> None:
+        if query_id == self.query_id:
+            with self.lock:
+                self._put_place()
+
+    def terminated(self, query_id: str, exception: str | None) -> None:
+        if query_id != self.query_id:
+            return
+        failure = self._failure or (exception or "").strip().split("\n")[0] or None
+        ended = "failed" if failure else "stopped"
+        with self.lock:
+            self._put_place()
+        self.committer.update(state=ended, failure=failure)
+
+    def finish(self) -> None:
+        """Commit the run's end, for a limited time, and forget the query."""
+        run = self.committer.run
+        assert run is not None
+        if not run.has_ended:
+            self.committer.update(state="stopped")
+        super().finish()
+
+    def _stop(self, request: StopRequest) -> None:
+        self.committer.update(by=request.by)
+        self._on_stop(request)
+
+    def _put_place(self) -> None:
+        """Commit where the query stands before its first batch of this run is done.
+
+        What the group has of this query is kept as it is; else the place is where it starts.
+        """
+        if self._has_place:
+            return
+        place = self._place_in_group() or self._place_at_start()
+        if place is not None:
+            self._put_delivered(place)
+
+    def _put_delivered(self, delivered: Delivered) -> None:
+        self._has_place = True
+        super()._put_delivered(delivered)
+
+    def _place_in_group(self) -> Delivered | None:
+        try:
+            found = self.committer.group.read()
+        except GroupError as error:
+            log.debug("The group %s cannot be read: %s", self.committer.group.name, error)
+            return None
+        offsets: Offsets = {}
+        latest = None
+        for (topic, partition), commit in found.items():
+            said = read_said(commit.metadata)
+            if said is None or said.query_id != self.query_id:
+                continue
+            offsets.setdefault(topic, {})[partition] = commit.offset
+            if latest is None or (said.batch or -1) > (latest.batch or -1):
+                latest = said
+        if latest is None:
+            return None
+        return Delivered(
+            self.name, self.query_id, latest.batch, offsets, latest.table, latest.version
+        )
+
+    def _place_at_start(self) -> Delivered | None:
+        running = QUERIES.get(self.query_id)
+        if running is None:
+            return None
+        offsets: Offsets = {}
+        indexes = [name for name in running.checkpoint.names("sources") if name.isdigit()]
+        for index in sorted(indexes)[:MAX_SOURCES]:
+            offsets |= read_initial_offsets(running.checkpoint.read(f"sources/{index}/0") or "")
+        return Delivered(self.name, self.query_id, None, offsets) if offsets else None
 
 
-def _by_number(offsets: dict[str, dict[str, int]]) -> dict[str, dict[int, int]]:
-    return {
-        topic: {int(partition): offset for partition, offset in partitions.items()}
-        for topic, partitions in offsets.items()
-    }
-
-
-def _read_offsets(text: str) -> dict[str, dict[int, int]]:
-    """Read a file of the checkpoint's `offsets`: version, settings, then a line for each source."""
-    found: dict[str, dict[int, int]] = {}
-    for line in text.splitlines()[2:]:
-        offsets = json.loads(line) if line.startswith("{") else {}
-        if offsets and all(isinstance(value, dict) for value in offsets.values()):
-            found |= _by_number(offsets)
-    return found
+def new_run() -> Run:
+    """Return the state of a run that begins now, in this process."""
+    now_ms = int(time.time() * 1_000)
+    return Run(
+        id=uuid.uuid4().hex[:8],
+        state="running",
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        since_ms=now_ms,
+        seen_ms=now_ms,
+        every_s=RENEW_S,
+    )

@@ -1,0 +1,113 @@
+"""Spark's progress events as values, read from their JSON. Pure.
+
+The JSON is that of `StreamingQueryProgress.json` (Spark 4.0 to 4.2). `durationMs.addBatch` is
+there only where a batch ran: Spark also sends progress when it merely looked for data.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+Offsets = dict[str, dict[int, int]]  # topic -> partition -> next offset
+
+_METRICS: Final = "ottla."
+_REJECTED: Final = "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One progress of one query."""
+
+    query_id: str
+    query: str  # the name, or the id where there is none
+    batch: int
+    has_batch: bool
+    began_ms: int  # since 1970
+    took_ms: int
+    rows: int
+    offsets: Offsets  # where each partition's next batch begins
+    rejected: int  # as counted by topic()
+    sink: str
+
+    @property
+    def rows_per_s(self) -> float | None:
+        """Rows read a second while the batch ran."""
+        return self.rows * 1_000 / self.took_ms if self.took_ms else None
+
+
+def read_progress(text: str) -> Progress:
+    """Return one progress from Spark's JSON."""
+    said = json.loads(text)
+    durations = said.get("durationMs") or {}
+    return Progress(
+        query_id=said["id"],
+        query=said.get("name") or said["id"],
+        batch=int(said["batchId"]),
+        has_batch="addBatch" in durations,
+        began_ms=_time_ms(said.get("timestamp")),
+        took_ms=int(durations.get("triggerExecution", 0)),
+        rows=max(0, int(said.get("numInputRows", 0))),
+        offsets=offsets_of(said.get("sources", [])),
+        rejected=_rejected(said.get("observedMetrics") or {}),
+        sink=str((said.get("sink") or {}).get("description", "")),
+    )
+
+
+def offsets_of(sources: list[dict[str, Any]]) -> Offsets:
+    """Return the next offset of each partition from the Kafka sources of a progress."""
+    found: Offsets = {}
+    for source in sources:
+        end = source.get("endOffset")
+        if str(source.get("description", "")).startswith("KafkaV2[") and isinstance(end, dict):
+            found |= by_number(end)
+    return found
+
+
+def read_offsets(text: str) -> Offsets:
+    """Read a file of a checkpoint's `offsets`: version, settings, then a line for each source."""
+    found: Offsets = {}
+    for line in text.splitlines()[2:]:
+        found |= _read_kafka_offsets(line)
+    return found
+
+
+def read_initial_offsets(text: str) -> Offsets:
+    """Read a file `sources/<index>/0` of a checkpoint: `v1` and one line of offsets.
+
+    Spark's KafkaSourceInitialOffsetWriter puts a zero byte before the version.
+    """
+    lines = text.lstrip("\0").splitlines()
+    return _read_kafka_offsets(lines[1]) if len(lines) > 1 and lines[0] == "v1" else {}
+
+
+def by_number(offsets: dict[str, dict[str, int]]) -> Offsets:
+    """Return Kafka offsets with their partitions as numbers; JSON has them as text."""
+    return {
+        topic: {int(partition): offset for partition, offset in partitions.items()}
+        for topic, partitions in offsets.items()
+    }
+
+
+def _read_kafka_offsets(line: str) -> Offsets:
+    said = json.loads(line) if line.startswith("{") else {}
+    if said and all(isinstance(value, dict) for value in said.values()):
+        return by_number(said)
+    return {}
+
+
+def _rejected(metrics: dict[str, Any]) -> int:
+    counts = (
+        row.get(_REJECTED)
+        for name, row in metrics.items()
+        if name.startswith(_METRICS) and isinstance(row, dict)
+    )
+    return sum(count for count in counts if isinstance(count, int))
+
+
+def _time_ms(text: str | None) -> int:
+    if not text:
+        return 0
+    return int(datetime.fromisoformat(text).timestamp() * 1_000)

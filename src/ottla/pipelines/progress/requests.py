@@ -1,0 +1,69 @@
+"""A request to stop, from any machine that reaches the broker.
+
+It is a commit to the companion group `<group>.stop`, on one partition of the pipeline's topic:
+the offset is the pipeline's own there, and the metadata is
+
+    {"ottla.stop": 1, "run": "9f2c41d0", "by": "anna@laptop", "at_ms": ...}
+
+The run reads that group every few seconds. It obeys a request that names this very run and then
+deletes the group; a request for an earlier run is deleted at the next start. A crash in between
+leaves the group with a request that no later run obeys.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ottla.pipelines.progress.group import Commit, Group, Partition
+
+SUFFIX: Final = "stop"
+VERSION: Final = 1
+MAX_NAME_CHARS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class StopRequest:
+    """`run` is the id of the run that is to stop; `by` says who asked."""
+
+    run: str
+    by: str
+    at_ms: int
+
+    def metadata(self) -> str:
+        said = {
+            "ottla.stop": VERSION,
+            "run": self.run,
+            "by": self.by[:MAX_NAME_CHARS],
+            "at_ms": self.at_ms,
+        }
+        return json.dumps(said, separators=(",", ":"))
+
+
+def read_request(metadata: str) -> StopRequest | None:
+    """Return the request in a commit's metadata, None where there is none."""
+    try:
+        said = json.loads(metadata)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(said, dict) or said.get("ottla.stop") != VERSION:
+        return None
+    run, by, at_ms = said.get("run"), said.get("by"), said.get("at_ms")
+    if not isinstance(run, str) or not isinstance(by, str) or not isinstance(at_ms, int):
+        return None
+    return StopRequest(run, by[:MAX_NAME_CHARS], at_ms)
+
+
+def put_request(group: Group, where: Mapping[Partition, int], request: StopRequest) -> None:
+    """Ask a run to stop. `where`: a partition and the offset to commit there. Raises GroupError."""
+    group.companion(SUFFIX).commit(
+        {partition: Commit(offset, request.metadata()) for partition, offset in where.items()}
+    )
+
+
+def find_request(companion: Group) -> StopRequest | None:
+    """Return the latest request in the companion group. Raises GroupError."""
+    found = [read_request(commit.metadata) for commit in companion.read().values()]
+    return max((one for one in found if one), key=lambda one: one.at_ms, default=None)

@@ -1,0 +1,146 @@
+"""What a running pipeline keeps on the broker about itself, in the metadata of its commits. Pure.
+
+The metadata of a commit is JSON of at most 4,096 bytes. On every partition it is
+
+    {"ottla.pipeline": 1, "query": "flights", "id": "<query id>", "batch": 7,
+     "delta": {"table": "/lake/flights", "version": 9}}
+
+and on the lowest partition of the pipeline's first topic it has the run's state as well:
+
+    "run": {"id": "9f2c41d0", "state": "running", "host": "etl-3", "pid": 4711,
+            "since_ms": ..., "seen_ms": ..., "every_s": 10, "batch_at_ms": ..., "batch_ms": 410,
+            "rows": 12000, "rows_per_s": 29268.3, "rejected": 3, "failure": "...", "by": "..."}
+
+`seen_ms` is renewed at least every `every_s` seconds, so a run whose `seen_ms` is much older has
+been killed or cannot reach the broker. Fields that are not known are left out.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Final, Literal, get_args
+
+from ottla.pipelines.progress.group import MAX_METADATA_BYTES
+
+VERSION: Final = 1
+MAX_FAILURE_CHARS: Final = 1_000
+MISSED_BEFORE_STALE: Final = 3
+
+State = Literal["starting", "running", "retrying", "stopped", "finished", "failed"]
+ENDED: Final = frozenset({"stopped", "finished", "failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a pipeline. Times are ms since 1970 by the clock of the machine it runs on."""
+
+    id: str
+    state: State
+    host: str
+    pid: int
+    since_ms: int
+    seen_ms: int
+    every_s: int
+    batch_at_ms: int | None = None  # when the last batch with rows ended
+    batch_ms: int | None = None  # how long that batch took
+    rows: int | None = None  # rows read in this run
+    rows_per_s: float | None = None  # of the last batch
+    rejected: int | None = None  # rows rejected in this run
+    failure: str | None = None
+    by: str | None = None  # who asked it to stop
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state in ENDED
+
+    def is_stale(self, now_ms: int) -> bool:
+        """Tell whether a run that has not said it ended has missed several of its renewals."""
+        silent_ms = now_ms - self.seen_ms
+        return not self.has_ended and silent_ms > MISSED_BEFORE_STALE * self.every_s * 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The metadata of one commit, as far as it is a pipeline's."""
+
+    query: str
+    query_id: str
+    batch: int | None = None  # None before the first batch
+    table: str | None = None
+    version: int | None = None
+    run: Run | None = None
+
+    def metadata(self) -> str:
+        """Return the JSON, without what does not fit."""
+        for said in self._shorter():
+            text = json.dumps(said._document(), separators=(",", ":"))
+            if len(text.encode()) <= MAX_METADATA_BYTES:
+                return text
+        return ""
+
+    def _shorter(self) -> list[Said]:
+        """The same, then without the table, then also with a short failure, then without a run."""
+        bare = replace(self, table=None, version=None)
+        if self.run is None:
+            return [self, bare]
+        brief = replace(self.run, failure=(self.run.failure or "")[:200] or None)
+        return [self, replace(self, run=brief), replace(bare, run=brief), replace(bare, run=None)]
+
+    def _document(self) -> dict[str, Any]:
+        said: dict[str, Any] = {
+            "ottla.pipeline": VERSION,
+            "query": self.query,
+            "id": self.query_id,
+        }
+        if self.batch is not None:
+            said["batch"] = self.batch
+        if self.table is not None and self.version is not None:
+            said["delta"] = {"table": self.table, "version": self.version}
+        if self.run is not None:
+            run = {name: value for name, value in asdict(self.run).items() if value is not None}
+            if self.run.failure is not None:
+                run["failure"] = self.run.failure[:MAX_FAILURE_CHARS]
+            said["run"] = run
+        return said
+
+
+def read_said(metadata: str) -> Said | None:
+    """Return what a commit's metadata says; None where a pipeline did not write it."""
+    try:
+        said = json.loads(metadata)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(said, dict) or said.get("ottla.pipeline") != VERSION:
+        return None
+    query, query_id, batch = said.get("query"), said.get("id"), said.get("batch")
+    if not isinstance(query, str) or not isinstance(query_id, str):
+        return None
+    delta = said.get("delta")
+    table = version = None
+    if isinstance(delta, dict) and isinstance(delta.get("table"), str):
+        table, version = delta["table"], _count(delta.get("version"))
+    return Said(query, query_id, _count(batch), table, version, _read_run(said.get("run")))
+
+
+def _read_run(said: Any) -> Run | None:
+    """Return the run, None where a field has another type; unknown fields are skipped."""
+    if not isinstance(said, dict):
+        return None
+    known = {field.name: said[field.name] for field in fields(Run) if field.name in said}
+    texts, counts = ("id", "host"), ("pid", "since_ms", "seen_ms", "every_s")
+    optional_counts = ("batch_at_ms", "batch_ms", "rows", "rejected")
+    right = (
+        all(isinstance(known.get(name), str) for name in texts)
+        and all(_count(known.get(name)) is not None for name in counts)
+        and all(_count(known[name]) is not None for name in optional_counts if name in known)
+        and all(isinstance(known[name], str) for name in ("failure", "by") if name in known)
+        and isinstance(known.get("rows_per_s", 0.0), int | float)
+        and known.get("state") in get_args(State)
+    )
+    return Run(**known) if right else None
+
+
+def _count(value: Any) -> int | None:
+    is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return value if is_count else None

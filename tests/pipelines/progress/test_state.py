@@ -1,0 +1,110 @@
+"""What a pipeline keeps on the broker about itself."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from ottla.pipelines.progress.group import MAX_METADATA_BYTES
+from ottla.pipelines.progress.state import Run, Said, read_said
+
+RUN = Run(
+    id="9f2c41d0",
+    state="running",
+    host="etl-3",
+    pid=4711,
+    since_ms=1_000,
+    seen_ms=60_000,
+    every_s=10,
+    batch_at_ms=59_000,
+    batch_ms=410,
+    rows=12_000,
+    rows_per_s=29_268.3,
+    rejected=3,
+)
+SAID = Said("flights", "id-1", 7, "/lake/flights", 9, RUN)
+
+
+def test_what_is_written_is_read_again() -> None:
+    assert read_said(SAID.metadata()) == SAID
+
+
+def test_the_journey_finds_the_delivery_beside_the_run() -> None:
+    said = json.loads(SAID.metadata())
+    assert said["ottla.pipeline"] == 1
+    assert (said["query"], said["id"], said["batch"]) == ("flights", "id-1", 7)
+    assert said["delta"] == {"table": "/lake/flights", "version": 9}
+
+
+def test_before_the_first_batch_there_is_none() -> None:
+    said = Said("flights", "id-1", run=RUN)
+    assert "batch" not in json.loads(said.metadata())
+    assert read_said(said.metadata()) == said
+
+
+def test_what_does_not_fit_is_left_out_the_least_needed_first() -> None:
+    long = replace(RUN, failure="é" * 5_000)
+    said = replace(SAID, run=long)
+    text = said.metadata()
+    assert len(text.encode()) <= MAX_METADATA_BYTES
+    read = read_said(text)
+    assert read is not None
+    assert read.run is not None
+    assert read.run.failure == "é" * 200
+    assert read.version == 9
+
+    wide = replace(SAID, table="/x" * 3_000).metadata()
+    read = read_said(wide)
+    assert read is not None
+    assert (read.table, read.batch, read.run) == (None, 7, RUN)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        "",
+        "{",
+        "[]",
+        "17",
+        "[" * 100_000,
+        '{"ottla.pipeline": 2, "query": "a", "id": "b"}',
+        '{"ottla.pipeline": 1, "query": 7, "id": "b"}',
+    ],
+)
+def test_metadata_of_others_is_no_pipelines(metadata: str) -> None:
+    assert read_said(metadata) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"pid": "4711"},
+        {"state": "asleep"},
+        {"seen_ms": -1},
+        {"every_s": True},
+        {"rows": 1.5},
+        {"failure": 7},
+        {"host": None},
+    ],
+)
+def test_a_run_with_wrong_types_is_not_believed(change: dict[str, object]) -> None:
+    said = json.loads(SAID.metadata())
+    said["run"] |= change
+    read = read_said(json.dumps(said))
+    assert read is not None
+    assert read.run is None
+
+
+def test_fields_of_later_versions_are_skipped() -> None:
+    said = json.loads(SAID.metadata())
+    said["run"]["mood"] = "good"
+    assert read_said(json.dumps(said)) == SAID
+
+
+@pytest.mark.parametrize(
+    ("state", "silent_ms", "stale"),
+    [("running", 30_000, False), ("running", 30_001, True), ("stopped", 10**9, False)],
+)
+def test_a_run_that_misses_renewals_is_stale(state, silent_ms: int, stale: bool) -> None:
+    run = replace(RUN, state=state)
+    assert run.is_stale(run.seen_ms + silent_ms) is stale
