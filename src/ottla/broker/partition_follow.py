@@ -65,7 +65,7 @@ class FollowingPartition(HeldPartition):
     def _cut(self, before: int, now_ms: int) -> None:
         end_offset = self.log.end_offset
         self._high_watermark = min(self._high_watermark, end_offset)
-        self._flush = None  # it knows offsets as synced that will be other records
+        self._fail_waits()  # their offsets will be other records
         if end_offset < before:
             self.timeline.truncated(end_offset, now_ms)
         wake(self)

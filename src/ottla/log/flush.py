@@ -22,6 +22,7 @@ class FlushTask:
         log.unsynced_files = []
         self._files: list[OpenFile] = []
         if log.is_closed:
+            self.up_to_offset = log.recovery_point
             return
         first = log.segment_number(log.recovery_point)
         for segment in log.segments[first:]:
