@@ -32,7 +32,8 @@ faults: $(READY)
 	@$(BIN)/python -m faults $(ARGS)
 
 # The environment, made once and again whenever the lock or the package's own settings change.
-$(READY): requirements.lock pyproject.toml
+# The compiled modules (hatch_build.py) are made with it.
+$(READY): requirements.lock pyproject.toml hatch_build.py src/ottla/records/walk.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Ottla needs Python 3.11 or newer; this one is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@echo "Making the environment in $(VENV) (once; about a minute) ..."

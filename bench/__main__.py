@@ -17,6 +17,7 @@ from bench.apache_kafka import KafkaError, KafkaJars
 from bench.child import ChildDiedError
 from bench.figures.cluster_idle import ClusterIdle
 from bench.figures.cluster_throughput import ClusterThroughput
+from bench.figures.compressed import CompressedProduce
 from bench.figures.controller_failover import ControllerFailover
 from bench.figures.delta import Delta
 from bench.figures.java_clients import JavaClients
@@ -36,6 +37,7 @@ FIGURES: tuple[Figure, ...] = (
     Memory(),
     Throughput("1 KB", 1000, 2_000_000),
     Throughput("100 B", 100, 8_000_000),
+    CompressedProduce(),
     SmallRequests(),
     JavaClients(),
     Latency(),

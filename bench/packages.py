@@ -12,7 +12,7 @@ from bench import cache
 
 BUILD_SECONDS = 1800
 OF_LIBRDKAFKA = (
-    *("libssl-dev", "libsasl2-dev", "libcurl4-openssl-dev", "zlib1g-dev"),
+    *("libssl-dev", "libsasl2-dev", "libcurl4-openssl-dev", "zlib1g-dev", "libzstd-dev"),
     *("gcc", "g++", "make"),
 )
 """The Debian packages that its build needs."""

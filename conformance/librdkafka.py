@@ -17,7 +17,7 @@ from conformance.outcome import Outcome
 
 SUITE = "A"
 PACKAGE = "@confluentinc/kafka-javascript@1.10.1"
-DEBIAN = (*packages.OF_LIBRDKAFKA, "rapidjson-dev", "libzstd-dev")
+DEBIAN = (*packages.OF_LIBRDKAFKA, "rapidjson-dev")
 # Each of these passes on Apache Kafka 4.3.1 with one broker, and with three. 0127 holds a fetch to
 # 30 ms by the wall clock, which a busy machine exceeds, with Apache Kafka as with Ottla.
 NUMBERS = tuple(

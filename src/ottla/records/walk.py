@@ -1,8 +1,8 @@
 """Walking the uncompressed records of a batch, without making objects of them.
 
-Every record that a producer sends passes here, so this is the hot loop of the broker: it is written
-flat, on `bytes` and integers alone, and can be compiled with mypyc (`ottla.records.walk` is then an
-extension module of the same name and the same behaviour). Integers stay zig-zag encoded as far as
+Every record that a producer sends passes here, so this is the broker's hottest loop: it is written
+flat, on `bytes` and integers alone, and compiled with mypyc where that is possible (hatch_build.py;
+the extension module has the same name and behaviour). Integers stay zig-zag encoded as far as
 possible: twice the value, odd for a negative one. The format is that of `records.iterate`.
 """
 
