@@ -113,3 +113,11 @@ class TestReplicas:
         asked = await self.under_way(node_call, -1)
         await node_call.copied(7, 3, 3)
         assert await asyncio.wait_for(asked, 20) == (ErrorCode.none, 3)
+
+
+async def test_records_of_internal_topics_stay(node_call: Any) -> None:
+    await node_call.create("__consumer_offsets")
+    assert await delete(node_call, 0, topic="__consumer_offsets") == (
+        ErrorCode.invalid_topic_exception,
+        -1,
+    )

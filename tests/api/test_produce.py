@@ -186,3 +186,36 @@ async def test_what_was_cut_while_another_partition_was_waited_for_is_not_acknow
     assert [each.error_code for each in answers] == [
         ErrorCode.none, ErrorCode.not_leader_or_follower,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("version", [9, 13])
+async def test_what_is_named_twice_is_appended_and_answered_once(
+    node_call: Any, version: int
+) -> None:
+    build = node_call.request(KEY, version)
+    name = {"topic_id": node_call.topic_id("t")} if version >= 13 else {"name": "t"}
+    batches = [node_call.batch(*values) for values in ((b"1",), (b"2", b"2"), (b"3", b"3", b"3"))]
+    data = [build.PartitionProduceData(index=0, records=batch) for batch in batches]
+    for topics in (
+        (build.TopicProduceData(**name, partition_data=tuple(data)),),
+        tuple(build.TopicProduceData(**name, partition_data=(each,)) for each in data),
+    ):
+        log = node_call.node.partitions.find("t", 0).log
+        before = log.end_offset
+        answer = await node_call.ask(
+            build.ProduceRequest(acks=-1, timeout=30_000, topic_data=topics)
+        )
+        (topic,) = answer.responses
+        (partition,) = topic.partition_responses
+        assert (partition.error_code, partition.base_offset) == (ErrorCode.none, before)
+        assert log.end_offset == before + 3, "the last batch counts"
+
+
+@pytest.mark.parametrize(
+    "topic", ["__consumer_offsets", "__transaction_state", "__share_group_state"]
+)
+async def test_clients_do_not_write_internal_topics(node_call: Any, topic: str) -> None:
+    await node_call.create(topic)
+    answer = await node_call.produce(topic, node_call.batch(b"forged"))
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.invalid_topic_exception, -1)
+    assert node_call.node.partitions.find(topic, 0).log.end_offset == 0

@@ -11,6 +11,7 @@ from ottla.broker.call import Call
 from ottla.broker.partition import Partition
 from ottla.broker.waiting import Waiter
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.internal_topics import INTERNAL_TOPICS
 
 KEY: Final = 21
 
@@ -25,6 +26,8 @@ async def handle(request: Any, call: Call) -> Any:
         for each in topic.partitions:
             try:
                 partition = call.node.partitions.find(topic.name, each.partition_index)
+                if topic.name in INTERNAL_TOPICS:
+                    raise ApiError(ErrorCode.invalid_topic_exception)
                 started[topic.name, each.partition_index] = partition.delete_before(each.offset)
             except ApiError as error:
                 started[topic.name, each.partition_index] = error

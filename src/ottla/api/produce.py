@@ -14,6 +14,7 @@ from ottla.api.current_leader import current_leader, node_endpoints
 from ottla.broker.call import Call, EndConnectionError
 from ottla.broker.partition import Appended, Partition
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.internal_topics import INTERNAL_TOPICS
 
 KEY: Final = 0
 
@@ -38,16 +39,22 @@ async def handle(request: Any, call: Call) -> Any:
     appends: list[_Append] = []
     topics = []
     failed: str | None = None
-    for topic in request.topic_data:
-        key = topic.topic_id if by_id else topic.name
+    for key, (topic, named) in _each_once(request.topic_data, by_id).items():
         answers: list[Any] = []
-        for each in topic.partition_data:
+        for each in named.values():
             try:
                 if request.acks not in _KNOWN_ACKS:
                     raise ApiError(ErrorCode.invalid_required_acks)
                 if request.transactional_id is not None:
                     raise ApiError(ErrorCode.transactional_id_authorization_failed)
                 partition = call.node.partitions.find(key, each.index)
+                if partition.topic in INTERNAL_TOPICS:
+                    # Kafka makes an exception for the client id __admin_client, which any client
+                    # may use. The brokers' own appends do not come this way.
+                    raise ApiError(
+                        ErrorCode.invalid_topic_exception,
+                        f"Cannot append to internal topic {partition.topic}",
+                    )
                 if request.acks == _ACKS_ALL:
                     partition.check_in_sync()
                 appended = _append(partition, each.records, call)
@@ -86,6 +93,18 @@ async def handle(request: Any, call: Call) -> Any:
         ),
         **extra,
     )
+
+
+def _each_once(topics: Any, by_id: bool) -> dict[Any, tuple[Any, dict[int, Any]]]:
+    """Topics and partitions by name or id and by number. Of those named twice the last batch counts
+    (KafkaApis.handleProduceRequest makes a map of them).
+    """
+    found: dict[Any, tuple[Any, dict[int, Any]]] = {}
+    for topic in topics:
+        _, partitions = found.setdefault(topic.topic_id if by_id else topic.name, (topic, {}))
+        for each in topic.partition_data:
+            partitions[each.index] = each
+    return found
 
 
 def _append(partition: Partition, records: Any, call: Call) -> Appended:
