@@ -120,13 +120,22 @@ async def append(enabled: bool) -> float:
     batch = build_batch([Record(0, clock.now_ms(), None, bytes(BATCH_BYTES))])
     with tempfile.TemporaryDirectory(prefix="ottla-bench-") as folder:
         log = open_log(f"{folder}/load-0", LogConfig(), OpenFiles(), now_ms=clock.now_ms())
-        partition = Partition("load", 0, uuid4(), log, broker_id=1, clock=clock, journey=journey)
+        partition = Partition(
+            "load",
+            0,
+            uuid4(),
+            log,
+            broker_id=1,
+            clock=clock,
+            journey=journey,
+            write_failed=lambda partition, error: None,
+        )
         partition.update(PartitionState(1, 0, (1,), (1,), 0), clock.now_ms())
         journey.start()
         began = time.process_time()
         for _ in range(APPENDS // APPENDS_A_TURN):
             for _ in range(APPENDS_A_TURN):
-                partition.append(batch, "rdkafka")
+                partition.append(batch, "rdkafka", to_all=True)
             await asyncio.sleep(0)
         took = time.process_time() - began
         await journey.close()

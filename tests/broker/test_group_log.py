@@ -17,8 +17,7 @@ async def make(node_call: Any) -> PartitionLog:
 
 
 def again(node_call: Any) -> PartitionLog:
-    node = node_call.node
-    return PartitionLog(node.partitions.find(OFFSETS_TOPIC, 0), node.storage_failure.write_failed)
+    return PartitionLog(node_call.node.partitions.find(OFFSETS_TOPIC, 0))
 
 
 async def test_what_is_appended_is_read_again(node_call: Any) -> None:

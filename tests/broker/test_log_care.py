@@ -76,7 +76,7 @@ async def test_after_a_cut_the_checkpoints_do_not_reach_behind_it(
     for value in (b"a", b"b", b"c"):
         await node_call.produce("t", node_call.batch(value))
     care, partition = node_call.node.care, node_call.node.partitions.find("t", 0)
-    await care.flush(partition)
+    await partition.flush()
     await care.checkpoint()
 
     def written(name: str) -> list[str]:
@@ -183,7 +183,7 @@ async def test_who_cannot_sync_ends_where_another_can_lead(
 
     monkeypatch.setattr(FlushTask, "run", fails)
     with pytest.raises(ApiError):
-        await node_call.node.care.flush(node_call.node.partitions.find("t", 0))
+        await node_call.node.partitions.find("t", 0).flush()
     assert node_call.node.storage_failure.reason is not None
 
 
@@ -240,7 +240,7 @@ async def test_the_checkpoints_forget_a_deleted_partition_soon(
         await node_call.produce("u", node_call.batch(b"a"))
     partition = node_call.node.partitions.find("u", 0)
     partition.delete_before(2)
-    await node_call.node.care.flush(partition)
+    await partition.flush()
     await node_call.node.care.checkpoint()
 
     def written(name: str) -> str:

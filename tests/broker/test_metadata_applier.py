@@ -140,7 +140,7 @@ class Cluster:
             peers=peers,
             membership=SimpleNamespace(first_epoch=EPOCH, broker_epoch=EPOCH),
             care=SimpleNamespace(later=self.removed.append, deleted=self.removed.append),
-            storage_failure=SimpleNamespace(failed=self._failed),
+            storage_failure=SimpleNamespace(failed=self._failed, write_failed=lambda *told: None),
             log_config=lambda topic: LogConfig(),
             topic_config=lambda topic: topic_config({}, self.config),
         )

@@ -8,6 +8,8 @@ from ottla.broker.waiting import Waiter
 from ottla.log.flush import FlushTask
 from ottla.protocol.errors import ApiError, ErrorCode
 
+WAIT_MS = 60_000
+
 
 @pytest.fixture
 def partition(node_call: Any) -> Any:
@@ -17,9 +19,9 @@ def partition(node_call: Any) -> Any:
 async def test_an_append_gives_the_next_offsets_and_raises_the_high_watermark(
     node_call: Any, partition: Any
 ) -> None:
-    first = partition.append(node_call.batch(b"a", b"b"), "me")
-    assert first == (0, 1, -1, 0)
-    assert partition.append(node_call.batch(b"c"), "me").first_offset == 2
+    first = partition.append(node_call.batch(b"a", b"b"), "me", to_all=True)
+    assert first == (0, 1, -1, 0, partition.leadership, True)
+    assert partition.append(node_call.batch(b"c"), "me", to_all=True).first_offset == 2
     assert partition.high_watermark == 3
     counts = partition.counts
     assert (counts.batches_in, counts.records_in) == (2, 3)
@@ -29,7 +31,7 @@ async def test_an_append_gives_the_next_offsets_and_raises_the_high_watermark(
 async def test_an_append_wakes_who_waits(node_call: Any, partition: Any) -> None:
     waiting = asyncio.create_task(Waiter([partition]).wait(60_000))
     await asyncio.sleep(0)
-    partition.append(node_call.batch(b"a"), "me")
+    partition.append(node_call.batch(b"a"), "me", to_all=True)
     assert await waiting
     assert partition.waiters is None
 
@@ -37,20 +39,20 @@ async def test_an_append_wakes_who_waits(node_call: Any, partition: Any) -> None
 async def test_a_refused_append_leaves_everything_as_it_was(node_call: Any, partition: Any) -> None:
     for records in (None, b"", b"x" * 100, node_call.batch(b"a")[:-1]):
         with pytest.raises(ApiError):
-            partition.append(records, "me")
+            partition.append(records, "me", to_all=True)
     assert (partition.high_watermark, partition.counts.batches_in) == (0, 0)
 
 
 async def test_a_duplicate_is_not_counted(node_call: Any, partition: Any) -> None:
     batch = node_call.batch(b"a", producer_id=3, producer_epoch=0, base_sequence=0)
-    assert partition.append(batch, "me").last_offset == 0
-    assert partition.append(batch, "me").last_offset == 0
+    assert partition.append(batch, "me", to_all=True).last_offset == 0
+    assert partition.append(batch, "me", to_all=True).last_offset == 0
     assert (partition.high_watermark, partition.counts.records_in) == (1, 1)
     assert [each.producer_id for each in partition.active_producers()] == [3]
 
 
 async def test_reading_stays_within_what_is_there(node_call: Any, partition: Any) -> None:
-    partition.append(node_call.batch(b"a", b"b"), "me")
+    partition.append(node_call.batch(b"a", b"b"), "me", to_all=True)
     read = partition.read(1, max_bytes=1 << 20, min_one_batch=True)
     assert (read.high_watermark, read.last_stable_offset, read.log_start_offset) == (2, 2, 0)
     assert len(read.data()) == read.size_bytes == partition.log.size_bytes
@@ -63,7 +65,7 @@ async def test_reading_stays_within_what_is_there(node_call: Any, partition: Any
 async def test_a_reader_from_an_epoch_that_is_not_here_is_told_where_it_parted(
     node_call: Any, partition: Any
 ) -> None:
-    partition.append(node_call.batch(b"a", b"b"), "me")
+    partition.append(node_call.batch(b"a", b"b"), "me", to_all=True)
     read = partition.read(5, max_bytes=1, min_one_batch=True, last_fetched_epoch=0)
     assert (read.diverging_epoch, read.size_bytes) == ((0, 2), 0)
     same = partition.read(2, max_bytes=1, min_one_batch=True, last_fetched_epoch=0)
@@ -82,10 +84,10 @@ async def test_leader_epochs_are_checked(partition: Any) -> None:
         assert refused.value.code is code
 
 
-async def test_one_replica_is_enough_where_there_is_but_one(partition: Any) -> None:
+async def test_one_replica_is_enough_where_there_is_but_one(node_call: Any, partition: Any) -> None:
     """min.insync.replicas counts no more replicas than there are (KIP-966)."""
     partition.min_insync_replicas = 2
-    partition.check_in_sync()
+    partition.append(node_call.batch(b"a"), "me", to_all=True)
 
 
 async def test_acknowledged_only_when_it_is_on_the_disk(
@@ -105,8 +107,8 @@ async def test_acknowledged_only_when_it_is_on_the_disk(
     monkeypatch.setattr(FlushTask, "run", slowly)
     waiting = []
     for _ in range(5):
-        last = partition.append(node_call.batch(b"a"), "me").last_offset
-        waiting.append(asyncio.create_task(partition.settled(last, True, 1000)))
+        appended = partition.append(node_call.batch(b"a"), "me", to_all=True)
+        waiting.append(asyncio.create_task(partition.acknowledged(appended, WAIT_MS)))
         await asyncio.sleep(0)
     await asyncio.sleep(0.02)
     assert not any(each.done() for each in waiting)
@@ -130,19 +132,19 @@ async def test_an_offset_that_was_synced_and_cut_is_synced_again(
 
     monkeypatch.setattr(FlushTask, "run", noted)
     for _ in range(2):
-        last = partition.append(node_call.batch(b"a"), "me").last_offset
-        await partition.settled(last, False, 1000)
+        appended = partition.append(node_call.batch(b"a"), "me", to_all=False)
+        await partition.acknowledged(appended, WAIT_MS)
     await node_call.place("synced", (2, 1))
     partition.truncate_to(0, 0)
     await node_call.place("synced", (1, 2))
-    last = partition.append(node_call.batch(b"b"), "me").last_offset
-    await partition.settled(last, False, 1000)
+    appended = partition.append(node_call.batch(b"b"), "me", to_all=False)
+    await partition.acknowledged(appended, WAIT_MS)
     assert syncs == [1, 2, 1]
 
 
 async def test_the_start_moves_up_and_never_down(node_call: Any, partition: Any) -> None:
     for _ in range(5):
-        partition.append(node_call.batch(b"a"), "me")
+        partition.append(node_call.batch(b"a"), "me", to_all=True)
     assert partition.delete_before(3) == 3
     assert partition.delete_before(2) == 3
     for offset in (-2, 6):
@@ -152,8 +154,8 @@ async def test_the_start_moves_up_and_never_down(node_call: Any, partition: Any)
 
 
 async def test_times_and_epochs_are_found(node_call: Any, partition: Any) -> None:
-    partition.append(node_call.batch(b"a", b"b", time_ms=500), "me")
-    partition.append(node_call.batch(b"c", time_ms=100), "me")
+    partition.append(node_call.batch(b"a", b"b", time_ms=500), "me", to_all=True)
+    partition.append(node_call.batch(b"c", time_ms=100), "me", to_all=True)
     assert partition.find_timestamp(501).offset == 1
     assert partition.find_timestamp(502) is None
     assert partition.find_max_timestamp().offset == 1
@@ -167,6 +169,6 @@ async def test_a_batch_of_a_transaction_is_refused(node_call: Any, partition: An
         b"a", producer_id=3, producer_epoch=0, base_sequence=0, is_transactional=True
     )
     with pytest.raises(ApiError) as refused:
-        partition.append(batch, "me")
+        partition.append(batch, "me", to_all=True)
     assert refused.value.code is ErrorCode.transactional_id_authorization_failed
     assert partition.log.last_stable_offset == partition.high_watermark == 0

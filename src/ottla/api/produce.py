@@ -27,7 +27,6 @@ class _Append(NamedTuple):
 
     topic: Any
     partition: Partition
-    term: int
     appended: Appended
     answers: list[Any]
     place: int
@@ -35,7 +34,8 @@ class _Append(NamedTuple):
 
 async def handle(request: Any, call: Call) -> Any:
     """None where the client wants no answer (acks=0)."""
-    by_id = call.version >= 13
+    by_id, zstd_allowed = call.version >= 13, call.version >= 7
+    to_all = request.acks == _ACKS_ALL
     appends: list[_Append] = []
     topics = []
     failed: str | None = None
@@ -55,16 +55,14 @@ async def handle(request: Any, call: Call) -> Any:
                         ErrorCode.invalid_topic_exception,
                         f"Cannot append to internal topic {partition.topic}",
                     )
-                if request.acks == _ACKS_ALL:
-                    partition.check_in_sync()
-                appended = _append(partition, each.records, call)
+                appended = partition.append(
+                    each.records, call.client_id, to_all=to_all, zstd_allowed=zstd_allowed
+                )
             except ApiError as error:
                 failed = f"{key}-{each.index}: {error}"
                 answers.append(_refusal(key, each.index, error, call))
             else:
-                appends.append(
-                    _Append(key, partition, partition.term, appended, answers, len(answers))
-                )
+                appends.append(_Append(key, partition, appended, answers, len(answers)))
                 answers.append(_answer(each.index, appended, call))
         topics.append((topic, answers))
     if request.acks == 0:
@@ -74,7 +72,7 @@ async def handle(request: Any, call: Call) -> Any:
                 f"a produce request without acknowledgement failed on {failed}"
             )
         return None
-    await _settle(appends, request, call)
+    await _acknowledge(appends, request, call)
     build = call.messages
     extra = {}
     if call.version >= 10:
@@ -107,24 +105,14 @@ def _each_once(topics: Any, by_id: bool) -> dict[Any, tuple[Any, dict[int, Any]]
     return found
 
 
-def _append(partition: Partition, records: Any, call: Call) -> Appended:
-    try:
-        return partition.append(records, call.client_id, zstd_allowed=call.version >= 7)
-    except ApiError as error:
-        call.node.storage_failure.write_failed(partition, error)
-        raise
-
-
-async def _settle(appends: list[_Append], request: Any, call: Call) -> None:
+async def _acknowledge(appends: list[_Append], request: Any, call: Call) -> None:
     """Waits until each append may be acknowledged, all within the request's timeout."""
-    by_all = request.acks == _ACKS_ALL
     until_ms = call.node.clock.monotonic_ms() + request.timeout
     for each in appends:
         try:
             left_ms = until_ms - call.node.clock.monotonic_ms()
-            await each.partition.settled(each.appended.last_offset, by_all, left_ms, term=each.term)
+            await each.partition.acknowledged(each.appended, left_ms)
         except ApiError as error:
-            call.node.storage_failure.write_failed(each.partition, error)
             each.answers[each.place] = _refusal(each.topic, each.partition.index, error, call)
 
 

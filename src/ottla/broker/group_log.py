@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ottla.broker.coordinator import GroupCoordinators
@@ -27,11 +27,9 @@ COMMITTED_WITHIN_MS = 60_000
 class PartitionLog:
     """A partition of `__consumer_offsets` as its coordinator wants it: records in, records out."""
 
-    def __init__(self, partition: Partition, failed: Callable[[Partition, ApiError], None]) -> None:
-        """`failed` hears of each append that was refused; see `storage_failure`."""
+    def __init__(self, partition: Partition) -> None:
         self._partition = partition
-        self._failed = failed
-        self._term = partition.term
+        self._leadership = partition.leadership
 
     @property
     def high_watermark(self) -> int:
@@ -40,17 +38,13 @@ class PartitionLog:
     def append(self, records: Sequence[KeyAndValue], now_ms: int) -> int:
         """One batch; returns its last offset. Raises ApiError: NOT_LEADER_OR_FOLLOWER too where
         this broker led another time since, for then a later coordinator has read the log."""
-        if self._partition.term != self._term:
-            raise ApiError(ErrorCode.not_leader_or_follower)
         batch = build_batch([Record(0, now_ms, key, value) for key, value in records])
         max_bytes = self._partition.log.config.max_message_bytes
         if len(batch) > max_bytes:
             raise ApiError(ErrorCode.message_too_large, f"{len(batch)} bytes of {max_bytes}")
-        try:
-            return self._partition.append_own(batch, [read_header(batch)], now_ms).last_offset
-        except ApiError as error:
-            self._failed(self._partition, error)
-            raise
+        headers = [read_header(batch)]
+        appended = self._partition.append_own(batch, headers, now_ms, self._leadership)
+        return appended.last_offset
 
     def read_all(self) -> Iterator[LogRecord]:
         """Every record from the log's start on."""
@@ -79,13 +73,10 @@ class PartitionLog:
         Raises ApiError where too few replicas are in sync; the caller limits the time.
         """
         try:
-            await self._partition.settled(
-                offset, by_all=True, timeout_ms=COMMITTED_WITHIN_MS, term=self._term
-            )
+            await self._partition.acknowledged_to(offset, self._leadership, COMMITTED_WITHIN_MS)
         except ApiError as error:
             if error.code is ErrorCode.not_leader_or_follower:
                 return False
-            self._failed(self._partition, error)
             raise
         return offset < self._partition.high_watermark
 
@@ -122,7 +113,7 @@ def _open(node: Node, index: int) -> PartitionLog:
     partition = node.partitions.get(OFFSETS_TOPIC, index)
     if partition is None or not _leads(partition):
         raise ApiError(ErrorCode.not_coordinator)
-    return PartitionLog(partition, node.storage_failure.write_failed)
+    return PartitionLog(partition)
 
 
 def _leads(partition: Partition) -> bool:

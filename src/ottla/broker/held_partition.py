@@ -64,16 +64,17 @@ class HeldPartition:
         "_live_epoch",
         "_remove",
         "_timeline",
+        "_write_failed",
         "broker_id",
         "counts",
         "flushed_ms",
         "index",
         "leader_epoch",
+        "leadership",
         "log",
         "min_insync_replicas",
         "role",
         "state",
-        "term",
         "topic",
         "topic_id",
         "waiters",
@@ -89,6 +90,7 @@ class HeldPartition:
         broker_id: int,
         clock: Clock,
         journey: Journey,
+        write_failed: Callable[[HeldPartition, ApiError], None],
         high_watermark: int = 0,
         lag_max_ms: int = REPLICA_LAG_MAX_MS,
         live_epoch: LiveEpoch = lambda broker_id: -1,
@@ -98,9 +100,10 @@ class HeldPartition:
     ) -> None:
         """Begins without a role: `update` gives it one.
 
-        `live_epoch` tells a living broker's epoch; `eligible` is called when a follower may join
-        the in-sync set; `remove` takes files that a cut has renamed, to remove them when their
-        delay is over, off the loop (a crash before that leaves them to the next start).
+        `write_failed` is called with each write that failed (see `storage_failure`); `live_epoch`
+        gives the epoch of a broker that is registered now; `eligible` is called when a follower may
+        join the in-sync set; `remove` takes files that a cut has renamed, to remove them after
+        their delay, off the loop (a crash before that leaves them to the next start).
         """
         self.topic = topic
         self.index = index
@@ -110,15 +113,16 @@ class HeldPartition:
         self.role = Role.NONE
         self.state: PartitionState | None = None
         self.leader_epoch = NO_EPOCH
-        self.term = 0
-        """Another one each time that this broker ceases to lead: what it appended in an earlier one
-        may be cut off since, and other records have its offsets."""
+        self.leadership = 0
+        """Counts how often this broker ceased to lead. What it appended in an earlier leadership
+        may be cut off since, and other records may have those offsets."""
         self.min_insync_replicas = 1
         self.waiters: set[Watcher] | None = None
         self.counts = Counts()
         self.flushed_ms = clock.monotonic_ms()
         """When the log was last known to be on the disk, on the monotonic clock."""
         self._clock = clock
+        self._write_failed = write_failed
         self._acknowledgement: Acknowledgement | None = None
         self._journey = journey
         self._after_crash = after_crash
@@ -182,7 +186,7 @@ class HeldPartition:
 
     def _lead_not(self, role: Role, high_watermark: int) -> None:
         self.role = role
-        self.term += self._leader is not None
+        self.leadership += self._leader is not None
         self._leader, self._alone = None, False
         self._high_watermark = high_watermark
         self._fail_waits()
@@ -291,7 +295,9 @@ class HeldPartition:
     def acknowledgement(self) -> Acknowledgement:
         """Who waits to acknowledge what; made with the first wait."""
         if self._acknowledgement is None:
-            self._acknowledgement = Acknowledgement(self.log, lambda error: None)
+            self._acknowledgement = Acknowledgement(
+                self.log, lambda error: self._write_failed(self, error)
+            )
         return self._acknowledgement
 
     def _fail_waits(self) -> None:

@@ -17,7 +17,6 @@ from ottla.broker.log_cleaner import LogCleaner
 from ottla.broker.partition import Partition
 from ottla.broker.waiting import wake
 from ottla.log.checkpoint import PartitionName
-from ottla.log.flush import FlushTask
 from ottla.log.removal import Removal
 from ottla.log.retention import remove_expired
 from ottla.protocol.errors import ApiError
@@ -110,24 +109,13 @@ class LogCare:
         for partition in list(self._node.partitions):
             log, now_ms = partition.log, self._node.clock.monotonic_ms()
             if log.unflushed_records and log.config.flush_ms <= now_ms - partition.flushed_ms:
-                await self.flush(partition)
-
-    async def flush(self, partition: Partition) -> None:
-        """One log onto the disk, off the loop. Raises ApiError KAFKA_STORAGE_ERROR."""
-        try:
-            task = FlushTask(partition.log)
-            await asyncio.to_thread(task.run)
-        except ApiError as error:
-            self._node.storage_failure.write_failed(partition, error)
-            raise
-        task.apply()
-        partition.flushed_ms = self._node.clock.monotonic_ms()
+                await partition.flush()
 
     async def checkpoint(self) -> None:
         """Flushes what lies in closed segments, and writes the checkpoint files."""
         for partition in list(self._node.partitions):
             if partition.log.recovery_point < partition.log.active.base_offset:
-                await self.flush(partition)
+                await partition.flush()
         await self._write_checkpoints()
 
     async def checkpoint_high_watermarks(self) -> None:

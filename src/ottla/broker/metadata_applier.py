@@ -171,6 +171,7 @@ class MetadataApplier:
             remove=node.care.later,
             clock=node.clock,
             journey=node.journey,
+            write_failed=node.storage_failure.write_failed,
             after_crash=after_crash,
         )
         # Before it has a role: a leader counts by it who must be in sync.

@@ -7,6 +7,7 @@ the high watermark is the log's end as soon as an append returns, and nothing is
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,10 +15,12 @@ from ottla.broker.held_partition import Counts, Role
 from ottla.broker.partition_follow import FollowingPartition
 from ottla.broker.partition_read import Read, ReadPartition, refused_read
 from ottla.broker.waiting import Change, wake
+from ottla.log.flush import FlushTask
 from ottla.log.producer_state import Producer
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.check import check_batch
 from ottla.records.header import BatchHeader, Buffer
+from ottla.replication.leader import Leader
 
 __all__ = ("Appended", "Counts", "Partition", "Read", "Role", "refused_read")
 
@@ -29,12 +32,18 @@ HIGH_WATERMARK = -1
 
 
 class Appended(NamedTuple):
-    """`log_append_time_ms` is -1 where the producer's own times stay."""
+    """What was appended, to be acknowledged by `Partition.acknowledged`.
+
+    `log_append_time_ms` is -1 where the producer's own times stay; `leadership` and `to_all` are
+    those of the append.
+    """
 
     first_offset: int
     last_offset: int
     log_append_time_ms: int
     log_start_offset: int
+    leadership: int
+    to_all: bool
 
 
 class Partition(FollowingPartition, ReadPartition):
@@ -43,14 +52,22 @@ class Partition(FollowingPartition, ReadPartition):
     __slots__ = ()
 
     def append(
-        self, records: Buffer | None, client_id: str, *, zstd_allowed: bool = True
+        self,
+        records: Buffer | None,
+        client_id: str,
+        *,
+        to_all: bool,
+        zstd_allowed: bool = True,
     ) -> Appended:
         """Appends what one Produce request brings for this partition, after checking it.
 
-        Raises ApiError, the error of this partition in the response.
+        `to_all`: the producer wants all in-sync replicas to have it (acks=all). Raises ApiError,
+        the error of this partition in the response.
         """
         if self._leader is None:
             raise ApiError(ErrorCode.not_leader_or_follower)
+        if to_all:
+            self._check_in_sync(self._leader)
         config = self.log.config
         if not records:
             raise ApiError(ErrorCode.invalid_record, "a produce request without records")
@@ -73,11 +90,10 @@ class Partition(FollowingPartition, ReadPartition):
             raise ApiError(
                 ErrorCode.transactional_id_authorization_failed, "transactions are not served yet"
             )
-        return self._append(batch, [header], now_ms, client_id)
+        return self._append(batch, [header], now_ms, client_id, to_all=to_all)
 
-    def check_in_sync(self) -> None:
+    def _check_in_sync(self, leader: Leader) -> None:
         """Raises ApiError where an append for all replicas would reach too few of them."""
-        leader = self.leader
         in_sync, least = len(leader.state.isr), self._least_in_sync(leader)
         if in_sync < least:
             raise ApiError(
@@ -85,16 +101,33 @@ class Partition(FollowingPartition, ReadPartition):
                 f"in sync: {in_sync}; min.insync.replicas is {self.min_insync_replicas}",
             )
 
-    def append_own(self, batch: bytes, headers: Sequence[BatchHeader], now_ms: int) -> Appended:
-        """Appends a batch that the broker itself built (a coordinator's), for all replicas."""
-        self.check_in_sync()
-        return self._append(batch, headers, now_ms, "")
+    def append_own(
+        self, batch: bytes, headers: Sequence[BatchHeader], now_ms: int, leadership: int
+    ) -> Appended:
+        """Appends a batch that the broker itself built (a coordinator's), for all replicas.
+
+        Raises ApiError: NOT_LEADER_OR_FOLLOWER where `leadership` is not the present one;
+        NOT_ENOUGH_REPLICAS; KAFKA_STORAGE_ERROR.
+        """
+        self._check_leadership(leadership)
+        self._check_in_sync(self.leader)
+        return self._append(batch, headers, now_ms, "", to_all=True)
 
     def _append(
-        self, records: Buffer, headers: Sequence[BatchHeader], now_ms: int, client_id: str
+        self,
+        records: Buffer,
+        headers: Sequence[BatchHeader],
+        now_ms: int,
+        client_id: str,
+        *,
+        to_all: bool,
     ) -> Appended:
         log, timeline = self.log, self.timeline
-        appended = log.append(records, headers, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        try:
+            appended = log.append(records, headers, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        except ApiError as error:
+            self._write_failed(self, error)
+            raise
         if not appended.is_duplicate:
             self._count(headers)
             timeline.appended(
@@ -115,6 +148,8 @@ class Partition(FollowingPartition, ReadPartition):
             appended.last_offset,
             appended.append_time_ms,
             log.start_offset,
+            self.leadership,
+            to_all,
         )
 
     @property
@@ -125,35 +160,61 @@ class Partition(FollowingPartition, ReadPartition):
             return self.high_watermark
         return min(self.high_watermark, log.recovery_point)
 
-    async def settled(
-        self, last_offset: int, by_all: bool, timeout_ms: int, *, term: int | None = None
-    ) -> None:
-        """Returns when an append may be acknowledged: on disk where flush.messages asks for it,
-        and, `by_all`, on all in-sync replicas.
+    async def acknowledged(self, appended: Appended, timeout_ms: int) -> None:
+        """Returns when the append may be acknowledged: on disk where flush.messages asks for it,
+        and on all in-sync replicas where its producer does.
 
-        `term` is that of the append, where other waits may have come between it and this one: a
-        broker that lost and regained leadership meanwhile may have another's record at that offset.
-
-        Raises ApiError: KAFKA_STORAGE_ERROR; REQUEST_TIMED_OUT; NOT_LEADER_OR_FOLLOWER where
-        another broker leads before that; NOT_ENOUGH_REPLICAS_AFTER_APPEND.
+        Raises ApiError: KAFKA_STORAGE_ERROR; REQUEST_TIMED_OUT; NOT_LEADER_OR_FOLLOWER where this
+        broker ceased to lead meanwhile; NOT_ENOUGH_REPLICAS_AFTER_APPEND.
         """
-        log = self.log
-        if log.unflushed_records >= log.config.flush_messages:
+        if appended.to_all:
+            await self.acknowledged_to(appended.last_offset, appended.leadership, timeout_ms)
+        elif self._wants_flush:
+            self._check_leadership(appended.leadership)
+            await self.acknowledgement.flushed(appended.last_offset, timeout_ms)
+
+    async def acknowledged_to(self, last_offset: int, leadership: int, timeout_ms: int) -> None:
+        """Returns when all up to `last_offset` is acknowledged by all in-sync replicas, and on disk
+        where flush.messages asks for it; `leadership` is that in which it was appended or read.
+
+        Raises ApiError, as `acknowledged`.
+        """
+        self._check_leadership(leadership)
+        if self._wants_flush:
             began_ms = self._clock.monotonic_ms()
             await self.acknowledgement.flushed(last_offset, timeout_ms)
+            self._check_leadership(leadership)
             timeout_ms -= self._clock.monotonic_ms() - began_ms
-        if by_all and term not in (None, self.term):
-            raise ApiError(ErrorCode.not_leader_or_follower)
-        if by_all and not self._alone:
-            await self._committed(last_offset, timeout_ms)
-
-    async def _committed(self, last_offset: int, timeout_ms: int) -> None:
-        leader = self.leader
-        if leader.high_watermark <= last_offset:
+        if self._alone:
+            return
+        if self.leader.high_watermark <= last_offset:
             await self.acknowledgement.committed(last_offset, timeout_ms)
-            leader = self.leader
+            self._check_leadership(leadership)
+        leader = self.leader
         if len(leader.maximal_isr) < self._least_in_sync(leader):
             raise ApiError(ErrorCode.not_enough_replicas_after_append)
+
+    @property
+    def _wants_flush(self) -> bool:
+        log = self.log
+        return log.unflushed_records >= log.config.flush_messages
+
+    def _check_leadership(self, leadership: int) -> None:
+        """Raises ApiError where another broker leads, or led since that leadership: other records
+        may have its offsets."""
+        if self._leader is None or leadership != self.leadership:
+            raise ApiError(ErrorCode.not_leader_or_follower)
+
+    async def flush(self) -> None:
+        """Syncs the log, in a thread. Raises ApiError KAFKA_STORAGE_ERROR."""
+        try:
+            task = FlushTask(self.log)
+            await asyncio.to_thread(task.run)
+        except ApiError as error:
+            self._write_failed(self, error)
+            raise
+        task.apply()
+        self.flushed_ms = self._clock.monotonic_ms()
 
     @property
     def low_watermark(self) -> int:

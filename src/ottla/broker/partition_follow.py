@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from ottla.broker.held_partition import HeldPartition
 from ottla.broker.waiting import wake
 from ottla.log.truncation import truncate_fully, truncate_to
+from ottla.protocol.errors import ApiError
 from ottla.records.header import BatchHeader, Buffer
 
 
@@ -31,7 +33,8 @@ class FollowingPartition(HeldPartition):
         """
         log = self.log
         if headers:
-            appended = log.append_as_follower(records, headers, now_ms=now_ms)
+            with self._writing():
+                appended = log.append_as_follower(records, headers, now_ms=now_ms)
             self._count(headers)
             self.timeline.appended(appended.first_offset, appended.last_offset, now_ms, "", -1)
         high_watermark = min(leader_high_watermark, log.end_offset)
@@ -40,7 +43,8 @@ class FollowingPartition(HeldPartition):
             self._high_watermark = high_watermark
             self.timeline.high_watermark(high_watermark, now_ms)
         if log.start_offset < leader_log_start <= self._high_watermark:
-            log.advance_start(leader_log_start)
+            with self._writing():
+                log.advance_start(leader_log_start)
             self.timeline.started_at(leader_log_start, now_ms, "DeleteRecords")
             moved = True
         if moved:
@@ -50,7 +54,8 @@ class FollowingPartition(HeldPartition):
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Cuts what the leader does not have. Raises ApiError KAFKA_STORAGE_ERROR."""
         before = self.log.end_offset
-        removal = truncate_to(self.log, offset, now_ms=now_ms)
+        with self._writing():
+            removal = truncate_to(self.log, offset, now_ms=now_ms)
         if removal is not None:
             self._remove(removal)
         self._cut(before, now_ms)
@@ -58,9 +63,19 @@ class FollowingPartition(HeldPartition):
     def truncate_fully(self, offset: int, now_ms: int) -> None:
         """Empties the log, to begin at `offset`. Raises ApiError KAFKA_STORAGE_ERROR."""
         before = self.log.end_offset
-        self._remove(truncate_fully(self.log, offset, now_ms=now_ms))
+        with self._writing():
+            removal = truncate_fully(self.log, offset, now_ms=now_ms)
+        self._remove(removal)
         self._high_watermark = max(self._high_watermark, offset)
         self._cut(before, now_ms)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except ApiError as error:
+            self._write_failed(self, error)
+            raise
 
     def _cut(self, before: int, now_ms: int) -> None:
         end_offset = self.log.end_offset

@@ -305,7 +305,6 @@ class ReplicaFetcher:
                     logger.debug("%s-%d: %s", followed.partition.topic, key[1], reason)
         except ApiError as error:
             self._back_off(key, followed, str(error), is_fault=True)
-            self._node.storage_failure.write_failed(followed.partition, error)
 
     def _append(self, followed: Followed, decision: Append) -> None:
         partition, now_ms = followed.partition, self._node.clock.now_ms()
