@@ -19,7 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ottla.pipelines import progress, report_progress, session, to_delta, topic
+from ottla.pipelines import report_progress, session, to_delta, topic
+from ottla.pipelines.progress.report import Reporter
 from ottla.pipelines.run import start
 from ottla.pipelines.sinks.target import Target
 
@@ -84,15 +85,15 @@ class Moments:
 
     def between_batches(self) -> None:
         """When Spark is done with a batch and the group does not know it yet."""
-        progressed = progress.Reporter.progressed
+        progressed = Reporter.progressed
 
-        def second(reporter: progress.Reporter, text: str) -> None:
+        def second(reporter: Reporter, text: str) -> None:
             self.batches += "addBatch" in text
             if self.batches == 2:
                 die()
             progressed(reporter, text)
 
-        progress.Reporter.progressed = second  # type: ignore[method-assign]
+        Reporter.progressed = second  # type: ignore[method-assign]
 
 
 def main() -> int:

@@ -1,0 +1,146 @@
+"""From specifications to Spark: the session, the frames, and the queries."""
+
+from __future__ import annotations
+
+import importlib.util
+import traceback
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ottla.pipelines.errors import PipelineError, explain, require_pyspark
+from ottla.pipelines.file.specification import FileSpec, FunctionSpec, PipelineSpec, TableSpec
+from ottla.pipelines.run.start import to_delta
+from ottla.pipelines.source.topic import topic
+from ottla.pipelines.spark.start import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+
+def open_session(spec: FileSpec, *, conf: Mapping[str, Any] | None = None) -> SparkSession:
+    """Return the session that a file describes; its own `[spark.conf]` wins over `conf`.
+
+    Raises PipelineError.
+    """
+    spark = spec.spark
+    chosen: dict[str, Any] = {} if spark.master is None else {"master": spark.master}
+    return session(
+        spec.file.stem,
+        packages=spark.packages,
+        jars=spark.jars or None,
+        ivy_settings=spark.ivy_settings,
+        conf={**(conf or {}), **dict(spark.conf)},
+        **chosen,
+    )
+
+
+def build_frame(spark: SparkSession, spec: PipelineSpec) -> DataFrame:
+    """Return the rows that a pipeline writes, planned and not read.
+
+    Raises PipelineError: SQL that Spark refuses, a function that fails, a table that is not there.
+    """
+    require_pyspark()
+    from pyspark.errors import PySparkException
+
+    source, transform = spec.source, spec.transform
+    rows = topic(
+        spark,
+        source.topic,
+        bootstrap_servers=source.kafka.bootstrap_servers,
+        schema=source.schema,
+        key_schema=source.key_schema,
+        starting=source.starting,
+        **_given(
+            kafka=dict(source.kafka.settings) or None,
+            max_rows=source.max_rows,
+            rejects=None if source.rejects == "apart" else source.rejects,
+            tombstones=source.tombstones,
+        ),
+    )
+    rows.createOrReplaceTempView(transform.view)
+    for table in transform.tables:
+        _make_view(spark, spec, table)
+    if transform.function is not None:
+        return _call(transform.function, rows)
+    if transform.sql is None:
+        return rows
+    try:
+        return spark.sql(transform.sql)
+    except PySparkException as error:
+        raise PipelineError(f"{spec.name}: transform.sql: {_reason(error)}") from error
+
+
+def start(spark: SparkSession, spec: PipelineSpec) -> StreamingQuery:
+    """Start a pipeline; returns its query. Raises PipelineError."""
+    sink, delivery = spec.sink, spec.delivery
+    return to_delta(
+        build_frame(spark, spec),
+        sink.target,
+        checkpoint=delivery.checkpoint,
+        trigger=None if delivery.trigger is None else dict([delivery.trigger]),
+        **_given(
+            delivery=None if delivery.guarantee == "exactly-once" else delivery.guarantee,
+            schema_changes=None if sink.schema_changes == "refuse" else sink.schema_changes,
+            on_lost=None if delivery.on_lost == "stop" else delivery.on_lost,
+            partition_by=sink.partition_by or None,
+            max_rejects=delivery.max_rejects,
+        ),
+    )
+
+
+def _given(**arguments: Any) -> dict[str, Any]:
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
+def _make_view(spark: SparkSession, spec: PipelineSpec, table: TableSpec) -> None:
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    reader = spark.read.format(table.format).options(**dict(table.options))
+    try:
+        if table.schema is not None:
+            reader = reader.schema(table.schema)
+        reader.load(table.path).createOrReplaceTempView(table.name)
+    except (PySparkException, Py4JJavaError) as error:
+        raise PipelineError(
+            f"{spec.name}: transform.tables.{table.name}: {_reason(error)}"
+        ) from error
+
+
+def _call(function: FunctionSpec, rows: DataFrame) -> DataFrame:
+    """Run the function's file, then the function. Raises PipelineError with its line."""
+    from pyspark.sql import DataFrame
+
+    name = f"ottla_pipeline_{function.file.stem}"
+    found = importlib.util.spec_from_file_location(name, function.file)
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    try:
+        found.loader.exec_module(module)
+        made = getattr(module, function.name)(rows)
+    except Exception as error:
+        lines = [
+            frame.lineno
+            for frame in traceback.extract_tb(error.__traceback__)
+            if frame.filename == str(function.file)
+        ]
+        place = f"{function.file}:{lines[-1]}" if lines else str(function.file)
+        raise PipelineError(f"{place}: {type(error).__name__}: {_reason(error)}") from error
+    if not isinstance(made, DataFrame):
+        raise PipelineError(
+            f"{function.file}: {function.name} returned {type(made).__name__}; return a DataFrame"
+        )
+    return made
+
+
+def _reason(error: Any) -> str:
+    """Spark's reason as one line: without its error class, position and plan."""
+    cause = getattr(error, "java_exception", None)
+    text = str(error) if cause is None else str(cause.getMessage())
+    known = explain(text, "")
+    if known:
+        return known
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,107 @@
+"""A pipeline as its file describes it: frozen values, checked by `read`, made real by `build`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TypeAlias
+
+from ottla.pipelines.kafka.settings import KafkaSettings
+
+Starting: TypeAlias = str | datetime | dict[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpec:
+    """`[source]`: the topic, with `topic()`'s arguments."""
+
+    topic: str
+    kafka: KafkaSettings = field(repr=False)  # it may hold a password
+    schema: str | None = None
+    key_schema: str | None = None
+    starting: Starting = "earliest"
+    max_rows: int | None = None
+    rejects: str = "apart"
+    tombstones: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """`[transform.tables.NAME]`: a table to look things up in, read with Spark's format."""
+
+    name: str
+    format: str
+    path: str
+    schema: str | None = None
+    options: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSpec:
+    """A function of a Python file: it takes the topic's rows and returns the rows to write."""
+
+    file: Path
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class TransformSpec:
+    """`[transform]`: SQL over the view of the topic's rows, or a function; neither: all rows."""
+
+    view: str
+    sql: str | None = None
+    function: FunctionSpec | None = None
+    tables: tuple[TableSpec, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SinkSpec:
+    """`[sink]`: where the rows go."""
+
+    target: str
+    partition_by: tuple[str, ...] = ()
+    schema_changes: str = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class DeliverySpec:
+    """`[delivery]`: how the rows get there, with `to_delta()`'s arguments."""
+
+    checkpoint: str
+    group: str
+    guarantee: str = "exactly-once"
+    trigger: tuple[str, str | bool] | None = None
+    on_lost: str = "stop"
+    max_rejects: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSpec:
+    """`[spark]`: the session, with `session()`'s arguments."""
+
+    master: str | None = None
+    packages: tuple[str, ...] = ()
+    jars: tuple[str, ...] = ()
+    ivy_settings: str | None = None
+    conf: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineSpec:
+    """One pipeline of a file."""
+
+    name: str
+    source: SourceSpec
+    transform: TransformSpec
+    sink: SinkSpec
+    delivery: DeliverySpec
+
+
+@dataclass(frozen=True, slots=True)
+class FileSpec:
+    """All pipelines of a file; they run in one session."""
+
+    file: Path
+    pipelines: tuple[PipelineSpec, ...]
+    spark: SparkSpec

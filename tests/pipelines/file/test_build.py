@@ -1,0 +1,113 @@
+"""From specifications to Spark."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ottla.pipelines import PipelineError
+from ottla.pipelines.file.build import build_frame, start
+from ottla.pipelines.file.read import read_file
+from ottla.pipelines.file.specification import PipelineSpec
+
+pytestmark = pytest.mark.spark
+
+TEXT = """
+[source]
+bootstrap_servers = "{bootstrap}"
+topic = "{topic}"
+schema = "carrier STRING NOT NULL, dep_delay DOUBLE"
+
+[transform]
+view = "flights"
+{transform}
+
+[sink]
+target = "./lake/flights"
+
+[delivery]
+checkpoint = "./checkpoints/flights"
+trigger = "available-now"
+"""
+TABLE = '[transform.tables.airlines]\nformat = "csv"\npath = "airlines.csv"\n'
+
+
+@pytest.fixture
+def write(bootstrap: str, new_topic: Callable[..., str], tmp_path: Path) -> Callable[..., Path]:
+    """Writes a pipeline file on a topic of its own, and gives its specification."""
+    topic = new_topic()
+    (tmp_path / "airlines.csv").write_text("carrier,name\nUA,United\n")
+
+    def make(transform: str) -> PipelineSpec:
+        file = tmp_path / "flights.toml"
+        file.write_text(TEXT.format(bootstrap=bootstrap, topic=topic, transform=transform))
+        return read_file(file, {}).pipelines[0]
+
+    return make
+
+
+def test_sql_with_a_lookup_table_into_delta(
+    spark, write: Callable[[str], PipelineSpec], produce: Callable[..., None], tmp_path: Path
+) -> None:
+    sql = "SELECT value.*, name FROM flights LEFT JOIN airlines ON value.carrier = airlines.carrier"
+    spec = write(f'sql = "{sql}"\n{TABLE}options = {{ header = true }}\n')
+    produce(
+        spec.source.topic,
+        [(None, '{"carrier": "UA", "dep_delay": 7}'), (None, '{"carrier": "AA"}'), (None, "?")],
+    )
+
+    start(spark, spec).awaitTermination()
+
+    rows = spark.read.format("delta").load(str(tmp_path / "lake/flights"))
+    assert {tuple(row) for row in rows.select("carrier", "dep_delay", "name").collect()} == {
+        ("UA", 7.0, "United"),
+        ("AA", None, None),
+    }
+    rejected = spark.read.format("delta").load(str(tmp_path / "lake/flights_rejected"))
+    assert rejected.count() == 1
+    assert (tmp_path / "checkpoints/flights/commits/0").is_file()
+
+
+def test_a_function_makes_the_rows(
+    spark, write: Callable[[str], PipelineSpec], tmp_path: Path
+) -> None:
+    spec = write('function = "late.py:late"')
+    code = "def late(rows):\n    return rows.select('value.carrier')\n"
+    (tmp_path / "late.py").write_text(code)
+    assert build_frame(spark, spec).columns == ["carrier"]
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("def late(rows):\n    return rows.nowhere\n", r"late\.py:2: .*nowhere"),
+        ("import nowhere_at_all\n", r"late\.py:1: ModuleNotFoundError: .*nowhere_at_all"),
+        ("def late(rows):\n    return 7\n", r"late\.py: late returned int; return a DataFrame"),
+    ],
+)
+def test_a_function_that_fails_is_one_line(
+    spark, write: Callable[[str], PipelineSpec], tmp_path: Path, code: str, said: str
+) -> None:
+    (tmp_path / "late.py").write_text(code)
+    spec = write('function = "late.py:late"')
+    with pytest.raises(PipelineError, match=said) as raised:
+        build_frame(spark, spec)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("transform", "said"),
+    [
+        ('sql = "SELECT value.nowhere FROM flights"', "transform.sql: .*nowhere"),
+        ('sql = "SELCT 1"', "transform.sql: .*SELCT"),
+        ('sql = "SELECT * FROM no_such_table"', "transform.sql: .*no_such_table"),
+        (TABLE.replace("airlines.csv", "nowhere.csv"), "transform.tables.airlines: .*nowhere.csv"),
+        (TABLE.replace('"csv"', '"cvs"'), "transform.tables.airlines: .*cvs"),
+    ],
+)
+def test_what_spark_refuses_is_one_line(
+    spark, write: Callable[[str], PipelineSpec], transform: str, said: str
+) -> None:
+    with pytest.raises(PipelineError, match=said) as raised:
+        build_frame(spark, write(transform))
+    assert "\n" not in str(raised.value)
