@@ -12,12 +12,12 @@ import pytest
 from hypothesis import settings
 
 from ottla.api.table import HANDLERS
-from ottla.broker.call import Call
 from ottla.broker.cluster_view import ClusterView
 from ottla.broker.controller import Controller
 from ottla.broker.departed import DepartedBrokers
 from ottla.broker.membership import Membership
 from ottla.broker.node import Node
+from ottla.broker.topic_creation import TopicCreation
 from ottla.config import BrokerConfig
 from ottla.config.listener import Endpoint
 from ottla.controller.image import (
@@ -27,6 +27,8 @@ from ottla.controller.image import (
     PartitionsChanged,
     PartitionState,
 )
+from ottla.network.client_session import ClientSession
+from ottla.network.request_context import RequestContext
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.frames import (
     read_request_body,
@@ -64,18 +66,14 @@ class NodeCall:
         handler = HANDLERS.find(header.key)
         assert handler is not None
         assert handler.min_version <= header.version <= handler.max_version
-        call = Call(
-            node=self.node,
+        context = RequestContext(
+            broker=self.node,
+            session=ClientSession(1, "127.0.0.1", listener, "127.0.0.1", 9092),
             version=header.version,
             client_id=header.client_id,
-            peer="/127.0.0.1",
-            listener=listener,
-            listener_host="127.0.0.1",
-            listener_port=9092,
             messages=messages_of(header.key, header.version),
-            connection_id=1,
         )
-        answer = await handler.answer(read_request_body(header, frame), call)
+        answer = await handler.answer(read_request_body(header, frame), context)
         if answer is None:
             return None
         data = b"".join(bytes(part) for part in write_response(answer, header.correlation_id))
@@ -200,6 +198,7 @@ class LoneNode:
         self.view = ClusterView(config)
         self.membership = Membership(cast("Node", self), tree)
         self.controller = Controller(cast("Node", self), placement_start=lambda: 0)
+        self.topic_creation = TopicCreation(cast("Node", self))
         self.departed = DepartedBrokers(self.clock)
         self.view.subscribe(self.departed.told)
 

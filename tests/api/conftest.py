@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from ottla.api.table import find
-from ottla.broker.call import Call
 from ottla.broker.controller import Controller
 from ottla.config.broker import BrokerConfig
 from ottla.config.listener import Endpoint
@@ -23,6 +22,8 @@ from ottla.controller.image import BrokerImage, ClusterImage
 from ottla.controller.plan import Plan
 from ottla.controller.topics import NewTopic
 from ottla.coordination.embedded import EmbeddedTree
+from ottla.network.client_session import ClientSession
+from ottla.network.request_context import RequestContext
 from ottla.protocol.frames import (
     read_request_body,
     read_request_header,
@@ -78,18 +79,14 @@ class Cluster:
         handler = find(header.key)
         assert handler is not None
         assert handler.min_version <= header.version <= handler.max_version
-        call = Call(
-            node=self.node,
+        context = RequestContext(
+            broker=self.node,
+            session=ClientSession(1, "127.0.0.1", "PLAINTEXT", "reached.example.org", 19092),
             version=header.version,
             client_id="tests",
-            peer="/127.0.0.1",
-            listener="PLAINTEXT",
-            listener_host="reached.example.org",
-            listener_port=19092,
             messages=messages_of(header.key, header.version),
-            connection_id=1,
         )
-        answer = await handler.answer(read_request_body(header, frame), call)
+        answer = await handler.answer(read_request_body(header, frame), context)
         parts = write_response(answer, header.correlation_id)
         correlation_id, response = read_response(
             header.key, header.version, memoryview(b"".join(bytes(part) for part in parts))[4:]

@@ -4,7 +4,8 @@ import pytest
 
 from ottla.api.api_versions import handle
 from ottla.api.table import ADVERTISED
-from ottla.broker.call import Call
+from ottla.network.client_session import ClientSession
+from ottla.network.request_context import RequestContext
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
 
@@ -34,7 +35,8 @@ async def test_software_without_a_name_is_refused(node_call: Any) -> None:
 
 
 async def test_an_unknown_version_is_told_what_is_known(node_call: Any) -> None:
-    call = Call(node_call.node, 0, "", "/127.0.0.1", "PLAINTEXT", "h", 1, messages_of(KEY, 0), 1)
-    answer = await handle(None, call)
+    session = ClientSession(1, "127.0.0.1", "PLAINTEXT", "h", 1)
+    context = RequestContext(node_call.node, session, 0, "", messages_of(KEY, 0))
+    answer = await handle(None, context)
     assert answer.error_code is ErrorCode.unsupported_version
     assert len(answer.api_keys) == len(ADVERTISED)

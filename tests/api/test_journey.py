@@ -49,7 +49,7 @@ class Partitions:
 
 
 @pytest.fixture
-def call(tmp_path: Path) -> Any:
+def context(tmp_path: Path) -> Any:
     """A node with topic `t`: nothing in partition 0, keys a, b and a in 1, key c, younger, in 2."""
     clock = StillClock()
     journey = Journey(clock)
@@ -76,7 +76,7 @@ def call(tmp_path: Path) -> Any:
         groups=NoGroups(),
         image=SimpleNamespace(topics={"t": image}, topic={"t": image}.get),
     )
-    return SimpleNamespace(node=node)
+    return SimpleNamespace(broker=node)
 
 
 def question(**more: Any) -> dict[str, Any]:
@@ -125,106 +125,108 @@ def test_a_wrong_question_is_refused(wrong):
     assert refusal.value.document["error"]["code"] == "bad_request"
 
 
-async def test_an_offset_is_told(call):
-    said = await handle_json(question(partition=1, offset=2), call)
+async def test_an_offset_is_told(context):
+    said = await handle_json(question(partition=1, offset=2), context)
     assert (said["partition"], said["offset"], said["state"]) == (1, 2, "stored")
     assert said["published"]["client_ids"] == ["client"]
     assert said["log"]["partitions"] == 3
 
 
-async def test_the_newest_of_a_key_is_told(call):
-    said = await handle_json(question(key=key(b"a")), call)
+async def test_the_newest_of_a_key_is_told(context):
+    said = await handle_json(question(key=key(b"a")), context)
     assert (said["partition"], said["offset"]) == (1, 2)
-    said = await handle_json(question(key=key(b"c"), partition=1), call)
+    said = await handle_json(question(key=key(b"c"), partition=1), context)
     assert said["error"]["code"] == "key_not_found"
     assert said["error"]["searched"] == [{"partition": 1, "down_to_offset": 0, "whole": True}]
 
 
-async def test_the_latest_is_told(call):
-    said = await handle_json(question(latest=True), call)
+async def test_the_latest_is_told(context):
+    said = await handle_json(question(latest=True), context)
     assert (said["partition"], said["offset"]) == (2, 0)
-    said = await handle_json(question(latest=True, partition=0), call)
+    said = await handle_json(question(latest=True, partition=0), context)
     assert said["error"]["code"] == "empty"
 
 
-async def test_what_is_missing_is_named_with_what_there_is(call):
+async def test_what_is_missing_is_named_with_what_there_is(context):
     ranges = [
         {"partition": 0, "start_offset": 0, "end_offset": 0},
         {"partition": 1, "start_offset": 0, "end_offset": 3},
         {"partition": 2, "start_offset": 0, "end_offset": 1},
     ]
     for asked in (question(), question(offset=1)):
-        said = await handle_json(asked, call)
+        said = await handle_json(asked, context)
         assert said["error"]["code"] == "which_offset"
         assert said["error"]["partitions"] == ranges
-    said = await handle_json(question(partition=3, offset=0), call)
+    said = await handle_json(question(partition=3, offset=0), context)
     assert said["error"]["code"] == "unknown_partition"
-    said = await handle_json({**question(offset=0), "topic": "x"}, call)
+    said = await handle_json({**question(offset=0), "topic": "x"}, context)
     assert (said["error"]["code"], said["error"]["topics"]) == ("unknown_topic", ["t"])
 
 
-async def test_a_damaged_log_is_an_answer_not_an_end(call):
-    log = call.node.partitions.of_topic("t")[1].log
+async def test_a_damaged_log_is_an_answer_not_an_end(context):
+    log = context.broker.partitions.of_topic("t")[1].log
     Path(log.active.path).write_bytes(b"\xff" * log.active.size_bytes)
-    said = await handle_json(question(key=key(b"a"), partition=1), call)
+    said = await handle_json(question(key=key(b"a"), partition=1), context)
     assert said["error"]["code"] == "storage_error"
 
 
-async def test_many_that_ask_are_answered_in_turn(call):
-    asked = [handle_json(question(partition=1, offset=at % 3), call) for at in range(20)]
+async def test_many_that_ask_are_answered_in_turn(context):
+    asked = [handle_json(question(partition=1, offset=at % 3), context) for at in range(20)]
     said = await asyncio.gather(*asked)
     assert [one["offset"] for one in said] == [at % 3 for at in range(20)]
 
 
-def led_by(call: Any, *leaders: int) -> None:
+def led_by(context: Any, *leaders: int) -> None:
     states = [PartitionState(leader, 5, (1, 2), (1, 2), 0) for leader in leaders]
-    call.node.image.topic("t").partitions[:] = states
+    context.broker.image.topic("t").partitions[:] = states
 
 
-async def test_another_leaders_partition_is_not_told_here(call):
-    led_by(call, 1, 2, -1)
-    error = (await handle_json(question(partition=1, offset=0), call))["error"]
+async def test_another_leaders_partition_is_not_told_here(context):
+    led_by(context, 1, 2, -1)
+    error = (await handle_json(question(partition=1, offset=0), context))["error"]
     assert (error["code"], error["leader"]) == ("not_leader", 2)
-    error = (await handle_json(question(partition=2, offset=0), call))["error"]
+    error = (await handle_json(question(partition=2, offset=0), context))["error"]
     assert (error["code"], error["leader"]) == ("not_leader", None)
     assert "has no leader now" in error["message"]
-    assert (await handle_json(question(partition=3), call))["error"]["code"] == "unknown_partition"
+    assert (await handle_json(question(partition=3), context))["error"][
+        "code"
+    ] == "unknown_partition"
 
 
-async def test_without_a_partition_it_says_which_others_are_led_elsewhere(call):
-    led_by(call, 2, 1, 2)
-    said = await handle_json(question(latest=True), call)
+async def test_without_a_partition_it_says_which_others_are_led_elsewhere(context):
+    led_by(context, 2, 1, 2)
+    said = await handle_json(question(latest=True), context)
     assert (said["partition"], said["offset"]) == (1, 2)
     assert said["elsewhere"] == [0, 2]
-    said = await handle_json(question(offset=1), call)
+    said = await handle_json(question(offset=1), context)
     assert said["error"]["code"] == "which_offset"
     assert [one["partition"] for one in said["error"]["partitions"]] == [1]
-    led_by(call, 2, 2, 2)
-    said = await handle_json(question(latest=True), call)
+    led_by(context, 2, 2, 2)
+    said = await handle_json(question(latest=True), context)
     assert said["error"]["code"] == "not_leader"
     assert said["elsewhere"] == [0, 1, 2]
 
 
-async def test_the_leader_tells_of_the_replicas(call):
-    led_by(call, 1, 1, 1)
-    replicated = (await handle_json(question(partition=1, offset=0), call))["replicated"]
+async def test_the_leader_tells_of_the_replicas(context):
+    led_by(context, 1, 1, 1)
+    replicated = (await handle_json(question(partition=1, offset=0), context))["replicated"]
     assert (replicated["leader"], replicated["leader_epoch"]) == (1, 5)
     assert [copy["broker"] for copy in replicated["copies"]] == [1, 2]
 
 
 async def test_a_topic_deleted_during_the_search_is_no_damage(
-    call: Any, monkeypatch: pytest.MonkeyPatch
+    context: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    partition = call.node.partitions.of_topic("t")[1]
-    told = call.node.journey.told
+    partition = context.broker.partitions.of_topic("t")[1]
+    told = context.broker.journey.told
 
     async def deleting(*arguments: Any) -> Any:
         found = await told(*arguments)
         partition.log.deleted(partition.log.folder + "-delete")
         return found
 
-    monkeypatch.setattr(call.node.journey, "told", deleting)
-    answer = await handle_json(question(partition=1, offset=0), call)
+    monkeypatch.setattr(context.broker.journey, "told", deleting)
+    answer = await handle_json(question(partition=1, offset=0), context)
     assert answer["error"] == {
         "code": "unknown_topic",
         "message": "topic 't' was deleted meanwhile",

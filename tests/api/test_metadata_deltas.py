@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from ottla.api.table import find
-from ottla.broker.call import Call
 from ottla.controller.delta_text import decode_snapshot
 from ottla.controller.topics import NewTopic
+from ottla.network.client_session import ClientSession
+from ottla.network.request_context import RequestContext
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.versions import METADATA_DELTAS
 
@@ -26,8 +27,9 @@ async def ask(cluster: Any, **changes: Any) -> Any:
 async def ask_raw(cluster: Any, body: bytes) -> Any:
     handler = find(METADATA_DELTAS)
     assert handler is not None
-    call: Any = Call(cluster.node, 0, "tests", "", "", "", 0, None, 1)  # type: ignore[arg-type]
-    return json.loads(await handler.answer(body, call))
+    session = ClientSession(1, "", "", "", 0)
+    context: Any = RequestContext(cluster.node, session, 0, "tests", None)  # type: ignore[arg-type]
+    return json.loads(await handler.answer(body, context))
 
 
 async def test_a_snapshot_first_then_what_is_new(cluster: Any) -> None:

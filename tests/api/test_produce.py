@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from ottla.broker.call import EndConnectionError
+from ottla.network.handlers import EndConnectionError
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.build import build_batch
 from ottla.records.header import iterate_headers

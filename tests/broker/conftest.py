@@ -16,15 +16,16 @@ from typing import Any
 import pytest
 
 from ottla.api.table import HANDLERS
-from ottla.broker.call import Call
 from ottla.broker.coordinator import GroupCoordinators
 from ottla.broker.group_shard import KeyAndValue, LogRecord
-from ottla.broker.peer import PeerError
 from ottla.config import BrokerConfig
 from ottla.coordination.embedded import EmbeddedTree
 from ottla.groups.classic.requests import JoinRequest, SyncRequest
 from ottla.groups.offsets.commit import CommitRequest, OffsetToCommit
 from ottla.groups.settings import GroupSettings
+from ottla.network.client_session import ClientSession
+from ottla.network.peer import PeerError
+from ottla.network.request_context import RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages import messages_of
 
@@ -206,28 +207,24 @@ class Neighbours:
 
     async def _ask(self, broker_id: int, request: Any) -> Any:
         key, version = request.__api_key__, request.__version__
-        call = self._call(broker_id, key, version)
-        return await HANDLERS.find(key).answer(request, call)  # type: ignore[union-attr]
+        context = self._context(broker_id, key, version)
+        return await HANDLERS.find(key).answer(request, context)  # type: ignore[union-attr]
 
     async def _ask_json(self, broker_id: int, key: int, document: Any) -> Any:
-        call = self._call(broker_id, key, 0)
+        context = self._context(broker_id, key, 0)
         body = json.dumps(document).encode()
-        return json.loads(await HANDLERS.find(key).answer(body, call))  # type: ignore[union-attr]
+        return json.loads(await HANDLERS.find(key).answer(body, context))  # type: ignore[union-attr]
 
-    def _call(self, broker_id: int, key: int, version: int) -> Call:
+    def _context(self, broker_id: int, key: int, version: int) -> RequestContext[Any]:
         if broker_id not in self.nodes:
             raise PeerError(f"nobody listens as broker {broker_id}")
         in_json = HANDLERS.find(key).takes_json  # type: ignore[union-attr]
-        return Call(
-            node=self.nodes[broker_id],
+        return RequestContext(
+            broker=self.nodes[broker_id],
+            session=ClientSession(1, "", "", "", 0),
             version=version,
             client_id="tests",
-            peer="",
-            listener="",
-            listener_host="",
-            listener_port=0,
             messages=None if in_json else messages_of(key, version),  # type: ignore[arg-type]
-            connection_id=1,
         )
 
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from ottla.broker import broker_watch
-from ottla.broker.peer import Probe
 from ottla.controller import layout
 from ottla.controller.in_sync_changes import ProposedIsr
 from ottla.controller.topics import MorePartitions, NewTopic
 from ottla.coordination.tree import ConnectionLostError
+from ottla.network.peer import Probe
 from ottla.protocol.errors import ApiError, ErrorCode
 
 

@@ -9,9 +9,9 @@ from ottla.broker.controller_client import (
     create_missing_topics,
     reserve_producer_ids,
 )
-from ottla.broker.peer import PeerError
 from ottla.controller.image import NO_LEADER, ControllerChanged
 from ottla.controller.topics import NewTopic
+from ottla.network.peer import PeerError
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages import messages_of
 

@@ -3,69 +3,82 @@
 import asyncio
 import itertools
 from collections.abc import AsyncIterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ottla.broker import forwarding
-from ottla.broker.call import Call, Handler, Handlers
 from ottla.broker.clock import SystemClock
-from ottla.broker.connection_limits import ConnectionLimits
-from ottla.broker.peers import Peers
-from ottla.broker.server import Server
+from ottla.broker.forwarding import ControllerForwarding
 from ottla.config import BrokerConfig
 from ottla.config.listener import Endpoint
 from ottla.controller.image import NO_LEADER, BrokerImage, ClusterImage
+from ottla.network.client_session import ANONYMOUS
+from ottla.network.connection_limits import ConnectionLimits
+from ottla.network.dispatcher import Dispatcher
+from ottla.network.handlers import Handler, Handlers
+from ottla.network.listener import Listener
+from ottla.network.peers import Peers
+from ottla.network.request_context import RequestContext
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.frames import read_response, write_request
 from ottla.protocol.messages import messages_of
 
-HEARTBEAT, API_VERSIONS, DELETE_TOPICS, ALLOCATE_PRODUCER_IDS = 12, 18, 20, 67
+HEARTBEAT, DELETE_TOPICS, ENVELOPE, ALLOCATE_PRODUCER_IDS = 12, 20, 58, 67
 
 
 class Broker:
-    """A server, its peers, and an image; answers say who gave them."""
+    """A listener, its peers, and an image; answers say who gave them."""
 
     def __init__(self, broker_id: int) -> None:
-        self.calls: list[Call] = []
-        self.introductions: list[str] = []
-        """Client ids, of the connections that began with one."""
+        self.contexts: list[RequestContext[Any]] = []
+        self.envelopes: list[str] = []
+        """Client ids that envelopes came with."""
         self.asked = asyncio.Event()
         self.may_answer = asyncio.Event()
         self.may_answer.set()
         self.errors: tuple[ErrorCode, ...] = ()
         """Of the topics in the next answer."""
-        config = BrokerConfig(
+        self.is_controller = False
+        self.is_closing = False
+        self.config = BrokerConfig(
             {"node.id": str(broker_id), "listeners": "PLAINTEXT://127.0.0.1:0"},
         )
-        self.node: Any = SimpleNamespace(
-            config=config,
-            clock=SystemClock(),
-            next_connection_id=itertools.count(1).__next__,
-            image=ClusterImage("c"),
-            controller=SimpleNamespace(active=False),
-            closing=False,
+        self.image = ClusterImage("c")
+        self.image.controller_id = 1
+        self.peers = Peers(self.config, self.endpoint_of)
+        forwarding = ControllerForwarding(
+            broker_id,
+            self.peers,
+            lambda: self.image,
+            is_controller=lambda: self.is_controller,
+            is_closing=lambda: self.is_closing,
         )
-        self.node.image.controller_id = 1
-        self.node.peers = Peers(self.node)
         handlers = {key: Handler(key, 0, 6, self.answer) for key in (HEARTBEAT, DELETE_TOPICS)}
         handlers[ALLOCATE_PRODUCER_IDS] = Handler(ALLOCATE_PRODUCER_IDS, 0, 0, self.answer)
-        handlers[API_VERSIONS] = Handler(API_VERSIONS, 0, 4, self.introduced)
-        self.limits = ConnectionLimits(config)
-        table = Handlers((), handlers.get)
-        self.server = Server(self.node, table, config.endpoints[0], self.limits)
+        self.limits = ConnectionLimits(self.config)
+        self.server = Listener(
+            self.config.endpoints[0],
+            self.config,
+            Dispatcher(self, Handlers((), handlers.get), forwarding, [self.note]),
+            self.limits,
+            next_connection_id=itertools.count(1).__next__,
+            monotonic_ms=SystemClock().monotonic_ms,
+        )
 
-    async def introduced(self, request: Any, call: Call) -> Any:
-        assert call.version == 0
-        self.introductions.append(call.client_id)
-        return call.messages.ApiVersionsResponse(error_code=ErrorCode.none, api_keys=())
+    def note(self, handler: Handler, request: Any, context: RequestContext[Any]) -> None:
+        if handler.key == ENVELOPE:
+            self.envelopes.append(context.client_id)
 
-    async def answer(self, request: Any, call: Call) -> Any:
-        self.calls.append(call)
+    def endpoint_of(self, broker_id: int) -> Endpoint | None:
+        broker = self.image.brokers.get(broker_id)
+        return None if broker is None else broker.inter_broker_endpoint("PLAINTEXT")
+
+    async def answer(self, request: Any, context: RequestContext[Any]) -> Any:
+        self.contexts.append(context)
         self.asked.set()
         await self.may_answer.wait()
-        build, throttle = call.messages, self.node.config.id
+        build, throttle = context.messages, self.config.id
         if build.key == DELETE_TOPICS:
             responses = tuple(
                 build.DeletableTopicResult(name="t", topic_id=None, error_code=error)
@@ -81,7 +94,7 @@ class Broker:
     @property
     def registration(self) -> BrokerImage:
         endpoint = Endpoint("PLAINTEXT", "127.0.0.1", self.server.port)
-        return BrokerImage(self.node.config.id, (endpoint,))
+        return BrokerImage(self.config.id, (endpoint,))
 
     async def connections_are(self, count: int) -> None:
         async with asyncio.timeout(60):
@@ -90,7 +103,7 @@ class Broker:
 
     async def close(self) -> None:
         self.may_answer.set()
-        self.node.peers.close()
+        self.peers.close()
         await self.server.close(grace_ms=0)
 
 
@@ -98,11 +111,11 @@ class Broker:
 async def all_three() -> AsyncIterator[tuple[Broker, Broker, Broker]]:
     """Each has the cluster as it knows it: broker 1 is the controller."""
     made = Broker(1), Broker(2), Broker(3)
-    made[0].node.controller.active = True
+    made[0].is_controller = True
     for broker in made:
         await broker.start()
         for other in made:
-            other.node.image.brokers[broker.node.config.id] = broker.registration
+            other.image.brokers[broker.config.id] = broker.registration
     yield made
     for broker in made:
         await broker.close()
@@ -112,7 +125,7 @@ async def all_three() -> AsyncIterator[tuple[Broker, Broker, Broker]]:
 def brokers(all_three: tuple[Broker, Broker, Broker]) -> tuple[Broker, Broker]:
     """Broker 1, the controller, and broker 2. Of broker 3 they know nothing."""
     for broker in all_three:
-        del broker.node.image.brokers[3]
+        del broker.image.brokers[3]
     return all_three[:2]
 
 
@@ -121,7 +134,7 @@ def third(all_three: tuple[Broker, Broker, Broker], brokers: tuple[Broker, Broke
     """Broker 3, and the others know where it is."""
     third = all_three[2]
     for broker in all_three:
-        broker.node.image.brokers[3] = third.registration
+        broker.image.brokers[3] = third.registration
     return third
 
 
@@ -172,10 +185,10 @@ async def test_the_controller_answers_whoever_is_asked(
         client = await connect(broker)
         client.send(delete(version), 77)
         assert await client.answer(DELETE_TOPICS, version) == (77, 1)
-    assert len(brokers[0].calls) == 2
-    assert {call.client_id for call in brokers[0].calls} == {"the client"}
-    assert {call.version for call in brokers[0].calls} == {version}
-    assert brokers[1].calls == []
+    assert len(brokers[0].contexts) == 2
+    assert {each.client_id for each in brokers[0].contexts} == {"the client"}
+    assert {each.version for each in brokers[0].contexts} == {version}
+    assert brokers[1].contexts == []
 
 
 async def test_other_requests_stay_and_the_order_is_kept(brokers: tuple[Broker, Broker]) -> None:
@@ -204,7 +217,7 @@ async def test_the_connection_between_the_brokers_says_whose_it_is(
     for number in range(2):
         client.send(delete(6), number)
         assert await client.answer(DELETE_TOPICS, 6) == (number, 1)
-    assert brokers[0].introductions == ["broker-2-forwarding"]
+    assert brokers[0].envelopes == ["broker-2-forwarding"] * 2
 
 
 @pytest.mark.parametrize("correlation_id", [0, -1, 2**31 - 1, -(2**31)])
@@ -227,41 +240,41 @@ async def test_without_a_controller_for_long_the_connection_ends(
     brokers: tuple[Broker, Broker], controller_id: int
 ) -> None:
     """None is elected; this broker no longer is it; it is registered nowhere."""
-    brokers[1].node.image.controller_id = controller_id
+    brokers[1].image.controller_id = controller_id
     client = await connect(brokers[1])
     client.send(delete(6), 1)
     assert await client.is_closed()
-    assert brokers[0].calls == brokers[1].calls == []
+    assert brokers[0].contexts == brokers[1].contexts == []
 
 
 @pytest.mark.parametrize("controller_id", [NO_LEADER, 2, 3])
 async def test_without_a_controller_a_request_waits_for_the_next(
     brokers: tuple[Broker, Broker], controller_id: int
 ) -> None:
-    brokers[1].node.image.controller_id = controller_id
+    brokers[1].image.controller_id = controller_id
     client, other = await connect(brokers[1]), await connect(brokers[1])
     client.send(delete(6), 1)
     other.send(beat(), 2)
     assert await other.answer(HEARTBEAT, 4) == (2, 2)
-    brokers[1].node.image.controller_id = 1
+    brokers[1].image.controller_id = 1
     assert await client.answer(DELETE_TOPICS, 6) == (1, 1)
 
 
 async def test_who_becomes_the_controller_answers_what_waits(
     brokers: tuple[Broker, Broker],
 ) -> None:
-    image = brokers[1].node.image
+    image = brokers[1].image
     image.controller_id = NO_LEADER
     client, other = await connect(brokers[1]), await connect(brokers[1])
     client.send(delete(6), 1)
     other.send(beat(), 2)
     assert await other.answer(HEARTBEAT, 4) == (2, 2)
-    image.controller_id, brokers[1].node.controller.active = 2, True
+    image.controller_id, brokers[1].is_controller = 2, True
     assert await client.answer(DELETE_TOPICS, 6) == (1, 2)
 
 
 async def test_a_brokers_own_request_does_not_wait(brokers: tuple[Broker, Broker]) -> None:
-    brokers[1].node.image.controller_id = NO_LEADER
+    brokers[1].image.controller_id = NO_LEADER
     client = await connect(brokers[1])
     build = messages_of(ALLOCATE_PRODUCER_IDS, 0, "request")
     client.send(build.AllocateProducerIdsRequest(broker_id=1, broker_epoch=1), 1)
@@ -291,28 +304,36 @@ async def test_the_next_controller_answers_for_one_that_dies_while_it_is_asked(
     for client in clients:
         client.send(delete(6), 1)
     await asyncio.wait_for(controller.asked.wait(), 20)
-    third.node.controller.active = True
+    third.is_controller = True
     await controller.server.close(grace_ms=0)
-    asked.node.image.controller_id = 3
+    asked.image.controller_id = 3
     for client in clients:
         assert await client.answer(DELETE_TOPICS, 6) == (1, 3)
 
 
-async def test_a_controller_that_moved_hands_the_request_on(
+async def test_a_controller_that_moved_has_its_successor_asked(
     brokers: tuple[Broker, Broker], third: Broker
 ) -> None:
     former, asked = brokers
-    former.node.controller.active, third.node.controller.active = False, True
-    former.node.image.controller_id = 3
+    former.is_controller, third.is_controller = False, True
     client = await connect(asked)
     client.send(delete(6), 9)
+    async with asyncio.timeout(60):
+        while not former.envelopes:
+            await asyncio.sleep(0.005)
+    asked.image.controller_id = 3
     assert await client.answer(DELETE_TOPICS, 6) == (9, 3)
-    assert third.introductions == ["broker-1-forwarding"]
-    asked.node.image.controller_id = 3
-    client.send(delete(6), 10)
-    assert await client.answer(DELETE_TOPICS, 6) == (10, 3)
-    assert third.introductions == ["broker-1-forwarding", "broker-2-forwarding"]
-    assert former.calls == []
+    assert third.envelopes == ["broker-2-forwarding"]
+    assert former.contexts == []
+
+
+async def test_the_controller_is_told_who_asked(brokers: tuple[Broker, Broker]) -> None:
+    client = await connect(brokers[1])
+    client.send(delete(6), 1)
+    await client.answer(DELETE_TOPICS, 6)
+    (context,) = brokers[0].contexts
+    assert (context.session.address, context.session.principal) == ("/127.0.0.1", ANONYMOUS)
+    assert context.client_id == "the client"
 
 
 async def test_a_request_under_way_is_answered_by_whom_it_was_sent_to(
@@ -323,8 +344,8 @@ async def test_a_request_under_way_is_answered_by_whom_it_was_sent_to(
     client, later = await connect(asked), await connect(asked)
     client.send(delete(6), 9)
     await asyncio.wait_for(former.asked.wait(), 20)
-    asked.node.image.controller_id = 3
-    third.node.controller.active = True
+    asked.image.controller_id = 3
+    third.is_controller = True
     later.send(delete(6), 10)
     assert await later.answer(DELETE_TOPICS, 6) == (10, 3)
     former.may_answer.set()
@@ -377,7 +398,7 @@ async def test_a_client_that_goes_away_takes_no_answer_from_the_others(
     await asked.connections_are(1)
     controller.may_answer.set()
     assert await stays.answer(DELETE_TOPICS, 6) == (2, 1)
-    assert controller.introductions == ["broker-2-forwarding"]
+    assert controller.envelopes == ["broker-2-forwarding"] * 2
 
 
 async def test_a_broker_that_closes_ends_the_connection(brokers: tuple[Broker, Broker]) -> None:
@@ -386,6 +407,6 @@ async def test_a_broker_that_closes_ends_the_connection(brokers: tuple[Broker, B
     client = await connect(asked)
     client.send(delete(6), 1)
     await asyncio.wait_for(controller.asked.wait(), 20)
-    asked.node.closing = True
-    asked.node.peers.close()
+    asked.is_closing = True
+    asked.peers.close()
     assert await client.is_closed()

@@ -4,14 +4,13 @@ from typing import Any
 import pytest
 
 from ottla.broker.group_log import PartitionLog, group_settings
-from ottla.broker.topic_creation import ensure_offsets_topic
 from ottla.config import BrokerConfig
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import OFFSETS_TOPIC
 
 
 async def make(node_call: Any) -> PartitionLog:
-    outcome = await ensure_offsets_topic(node_call.node)
+    outcome = await node_call.node.topic_creation.ensure_offsets_topic()
     assert not outcome.failed
     return again(node_call)
 
@@ -59,7 +58,7 @@ async def test_a_batch_too_large_is_refused(node_call: Any) -> None:
 async def test_commits_of_a_group_are_there_for_the_next_node(start_node: Any) -> None:
     first = await start_node(offsets_topic_num_partitions="3")
     await first.create("t")
-    await ensure_offsets_topic(first.node)
+    await first.node.topic_creation.ensure_offsets_topic()
     build = first.request(8, 8)
     partition = build.OffsetCommitRequestPartition(
         partition_index=0, committed_offset=42, committed_leader_epoch=-1, committed_metadata="m"

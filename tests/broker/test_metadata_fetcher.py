@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.peer import PeerError
 from ottla.controller.differences import differences
 from ottla.controller.image import ControllerChanged, TopicCreated
 from ottla.controller.topics import NewTopic
+from ottla.network.peer import PeerError
 
 
 async def test_deltas_come_on_while_the_controller_plans(neighbours: Any, eventually: Any) -> None:

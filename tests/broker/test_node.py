@@ -10,11 +10,11 @@ from ottla.broker.in_sync_changes import InSyncChanges
 from ottla.broker.journey import Journey
 from ottla.broker.log_care import LogCare
 from ottla.broker.membership import Membership
-from ottla.broker.peers import Peers
 from ottla.broker.replica_fetchers import ReplicaFetchers
-from ottla.broker.server import Server
 from ottla.log.errors import DataFolderError
 from ottla.log.store import LogStore
+from ottla.network.listener import Listener
+from ottla.network.peers import Peers
 from ottla.protocol.errors import ErrorCode
 
 
@@ -106,7 +106,7 @@ async def test_what_is_copied_ends_before_what_it_is_copied_into(
 ) -> None:
     closed: list[str] = []
     order = (
-        Server, InSyncCare, InSyncChanges, ReplicaFetchers, Peers, LogCare, Journey, LogStore,
+        Listener, InSyncCare, InSyncChanges, ReplicaFetchers, Peers, LogCare, Journey, LogStore,
         Membership,
     )  # fmt: skip
 

@@ -11,13 +11,13 @@ from uuid import UUID
 import pytest
 
 from ottla.broker.clock import SystemClock
-from ottla.broker.peer import PeerError
 from ottla.broker.replica_fetcher import ReplicaFetcher, Truncations
 from ottla.broker.throttle import Quota, Throttle
 from ottla.log.config import LogConfig
 from ottla.log.open_file import OpenFiles
 from ottla.log.opening import open_log
 from ottla.log.truncation import truncate_fully, truncate_to
+from ottla.network.peer import PeerError
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages import messages_of
 from ottla.records.build import build_batch

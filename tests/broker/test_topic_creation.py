@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.topic_creation import auto_create, ensure_offsets_topic
 from ottla.config import BrokerConfig
 from ottla.controller.topics import NewTopic
 from ottla.coordination.embedded import EmbeddedTree
@@ -37,7 +36,7 @@ async def test_auto_creation(start: Start) -> None:
     node = await start(num_partitions="3")
     await node.controller.create_topics([NewTopic("there", 1, 1)])
     names = ["new", "new", "there", "a b", "__transaction_state"]
-    outcomes = await auto_create(node, names)
+    outcomes = await node.topic_creation.auto_create(names)
     assert {name: outcome.code for name, outcome in outcomes.items()} == {
         "new": ErrorCode.none,
         "there": ErrorCode.none,
@@ -45,7 +44,7 @@ async def test_auto_creation(start: Start) -> None:
         "__transaction_state": ErrorCode.unknown_topic_or_partition,
     }
     assert len(node.image.topics["new"].partitions) == 3
-    assert await auto_create(node, []) == {}
+    assert await node.topic_creation.auto_create([]) == {}
 
 
 @pytest.mark.parametrize(
@@ -60,8 +59,8 @@ async def test_the_offsets_topic_is_compacted(
         offsets_topic_segment_bytes=segment_bytes,
         offsets_topic_replication_factor="1",
     )
-    assert not (await ensure_offsets_topic(node)).failed
-    assert not (await ensure_offsets_topic(node)).failed
+    assert not (await node.topic_creation.ensure_offsets_topic()).failed
+    assert not (await node.topic_creation.ensure_offsets_topic()).failed
     topic = node.image.topics[OFFSETS_TOPIC]
     assert len(topic.partitions) == 7
     assert topic.is_internal
@@ -74,7 +73,7 @@ async def test_the_offsets_topic_is_compacted(
 
 async def test_too_few_brokers_for_the_offsets_topic_are_said(start: Start) -> None:
     node = await start(offsets_topic_replication_factor="3")
-    outcome = await ensure_offsets_topic(node)
+    outcome = await node.topic_creation.ensure_offsets_topic()
     assert outcome.code is ErrorCode.invalid_replication_factor
     assert OFFSETS_TOPIC not in node.image.topics
 
@@ -82,5 +81,5 @@ async def test_too_few_brokers_for_the_offsets_topic_are_said(start: Start) -> N
 async def test_without_a_controller_the_topic_stays_unknown(start: Start) -> None:
     node = await start()
     node.controller.resign("for the test")
-    outcomes = await auto_create(node, ["new"])
+    outcomes = await node.topic_creation.auto_create(["new"])
     assert outcomes["new"].code is ErrorCode.unknown_topic_or_partition

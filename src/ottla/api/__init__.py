@@ -1,1 +1,1 @@
-"""One file for each request type: it authorises, checks, asks the node, and answers."""
+"""One file for each request type: it checks, asks the broker's parts, and answers."""

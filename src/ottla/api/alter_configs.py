@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.controller.config_changes import ConfigChange, ResourceChange, ResourceResult
 from ottla.controller.plan import refused
 from ottla.protocol.errors import ApiError
@@ -16,7 +16,7 @@ from ottla.protocol.errors import ApiError
 KEY: Final = 33
 
 
-async def handle(request: Any, call: Call) -> Any:
+async def handle(request: Any, context: Context) -> Any:
     wanted = [
         ResourceChange(
             kind=resource.resource_type,
@@ -25,17 +25,17 @@ async def handle(request: Any, call: Call) -> Any:
         )
         for resource in request.resources
     ]
-    results = await altered(wanted, request, call, incremental=False)
-    return call.messages.AlterConfigsResponse(responses=answers(results, call))
+    results = await altered(wanted, request, context, incremental=False)
+    return context.messages.AlterConfigsResponse(responses=answers(results, context))
 
 
 async def altered(
-    wanted: list[ResourceChange], request: Any, call: Call, *, incremental: bool
+    wanted: list[ResourceChange], request: Any, context: Context, *, incremental: bool
 ) -> tuple[ResourceResult, ...]:
     """The outcome for each resource."""
     results: tuple[ResourceResult, ...]
     try:
-        results = await call.node.controller.alter_configs(
+        results = await context.broker.controller.alter_configs(
             wanted, incremental=incremental, validate_only=request.validate_only
         )
     except ApiError as error:
@@ -44,10 +44,10 @@ async def altered(
     return results
 
 
-def answers(results: tuple[ResourceResult, ...], call: Call) -> tuple[Any, ...]:
+def answers(results: tuple[ResourceResult, ...], context: Context) -> tuple[Any, ...]:
     """The outcomes as both of the requests that alter settings answer them."""
     return tuple(
-        call.messages.AlterConfigsResourceResponse(
+        context.messages.AlterConfigsResourceResponse(
             error_code=result.outcome.code,
             error_message=result.outcome.message,
             resource_type=result.kind,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.controller.in_sync_changes import ProposedIsr
 from ottla.protocol.errors import ApiError
 
@@ -17,21 +17,21 @@ KEY: Final = 56
 _UNKNOWN_EPOCH: Final = -1
 
 
-async def handle(request: Any, call: Call) -> Any:
-    build = call.messages
+async def handle(request: Any, context: Context) -> Any:
+    build = context.messages
     proposals = [
         ProposedIsr(
             topic_id=topic.topic_id,
             partition=each.partition_index,
             leader_epoch=each.leader_epoch,
             partition_epoch=each.partition_epoch,
-            isr=_proposed(each, call.version),
+            isr=_proposed(each, context.version),
         )
         for topic in request.topics
         for each in topic.partitions
     ]
     try:
-        answers = await call.node.controller.alter_partitions(
+        answers = await context.broker.controller.alter_partitions(
             request.broker_id, request.broker_epoch, proposals
         )
     except ApiError as error:

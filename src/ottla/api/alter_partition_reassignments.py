@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.controller.plan import DONE
 from ottla.controller.reassignment import Target
 from ottla.protocol.errors import ApiError
@@ -15,8 +15,8 @@ from ottla.protocol.errors import ApiError
 KEY: Final = 45
 
 
-async def handle(request: Any, call: Call) -> Any:
-    build = call.messages
+async def handle(request: Any, context: Context) -> Any:
+    build = context.messages
     allowed = getattr(request, "allow_replication_factor_change", True)
     wanted: dict[str, dict[int, Target]] = {}
     for topic in request.topics:
@@ -24,7 +24,9 @@ async def handle(request: Any, call: Call) -> Any:
         for each in topic.partitions:
             targets[each.partition_index] = None if each.replicas is None else tuple(each.replicas)
     try:
-        reply = await call.node.controller.alter_reassignments(wanted, allow_factor_change=allowed)
+        reply = await context.broker.controller.alter_reassignments(
+            wanted, allow_factor_change=allowed
+        )
     except ApiError as error:
         return build.AlterPartitionReassignmentsResponse(
             error_code=error.code,

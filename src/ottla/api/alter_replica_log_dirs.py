@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.protocol.errors import ApiError, ErrorCode
 
 KEY: Final = 34
@@ -17,9 +17,9 @@ NAME_MAX: Final = 255
 FUTURE_SUFFIX_LENGTH: Final = len(".") + 32 + len("-future")
 
 
-async def handle(request: Any, call: Call) -> Any:
-    build = call.messages
-    folder = str(call.node.config.data_folder.absolute())
+async def handle(request: Any, context: Context) -> Any:
+    build = context.messages
+    folder = str(context.broker.config.data_folder.absolute())
     # A partition that is asked into several folders goes into the last, and has one answer.
     wanted = {
         (topic.name, index): asked.path
@@ -29,7 +29,7 @@ async def handle(request: Any, call: Call) -> Any:
     }
     topics: dict[str, list[Any]] = {}
     for (name, index), path in wanted.items():
-        code = _moved(name, index, path == folder, call)
+        code = _moved(name, index, path == folder, context)
         topics.setdefault(name, []).append(
             build.AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code)
         )
@@ -41,13 +41,13 @@ async def handle(request: Any, call: Call) -> Any:
     )
 
 
-def _moved(topic: str, index: int, folder_is_ours: bool, call: Call) -> ErrorCode:
+def _moved(topic: str, index: int, folder_is_ours: bool, context: Context) -> ErrorCode:
     if len(f"{topic}-{index}") + FUTURE_SUFFIX_LENGTH > NAME_MAX:
         return ErrorCode.invalid_topic_exception
     if not folder_is_ours:
         return ErrorCode.log_dir_not_found
     try:
-        call.node.partitions.find(topic, index)
+        context.broker.partitions.find(topic, index)
     except ApiError as error:
         # Kafka keeps the older code here, for the sake of old clients.
         if error.code is ErrorCode.not_leader_or_follower:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.protocol.errors import ErrorCode
 
 KEY: Final = 18
@@ -18,22 +18,22 @@ KEY: Final = 18
 _SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-async def handle(request: Any, call: Call) -> Any:
+async def handle(request: Any, context: Context) -> Any:
     """`request` is None where its version is not known."""
-    build = call.messages
+    build = context.messages
     code = ErrorCode.none
     if request is None:
         code = ErrorCode.unsupported_version
-    elif call.version >= 3 and not _names_its_software(request):
+    elif context.version >= 3 and not _names_its_software(request):
         code = ErrorCode.invalid_request
-    keys = () if code is ErrorCode.invalid_request else call.node.api_versions
+    keys = () if code is ErrorCode.invalid_request else context.broker.api_versions
     return build.ApiVersionsResponse(
         error_code=code,
         api_keys=tuple(
             build.ApiVersion(api_key=key, min_version=first, max_version=last)
             for key, first, last in keys
         ),
-        finalized_features_epoch=call.node.features_epoch,
+        finalized_features_epoch=context.broker.features_epoch,
     )
 
 

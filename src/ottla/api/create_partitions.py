@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.controller.topics import MorePartitions, TopicResult, all_refused
 from ottla.protocol.errors import ApiError
 
 KEY: Final = 37
 
 
-async def handle(request: Any, call: Call) -> Any:
+async def handle(request: Any, context: Context) -> Any:
     wanted = [
         MorePartitions(
             name=topic.name,
@@ -26,12 +26,12 @@ async def handle(request: Any, call: Call) -> Any:
     ]
     results: tuple[TopicResult, ...]
     try:
-        results = await call.node.controller.add_partitions(
+        results = await context.broker.controller.add_partitions(
             wanted, validate_only=request.validate_only
         )
     except ApiError as error:
         results = all_refused(wanted, error)
-    build = call.messages
+    build = context.messages
     return build.CreatePartitionsResponse(
         results=tuple(
             build.CreatePartitionsTopicResult(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.controller.config_entries import topic_entries
 from ottla.controller.topics import NewTopic, TopicResult, all_refused
 from ottla.protocol.errors import ApiError
@@ -16,7 +16,7 @@ from ottla.protocol.errors import ApiError
 KEY: Final = 19
 
 
-async def handle(request: Any, call: Call) -> Any:
+async def handle(request: Any, context: Context) -> Any:
     wanted = [
         NewTopic(
             name=topic.name,
@@ -31,18 +31,18 @@ async def handle(request: Any, call: Call) -> Any:
     ]
     results: tuple[TopicResult, ...]
     try:
-        results = await call.node.controller.create_topics(
+        results = await context.broker.controller.create_topics(
             wanted, validate_only=request.validate_only
         )
     except ApiError as error:
         results = all_refused(wanted, error)
-    return call.messages.CreateTopicsResponse(
-        topics=tuple(_answer(result, request.validate_only, call) for result in results)
+    return context.messages.CreateTopicsResponse(
+        topics=tuple(_answer(result, request.validate_only, context) for result in results)
     )
 
 
-def _answer(result: TopicResult, validate_only: bool, call: Call) -> Any:
-    build, topic = call.messages, result.topic
+def _answer(result: TopicResult, validate_only: bool, context: Context) -> Any:
+    build, topic = context.messages, result.topic
     if topic is None:
         return build.CreatableTopicResult(
             name=result.name,
@@ -52,7 +52,7 @@ def _answer(result: TopicResult, validate_only: bool, call: Call) -> Any:
             replication_factor=-1,
             configs=(),
         )
-    entries = topic_entries(topic.overrides, call.node.config) if call.version >= 5 else ()
+    entries = topic_entries(topic.overrides, context.broker.config) if context.version >= 5 else ()
     return build.CreatableTopicResult(
         name=result.name,
         topic_id=None if validate_only else topic.topic_id,

@@ -7,26 +7,28 @@ from collections.abc import Iterable
 from typing import Any, Final
 from uuid import UUID
 
+from ottla.api.context import Context
 from ottla.api.metadata import broker_addresses
-from ottla.broker.call import Call
 from ottla.controller.image import ClusterImage, PartitionState
 from ottla.protocol.errors import ApiError, ErrorCode
 
 _ELSEWHERE: Final = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
 
 
-def current_leader(topic: str | UUID | None, index: int, code: ErrorCode, call: Call) -> Any:
+def current_leader(topic: str | UUID | None, index: int, code: ErrorCode, context: Context) -> Any:
     """The message LeaderIdAndEpoch; None where the error is another or no leader is known."""
     if code not in _ELSEWHERE:
         return None
     try:
-        state = call.node.partitions.find(topic, index).state
+        state = context.broker.partitions.find(topic, index).state
     except ApiError:
         # Others hold it: the image tells (KafkaApis.getCurrentLeader).
-        state = _known_state(topic, index, call.node.image)
+        state = _known_state(topic, index, context.broker.image)
     if state is None or state.leader < 0:
         return None
-    return call.messages.LeaderIdAndEpoch(leader_id=state.leader, leader_epoch=state.leader_epoch)
+    return context.messages.LeaderIdAndEpoch(
+        leader_id=state.leader, leader_epoch=state.leader_epoch
+    )
 
 
 def _known_state(
@@ -38,13 +40,13 @@ def _known_state(
     return None if known is None else image.partition(known.name, index)
 
 
-def node_endpoints(leaders: Iterable[int], call: Call) -> tuple[Any, ...]:
+def node_endpoints(leaders: Iterable[int], context: Context) -> tuple[Any, ...]:
     """Where these brokers are reached."""
     wanted = set(leaders)
     if not wanted:
         return ()
     return tuple(
-        call.messages.NodeEndpoint(node_id=broker_id, host=host, port=port, rack=rack)
-        for broker_id, host, port, rack in broker_addresses(call)
+        context.messages.NodeEndpoint(node_id=broker_id, host=host, port=port, rack=rack)
+        for broker_id, host, port, rack in broker_addresses(context)
         if broker_id in wanted
     )

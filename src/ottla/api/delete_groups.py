@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 
 KEY: Final = 42
 
 
-async def handle(request: Any, call: Call) -> Any:
-    build = call.messages
+async def handle(request: Any, context: Context) -> Any:
+    build = context.messages
     results = []
     for group in dict.fromkeys(request.groups_names):
-        error = await call.node.groups.delete_group(group)
+        error = await context.broker.groups.delete_group(group)
         results.append(build.DeletableGroupResult(group_id=group, error_code=error))
     return build.DeleteGroupsResponse(results=tuple(results))

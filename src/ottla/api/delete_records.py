@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.broker.partition import Partition
 from ottla.broker.waiting import Waiter
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -18,14 +18,14 @@ KEY: Final = 21
 _NO_LOW_WATERMARK: Final = -1
 
 
-async def handle(request: Any, call: Call) -> Any:
-    build = call.messages
-    until_ms = call.node.clock.monotonic_ms() + request.timeout
+async def handle(request: Any, context: Context) -> Any:
+    build = context.messages
+    until_ms = context.broker.clock.monotonic_ms() + request.timeout
     started: dict[tuple[str, int], int | ApiError] = {}
     for topic in request.topics:
         for each in topic.partitions:
             try:
-                partition = call.node.partitions.find(topic.name, each.partition_index)
+                partition = context.broker.partitions.find(topic.name, each.partition_index)
                 if topic.name in INTERNAL_TOPICS:
                     raise ApiError(ErrorCode.invalid_topic_exception)
                 started[topic.name, each.partition_index] = partition.delete_before(each.offset)
@@ -39,8 +39,8 @@ async def handle(request: Any, call: Call) -> Any:
                 start = started[topic.name, each.partition_index]
                 if isinstance(start, ApiError):
                     raise start
-                partition = call.node.partitions.find(topic.name, each.partition_index)
-                low_watermark = await _deleted(partition, start, until_ms, call)
+                partition = context.broker.partitions.find(topic.name, each.partition_index)
+                low_watermark = await _deleted(partition, start, until_ms, context)
             except ApiError as error:
                 answer = build.DeleteRecordsPartitionResult(
                     partition_index=each.partition_index,
@@ -56,14 +56,14 @@ async def handle(request: Any, call: Call) -> Any:
     return build.DeleteRecordsResponse(topics=tuple(topics))
 
 
-async def _deleted(partition: Partition, start: int, until_ms: int, call: Call) -> int:
+async def _deleted(partition: Partition, start: int, until_ms: int, context: Context) -> int:
     """The low watermark, once all living replicas begin at `start` (Kafka's DelayedDeleteRecords).
 
     Raises ApiError: REQUEST_TIMED_OUT, NOT_LEADER_OR_FOLLOWER.
     """
     while (low_watermark := partition.low_watermark) < start:
-        left_ms = until_ms - call.node.clock.monotonic_ms()
-        if left_ms <= 0 or call.node.closing:
+        left_ms = until_ms - context.broker.clock.monotonic_ms()
+        if left_ms <= 0 or context.broker.closing:
             raise ApiError(ErrorCode.request_timed_out)
         await Waiter([partition]).wait(left_ms)
     return low_watermark

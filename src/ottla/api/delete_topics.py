@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.controller.deletion import NO_ID, DeletionResult, UnwantedTopic
 from ottla.controller.plan import Outcome, refused
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -15,25 +15,25 @@ from ottla.protocol.errors import ApiError, ErrorCode
 KEY: Final = 20
 
 
-async def handle(request: Any, call: Call) -> Any:
-    unwanted = _unwanted(request, call.version)
+async def handle(request: Any, context: Context) -> Any:
+    unwanted = _unwanted(request, context.version)
     results: tuple[DeletionResult, ...]
     try:
-        results = await call.node.controller.delete_topics(unwanted)
+        results = await context.broker.controller.delete_topics(unwanted)
     except ApiError as error:
         outcome = refused(error)
-        if error.code is ErrorCode.topic_deletion_disabled and call.version < 3:
+        if error.code is ErrorCode.topic_deletion_disabled and context.version < 3:
             message = "This version does not support topic deletion."
             outcome = Outcome(ErrorCode.invalid_request, message)
         results = tuple(
             DeletionResult(each.name, each.topic_id, outcome) for each in dict.fromkeys(unwanted)
         )
-    build = call.messages
+    build = context.messages
     return build.DeleteTopicsResponse(
         responses=tuple(
             build.DeletableTopicResult(
                 # Only v6 can leave the name out.
-                name=result.name if result.name is not None or call.version >= 6 else "",
+                name=result.name if result.name is not None or context.version >= 6 else "",
                 topic_id=result.topic_id,
                 error_code=result.outcome.code,
                 error_message=result.outcome.message,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ottla.api.context import Context
 from ottla.api.metadata import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, broker_addresses
-from ottla.broker.call import Call
 from ottla.protocol.errors import ErrorCode
 
 KEY: Final = 60
@@ -18,8 +18,8 @@ _BROKERS: Final = 1
 _CONTROLLERS: Final = 2
 
 
-async def handle(request: Any, call: Call) -> Any:
-    build, image = call.messages, call.node.image
+async def handle(request: Any, context: Context) -> Any:
+    build, image = context.messages, context.broker.image
     endpoint_type = getattr(request, "endpoint_type", _BROKERS)
     if endpoint_type != _BROKERS:
         code, message = ErrorCode.unsupported_endpoint_type, f"No endpoint type {endpoint_type}."
@@ -39,7 +39,7 @@ async def handle(request: Any, call: Call) -> Any:
         controller_id=image.controller_id,
         brokers=tuple(
             build.DescribeClusterBroker(broker_id=broker_id, host=host, port=port, rack=rack)
-            for broker_id, host, port, rack in broker_addresses(call)
+            for broker_id, host, port, rack in broker_addresses(context)
         ),
         cluster_authorized_operations=CLUSTER_OPERATIONS if asked else OPERATIONS_NOT_ASKED,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.controller.config_changes import ResourceType
 from ottla.controller.config_entries import (
     ConfigEntry,
@@ -23,15 +23,15 @@ from ottla.protocol.errors import ApiError, ErrorCode
 KEY: Final = 32
 
 
-async def handle(request: Any, call: Call) -> Any:
-    build = call.messages
+async def handle(request: Any, context: Context) -> Any:
+    build = context.messages
     results: list[Any] = []
     for resource in request.resources:
         entries: tuple[ConfigEntry, ...] = ()
         code, message = ErrorCode.none, None
         try:
             entries = _entries(
-                resource.resource_type, resource.resource_name, resource.configuration_keys, call
+                resource.resource_type, resource.resource_name, resource.configuration_keys, context
             )
         except ApiError as error:
             code, message = error.code, error.message
@@ -41,16 +41,16 @@ async def handle(request: Any, call: Call) -> Any:
                 error_message=message,
                 resource_type=resource.resource_type,
                 resource_name=resource.resource_name,
-                configs=tuple(_answer(entry, request, call) for entry in entries),
+                configs=tuple(_answer(entry, request, context) for entry in entries),
             )
         )
     return build.DescribeConfigsResponse(results=tuple(results))
 
 
 def _entries(
-    kind: int, name: str, keys: Sequence[str] | None, call: Call
+    kind: int, name: str, keys: Sequence[str] | None, context: Context
 ) -> tuple[ConfigEntry, ...]:
-    image, config = call.node.image, call.node.config
+    image, config = context.broker.image, context.broker.config
     if kind == ResourceType.TOPIC:
         check_topic_name(name)
         topic = image.topic(name)
@@ -75,8 +75,8 @@ def _entries(
     raise ApiError(ErrorCode.invalid_request, f"Unsupported resource type: {kind}")
 
 
-def _answer(entry: ConfigEntry, request: Any, call: Call) -> Any:
-    build = call.messages
+def _answer(entry: ConfigEntry, request: Any, context: Context) -> Any:
+    build = context.messages
     documented = getattr(request, "include_documentation", False)
     return build.DescribeConfigsResourceResult(
         name=entry.name,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.groups.classic.requests import DescribedGroup
 from ottla.protocol.errors import ApiError, ErrorCode
 
@@ -21,20 +21,20 @@ _OPERATIONS_OF_GROUPS: Final = (3, 6, 8, 10, 11)
 _ALL_OPERATIONS: Final = sum(1 << operation for operation in _OPERATIONS_OF_GROUPS)
 
 
-async def handle(request: Any, call: Call) -> Any:
-    groups = [await _described(group, request, call) for group in request.groups]
-    return call.messages.DescribeGroupsResponse(groups=tuple(groups))
+async def handle(request: Any, context: Context) -> Any:
+    groups = [await _described(group, request, context) for group in request.groups]
+    return context.messages.DescribeGroupsResponse(groups=tuple(groups))
 
 
-async def _described(group_id: str, request: Any, call: Call) -> Any:
-    build = call.messages
+async def _described(group_id: str, request: Any, context: Context) -> Any:
+    build = context.messages
     try:
-        group = await call.node.groups.describe(group_id)
+        group = await context.broker.groups.describe(group_id)
     except ApiError as error:
         return build.DescribedGroup(
             error_code=error.code, group_id=group_id, authorized_operations=_NOT_ASKED
         )
-    code, message = _error(group, call.version)
+    code, message = _error(group, context.version)
     asked = getattr(request, "include_authorized_operations", False)
     return build.DescribedGroup(
         error_code=code,

@@ -10,18 +10,18 @@ import shutil
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.broker.partition import Partition
 
 KEY: Final = 35
 
 
-async def handle(request: Any, call: Call) -> Any:
-    build = call.messages
-    folder = call.node.config.data_folder.absolute()
+async def handle(request: Any, context: Context) -> Any:
+    build = context.messages
+    folder = context.broker.config.data_folder.absolute()
     disk = shutil.disk_usage(folder)
     topics: dict[str, list[Any]] = {}
-    for partition in _described(request, call):
+    for partition in _described(request, context):
         topics.setdefault(partition.topic, []).append(
             build.DescribeLogDirsPartition(
                 partition_index=partition.index,
@@ -41,8 +41,8 @@ async def handle(request: Any, call: Call) -> Any:
     return build.DescribeLogDirsResponse(results=(result,))
 
 
-def _described(request: Any, call: Call) -> Iterator[Partition]:
-    partitions = call.node.partitions
+def _described(request: Any, context: Context) -> Iterator[Partition]:
+    partitions = context.broker.partitions
     if request.topics is None:
         yield from partitions
         return

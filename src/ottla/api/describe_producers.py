@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.protocol.errors import ApiError
 
 KEY: Final = 61
 
 
-async def handle(request: Any, call: Call) -> Any:
-    build = call.messages
+async def handle(request: Any, context: Context) -> Any:
+    build = context.messages
     topics = []
     for topic in request.topics:
         answers = []
         for index in topic.partition_indexes:
             try:
-                partition = call.node.partitions.find(topic.name, index)
+                partition = context.broker.partitions.find(topic.name, index)
                 producers = partition.active_producers()
             except ApiError as error:
                 answer = build.PartitionResponse(

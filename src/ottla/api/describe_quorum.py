@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.protocol.errors import ErrorCode
 
 KEY: Final = 55
@@ -17,14 +17,14 @@ KEY: Final = 55
 METADATA_TOPIC: Final = "__cluster_metadata"
 
 
-async def handle(request: Any, call: Call) -> Any:
-    build = call.messages
-    image = call.node.image
+async def handle(request: Any, context: Context) -> Any:
+    build = context.messages
+    image = context.broker.image
     topics = tuple(
         build.TopicData(
             topic_name=topic.topic_name,
             partitions=tuple(
-                _partition(topic.topic_name, each.partition_index, call)
+                _partition(topic.topic_name, each.partition_index, context)
                 for each in topic.partitions
             ),
         )
@@ -41,13 +41,13 @@ async def handle(request: Any, call: Call) -> Any:
     return build.DescribeQuorumResponse(topics=topics, nodes=(node,))
 
 
-def _partition(topic: str, index: int, call: Call) -> Any:
-    build = call.messages
+def _partition(topic: str, index: int, context: Context) -> Any:
+    build = context.messages
     if (topic, index) != (METADATA_TOPIC, 0):
         return build.PartitionData(
             partition_index=index, error_code=ErrorCode.unknown_topic_or_partition
         )
-    image, now_ms = call.node.image, call.node.clock.now_ms()
+    image, now_ms = context.broker.image, context.broker.clock.now_ms()
     voter = build.ReplicaState(
         replica_id=image.controller_id,
         log_end_offset=image.version,

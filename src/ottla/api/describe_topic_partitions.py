@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ottla.api.context import Context
 from ottla.api.metadata import TOPIC_OPERATIONS, reach
-from ottla.broker.call import Call
 from ottla.controller.image import NO_LEADER, TopicImage
 from ottla.controller.naming import check_topic_name
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -19,18 +19,20 @@ from ottla.protocol.internal_topics import INTERNAL_TOPICS
 KEY: Final = 75
 
 
-async def handle(request: Any, call: Call) -> Any:
-    build, cursor = call.messages, request.cursor
+async def handle(request: Any, context: Context) -> Any:
+    build, cursor = context.messages, request.cursor
     asked = {topic.name for topic in request.topics}
     begin = "" if cursor is None else cursor.topic_name
-    names = sorted(name for name in asked or call.node.image.topics if name >= begin)
+    names = sorted(name for name in asked or context.broker.image.topics if name >= begin)
     if cursor is not None and (
         cursor.partition_index < 0 or (asked and cursor.topic_name not in asked)
     ):
         return build.DescribeTopicPartitionsResponse(
-            topics=tuple(_refusal(name, ErrorCode.invalid_request, call) for name in sorted(asked))
+            topics=tuple(
+                _refusal(name, ErrorCode.invalid_request, context) for name in sorted(asked)
+            )
         )
-    limit = call.node.config.max_request_partition_size_limit
+    limit = context.broker.config.max_request_partition_size_limit
     room = max(min(limit, request.response_partition_limit), 1)
     answers: list[Any] = []
     next_cursor = None
@@ -38,13 +40,13 @@ async def handle(request: Any, call: Call) -> Any:
         if room == 0:
             next_cursor = build.Cursor(topic_name=name, partition_index=0)
             break
-        topic = call.node.image.topic(name)
+        topic = context.broker.image.topic(name)
         if topic is None:
-            answers.append(_refusal(name, _missing_code(name), call))
+            answers.append(_refusal(name, _missing_code(name), context))
             continue
         first = cursor.partition_index if cursor is not None and name == begin else 0
         end = min(len(topic.partitions), first + room)
-        answers.append(_topic(topic, first, end, call))
+        answers.append(_topic(topic, first, end, context))
         room -= max(end - first, 0)
         if end < len(topic.partitions):
             next_cursor = build.Cursor(topic_name=name, partition_index=end)
@@ -60,8 +62,8 @@ def _missing_code(name: str) -> ErrorCode:
     return ErrorCode.unknown_topic_or_partition
 
 
-def _refusal(name: str, code: ErrorCode, call: Call) -> Any:
-    return call.messages.DescribeTopicPartitionsResponseTopic(
+def _refusal(name: str, code: ErrorCode, context: Context) -> Any:
+    return context.messages.DescribeTopicPartitionsResponseTopic(
         error_code=code,
         name=name,
         is_internal=name in INTERNAL_TOPICS,
@@ -69,9 +71,9 @@ def _refusal(name: str, code: ErrorCode, call: Call) -> Any:
     )
 
 
-def _topic(topic: TopicImage, first: int, end: int, call: Call) -> Any:
-    build = call.messages
-    there = reach(call)
+def _topic(topic: TopicImage, first: int, end: int, context: Context) -> Any:
+    build = context.messages
+    there = reach(context)
     partitions: list[Any] = []
     for index in range(first, end):
         state = topic.partitions[index]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.protocol.errors import ErrorCode
 
 KEY: Final = 65
 
 
-async def handle(request: Any, call: Call) -> Any:
-    build = call.messages
+async def handle(request: Any, context: Context) -> Any:
+    build = context.messages
     return build.DescribeTransactionsResponse(
         transaction_states=tuple(
             build.TransactionState(

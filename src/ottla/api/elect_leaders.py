@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.controller.elections import ElectionType
 from ottla.controller.plan import Outcome
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -17,8 +17,8 @@ from ottla.protocol.errors import ApiError, ErrorCode
 KEY: Final = 43
 
 
-async def handle(request: Any, call: Call) -> Any:
-    build = call.messages
+async def handle(request: Any, context: Context) -> Any:
+    build = context.messages
     number = getattr(request, "election_type", ElectionType.PREFERRED)
     if number not in tuple(ElectionType):
         return build.ElectLeadersResponse(error_code=ErrorCode.invalid_request)
@@ -28,7 +28,7 @@ async def handle(request: Any, call: Call) -> Any:
         for topic in request.topic_partitions:
             wanted[topic.topic] = (*wanted.get(topic.topic, ()), *topic.partitions)
     try:
-        reply = await call.node.controller.elect_leaders(ElectionType(number), wanted)
+        reply = await context.broker.controller.elect_leaders(ElectionType(number), wanted)
     except ApiError as error:
         return build.ElectLeadersResponse(error_code=error.code)
     return build.ElectLeadersResponse(
@@ -36,7 +36,7 @@ async def handle(request: Any, call: Call) -> Any:
             build.ReplicaElectionResult(
                 topic=name,
                 partition_result=tuple(
-                    _answer(partition, outcome, call) for partition, outcome in outcomes.items()
+                    _answer(partition, outcome, context) for partition, outcome in outcomes.items()
                 ),
             )
             for name, outcomes in reply.items()
@@ -44,7 +44,7 @@ async def handle(request: Any, call: Call) -> Any:
     )
 
 
-def _answer(partition: int, outcome: Outcome, call: Call) -> Any:
-    return call.messages.PartitionResult(
+def _answer(partition: int, outcome: Outcome, context: Context) -> Any:
+    return context.messages.PartitionResult(
         partition_id=partition, error_code=outcome.code, error_message=outcome.message
     )

@@ -13,9 +13,9 @@ import logging
 from collections.abc import Iterable
 from typing import Any, Final
 
+from ottla.api.context import Context
 from ottla.api.current_leader import current_leader, node_endpoints
 from ottla.api.metadata import broker_addresses
-from ottla.broker.call import Call
 from ottla.broker.fetch_session import Fetch, FetchedPartition
 from ottla.broker.fetch_watch import CONSUMER, Key
 from ottla.broker.partition import Partition, Read, refused_read
@@ -37,27 +37,27 @@ _READ_COMMITTED: Final = 1
 _FROM_FOLLOWERS: Final = 11
 
 
-async def handle(request: Any, call: Call) -> Any:
-    node = call.node
-    now_ms = node.clock.monotonic_ms()
+async def handle(request: Any, context: Context) -> Any:
+    broker = context.broker
+    now_ms = broker.clock.monotonic_ms()
     try:
-        fetch = node.fetch_sessions.begin(request, call.version, now_ms)
+        fetch = broker.fetch_sessions.begin(request, context.version, now_ms)
     except ApiError as error:
-        return call.messages.FetchResponse(error_code=error.code)
+        return context.messages.FetchResponse(error_code=error.code)
     until_ms = now_ms + max(0, request.max_wait)
-    reads = _Reads(fetch, request, call)
+    reads = _Reads(fetch, request, context)
     fetch.watch.begin(reads.terms, fetch.partitions, reads.replica, now_ms)
     try:
         while True:
             reads.look()
-            left_ms = until_ms - node.clock.monotonic_ms()
-            ends = left_ms <= 0 or node.closing or reads.are_enough
+            left_ms = until_ms - broker.clock.monotonic_ms()
+            ends = left_ms <= 0 or broker.closing or reads.are_enough
             if fetch.session_id or not ends:
                 reads.watch()
             if ends:
                 if reads.replica != CONSUMER:
-                    _count_throttled(reads.found.values(), call)
-                return _respond(fetch, reads.found.values(), call)
+                    _count_throttled(reads.found.values(), context)
+                return _respond(fetch, reads.found.values(), context)
             await fetch.watch.wait(left_ms)
     finally:
         if not fetch.session_id:
@@ -77,21 +77,21 @@ def _follower(request: Any) -> Follower | None:
 class _Reads:
     """What one request has found so far, in the partitions that had to be looked at."""
 
-    def __init__(self, fetch: Fetch, request: Any, call: Call) -> None:
+    def __init__(self, fetch: Fetch, request: Any, context: Context) -> None:
         self.found: dict[Key, tuple[FetchedPartition, Read]] = {}
         """Where each partition's data lies; it is read when the response is written."""
         self._fetch = fetch
-        self._call = call
+        self._context = context
         self._size_bytes = 0
         self._is_urgent = False
         self._unwatched: list[tuple[Key, Read]] = []
         self._follower = follower = _follower(request)
         asked_bytes = getattr(request, "max_bytes", MAX_RESPONSE_BYTES)
-        self._most = min(asked_bytes, call.node.config.fetch_max_bytes, MAX_RESPONSE_BYTES)
+        self._most = min(asked_bytes, context.broker.config.fetch_max_bytes, MAX_RESPONSE_BYTES)
         self._least = min(request.min_bytes, MAX_RESPONSE_BYTES)
         self._committed_only = getattr(request, "isolation_level", 0) == _READ_COMMITTED
         # From v11 on a consumer may read from followers (KIP-392).
-        self._leader_only = follower is not None or call.version < _FROM_FOLLOWERS
+        self._leader_only = follower is not None or context.version < _FROM_FOLLOWERS
         self._rack = "" if self._leader_only else getattr(request, "rack_id", "")
 
     @property
@@ -137,10 +137,10 @@ class _Reads:
 
     def _read(self, each: FetchedPartition, *, noted: bool) -> Read:
         """A follower's position is taken from its fetch once, not again when it has waited."""
-        follower, call = self._follower, self._call
+        follower, context = self._follower, self._context
         left = self._most - self._size_bytes
         try:
-            partition: Partition = call.node.partitions.find(each.topic, each.index)
+            partition: Partition = context.broker.partitions.find(each.topic, each.index)
             read = partition.read(
                 each.fetch_offset,
                 max_bytes=max(0, min(each.max_bytes, left)),
@@ -157,17 +157,17 @@ class _Reads:
                 leader_only=self._leader_only,
             )
             if follower is not None:
-                read = _throttle(partition, follower.broker_id, read, call)
+                read = _throttle(partition, follower.broker_id, read, context)
             if self._rack:
-                read = _prefer(partition, each.fetch_offset, self._rack, read, call)
+                read = _prefer(partition, each.fetch_offset, self._rack, read, context)
         except ApiError as error:
             read = refused_read(error.code)
         return read
 
 
-def _throttle(partition: Partition, replica: int, read: Read, call: Call) -> Read:
+def _throttle(partition: Partition, replica: int, read: Read, context: Context) -> Read:
     """Nothing for a throttled replica that is not in sync while the rate is used up (KIP-73)."""
-    throttle = call.node.leader_throttle
+    throttle = context.broker.leader_throttle
     topic, index = partition.topic, partition.index
     if not throttle.names(topic, index) or replica in partition.leader.state.isr:
         return read
@@ -176,39 +176,39 @@ def _throttle(partition: Partition, replica: int, read: Read, call: Call) -> Rea
     return read
 
 
-def _count_throttled(reads: Iterable[tuple[FetchedPartition, Read]], call: Call) -> None:
+def _count_throttled(reads: Iterable[tuple[FetchedPartition, Read]], context: Context) -> None:
     """What goes to replicas in sync counts too, so that all replication keeps to the rate."""
-    throttle = call.node.leader_throttle
+    throttle = context.broker.leader_throttle
     for _, read in reads:
         if read.partition is not None:
             throttle.record(read.partition.topic, read.partition.index, read.size_bytes)
 
 
-def _prefer(partition: Partition, offset: int, rack: str, read: Read, call: Call) -> Read:
+def _prefer(partition: Partition, offset: int, rack: str, read: Read, context: Context) -> Read:
     """Sends the consumer to a replica in its rack, without data, where one has what it wants."""
-    node = call.node
-    if node.config.replica_selector_class != RACK_AWARE_SELECTOR or not partition.leads_others:
+    broker = context.broker
+    if broker.config.replica_selector_class != RACK_AWARE_SELECTOR or not partition.leads_others:
         return read
     # Which replica is nearer may change without a word of this partition's.
     read = read._replace(rests=False)
     # Those that this consumer's listener does not lead to are no choice for it (KIP-103).
-    racks = {each: rack for each, _, _, rack in broker_addresses(call)}
+    racks = {each: rack for each, _, _, rack in broker_addresses(context)}
     preferred = rack_aware_replica(partition.leader, rack, racks, offset)
     if preferred == NO_REPLICA:
         return read
     return read._replace(range=EMPTY, preferred_replica=preferred)
 
 
-def _respond(fetch: Fetch, reads: Iterable[tuple[FetchedPartition, Read]], call: Call) -> Any:
-    build = call.messages
+def _respond(fetch: Fetch, reads: Iterable[tuple[FetchedPartition, Read]], context: Context) -> Any:
+    build = context.messages
     topics: dict[Any, list[Any]] = {}
     leaders: set[int] = set()
     for each, read in reads:
         if fetch.is_news(each, read):
-            topics.setdefault(each.topic, []).append(_partition_data(each, read, call, leaders))
+            topics.setdefault(each.topic, []).append(_partition_data(each, read, context, leaders))
     extra = {}
-    if leaders and call.version >= 16:
-        extra["node_endpoints"] = node_endpoints(leaders, call)
+    if leaders and context.version >= 16:
+        extra["node_endpoints"] = node_endpoints(leaders, context)
     return build.FetchResponse(
         session_id=fetch.session_id,
         responses=tuple(
@@ -222,8 +222,8 @@ def _respond(fetch: Fetch, reads: Iterable[tuple[FetchedPartition, Read]], call:
     )
 
 
-def _partition_data(each: FetchedPartition, read: Read, call: Call, leaders: set[int]) -> Any:
-    build = call.messages
+def _partition_data(each: FetchedPartition, read: Read, context: Context, leaders: set[int]) -> Any:
+    build = context.messages
     try:
         records = read.data()
     except OSError as error:
@@ -233,8 +233,8 @@ def _partition_data(each: FetchedPartition, read: Read, call: Call, leaders: set
     if read.diverging_epoch is not None:
         epoch, end_offset = read.diverging_epoch
         extra["diverging_epoch"] = build.EpochEndOffset(epoch=epoch, end_offset=end_offset)
-    if read.error_code is not ErrorCode.none and call.version >= 12:
-        leader = current_leader(each.topic, each.index, read.error_code, call)
+    if read.error_code is not ErrorCode.none and context.version >= 12:
+        leader = current_leader(each.topic, each.index, read.error_code, context)
         if leader is not None:
             leaders.add(leader.leader_id)
             extra["current_leader"] = leader

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ottla.api.context import Context
 from ottla.api.metadata import broker_addresses
-from ottla.broker.call import Call
-from ottla.broker.topic_creation import ensure_offsets_topic
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import OFFSETS_TOPIC
 
@@ -23,17 +22,17 @@ _MANY_KEYS: Final = 4
 _NOWHERE: Final = (-1, "", -1)
 
 
-async def handle(request: Any, call: Call) -> Any:
-    build = call.messages
+async def handle(request: Any, context: Context) -> Any:
+    build = context.messages
     key_type = getattr(request, "key_type", GROUP)
-    if call.version < _MANY_KEYS:
-        error, message, (node_id, host, port) = await _find(key_type, request.key, call)
+    if context.version < _MANY_KEYS:
+        error, message, (node_id, host, port) = await _find(key_type, request.key, context)
         return build.FindCoordinatorResponse(
             error_code=error, error_message=message, node_id=node_id, host=host, port=port
         )
     coordinators = []
     for key in request.coordinator_keys:
-        error, message, (node_id, host, port) = await _find(key_type, key, call)
+        error, message, (node_id, host, port) = await _find(key_type, key, context)
         coordinators.append(
             build.Coordinator(
                 key=key,
@@ -48,15 +47,15 @@ async def handle(request: Any, call: Call) -> Any:
 
 
 async def _find(
-    key_type: int, key: str, call: Call
+    key_type: int, key: str, context: Context
 ) -> tuple[ErrorCode, str | None, tuple[int, str, int]]:
     try:
-        return ErrorCode.none, None, await _coordinator(key_type, key, call)
+        return ErrorCode.none, None, await _coordinator(key_type, key, context)
     except ApiError as error:
         return error.code, str(error), _NOWHERE
 
 
-async def _coordinator(key_type: int, key: str, call: Call) -> tuple[int, str, int]:
+async def _coordinator(key_type: int, key: str, context: Context) -> tuple[int, str, int]:
     if key_type == TRANSACTION:
         # The one refusal that clients take as final: all others they try again until a timeout.
         raise ApiError(
@@ -65,13 +64,13 @@ async def _coordinator(key_type: int, key: str, call: Call) -> tuple[int, str, i
         )
     if key_type != GROUP:
         raise ApiError(ErrorCode.invalid_request, f"There is no coordinator of type {key_type}.")
-    node = call.node
-    if node.image.topic(OFFSETS_TOPIC) is None:
-        outcome = await ensure_offsets_topic(node)
+    broker = context.broker
+    if broker.image.topic(OFFSETS_TOPIC) is None:
+        outcome = await broker.topic_creation.ensure_offsets_topic()
         if outcome.failed:
             raise ApiError(ErrorCode.coordinator_not_available, outcome.message)
-    state = node.image.partition(OFFSETS_TOPIC, node.groups.partition_for(key))
-    for broker_id, host, port, _ in broker_addresses(call):
+    state = broker.image.partition(OFFSETS_TOPIC, broker.groups.partition_for(key))
+    for broker_id, host, port, _ in broker_addresses(context):
         if state is not None and broker_id == state.leader:
             return broker_id, host, port
     raise ApiError(ErrorCode.coordinator_not_available, "The coordinator is not available.")

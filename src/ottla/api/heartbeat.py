@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.groups.classic.requests import HeartbeatRequest
 
 KEY: Final = 12
 
 
-async def handle(request: Any, call: Call) -> Any:
-    error = await call.node.groups.heartbeat(
+async def handle(request: Any, context: Context) -> Any:
+    error = await context.broker.groups.heartbeat(
         HeartbeatRequest(
             request.group_id,
             request.generation_id,
@@ -22,4 +22,4 @@ async def handle(request: Any, call: Call) -> Any:
             getattr(request, "group_instance_id", None),
         )
     )
-    return call.messages.HeartbeatResponse(error_code=error)
+    return context.messages.HeartbeatResponse(error_code=error)

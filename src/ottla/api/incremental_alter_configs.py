@@ -6,13 +6,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.alter_configs import altered, answers
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.controller.config_changes import ConfigChange, ResourceChange
 
 KEY: Final = 44
 
 
-async def handle(request: Any, call: Call) -> Any:
+async def handle(request: Any, context: Context) -> Any:
     wanted = [
         ResourceChange(
             kind=resource.resource_type,
@@ -24,5 +24,5 @@ async def handle(request: Any, call: Call) -> Any:
         )
         for resource in request.resources
     ]
-    results = await altered(wanted, request, call, incremental=True)
-    return call.messages.IncrementalAlterConfigsResponse(responses=answers(results, call))
+    results = await altered(wanted, request, context, incremental=True)
+    return context.messages.IncrementalAlterConfigsResponse(responses=answers(results, context))

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.protocol.errors import ApiError, ErrorCode
 
 KEY: Final = 22
 
 
-async def handle(request: Any, call: Call) -> Any:
-    build = call.messages
+async def handle(request: Any, context: Context) -> Any:
+    build = context.messages
     if request.transactional_id is not None:
         # No broker here coordinates transactions; clients take only this refusal as final.
         refused = ErrorCode.transactional_id_authorization_failed
         code = refused if request.transactional_id else ErrorCode.invalid_request
         return build.InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
     try:
-        producer_id = await call.node.producer_ids.next()
+        producer_id = await context.broker.producer_ids.next()
     except ApiError as error:
         # No controller now to reserve the next block: the producer asks again (KIP-730).
         return build.InitProducerIdResponse(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.groups.classic.requests import JoinRequest
 
 KEY: Final = 11
@@ -19,26 +19,26 @@ _NULLABLE_PROTOCOL: Final = 7
 _SKIPS_ASSIGNMENT: Final = 9
 
 
-async def handle(request: Any, call: Call) -> Any:
-    result = await call.node.groups.join(
+async def handle(request: Any, context: Context) -> Any:
+    result = await context.broker.groups.join(
         JoinRequest(
             token=None,
             group=request.group_id,
             member_id=request.member_id,
             group_instance_id=getattr(request, "group_instance_id", None),
             new_member_id="",
-            client_id=call.client_id,
-            client_host=call.peer,
+            client_id=context.client_id,
+            client_host=context.session.address,
             session_timeout_ms=request.session_timeout,
             rebalance_timeout_ms=getattr(request, "rebalance_timeout", request.session_timeout),
             protocol_type=request.protocol_type,
             protocols=tuple((each.name, bytes(each.metadata)) for each in request.protocols),
-            requires_known_member_id=call.version >= _REQUIRES_MEMBER_ID,
-            supports_skip_assignment=call.version >= _SKIPS_ASSIGNMENT,
+            requires_known_member_id=context.version >= _REQUIRES_MEMBER_ID,
+            supports_skip_assignment=context.version >= _SKIPS_ASSIGNMENT,
         )
     )
-    build = call.messages
-    nullable = call.version >= _NULLABLE_PROTOCOL
+    build = context.messages
+    nullable = context.version >= _NULLABLE_PROTOCOL
     return build.JoinGroupResponse(
         error_code=result.error,
         generation_id=result.generation,

@@ -27,7 +27,7 @@ import binascii
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.broker.journey_facts import Around, gather, largest_timestamp
 from ottla.broker.journey_search import find_newest
 from ottla.broker.partition import Partition
@@ -64,7 +64,7 @@ class Question(NamedTuple):
     latest: bool
 
 
-async def handle_json(request: dict[str, Any], call: Call) -> dict[str, Any]:
+async def handle_json(request: dict[str, Any], context: Context) -> dict[str, Any]:
     """The journey's document, or an error's."""
     try:
         question = read_question(request)
@@ -72,12 +72,14 @@ async def handle_json(request: dict[str, Any], call: Call) -> dict[str, Any]:
         return refusal.document
     partitions: list[Partition] = []
     try:
-        partitions = partitions_of(question, call)
-        async with call.node.journey.turn:
-            partition, offset = await find(question, partitions, call)
-            return await tell(question.topic, partition, offset, call) | elsewhere(question, call)
+        partitions = partitions_of(question, context)
+        async with context.broker.journey.turn:
+            partition, offset = await find(question, partitions, context)
+            return await tell(question.topic, partition, offset, context) | elsewhere(
+                question, context
+            )
     except Refusal as refusal:
-        return refusal.document | elsewhere(question, call)
+        return refusal.document | elsewhere(question, context)
     except ApiError as error:
         if any(each.log.is_closed for each in partitions):
             return deleted_meanwhile(question.topic).document
@@ -129,16 +131,18 @@ def deleted_meanwhile(topic: str) -> Refusal:
     return Refusal("unknown_topic", f"topic {topic!r} was deleted meanwhile")
 
 
-def partitions_of(question: Question, call: Call) -> list[Partition]:
+def partitions_of(question: Question, context: Context) -> list[Partition]:
     """The topic's partitions that this broker leads, or the one asked for."""
-    topic, image = question.topic, call.node.image.topic(question.topic)
+    topic, image = question.topic, context.broker.image.topic(question.topic)
     if image is None:
-        names = sorted(call.node.image.topics)[:MAX_SUGGESTIONS]
+        names = sorted(context.broker.image.topics)[:MAX_SUGGESTIONS]
         raise Refusal("unknown_topic", f"there is no topic {topic!r}", topics=names)
-    own = call.node.config.id
+    own = context.broker.config.id
     found = [
         partition
-        for partition in sorted(call.node.partitions.of_topic(topic), key=lambda one: one.index)
+        for partition in sorted(
+            context.broker.partitions.of_topic(topic), key=lambda one: one.index
+        )
         if partition.index < len(image.partitions)
         and image.partitions[partition.index].leader == own
     ]
@@ -161,12 +165,12 @@ def partitions_of(question: Question, call: Call) -> list[Partition]:
     raise Refusal("not_leader", message, leader=None if leader == NO_LEADER else leader)
 
 
-def elsewhere(question: Question, call: Call) -> Document:
+def elsewhere(question: Question, context: Context) -> Document:
     """Where no partition was named: those which another broker leads, or none (nothing then)."""
-    image = call.node.image.topic(question.topic)
+    image = context.broker.image.topic(question.topic)
     if image is None or question.partition is not None:
         return {}
-    own = call.node.config.id
+    own = context.broker.config.id
     others = [index for index, state in enumerate(image.partitions) if state.leader != own]
     return {"elsewhere": others} if others else {}
 
@@ -184,7 +188,7 @@ def ranges(partitions: Sequence[Partition]) -> list[Document]:
 
 
 async def find(
-    question: Question, partitions: list[Partition], call: Call
+    question: Question, partitions: list[Partition], context: Context
 ) -> tuple[Partition, int]:
     """The partition and offset that are meant."""
     if question.key is not None:
@@ -199,7 +203,7 @@ async def find(
     if question.offset is None:
         message = "say which message: an offset, a key, or the latest"
         raise Refusal("which_offset", message, partitions=ranges(partitions))
-    image = call.node.image.topic(question.topic)
+    image = context.broker.image.topic(question.topic)
     count = len(image.partitions) if image else 0
     if question.partition is None and count > 1:
         message = f"say in which partition offset {question.offset} lies"
@@ -230,12 +234,12 @@ async def find_key(key: bytes, partitions: list[Partition]) -> tuple[Partition, 
     return next(one for one in partitions if one.index == hit.partition), hit.offset
 
 
-async def tell(topic: str, partition: Partition, offset: int, call: Call) -> Document:
-    node = call.node
-    image = node.image.topic(topic)
+async def tell(topic: str, partition: Partition, offset: int, context: Context) -> Document:
+    broker = context.broker
+    image = broker.image.topic(topic)
     if image is None or partition.index >= len(image.partitions):
         raise deleted_meanwhile(topic)
     state = image.partitions[partition.index]
     count, replicas = len(image.partitions), len(state.replicas)
-    around = Around(node.config.id, count, replicas, node.journey, node.groups, state)
-    return explain(await gather(partition, offset, around, node.clock.now_ms()))
+    around = Around(broker.config.id, count, replicas, broker.journey, broker.groups, state)
+    return explain(await gather(partition, offset, around, broker.clock.now_ms()))

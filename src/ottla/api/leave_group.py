@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.groups.classic.requests import LeavingMember
 from ottla.protocol.errors import ApiError
 
@@ -17,13 +17,15 @@ KEY: Final = 13
 _MANY_MEMBERS: Final = 3
 
 
-async def handle(request: Any, call: Call) -> Any:
-    build = call.messages
+async def handle(request: Any, context: Context) -> Any:
+    build = context.messages
     try:
-        left = await call.node.groups.leave(request.group_id, _leaving(request, call.version))
+        left = await context.broker.groups.leave(
+            request.group_id, _leaving(request, context.version)
+        )
     except ApiError as error:
         return build.LeaveGroupResponse(error_code=error.code)
-    if call.version < _MANY_MEMBERS:
+    if context.version < _MANY_MEMBERS:
         return build.LeaveGroupResponse(error_code=left[0].error)
     return build.LeaveGroupResponse(
         members=tuple(

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.controller.config_changes import ResourceType
 from ottla.protocol.errors import ErrorCode
 
 KEY: Final = 74
 
 
-async def handle(request: Any, call: Call) -> Any:
-    build, image = call.messages, call.node.image
-    supported = (ResourceType.CLIENT_METRICS,) if call.version == 0 else tuple(ResourceType)
+async def handle(request: Any, context: Context) -> Any:
+    build, image = context.messages, context.broker.image
+    supported = (ResourceType.CLIENT_METRICS,) if context.version == 0 else tuple(ResourceType)
     wanted = getattr(request, "resource_types", ()) or supported
     if any(kind not in supported for kind in wanted):
         return build.ListConfigResourcesResponse(error_code=ErrorCode.unsupported_version)
     # Client metrics, loggers and groups have no settings here, so there are none to list.
     found: list[Any] = []
     if ResourceType.BROKER in wanted:
-        found += [_answer(str(broker), ResourceType.BROKER, call) for broker in image.brokers]
+        found += [_answer(str(broker), ResourceType.BROKER, context) for broker in image.brokers]
     if ResourceType.TOPIC in wanted:
-        found += [_answer(topic, ResourceType.TOPIC, call) for topic in image.topics]
+        found += [_answer(topic, ResourceType.TOPIC, context) for topic in image.topics]
     return build.ListConfigResourcesResponse(config_resources=tuple(found))
 
 
-def _answer(name: str, kind: ResourceType, call: Call) -> Any:
-    return call.messages.ConfigResource(resource_name=name, resource_type=kind)
+def _answer(name: str, kind: ResourceType, context: Context) -> Any:
+    return context.messages.ConfigResource(resource_name=name, resource_type=kind)

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.protocol.errors import ApiError
 
 KEY: Final = 16
 
 
-async def handle(request: Any, call: Call) -> Any:
-    build = call.messages
+async def handle(request: Any, context: Context) -> Any:
+    build = context.messages
     try:
-        found = await call.node.groups.list_groups(
+        found = await context.broker.groups.list_groups(
             _lower(getattr(request, "states_filter", ())),
             _lower(getattr(request, "types_filter", ())),
         )

@@ -12,7 +12,7 @@ from collections import Counter
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.broker.partition import Partition
 from ottla.protocol.errors import ApiError, ErrorCode
 
@@ -51,8 +51,8 @@ class Answer(NamedTuple):
     leader_epoch: int
 
 
-async def handle(request: Any, call: Call) -> Any:
-    build = call.messages
+async def handle(request: Any, context: Context) -> Any:
+    build = context.messages
     asked = Counter(
         (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
     )
@@ -63,7 +63,7 @@ async def handle(request: Any, call: Call) -> Any:
             try:
                 if asked[topic.name, each.partition_index] > 1:
                     raise ApiError(ErrorCode.invalid_request)
-                found = _find(request, topic.name, each, call)
+                found = _find(request, topic.name, each, context)
             except ApiError as error:
                 answers.append(
                     build.ListOffsetsPartitionResponse(
@@ -84,10 +84,10 @@ async def handle(request: Any, call: Call) -> Any:
     return build.ListOffsetsResponse(topics=tuple(topics))
 
 
-def _find(request: Any, topic: str, each: Any, call: Call) -> Answer:
-    if each.timestamp < 0 and call.version < _SINCE_VERSION.get(each.timestamp, _NEVER):
+def _find(request: Any, topic: str, each: Any, context: Context) -> Answer:
+    if each.timestamp < 0 and context.version < _SINCE_VERSION.get(each.timestamp, _NEVER):
         raise ApiError(ErrorCode.unsupported_version)
-    partition: Partition = call.node.partitions.find(topic, each.partition_index)
+    partition: Partition = context.broker.partitions.find(topic, each.partition_index)
     if request.replica_id != _DEBUGGING:
         partition.check_leads()
     partition.check_leader_epoch(getattr(each, "current_leader_epoch", -1))
@@ -98,7 +98,7 @@ def _find(request: Any, topic: str, each: Any, call: Call) -> Answer:
     match each.timestamp:
         case Asked.LATEST:
             if end is not None:
-                _check_known(partition, end, call)
+                _check_known(partition, end, context)
             return Answer(-1, partition.log.end_offset if end is None else end, epoch)
         case Asked.EARLIEST | Asked.EARLIEST_LOCAL:
             start = partition.log.start_offset
@@ -112,17 +112,17 @@ def _find(request: Any, topic: str, each: Any, call: Call) -> Answer:
         case time_ms:
             found = partition.find_timestamp(time_ms)
     if found is not None and end is not None and found.offset >= end:
-        _check_known(partition, end, call)
+        _check_known(partition, end, context)
     if found is None or (end is not None and found.offset >= end):
         return Answer(-1, -1, -1)
     return Answer(found.timestamp_ms, found.offset, found.leader_epoch)
 
 
-def _check_known(partition: Partition, end: int, call: Call) -> None:
+def _check_known(partition: Partition, end: int, context: Context) -> None:
     """Raises ApiError while a new leader does not know what is committed (KIP-207)."""
     try:
         partition.check_latest_known(end)
     except ApiError:
-        if call.version >= _OFFSET_NOT_AVAILABLE_SINCE:
+        if context.version >= _OFFSET_NOT_AVAILABLE_SINCE:
             raise
         raise ApiError(ErrorCode.leader_not_available) from None

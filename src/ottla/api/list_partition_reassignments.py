@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.controller.reassignment import list_reassignments
 
 KEY: Final = 46
 
 
-async def handle(request: Any, call: Call) -> Any:
-    build = call.messages
+async def handle(request: Any, context: Context) -> Any:
+    build = context.messages
     wanted: dict[str, Sequence[int]] | None = None
     if request.topics is not None:
         wanted = {topic.name: topic.partition_indexes for topic in request.topics}
-    found = list_reassignments(wanted, call.node.image)
+    found = list_reassignments(wanted, context.broker.image)
     return build.ListPartitionReassignmentsResponse(
         topics=tuple(
             build.OngoingTopicReassignment(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 
 KEY: Final = 66
 
@@ -20,6 +20,6 @@ STATES: Final = frozenset(
 )
 
 
-async def handle(request: Any, call: Call) -> Any:
+async def handle(request: Any, context: Context) -> Any:
     unknown = tuple(state for state in request.state_filters if state not in STATES)
-    return call.messages.ListTransactionsResponse(unknown_state_filters=unknown)
+    return context.messages.ListTransactionsResponse(unknown_state_filters=unknown)

@@ -19,8 +19,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
-from ottla.broker.call import Call
-from ottla.broker.topic_creation import auto_create
+from ottla.api.context import Context
 from ottla.broker.waiting import Waiter
 from ottla.controller.image import (
     NO_LEADER,
@@ -48,23 +47,23 @@ _NO_ID: Final = UUID(int=0)
 _LISTENER_NOT_FOUND_SINCE: Final = 6
 
 
-async def handle(request: Any, call: Call) -> Any:
-    await _let_election_end(call)
-    image, build = call.node.image, call.messages
-    everything = request.topics is None or (call.version == 0 and not request.topics)
+async def handle(request: Any, context: Context) -> Any:
+    await _let_election_end(context)
+    image, build = context.broker.image, context.messages
+    everything = request.topics is None or (context.version == 0 and not request.topics)
     if everything:
-        kept = _kept_answers(call)
-        topics = [_known_topic(topic, kept, call) for topic in image.topics.values()]
+        kept = _kept_answers(context)
+        topics = [_known_topic(topic, kept, context) for topic in image.topics.values()]
     else:
-        topics = await _asked_topics(request, call)
+        topics = await _asked_topics(request, context)
     if getattr(request, "include_topic_authorized_operations", False):
-        topics = [_with_operations(topic, call) for topic in topics]
+        topics = [_with_operations(topic, context) for topic in topics]
     cluster_operations = getattr(request, "include_cluster_authorized_operations", False)
     return build.MetadataResponse(
         brokers=tuple(
             build.MetadataResponseBroker(node_id=broker_id, host=host, port=port, rack=rack)
             for broker_id, host, port, rack in _addresses(
-                (*image.brokers.values(), *call.node.departed.named_still()), call
+                (*image.brokers.values(), *context.broker.departed.named_still()), context
             )
         ),
         cluster_id=image.cluster_id,
@@ -76,40 +75,40 @@ async def handle(request: Any, call: Call) -> Any:
     )
 
 
-async def _let_election_end(call: Call) -> None:
+async def _let_election_end(context: Context) -> None:
     """A killed leader's clients ask at once who leads now, some milliseconds before it is decided.
 
     Told the old leader once more, librdkafka asks again only a second later. So where a broker's
     connections to us broke off a moment ago, the answer waits for the next metadata delta, within
     limits.
     """
-    node, loop = call.node, asyncio.get_running_loop()
-    for broker_id in tuple(node.image.brokers):
-        lost_at = node.peers.lost_at(broker_id)
+    broker, loop = context.broker, asyncio.get_running_loop()
+    for broker_id in tuple(broker.image.brokers):
+        lost_at = broker.peers.lost_at(broker_id)
         if lost_at is None:
             continue
-        while broker_id in node.image.brokers:
+        while broker_id in broker.image.brokers:
             left_ms = ELECTION_WITHIN_MS - int((loop.time() - lost_at) * 1000)
             if left_ms <= 0:
                 break
-            await Waiter((node.view,)).wait(left_ms)
+            await Waiter((broker.view,)).wait(left_ms)
 
 
-def broker_addresses(call: Call) -> list[tuple[int, str, int, str | None]]:
-    """Number, host, port and rack of each live broker, as the listener of this call tells them."""
-    return _addresses(call.node.image.brokers.values(), call)
+def broker_addresses(context: Context) -> list[tuple[int, str, int, str | None]]:
+    """Number, host, port and rack of each live broker, as this client's listener names them."""
+    return _addresses(context.broker.image.brokers.values(), context)
 
 
 def _addresses(
-    brokers: Iterable[BrokerImage], call: Call
+    brokers: Iterable[BrokerImage], context: Context
 ) -> list[tuple[int, str, int, str | None]]:
     addresses: list[tuple[int, str, int, str | None]] = []
     for broker in brokers:
-        if broker.broker_id == call.node.config.id:
-            host, port = call.listener_host, call.listener_port
+        if broker.broker_id == context.broker.config.id:
+            host, port = context.session.advertised_host, context.session.advertised_port
         else:
             # KIP-103: a broker without this listener cannot be reached over it, and is left out.
-            endpoint = broker.endpoint(call.listener)
+            endpoint = broker.endpoint(context.session.listener)
             if endpoint is None:
                 continue
             host, port = endpoint.host, endpoint.port
@@ -117,51 +116,51 @@ def _addresses(
     return addresses
 
 
-async def _asked_topics(request: Any, call: Call) -> list[Any]:
+async def _asked_topics(request: Any, context: Context) -> list[Any]:
     """The answers for the topics that the request names, each once, in its order."""
-    image = call.node.image
+    image = context.broker.image
     wanted: dict[tuple[str | None, UUID | None], None] = dict.fromkeys(
         (topic.name, getattr(topic, "topic_id", None)) for topic in request.topics
     )
     by_id = any(topic_id is not None and topic_id != _NO_ID for _, topic_id in wanted)
-    created = {} if by_id else await _create_missing(request, wanted, call)
-    kept, answers = _kept_answers(call), []
+    created = {} if by_id else await _create_missing(request, wanted, context)
+    kept, answers = _kept_answers(context), []
     for name, topic_id in wanted:
         topic: TopicImage | None = None
         if topic_id is not None and topic_id != _NO_ID:
-            if call.version < 12:
+            if context.version < 12:
                 # Version 10 and 11 have ids, but no answer without a name.
-                answers.append(_refusal(name or "", None, ErrorCode.invalid_request, call))
+                answers.append(_refusal(name or "", None, ErrorCode.invalid_request, context))
                 continue
             topic = image.topic_by_id(topic_id)
             if topic is None:
-                answers.append(_refusal(None, topic_id, ErrorCode.unknown_topic_id, call))
+                answers.append(_refusal(None, topic_id, ErrorCode.unknown_topic_id, context))
                 continue
         elif name is None:
-            answers.append(_refusal("", None, ErrorCode.invalid_request, call))
+            answers.append(_refusal("", None, ErrorCode.invalid_request, context))
             continue
         else:
             topic = image.topic(name)
         if topic is not None:
-            answers.append(_known_topic(topic, kept, call))
+            answers.append(_known_topic(topic, kept, context))
             continue
         assert name is not None
-        answers.append(_refusal(name, None, _missing_code(name, created), call))
+        answers.append(_refusal(name, None, _missing_code(name, created), context))
     return answers
 
 
 async def _create_missing(
-    request: Any, wanted: Iterable[tuple[str | None, UUID | None]], call: Call
+    request: Any, wanted: Iterable[tuple[str | None, UUID | None]], context: Context
 ) -> dict[str, Outcome]:
     """Make the unknown topics where client and broker allow it; the outcome of each."""
-    node = call.node
+    broker = context.broker
     allowed = getattr(request, "allow_auto_topic_creation", True)
-    if not (allowed and node.config.auto_create_topics_enable):
+    if not (allowed and broker.config.auto_create_topics_enable):
         return {}
-    missing = [name for name, _ in wanted if name is not None and name not in node.image.topics]
+    missing = [name for name, _ in wanted if name is not None and name not in broker.image.topics]
     created: dict[str, Outcome]
     try:
-        created = await auto_create(node, missing)
+        created = await broker.topic_creation.auto_create(missing)
     except ApiError as error:
         created = dict.fromkeys(missing, refused(error))
     return created
@@ -179,8 +178,8 @@ def _missing_code(name: str, created: dict[str, Outcome]) -> ErrorCode:
     return outcome.code if outcome.failed else ErrorCode.leader_not_available
 
 
-def _refusal(name: str | None, topic_id: UUID | None, code: ErrorCode, call: Call) -> Any:
-    return call.messages.MetadataResponseTopic(
+def _refusal(name: str | None, topic_id: UUID | None, code: ErrorCode, context: Context) -> Any:
+    return context.messages.MetadataResponseTopic(
         error_code=code,
         name=name,
         topic_id=topic_id,
@@ -205,11 +204,11 @@ class Reach(NamedTuple):
         return tuple(broker for broker in replicas if broker in self.endpoints)
 
 
-def reach(call: Call) -> Reach:
-    """Whom the client of this call can reach."""
+def reach(context: Context) -> Reach:
+    """Whom this client can reach."""
     return Reach(
-        frozenset(call.node.image.brokers),
-        frozenset(broker_id for broker_id, _, _, _ in broker_addresses(call)),
+        frozenset(context.broker.image.brokers),
+        frozenset(broker_id for broker_id, _, _, _ in broker_addresses(context)),
     )
 
 
@@ -224,10 +223,10 @@ class _Answers:
 _kept: WeakKeyDictionary[ClusterImage, dict[tuple[int, str], _Answers]] = WeakKeyDictionary()
 
 
-def _kept_answers(call: Call) -> _Answers:
+def _kept_answers(context: Context) -> _Answers:
     """What was answered before to such clients; nothing where that may be true no more."""
-    image, there = call.node.image, reach(call)
-    kind = (call.version, call.listener)
+    image, there = context.broker.image, reach(context)
+    kind = (context.version, context.session.listener)
     kinds = _kept.setdefault(image, {})
     answers = kinds.get(kind)
     if answers is None or answers.there != there or len(answers.topics) > 2 * len(image.topics):
@@ -235,34 +234,34 @@ def _kept_answers(call: Call) -> _Answers:
     return answers
 
 
-def _known_topic(topic: TopicImage, answers: _Answers, call: Call) -> Any:
+def _known_topic(topic: TopicImage, answers: _Answers, context: Context) -> Any:
     """The answer for a topic that is there."""
     kept = answers.topics.get(topic.name)
     if kept is None or kept[0] is not topic:
-        kept = answers.topics[topic.name] = (topic, _topic(topic, answers.there, call))
+        kept = answers.topics[topic.name] = (topic, _topic(topic, answers.there, context))
     return kept[1]
 
 
-def _topic(topic: TopicImage, there: Reach, call: Call) -> Any:
-    return call.messages.MetadataResponseTopic(
+def _topic(topic: TopicImage, there: Reach, context: Context) -> Any:
+    return context.messages.MetadataResponseTopic(
         error_code=ErrorCode.none,
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
         partitions=tuple(
-            _partition(index, state, there, call) for index, state in enumerate(topic.partitions)
+            _partition(index, state, there, context) for index, state in enumerate(topic.partitions)
         ),
         topic_authorized_operations=OPERATIONS_NOT_ASKED,
     )
 
 
-def _partition(index: int, state: PartitionState, there: Reach, call: Call) -> Any:
+def _partition(index: int, state: PartitionState, there: Reach, context: Context) -> Any:
     replicas, isr = state.replicas, state.isr
     offline = there.offline(replicas)
-    if call.version == 0:
+    if context.version == 0:
         replicas, isr = there.online(replicas), there.online(isr)
-    code = _leader_code(state.leader, there, call.version)
-    return call.messages.MetadataResponsePartition(
+    code = _leader_code(state.leader, there, context.version)
+    return context.messages.MetadataResponsePartition(
         error_code=(
             ErrorCode.replica_not_available
             if code is ErrorCode.none and len(replicas) < len(state.replicas)
@@ -288,10 +287,10 @@ def _leader_code(leader: int, there: Reach, version: int) -> ErrorCode:
     return ErrorCode.leader_not_available
 
 
-def _with_operations(topic: Any, call: Call) -> Any:
+def _with_operations(topic: Any, context: Context) -> Any:
     """The same answer with the operations that the client may do."""
     fields = {name: getattr(topic, name) for name in _TOPIC_FIELDS if hasattr(topic, name)}
-    return call.messages.MetadataResponseTopic(
+    return context.messages.MetadataResponseTopic(
         **fields, topic_authorized_operations=TOPIC_OPERATIONS
     )
 

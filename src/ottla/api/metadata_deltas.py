@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.broker.metadata_log import UNKNOWN_VERSION
 from ottla.protocol.errors import ApiError, DecodeError
 
@@ -20,16 +20,16 @@ MAX_WAIT_MS: Final = 10_000
 _NOT_CONTROLLER: Final = {"error": "not_controller"}
 
 
-async def handle_json(request: dict[str, Any], call: Call) -> dict[str, Any]:
+async def handle_json(request: dict[str, Any], context: Context) -> dict[str, Any]:
     """The answer; raises DecodeError where the question is none."""
-    node, controller = call.node, call.node.controller
+    broker, controller = context.broker, context.broker.controller
     broker_id, epoch, version, wait_ms = (
         _number(request, name) for name in ("broker", "controller_epoch", "version", "wait_ms")
     )
     metadata_log = controller.metadata_log
     if metadata_log is None:
         return _NOT_CONTROLLER
-    if epoch != node.image.controller_epoch:
+    if epoch != broker.image.controller_epoch:
         version = UNKNOWN_VERSION
     leaving = request.get("want_shut_down") is True
     done = False
@@ -46,8 +46,8 @@ async def handle_json(request: dict[str, Any], call: Call) -> dict[str, Any]:
     if controller.metadata_log is not metadata_log:
         return _NOT_CONTROLLER
     answer = {
-        "controller": node.config.id,
-        "controller_epoch": node.image.controller_epoch,
+        "controller": broker.config.id,
+        "controller_epoch": broker.image.controller_epoch,
         **metadata_log.since(version),
     }
     if leaving:

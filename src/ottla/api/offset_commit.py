@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.groups.offsets.commit import DEFAULT_RETENTION, CommitRequest, OffsetToCommit
 from ottla.protocol.errors import ApiError, ErrorCode
 
@@ -18,29 +18,29 @@ _GROUP_ID_NOT_FOUND: Final = 9
 _TOPIC_IDS: Final = 10
 
 
-async def handle(request: Any, call: Call) -> Any:
+async def handle(request: Any, context: Context) -> Any:
     errors: dict[tuple[int, int], ErrorCode] = {}
     offsets: list[OffsetToCommit] = []
     places: list[tuple[int, int]] = []
     for number, topic in enumerate(request.topics):
-        found = _sort_out(number, topic, errors, call)
+        found = _sort_out(number, topic, errors, context)
         offsets += found
         places += [(number, offset.partition) for offset in found]
     if offsets:
         try:
-            results = await call.node.groups.commit(_commit(request, tuple(offsets), call))
+            results = await context.broker.groups.commit(_commit(request, tuple(offsets), context))
         except ApiError as error:
             results = [error.code] * len(offsets)
         errors.update(zip(places, results, strict=True))
-    return _response(request, errors, call)
+    return _response(request, errors, context)
 
 
 def _sort_out(
-    number: int, topic: Any, errors: dict[tuple[int, int], ErrorCode], call: Call
+    number: int, topic: Any, errors: dict[tuple[int, int], ErrorCode], context: Context
 ) -> list[OffsetToCommit]:
     """The offsets of partitions that exist; the others get their error."""
-    image = call.node.image
-    with_ids = call.version >= _TOPIC_IDS
+    image = context.broker.image
+    with_ids = context.version >= _TOPIC_IDS
     if with_ids:
         known = None if topic.topic_id is None else image.topic_by_id(topic.topic_id)
     else:
@@ -66,7 +66,7 @@ def _sort_out(
     return offsets
 
 
-def _commit(request: Any, offsets: tuple[OffsetToCommit, ...], call: Call) -> CommitRequest:
+def _commit(request: Any, offsets: tuple[OffsetToCommit, ...], context: Context) -> CommitRequest:
     return CommitRequest(
         group=request.group_id,
         generation=request.generation_id_or_member_epoch,
@@ -74,12 +74,12 @@ def _commit(request: Any, offsets: tuple[OffsetToCommit, ...], call: Call) -> Co
         group_instance_id=getattr(request, "group_instance_id", None),
         retention_ms=getattr(request, "retention_time", DEFAULT_RETENTION),
         offsets=offsets,
-        knows_group_id_not_found=call.version >= _GROUP_ID_NOT_FOUND,
+        knows_group_id_not_found=context.version >= _GROUP_ID_NOT_FOUND,
     )
 
 
-def _response(request: Any, errors: dict[tuple[int, int], ErrorCode], call: Call) -> Any:
-    build = call.messages
+def _response(request: Any, errors: dict[tuple[int, int], ErrorCode], context: Context) -> Any:
+    build = context.messages
     return build.OffsetCommitResponse(
         topics=tuple(
             build.OffsetCommitResponseTopic(

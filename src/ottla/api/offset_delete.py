@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.protocol.errors import ApiError, ErrorCode
 
 KEY: Final = 47
 
 
-async def handle(request: Any, call: Call) -> Any:
-    build = call.messages
-    known = tuple((topic.name, _known_partitions(topic, call)) for topic in request.topics)
+async def handle(request: Any, context: Context) -> Any:
+    build = context.messages
+    known = tuple((topic.name, _known_partitions(topic, context)) for topic in request.topics)
     try:
-        results = await call.node.groups.delete_offsets(request.group_id, known)
+        results = await context.broker.groups.delete_offsets(request.group_id, known)
     except ApiError as error:
         return build.OffsetDeleteResponse(error_code=error.code)
     topics = []
@@ -37,8 +37,8 @@ async def handle(request: Any, call: Call) -> Any:
     return build.OffsetDeleteResponse(topics=tuple(topics))
 
 
-def _known_partitions(topic: Any, call: Call) -> tuple[int, ...]:
-    known = call.node.image.topic(topic.name)
+def _known_partitions(topic: Any, context: Context) -> tuple[int, ...]:
+    known = context.broker.image.topic(topic.name)
     count = 0 if known is None else len(known.partitions)
     return tuple(
         dict.fromkeys(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.groups.offsets.fetch import FetchedOffset
 from ottla.protocol.errors import ApiError, ErrorCode
 
@@ -34,36 +34,36 @@ class _Group(NamedTuple):
     error: ErrorCode = ErrorCode.none
 
 
-async def handle(request: Any, call: Call) -> Any:
-    build = call.messages
-    if call.version < _MANY_GROUPS:
-        found = await _fetch(request.group_id, request.topics, call)
-        topics = tuple(_old_topic(topic, call) for topic in found.topics)
+async def handle(request: Any, context: Context) -> Any:
+    build = context.messages
+    if context.version < _MANY_GROUPS:
+        found = await _fetch(request.group_id, request.topics, context)
+        topics = tuple(_old_topic(topic, context) for topic in found.topics)
         return build.OffsetFetchResponse(topics=topics, error_code=found.error)
     groups = []
     for group in request.groups:
-        found = await _fetch(group.group_id, group.topics, call)
+        found = await _fetch(group.group_id, group.topics, context)
         groups.append(
             build.OffsetFetchResponseGroup(
                 group_id=group.group_id,
-                topics=tuple(_topic(topic, call) for topic in found.topics),
+                topics=tuple(_topic(topic, context) for topic in found.topics),
                 error_code=found.error,
             )
         )
     return build.OffsetFetchResponse(groups=tuple(groups))
 
 
-async def _fetch(group: str, topics: Any, call: Call) -> _Group:
+async def _fetch(group: str, topics: Any, context: Context) -> _Group:
     try:
         if topics is None:
-            return _Group(await _fetch_all(group, call))
-        return _Group(await _fetch_some(group, topics, call))
+            return _Group(await _fetch_all(group, context))
+        return _Group(await _fetch_some(group, topics, context))
     except ApiError as error:
         code = error.code
     if code is ErrorCode.coordinator_not_available:
         # Consumers before 3.9 do not know that error here; with this one they look again.
         code = ErrorCode.not_coordinator
-    if call.version >= _ERROR_FOR_ALL:
+    if context.version >= _ERROR_FOR_ALL:
         return _Group([], code)
     return _Group(
         [
@@ -74,30 +74,30 @@ async def _fetch(group: str, topics: Any, call: Call) -> _Group:
     )
 
 
-async def _fetch_all(group: str, call: Call) -> list[_Topic]:
+async def _fetch_all(group: str, context: Context) -> list[_Topic]:
     topics = []
-    for name, offsets in (await call.node.groups.fetch_all(group)).items():
-        known = call.node.image.topic(name)
-        if known is not None or call.version < _TOPIC_IDS:
+    for name, offsets in (await context.broker.groups.fetch_all(group)).items():
+        known = context.broker.image.topic(name)
+        if known is not None or context.version < _TOPIC_IDS:
             topics.append(_Topic(name, None if known is None else known.topic_id, offsets))
     return topics
 
 
-async def _fetch_some(group: str, topics: Any, call: Call) -> list[_Topic]:
+async def _fetch_some(group: str, topics: Any, context: Context) -> list[_Topic]:
     asked: list[tuple[str, UUID | None, tuple[int, ...]]] = []
     unknown = []
     for topic in topics:
         partitions = tuple(topic.partition_indexes)
-        if call.version < _TOPIC_IDS:
+        if context.version < _TOPIC_IDS:
             asked.append((topic.name, None, partitions))
             continue
-        known = None if topic.topic_id is None else call.node.image.topic_by_id(topic.topic_id)
+        known = None if topic.topic_id is None else context.broker.image.topic_by_id(topic.topic_id)
         if known is None:
             offsets = tuple(map(FetchedOffset, partitions))
             unknown.append(_Topic("", topic.topic_id, offsets, ErrorCode.unknown_topic_id))
         else:
             asked.append((known.name, known.topic_id, partitions))
-    fetched = await call.node.groups.fetch(group, tuple(asked))
+    fetched = await context.broker.groups.fetch(group, tuple(asked))
     found = [
         _Topic(name, topic_id, offsets)
         for (name, topic_id, _), offsets in zip(asked, fetched, strict=True)
@@ -105,8 +105,8 @@ async def _fetch_some(group: str, topics: Any, call: Call) -> list[_Topic]:
     return found + unknown
 
 
-def _topic(topic: _Topic, call: Call) -> Any:
-    build = call.messages
+def _topic(topic: _Topic, context: Context) -> Any:
+    build = context.messages
     partitions = tuple(
         build.OffsetFetchResponsePartitions(**_fields(offset, topic.error))
         for offset in topic.offsets
@@ -116,9 +116,9 @@ def _topic(topic: _Topic, call: Call) -> Any:
     )
 
 
-def _old_topic(topic: _Topic, call: Call) -> Any:
+def _old_topic(topic: _Topic, context: Context) -> Any:
     """The same before version 8, where the structs had other names."""
-    build = call.messages
+    build = context.messages
     partitions = tuple(
         build.OffsetFetchResponsePartition(**_fields(offset, topic.error))
         for offset in topic.offsets

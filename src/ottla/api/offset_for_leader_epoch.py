@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.protocol.errors import ApiError
 
 KEY: Final = 23
 
 
-async def handle(request: Any, call: Call) -> Any:
-    build = call.messages
+async def handle(request: Any, context: Context) -> Any:
+    build = context.messages
     topics = []
     for topic in request.topics:
         answers = []
         for each in topic.partitions:
             try:
-                partition = call.node.partitions.find(topic.topic, each.partition)
+                partition = context.broker.partitions.find(topic.topic, each.partition)
                 partition.check_leads()
                 partition.check_leader_epoch(each.current_leader_epoch)
                 epoch, end_offset = partition.end_of_epoch(each.leader_epoch)

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from ottla.api.context import Context
 from ottla.api.current_leader import current_leader, node_endpoints
-from ottla.broker.call import Call, EndConnectionError
 from ottla.broker.partition import Appended, Partition
+from ottla.network.handlers import EndConnectionError
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import INTERNAL_TOPICS
 
@@ -32,9 +33,9 @@ class _Append(NamedTuple):
     place: int
 
 
-async def handle(request: Any, call: Call) -> Any:
+async def handle(request: Any, context: Context) -> Any:
     """None where the client wants no answer (acks=0)."""
-    by_id, zstd_allowed = call.version >= 13, call.version >= 7
+    by_id, zstd_allowed = context.version >= 13, context.version >= 7
     to_all = request.acks == _ACKS_ALL
     appends: list[_Append] = []
     topics = []
@@ -47,7 +48,7 @@ async def handle(request: Any, call: Call) -> Any:
                     raise ApiError(ErrorCode.invalid_required_acks)
                 if request.transactional_id is not None:
                     raise ApiError(ErrorCode.transactional_id_authorization_failed)
-                partition = call.node.partitions.find(key, each.index)
+                partition = context.broker.partitions.find(key, each.index)
                 if partition.topic in INTERNAL_TOPICS:
                     # Kafka makes an exception for the client id __admin_client, which any client
                     # may use. The brokers' own appends do not come this way.
@@ -56,14 +57,14 @@ async def handle(request: Any, call: Call) -> Any:
                         f"Cannot append to internal topic {partition.topic}",
                     )
                 appended = partition.append(
-                    each.records, call.client_id, to_all=to_all, zstd_allowed=zstd_allowed
+                    each.records, context.client_id, to_all=to_all, zstd_allowed=zstd_allowed
                 )
             except ApiError as error:
                 failed = f"{key}-{each.index}: {error}"
-                answers.append(_refusal(key, each.index, error, call))
+                answers.append(_refusal(key, each.index, error, context))
             else:
                 appends.append(_Append(key, partition, appended, answers, len(answers)))
-                answers.append(_answer(each.index, appended, call))
+                answers.append(_answer(each.index, appended, context))
         topics.append((topic, answers))
     if request.acks == 0:
         if failed is not None:
@@ -72,15 +73,15 @@ async def handle(request: Any, call: Call) -> Any:
                 f"a produce request without acknowledgement failed on {failed}"
             )
         return None
-    await _acknowledge(appends, request, call)
-    build = call.messages
+    await _acknowledge(appends, request, context)
+    build = context.messages
     extra = {}
-    if call.version >= 10:
+    if context.version >= 10:
         leaders = [
             each.current_leader.leader_id for _, answers in topics for each in _told(answers)
         ]
         if leaders:
-            extra["node_endpoints"] = node_endpoints(leaders, call)
+            extra["node_endpoints"] = node_endpoints(leaders, context)
     return build.ProduceResponse(
         responses=tuple(
             build.TopicProduceResponse(
@@ -105,15 +106,15 @@ def _each_once(topics: Any, by_id: bool) -> dict[Any, tuple[Any, dict[int, Any]]
     return found
 
 
-async def _acknowledge(appends: list[_Append], request: Any, call: Call) -> None:
+async def _acknowledge(appends: list[_Append], request: Any, context: Context) -> None:
     """Waits until each append may be acknowledged, all within the request's timeout."""
-    until_ms = call.node.clock.monotonic_ms() + request.timeout
+    until_ms = context.broker.clock.monotonic_ms() + request.timeout
     for each in appends:
         try:
-            left_ms = until_ms - call.node.clock.monotonic_ms()
+            left_ms = until_ms - context.broker.clock.monotonic_ms()
             await each.partition.acknowledged(each.appended, left_ms)
         except ApiError as error:
-            each.answers[each.place] = _refusal(each.topic, each.partition.index, error, call)
+            each.answers[each.place] = _refusal(each.topic, each.partition.index, error, context)
 
 
 def _told(answers: list[Any]) -> Iterator[Any]:
@@ -125,8 +126,8 @@ def _told(answers: list[Any]) -> Iterator[Any]:
     )
 
 
-def _answer(index: int, appended: Appended, call: Call) -> Any:
-    return call.messages.PartitionProduceResponse(
+def _answer(index: int, appended: Appended, context: Context) -> Any:
+    return context.messages.PartitionProduceResponse(
         index=index,
         base_offset=appended.first_offset,
         log_append_time=appended.log_append_time_ms,
@@ -134,12 +135,12 @@ def _answer(index: int, appended: Appended, call: Call) -> Any:
     )
 
 
-def _refusal(key: Any, index: int, error: ApiError, call: Call) -> Any:
-    build = call.messages
+def _refusal(key: Any, index: int, error: ApiError, context: Context) -> Any:
+    build = context.messages
     record_errors = getattr(error, "record_errors", ())
     extra = {}
-    if call.version >= 10:
-        leader = current_leader(key, index, error.code, call)
+    if context.version >= 10:
+        leader = current_leader(key, index, error.code, context)
         if leader is not None:
             extra["current_leader"] = leader
     return build.PartitionProduceResponse(

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.protocol.errors import ErrorCode
 
 KEY: Final = 36
 
 
-async def handle(request: Any, call: Call) -> Any:
-    return call.messages.SaslAuthenticateResponse(
+async def handle(request: Any, context: Context) -> Any:
+    return context.messages.SaslAuthenticateResponse(
         error_code=ErrorCode.illegal_sasl_state,
         error_message="This listener is PLAINTEXT: nobody has to authenticate here.",
     )

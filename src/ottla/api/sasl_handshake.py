@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.protocol.errors import ErrorCode
 
 KEY: Final = 17
 
 
-async def handle(request: Any, call: Call) -> Any:
-    return call.messages.SaslHandshakeResponse(error_code=ErrorCode.illegal_sasl_state)
+async def handle(request: Any, context: Context) -> Any:
+    return context.messages.SaslHandshakeResponse(error_code=ErrorCode.illegal_sasl_state)

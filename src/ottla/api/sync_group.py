@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.groups.classic.requests import SyncRequest
 from ottla.protocol.errors import ErrorCode
 
@@ -17,12 +17,12 @@ KEY: Final = 14
 _NAMES_PROTOCOL: Final = 5
 
 
-async def handle(request: Any, call: Call) -> Any:
+async def handle(request: Any, context: Context) -> Any:
     protocol_type = getattr(request, "protocol_type", None)
     protocol_name = getattr(request, "protocol_name", None)
-    if call.version >= _NAMES_PROTOCOL and None in (protocol_type, protocol_name):
-        return call.messages.SyncGroupResponse(error_code=ErrorCode.inconsistent_group_protocol)
-    result = await call.node.groups.sync(
+    if context.version >= _NAMES_PROTOCOL and None in (protocol_type, protocol_name):
+        return context.messages.SyncGroupResponse(error_code=ErrorCode.inconsistent_group_protocol)
+    result = await context.broker.groups.sync(
         SyncRequest(
             token=None,
             group=request.group_id,
@@ -34,7 +34,7 @@ async def handle(request: Any, call: Call) -> Any:
             assignments={each.member_id: bytes(each.assignment) for each in request.assignments},
         )
     )
-    return call.messages.SyncGroupResponse(
+    return context.messages.SyncGroupResponse(
         error_code=result.error,
         protocol_type=result.protocol_type,
         protocol_name=result.protocol_name,

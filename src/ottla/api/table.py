@@ -7,22 +7,30 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
-from ottla.broker.call import Answer, Call, Handler, Handlers
+from ottla.api.context import Context
+from ottla.network.handlers import Answer, Handler, Handlers
 from ottla.protocol.errors import DecodeError
-from ottla.protocol.versions import APIS, INTERNAL, JOURNEY, METADATA_DELTAS, REFUSED_BELOW
+from ottla.protocol.versions import (
+    APIS,
+    ENVELOPE,
+    INTERNAL,
+    JOURNEY,
+    METADATA_DELTAS,
+    REFUSED_BELOW,
+)
 
 _IN_JSON: Final = {JOURNEY: "journey", METADATA_DELTAS: "metadata_deltas"}
 
 
 def _in_json(handle: Any) -> Answer:
-    async def answer(body: bytes, call: Call) -> bytes:
+    async def answer(body: bytes, context: Context) -> bytes:
         try:
             request = json.loads(body)
         except (ValueError, RecursionError) as error:
             raise DecodeError(f"the request is no JSON: {error}") from None
         if not isinstance(request, dict):
             raise DecodeError("the request is no JSON object")
-        return json.dumps(await handle(request, call)).encode()
+        return json.dumps(await handle(request, context)).encode()
 
     return answer
 
@@ -33,7 +41,7 @@ def find(key: int) -> Handler | None:
     if key in _IN_JSON:
         module = import_module(f"ottla.api.{_IN_JSON[key]}")
         return Handler(key, 0, 0, _in_json(module.handle_json), takes_json=True)
-    if key not in APIS:
+    if key not in APIS or key == ENVELOPE:  # which the dispatcher opens
         return None
     api = APIS[key]
     module = import_module(f"ottla.api.{api.name}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.broker.call import Call
+from ottla.api.context import Context
 from ottla.protocol.errors import ErrorCode
 
 KEY: Final = 57
@@ -17,8 +17,8 @@ KEY: Final = 57
 _NOT_THERE: Final = 0
 
 
-async def handle(request: Any, call: Call) -> Any:
-    build = call.messages
+async def handle(request: Any, context: Context) -> Any:
+    build = context.messages
     results = []
     refused: str | None = None
     for each in request.feature_updates:
@@ -33,7 +33,7 @@ async def handle(request: Any, call: Call) -> Any:
             )
         )
     # Since v2 all updates are made or none, and one error tells why.
-    failed = refused is not None and call.version >= 2
+    failed = refused is not None and context.version >= 2
     return build.UpdateFeaturesResponse(
         error_code=ErrorCode.invalid_update_version if failed else ErrorCode.none,
         error_message=refused if failed else None,

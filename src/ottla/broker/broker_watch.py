@@ -23,11 +23,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.background import Background
-from ottla.broker.peer import Probe, probe
-from ottla.broker.peers import inter_broker_endpoint
 from ottla.controller import layout
 from ottla.controller.image import BrokerImage
 from ottla.coordination.tree import CoordinationError, Event, NoNodeError
+from ottla.network.peer import Probe, probe
 from ottla.protocol.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ class BrokerWatch:
             return True
         listener = self._node.config.inter_broker_listener
         missing = self._former.keys() - set(map(int, names))
-        places = [inter_broker_endpoint(self._former[each], listener) for each in missing]
+        places = [self._former[each].inter_broker_endpoint(listener) for each in missing]
         found = await asyncio.gather(*(probe(place.host, place.port) for place in places if place))
         return Probe.ALIVE in found
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.broker.call import Call
-from ottla.broker.peer import PeerError
 from ottla.controller.plan import DONE, Outcome
 from ottla.controller.topics import NewTopic
+from ottla.network.client_session import IN_PROCESS
+from ottla.network.peer import PeerError
+from ottla.network.request_context import RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages import messages_of
 from ottla.protocol.versions import ALLOCATE_PRODUCER_IDS, CREATE_TOPICS
@@ -32,18 +33,9 @@ async def ask_controller(node: Node, request: Any, timeout_ms: int = ANSWER_WITH
     key, version = request.__api_key__, request.__version__
     handler = node.handlers.find(key)
     assert handler is not None, key
-    call = Call(
-        node=node,
-        version=version,
-        client_id=f"broker-{controller_id}-{PURPOSE}",
-        peer="",
-        listener="",
-        listener_host="",
-        listener_port=0,
-        messages=messages_of(key, version),
-        connection_id=0,
-    )
-    return await handler.answer(request, call)
+    client_id = f"broker-{controller_id}-{PURPOSE}"
+    context = RequestContext(node, IN_PROCESS, version, client_id, messages_of(key, version))
+    return await handler.answer(request, context)
 
 
 async def reserve_producer_ids(node: Node) -> tuple[int, int]:

@@ -1,9 +1,9 @@
-"""Requests that only the controller answers, handed on to it as they came (KIP-590's purpose).
+"""Requests that only the controller answers, sent on to it in an envelope (KIP-590).
 
-The frame keeps its header, client id included; only the correlation id is the connection's own. So
-every version of every such request works on every broker, and nothing is decoded on the way.
+The envelope holds the client's frame as it came, and who the client is. So every version of every
+such request works on every broker.
 
-While there is no controller to be had the request waits for the next, and is sent again where the
+While no controller can be reached the request waits for the next, and is sent again where the
 connection broke off on the way, as in Kafka's NodeToControllerChannelManager: librdkafka gives an
 admin request up for good when its connection ends.
 """
@@ -11,55 +11,80 @@ admin request up for good when its connection ends.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Final
 
-from ottla.broker.call import EndConnectionError
-from ottla.broker.peer import PeerError
+from ottla.controller.image import ClusterImage
+from ottla.network.client_session import ClientSession
+from ottla.network.envelope import wrapped
+from ottla.network.handlers import EndConnectionError
+from ottla.network.peer import PeerError
+from ottla.network.peers import Peers
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.primitives import Buffer
 from ottla.protocol.versions import INTERNAL
 
-if TYPE_CHECKING:
-    from ottla.broker.node import Node
-    from ottla.protocol.frames import RequestHeader
-
-FORWARD_WITHIN_MS = 30_000
-RETRY_MS = 50
+FORWARD_WITHIN_MS: Final = 30_000
+RETRY_MS: Final = 50
+PURPOSE: Final = "forwarding"
 
 
-async def forward(
-    node: Node, frame: memoryview, header: RequestHeader
-) -> list[bytes | memoryview] | None:
-    """The response's frame, in parts, for the request in `frame` (which begins behind the size).
-    None where this broker has become the controller: it answers itself.
+class ControllerForwarding:
+    """The way to the controller, wherever it is now."""
 
-    Raises EndConnectionError where the controller cannot be had in time. Brokers' own requests do
-    not wait: who sent them finds the controller himself.
-    """
-    loop = asyncio.get_running_loop()
-    until = loop.time() + FORWARD_WITHIN_MS / 1000
-    left_ms = FORWARD_WITHIN_MS
-    while not node.controller.active:
+    def __init__(
+        self,
+        broker_id: int,
+        peers: Peers,
+        image: Callable[[], ClusterImage],
+        *,
+        is_controller: Callable[[], bool],
+        is_closing: Callable[[], bool],
+    ) -> None:
+        self._broker_id = broker_id
+        self._peers = peers
+        self._image = image
+        self._is_controller = is_controller
+        self._is_closing = is_closing
+
+    @property
+    def is_controller(self) -> bool:
+        """This broker is the controller."""
+        return self._is_controller()
+
+    async def forward(self, key: int, frame: Buffer, session: ClientSession) -> Buffer | None:
+        """The controller's response to the request in `frame`, both without their sizes. None
+        where this broker has become the controller.
+
+        Raises EndConnectionError where no controller can be reached in time. Requests of other
+        brokers do not wait: the sender finds the controller itself.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + FORWARD_WITHIN_MS / 1000
+        left_ms = FORWARD_WITHIN_MS
+        while not self.is_controller:
+            try:
+                return await self._ask(frame, session, left_ms)
+            except PeerError as error:
+                why = str(error)
+            left_ms = int((until - loop.time()) * 1000) - RETRY_MS
+            if key in INTERNAL or self._is_closing() or left_ms <= 0:
+                raise EndConnectionError(why)
+            await asyncio.sleep(RETRY_MS / 1000)
+        return None
+
+    async def _ask(self, frame: Buffer, session: ClientSession, timeout_ms: int) -> Buffer:
+        controller_id = self._image().controller_id
+        if controller_id == self._broker_id or controller_id < 0:
+            raise PeerError("no broker is the controller now")
         try:
-            return await _ask(node, frame, header.correlation_id, left_ms)
+            peer = self._peers.peer(controller_id, PURPOSE)
+            response = await peer.ask(wrapped(frame, session), timeout_ms)
         except PeerError as error:
-            why = str(error)
-        left_ms = int((until - loop.time()) * 1000) - RETRY_MS
-        if header.key in INTERNAL or node.closing or left_ms <= 0:
-            raise EndConnectionError(why)
-        await asyncio.sleep(RETRY_MS / 1000)
-    return None
-
-
-async def _ask(
-    node: Node, frame: memoryview, correlation_id: int, timeout_ms: int
-) -> list[bytes | memoryview]:
-    controller_id = node.image.controller_id
-    if controller_id == node.config.id or controller_id < 0:
-        raise PeerError("there is no controller to answer it now")
-    try:
-        peer = node.peers.peer(controller_id, "forwarding")
-        body = await peer.ask_frame([bytes(frame)], timeout_ms)
-    except PeerError as error:
-        raise PeerError(f"the controller, broker {controller_id}: {error}") from None
-    answer = memoryview(body)
-    size = len(answer).to_bytes(4, "big")
-    return [size + correlation_id.to_bytes(4, "big", signed=True), answer[4:]]
+            raise PeerError(f"the controller, broker {controller_id}: {error}") from None
+        if response.error_code is not ErrorCode.none or response.response_data is None:
+            raise PeerError(
+                f"the controller, broker {controller_id}: refused with {response.error_code.name}"
+            )
+        data: Buffer = response.response_data
+        return data

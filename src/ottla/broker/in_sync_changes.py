@@ -18,8 +18,8 @@ from uuid import UUID
 
 from ottla.broker.background import Background
 from ottla.broker.controller_client import ask_controller
-from ottla.broker.peer import PeerError
 from ottla.controller.image import PartitionState
+from ottla.network.peer import PeerError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
 from ottla.protocol.versions import ALTER_PARTITION

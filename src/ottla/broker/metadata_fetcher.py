@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.background import Background
 from ottla.broker.metadata_log import UNKNOWN_VERSION
-from ottla.broker.peer import PeerError, Probe, probe
 from ottla.controller.delta_text import DeltaTextError, decode_delta, decode_snapshot
 from ottla.controller.differences import differences
 from ottla.controller.image import NO_LEADER, MetadataDelta
+from ottla.network.peer import PeerError, Probe, probe
 from ottla.protocol.versions import METADATA_DELTAS
 
 if TYPE_CHECKING:

@@ -17,15 +17,14 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 
 from ottla.broker.background import Background
-from ottla.broker.call import Handlers
 from ottla.broker.clock import Clock, SystemClock
 from ottla.broker.cluster_view import ClusterView
-from ottla.broker.connection_limits import ConnectionLimits
 from ottla.broker.controller import Controller, StartError
 from ottla.broker.controller_client import reserve_producer_ids
 from ottla.broker.coordinator import GroupCoordinators
 from ottla.broker.departed import DepartedBrokers
 from ottla.broker.fetch_session import FetchSessions
+from ottla.broker.forwarding import ControllerForwarding
 from ottla.broker.group_log import group_coordinators
 from ottla.broker.in_sync_care import InSyncCare
 from ottla.broker.in_sync_changes import InSyncChanges
@@ -34,11 +33,10 @@ from ottla.broker.log_care import LogCare
 from ottla.broker.membership import Membership, Tree
 from ottla.broker.metadata_applier import MetadataApplier
 from ottla.broker.partitions import Partitions
-from ottla.broker.peers import Peers
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.replica_fetchers import ReplicaFetchers, leader_throttle
-from ottla.broker.server import Server
 from ottla.broker.storage_failure import StorageFailure
+from ottla.broker.topic_creation import TopicCreation
 from ottla.broker.waiting import wake
 from ottla.config import BrokerConfig
 from ottla.config.default import log_config, topic_config
@@ -49,6 +47,11 @@ from ottla.coordination.embedded import EmbeddedTree
 from ottla.log.broker_metadata import known_cluster_id
 from ottla.log.config import LogConfig
 from ottla.log.store import LogStore
+from ottla.network.connection_limits import ConnectionLimits
+from ottla.network.dispatcher import Dispatcher
+from ottla.network.handlers import Handlers
+from ottla.network.listener import Listener
+from ottla.network.peers import Peers
 from ottla.protocol.errors import ApiError
 
 logger = logging.getLogger("ottla.node")
@@ -57,7 +60,7 @@ CLOSE_GRACE_MS = 5_000
 
 
 class Node:
-    """What request handlers find under `call.node`."""
+    """What request handlers find under `context.broker`."""
 
     def __init__(self, config: BrokerConfig, handlers: Handlers) -> None:
         self.config = config
@@ -72,7 +75,7 @@ class Node:
         self.journey = Journey(self.clock, enabled=config.ottla_journey_enable)
         self.care = LogCare(self)
         self.view = ClusterView(config)
-        self.peers = Peers(self)
+        self.peers = Peers(config, self._inter_broker_endpoint)
         self.in_sync_changes = InSyncChanges(self)
         self.in_sync_care = InSyncCare(
             self.clock,
@@ -85,14 +88,15 @@ class Node:
         self.storage_failure = StorageFailure(self)
         self.membership: Membership
         self.controller = Controller(self)
+        self.topic_creation = TopicCreation(self)
         self.departed = DepartedBrokers(self.clock)
         self.view.subscribe(self.departed.told)
         self.groups: GroupCoordinators
         self.producer_ids: ProducerIds
         self.store: LogStore
         self.handlers = handlers
-        self._connections = itertools.count(1)
-        self._servers: list[Server] = []
+        self._listeners: list[Listener] = []
+        self._dispatcher = Dispatcher(self, handlers, self._forwarding())
         self._opened = AsyncExitStack()
         self._folder_released = False
         self.closing = False
@@ -103,14 +107,25 @@ class Node:
         """The cluster as this broker knows it now."""
         return self.view.image
 
-    def next_connection_id(self) -> int:
-        """Connections are told apart by number, whichever listener they come in by."""
-        return next(self._connections)
+    def _inter_broker_endpoint(self, broker_id: int) -> Endpoint | None:
+        broker = self.image.brokers.get(broker_id)
+        if broker is None:
+            return None
+        return broker.inter_broker_endpoint(self.config.inter_broker_listener)
+
+    def _forwarding(self) -> ControllerForwarding:
+        return ControllerForwarding(
+            self.config.id,
+            self.peers,
+            lambda: self.image,
+            is_controller=lambda: self.controller.active,
+            is_closing=lambda: self.closing,
+        )
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
         """Where clients reach this broker: what is advertised, with the ports really bound."""
-        return tuple(server.reached_at for server in self._servers)
+        return tuple(listener.reached_at for listener in self._listeners)
 
     async def start(self) -> None:
         """Opens everything and begins to serve.
@@ -181,8 +196,8 @@ class Node:
         self.peers.close()
 
     async def _serve(self) -> None:
-        for server in self._servers:
-            await server.start()
+        for listener in self._listeners:
+            await listener.start()
 
     async def _open_in_ensemble(self, opening: AsyncExitStack) -> None:
         """A session first, as it says which cluster the folder must belong to."""
@@ -226,22 +241,30 @@ class Node:
 
     async def _listen(self) -> None:
         """Binds all listeners, so that a port in use is found before anything is written."""
+        connection_ids = itertools.count(1)
         for endpoint in self.config.endpoints:
-            server = Server(self, self.handlers, endpoint, self.connection_limits)
-            self._servers.append(server)
-            await server.listen()
-        self.config.listens_on([each.bound_to for each in self._servers], self.endpoints)
+            listener = Listener(
+                endpoint,
+                self.config,
+                self._dispatcher,
+                self.connection_limits,
+                next_connection_id=connection_ids.__next__,
+                monotonic_ms=self.clock.monotonic_ms,
+            )
+            self._listeners.append(listener)
+            await listener.listen()
+        self.config.listens_on([each.bound_to for each in self._listeners], self.endpoints)
 
     async def _stop_serving(self) -> None:
         self.closing = True
-        for server in self._servers:
-            server.stop_accepting()
+        for listener in self._listeners:
+            listener.stop_accepting()
         if self._has_groups:
             self.groups.close()
         for partition in self.partitions:
             wake(partition)
-        for server in self._servers:
-            await server.close(CLOSE_GRACE_MS)
+        for listener in self._listeners:
+            await listener.close(CLOSE_GRACE_MS)
 
     def _close_logs(self) -> None:
         """Raises nothing: a disk that refuses now means that the next start has to recover."""
@@ -276,7 +299,7 @@ class Node:
 
     def request_counts(self) -> Counter[int]:
         """Requests answered so far, by key."""
-        return sum((server.requests for server in self._servers), Counter())
+        return self._dispatcher.requests
 
 
 def zookeeper_tree(config: BrokerConfig) -> Tree:

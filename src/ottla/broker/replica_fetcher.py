@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.partition import Partition
-from ottla.broker.peer import Peer, PeerError
 from ottla.broker.replica_offsets import leader_offsets
 from ottla.broker.replica_session import Key, ReplicaSession, Request
 from ottla.broker.throttle import Throttle
+from ottla.network.peer import Peer, PeerError
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages import messages_of
 from ottla.protocol.versions import FETCH

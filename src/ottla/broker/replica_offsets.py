@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ottla.broker.partition import Partition
-from ottla.broker.peer import Peer
+from ottla.network.peer import Peer
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
 

@@ -11,7 +11,6 @@ from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from wsgiref.simple_server import WSGIServer
 
-from ottla.broker.call import Handlers
 from ottla.broker.controller import StartError
 from ottla.broker.node import Node
 from ottla.config import BrokerConfig, ConfigError
@@ -22,6 +21,7 @@ from ottla.coordination.tree import (
     SessionExpiredError,
 )
 from ottla.log.errors import DataFolderError
+from ottla.network.handlers import Handlers
 from ottla.protocol.errors import ApiError
 
 EXIT_STOPPED = 0

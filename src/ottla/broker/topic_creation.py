@@ -18,21 +18,26 @@ if TYPE_CHECKING:
 SEGMENT_BYTES_MIN: Final = 1_048_576
 
 
-async def auto_create(node: Node, names: Sequence[str]) -> dict[str, Outcome]:
-    """Makes topics that a client asked the metadata of; one that is there by now is fine."""
-    wanted = [_auto_topic(name, node.config) for name in dict.fromkeys(names)]
-    outcomes = {name: Outcome(ErrorCode.unknown_topic_or_partition) for name in names}
-    allowed = [topic for topic in wanted if topic is not None]
-    if allowed:
-        outcomes.update(await create_missing_topics(node, allowed))
-    return outcomes
+class TopicCreation:
+    """Has the controller create topics."""
 
+    def __init__(self, node: Node) -> None:
+        self._node = node
 
-async def ensure_offsets_topic(node: Node) -> Outcome:
-    """Makes __consumer_offsets unless it is there."""
-    if OFFSETS_TOPIC in node.image.topics:
-        return DONE
-    return (await auto_create(node, [OFFSETS_TOPIC]))[OFFSETS_TOPIC]
+    async def auto_create(self, names: Sequence[str]) -> dict[str, Outcome]:
+        """Makes topics that a client asked the metadata of; one that exists by now is fine."""
+        wanted = [_auto_topic(name, self._node.config) for name in dict.fromkeys(names)]
+        outcomes = {name: Outcome(ErrorCode.unknown_topic_or_partition) for name in names}
+        allowed = [topic for topic in wanted if topic is not None]
+        if allowed:
+            outcomes.update(await create_missing_topics(self._node, allowed))
+        return outcomes
+
+    async def ensure_offsets_topic(self) -> Outcome:
+        """Makes __consumer_offsets unless it exists."""
+        if OFFSETS_TOPIC in self._node.image.topics:
+            return DONE
+        return (await self.auto_create([OFFSETS_TOPIC]))[OFFSETS_TOPIC]
 
 
 def _auto_topic(name: str, config: BrokerConfig) -> NewTopic | None:

@@ -9,9 +9,18 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Failed, UsageFailed
+
+if TYPE_CHECKING:
+    from ottla.api.context import Broker
+    from ottla.broker.node import Node
+
+    def _serves_handlers(node: Node) -> Broker:
+        """The node has the parts that handlers use: the room of the node knows no handlers."""
+        return node
+
 
 # Each takes one value; `--config` may be given again and again.
 OPTION_NAMES: Final = {

@@ -95,6 +95,12 @@ class BrokerImage:
         """Its address on the listener of that name."""
         return next((each for each in self.endpoints if each.name == listener), None)
 
+    def inter_broker_endpoint(self, listener: str) -> Endpoint | None:
+        """Where other brokers reach this one: its listener of that name, else its first (a broker
+        with other listener names than ours is one that is being reconfigured).
+        """
+        return self.endpoint(listener) or (self.endpoints[0] if self.endpoints else None)
+
 
 @dataclass(frozen=True, slots=True)
 class ConfigImage:

@@ -24,6 +24,7 @@ JOURNEY: Final = 20_000
 """Ottla's own requests, far outside Kafka's range and never advertised; their bodies are JSON."""
 METADATA_DELTAS: Final = 20_001
 ALTER_PARTITION: Final = 56
+ENVELOPE: Final = 58
 ALLOCATE_PRODUCER_IDS: Final = 67
 
 _TABLE: Final = (
@@ -71,12 +72,15 @@ _TABLE: Final = (
 
 _BETWEEN_BROKERS: Final = (
     (ALTER_PARTITION, "alter_partition", 2, 3),
+    (ENVELOPE, "envelope", 0, 0),
     (ALLOCATE_PRODUCER_IDS, "allocate_producer_ids", 0, 0),
 )
 
 APIS: Final[dict[int, Api]] = {row[0]: Api(*row) for row in (*_TABLE, *_BETWEEN_BROKERS)}
 INTERNAL: Final = frozenset(row[0] for row in _BETWEEN_BROKERS)
-"""Asked by brokers of their controller, and not advertised to clients."""
-FOR_CONTROLLER: Final = frozenset((19, 20, 33, 37, 43, 44, 45, 46, 57, *INTERNAL))
-"""What only the controller can answer: another broker hands the frame on to it."""
+"""Sent by brokers to their controller, and not advertised to clients."""
+FOR_CONTROLLER: Final = frozenset(
+    (19, 20, 33, 37, 43, 44, 45, 46, 57, ALTER_PARTITION, ALLOCATE_PRODUCER_IDS)
+)
+"""What only the controller can answer: another broker sends it on."""
 REFUSED_BELOW: Final = {PRODUCE: 3}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.call import EndConnectionError
+from ottla.network.handlers import EndConnectionError
 from ottla.protocol.errors import ErrorCode
 
 KEY = 0

@@ -11,8 +11,6 @@ from uuid import UUID
 
 import pytest
 
-from ottla.api import find_coordinator
-from ottla.broker.call import Call
 from ottla.broker.coordinator import GroupCoordinators
 from ottla.broker.group_shard import KeyAndValue, LogRecord
 from ottla.config.listener import Endpoint
@@ -26,6 +24,8 @@ from ottla.controller.image import (
 )
 from ottla.controller.plan import DONE, Outcome
 from ottla.groups.settings import GroupSettings
+from ottla.network.client_session import ClientSession
+from ottla.network.request_context import RequestContext
 from ottla.protocol.frames import (
     read_request_body,
     read_request_header,
@@ -80,10 +80,14 @@ class GroupApi:
             lambda: 3,
         )
         self.node: Any = SimpleNamespace(
-            groups=self.groups, image=self.image, config=SimpleNamespace(id=1), controller=self
+            groups=self.groups,
+            image=self.image,
+            config=SimpleNamespace(id=1),
+            controller=self,
+            topic_creation=self,
         )
 
-    async def ensure_offsets_topic(self, node: Any) -> Outcome:
+    async def ensure_offsets_topic(self) -> Outcome:
         """In place of asking a controller."""
         if not self.ensured.failed:
             self.image.apply(TopicCreated(topic_image("__consumer_offsets", UUID(int=8), 3)))
@@ -98,9 +102,9 @@ class GroupApi:
         frame = memoryview(write_request(message, 5, "client"))[4:]
         request = read_request_body(read_request_header(frame), frame)
         answers = messages_of(module.KEY, version)
-        where = ("PLAINTEXT", "there", 9093)
-        call = Call(self.node, version, "client", "/127.0.0.1", *where, answers, 1)
-        parts = write_response(await module.handle(request, call), 5)
+        session = ClientSession(1, "127.0.0.1", "PLAINTEXT", "there", 9093)
+        context = RequestContext(self.node, session, version, "client", answers)
+        parts = write_response(await module.handle(request, context), 5)
         sent = memoryview(b"".join(bytes(part) for part in parts))[4:]
         return read_response(module.KEY, version, sent)[1]
 
@@ -171,9 +175,8 @@ class GroupApi:
 
 
 @pytest.fixture
-async def api(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[GroupApi]:
+async def api() -> AsyncIterator[GroupApi]:
     made = GroupApi()
-    monkeypatch.setattr(find_coordinator, "ensure_offsets_topic", made.ensure_offsets_topic)
     yield made
     made.groups.close()
     await asyncio.sleep(0)

@@ -10,18 +10,17 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from enum import Enum
 from socket import SOCK_STREAM
 from struct import Struct
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from ottla.broker.frame_stream import FrameStream
+from ottla.network.frame_protocol import FrameProtocol
+from ottla.network.frame_reader import FrameReader
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.frames import read_response, write_request
-from ottla.protocol.messages import messages_of
 from ottla.protocol.primitives import Buffer
-from ottla.protocol.versions import API_VERSIONS
 
 CONNECT_TIMEOUT_MS: Final = 10_000
 """Kafka's default of socket.connection.setup.timeout.ms."""
@@ -31,7 +30,6 @@ MAX_UNDER_WAY: Final = 100
 SCRATCH_BYTES: Final = 64 << 10
 LAST_CORRELATION_ID: Final = 2**31 - 1
 
-_HEADER: Final = Struct(">hhi")
 _JSON_HEADER: Final = Struct(">hhih")
 _SIZE: Final = Struct(">i")
 
@@ -85,30 +83,35 @@ async def _connect(
     raise failure
 
 
-class _Link(FrameStream):
+class _Link:
     """One TCP connection: each frame of its stream is a response to who waits for it."""
 
     def __init__(
-        self,
-        address: tuple[str, int],
-        max_frame_bytes: int,
-        lost: Callable[[_Link, str], None],
+        self, address: tuple[str, int], max_frame_bytes: int, lost: Callable[[_Link, str], None]
     ) -> None:
-        scratch = memoryview(bytearray(SCRATCH_BYTES))
-        super().__init__(scratch, min_bytes=_SIZE.size, max_bytes=max_frame_bytes)
         self.address = address
         self.waiting: dict[int, asyncio.Future[memoryview]] = {}
         self.transport: asyncio.Transport | None = None
-        self.introduced = False
-        """A request has told who calls."""
         self.ended = False
+        self._max_frame_bytes = max_frame_bytes
         self._lost = lost
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast("asyncio.Transport", transport)
+    def new_protocol(self) -> FrameProtocol:
+        reader = FrameReader(min_bytes=_SIZE.size, max_bytes=self._max_frame_bytes)
+        return FrameProtocol(memoryview(bytearray(SCRATCH_BYTES)), reader, self._connected)
 
-    def connection_lost(self, error: Exception | None) -> None:
+    def _connected(self, transport: asyncio.Transport) -> _Link:
+        self.transport = transport
+        return self
+
+    def lost(self, error: Exception | None) -> None:
         self.end("closed the connection" if error is None else f"lost the connection: {error}")
+
+    def pause_writing(self) -> None:
+        """Requests to other brokers are small, and limited in number."""
+
+    def resume_writing(self) -> None:
+        """See `pause_writing`."""
 
     def end(self, why: str) -> None:
         """Ends the connection; who waits learns why."""
@@ -117,19 +120,20 @@ class _Link(FrameStream):
         self.ended = True
         if self.transport is not None:
             self.transport.abort()
-        self.forget()
         self._lost(self, why)
 
     def refused(self, size_bytes: int) -> None:
         self.end(f"sent a response of {size_bytes} bytes")
 
-    def received(self, frame: memoryview) -> None:
-        (correlation_id,) = _SIZE.unpack_from(frame)
-        waiter = self.waiting.pop(correlation_id, None)
-        if waiter is None:
-            self.end(f"answered request {correlation_id}, which was not asked")
-        elif not waiter.done():  # else its asker was cancelled
-            waiter.set_result(frame.toreadonly())
+    def received(self, frames: list[Buffer]) -> None:
+        for frame in frames:
+            (correlation_id,) = _SIZE.unpack_from(frame)
+            waiter = self.waiting.pop(correlation_id, None)
+            if waiter is None:
+                self.end(f"answered request {correlation_id}, which was not asked")
+                return
+            if not waiter.done():  # else its asker was cancelled
+                waiter.set_result(memoryview(frame))
 
 
 class Peer:
@@ -176,22 +180,6 @@ class Peer:
             raise PeerError(f"{self.name} sent what is no response: {error}") from None
         return response
 
-    async def ask_frame(self, parts: Sequence[Buffer], timeout_ms: int) -> memoryview:
-        """Sends a request as it came from a client, and returns the response's frame.
-
-        `parts` together are the frame without its size; the first holds at least key, version and
-        correlation id, of which the last is replaced. The response begins with the correlation id
-        sent here, which the caller replaces by the client's. Raises PeerError.
-        """
-        key, version, _ = _HEADER.unpack_from(parts[0])
-
-        def framed(correlation_id: int) -> list[Buffer]:
-            size = _SIZE.pack(sum(map(len, parts)))
-            header = _HEADER.pack(key, version, correlation_id)
-            return [size + header, memoryview(parts[0])[_HEADER.size :], *parts[1:]]
-
-        return await self._ask(framed, timeout_ms, names_another=True)
-
     async def ask_json(self, key: int, document: Any, timeout_ms: int) -> dict[str, Any]:
         """Asks one of Ottla's own requests: header v1, then JSON; so is the answer.
 
@@ -214,47 +202,28 @@ class Peer:
             raise PeerError(f"{self.name} sent what is no JSON document")
         return answer
 
-    async def _ask(
-        self,
-        framed: Callable[[int], list[Buffer]],
-        timeout_ms: int,
-        *,
-        names_another: bool = False,
-    ) -> memoryview:
+    async def _ask(self, framed: Callable[[int], list[Buffer]], timeout_ms: int) -> memoryview:
         link: _Link | None = None
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 link = await self._connected()
-                return await self._send(link, framed, names_another)
+                return await self._send(link, framed)
         except TimeoutError:
             if link is not None:
                 link.end(f"did not answer within {timeout_ms} ms")
             raise PeerError(f"{self.name} did not answer within {timeout_ms} ms") from None
 
-    def _send(
-        self, link: _Link, framed: Callable[[int], list[Buffer]], names_another: bool
-    ) -> Awaitable[memoryview]:
+    def _send(self, link: _Link, framed: Callable[[int], list[Buffer]]) -> Awaitable[memoryview]:
         if len(link.waiting) >= MAX_UNDER_WAY:
             raise PeerError(f"{self.name} has {MAX_UNDER_WAY} requests to answer already")
         assert link.transport is not None
         if link.transport.is_closing():
             raise PeerError(f"{self.name} closed the connection")
-        if names_another and not link.introduced:
-            self._introduce(link)
-        link.introduced = True
         waiter: asyncio.Future[memoryview] = asyncio.get_running_loop().create_future()
         correlation_id = self._next_correlation_id()
         link.waiting[correlation_id] = waiter
         link.transport.writelines(framed(correlation_id))
         return waiter
-
-    def _introduce(self, link: _Link) -> None:
-        """A frame of a client's names that client: who really calls is told before it."""
-        correlation_id = self._next_correlation_id()
-        request = messages_of(API_VERSIONS, 0, "request").ApiVersionsRequest()
-        link.waiting[correlation_id] = asyncio.get_running_loop().create_future()
-        assert link.transport is not None
-        link.transport.write(write_request(request, correlation_id, self.client_id))
 
     def _next_correlation_id(self) -> int:
         self._last_correlation_id = self._last_correlation_id % LAST_CORRELATION_ID + 1
@@ -282,7 +251,7 @@ class Peer:
         link = _Link(address, self._max_frame_bytes, self._lost)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_MS / 1000):
-                await _connect(*address, lambda: link)
+                await _connect(*address, link.new_protocol)
         except ConnectionRefusedError:
             raise PeerError(f"nobody listens as {where}") from None
         except TimeoutError:
@@ -313,7 +282,7 @@ class Peer:
         for waiter in waiting.values():
             if not waiter.done():
                 waiter.set_exception(PeerError(f"{self.name} {why}"))
-                waiter.exception()  # looked at: nobody waits for the answer to an introduction
+                waiter.exception()  # looked at, though its asker may have given up
 
     def _end(self, why: str) -> None:
         if self._link is not None:

@@ -7,37 +7,27 @@ client id (`broker-1-metadata`), from its first request on.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from ottla.broker.peer import Peer, PeerError
+from ottla.config import BrokerConfig
 from ottla.config.listener import Endpoint
-from ottla.controller.image import BrokerImage
-
-if TYPE_CHECKING:
-    from ottla.broker.node import Node
-
-__all__ = ("Peer", "PeerError", "Peers", "inter_broker_endpoint")
-
-
-def inter_broker_endpoint(broker: BrokerImage, listener: str) -> Endpoint | None:
-    """Where other brokers reach this one: its listener of that name, else its first (a broker
-    with other listener names than ours is one that is being reconfigured).
-    """
-    return broker.endpoint(listener) or (broker.endpoints[0] if broker.endpoints else None)
+from ottla.network.peer import Peer
 
 
 class Peers:
     """Connections by broker and purpose, opened at first use."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(self, config: BrokerConfig, endpoint_of: Callable[[int], Endpoint | None]) -> None:
+        """`endpoint_of` says where a broker is at present; None where it is not registered."""
+        self._config = config
+        self._endpoint_of = endpoint_of
         self._peers: dict[tuple[int, str], Peer] = {}
 
     def peer(self, broker_id: int, purpose: str) -> Peer:
         """The connection to a broker for one purpose, such as "metadata" or "fetcher-0"."""
         found = self._peers.get((broker_id, purpose))
         if found is None:
-            config = self._node.config
+            config = self._config
             found = self._peers[broker_id, purpose] = Peer(
                 f"broker {broker_id}",
                 lambda: self.address(broker_id),
@@ -50,11 +40,8 @@ class Peers:
         return found
 
     def address(self, broker_id: int) -> tuple[str, int] | None:
-        """Host and port of a broker as the image has it; None where it is not registered."""
-        broker = self._node.image.brokers.get(broker_id)
-        if broker is None:
-            return None
-        endpoint = inter_broker_endpoint(broker, self._node.config.inter_broker_listener)
+        """Host and port of a broker; None where it is not registered."""
+        endpoint = self._endpoint_of(broker_id)
         return None if endpoint is None else (endpoint.host, endpoint.port)
 
     def lost_at(self, broker_id: int) -> float | None:

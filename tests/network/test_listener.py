@@ -2,48 +2,52 @@
 
 import asyncio
 import itertools
+import time
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ottla.broker.call import Call, EndConnectionError, Handler, Handlers
-from ottla.broker.clock import SystemClock
-from ottla.broker.connection_limits import ConnectionLimits
-from ottla.broker.server import Server
 from ottla.config import BrokerConfig
+from ottla.network.connection_limits import ConnectionLimits
+from ottla.network.dispatcher import Dispatcher
+from ottla.network.handlers import EndConnectionError, Handler, Handlers
+from ottla.network.listener import Listener
+from ottla.network.request_context import RequestContext
 from ottla.protocol.frames import read_response, write_request
 from ottla.protocol.messages import messages_of
 
 HEARTBEAT, API_VERSIONS, PRODUCE = 12, 18, 0
 
+Context = RequestContext[Any]
 
-async def heartbeat(request: Any, call: Call) -> Any:
+
+async def heartbeat(request: Any, context: Context) -> Any:
     if request.group_id == "end":
         raise EndConnectionError("asked to")
     if request.group_id == "bug":
         raise AssertionError("our own bug")
     if request.group_id == "slow":
-        call.node.under_way.set()
+        context.broker.under_way.set()
         await asyncio.sleep(0.05)
-    return call.messages.HeartbeatResponse(throttle_time=request.generation_id)
+    return context.messages.HeartbeatResponse(throttle_time=request.generation_id)
 
 
-async def versions(request: Any, call: Call) -> Any:
-    return call.messages.ApiVersionsResponse(error_code=35 if request is None else 0)
+async def versions(request: Any, context: Context) -> Any:
+    return context.messages.ApiVersionsResponse(error_code=35 if request is None else 0)
 
 
-async def journey(body: bytes, call: Call) -> bytes:
+async def journey(body: bytes, context: Context) -> bytes:
     return body[::-1]
 
 
-async def produce(request: Any, call: Call) -> Any:
+async def produce(request: Any, context: Context) -> Any:
     if request.acks == 0:
         return None
     (topic,) = request.topic_data
     size = len(topic.partition_data[0].records)
-    return call.messages.ProduceResponse(throttle_time=size)
+    return context.messages.ProduceResponse(throttle_time=size)
 
 
 FOUND = {
@@ -84,15 +88,26 @@ def produce_request(size: int, acks: int = 1) -> Any:
     return build.ProduceRequest(acks=acks, topic_data=topics)
 
 
+class Server(Listener):
+    """A listener that answers by itself; `under_way` is set by the first slow request."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self.under_way = asyncio.Event()
+        self.limits = ConnectionLimits(config)
+        broker = SimpleNamespace(under_way=self.under_way)
+        forwarding = SimpleNamespace(is_controller=True)
+        super().__init__(
+            config.endpoints[0],
+            config,
+            Dispatcher(broker, Handlers((), FOUND.get), forwarding),  # type: ignore[arg-type]
+            self.limits,
+            next_connection_id=itertools.count(1).__next__,
+            monotonic_ms=lambda: time.monotonic_ns() // 1_000_000,
+        )
+
+
 async def new_server(config: BrokerConfig) -> Server:
-    node: Any = SimpleNamespace(
-        config=config,
-        clock=SystemClock(),
-        next_connection_id=itertools.count(1).__next__,
-        under_way=asyncio.Event(),
-    )
-    handlers = Handlers((), FOUND.get)
-    server = Server(node, handlers, config.endpoints[0], ConnectionLimits(config))
+    server = Server(config)
     await server.listen()
     await server.start()
     return server
@@ -108,7 +123,7 @@ async def server() -> AsyncIterator[Server]:
 
 async def under_way(server: Server) -> None:
     """A slow request has come and is not answered yet."""
-    await asyncio.wait_for(server.node.under_way.wait(), 20)
+    await asyncio.wait_for(server.under_way.wait(), 20)
 
 
 async def connect(server: Server) -> Client:
@@ -228,7 +243,7 @@ async def test_idle_connections_are_ended_and_busy_ones_not() -> None:
     busy.send(beat(1, "slow"), 1)
     await under_way(server)
     async with asyncio.timeout(60):
-        while server._limits.count == 2:
+        while server.limits.count == 2:
             server.end_idle()
             await asyncio.sleep(0.001)
     assert await idle.is_closed()
@@ -245,7 +260,7 @@ async def test_a_client_that_takes_nothing_of_its_answer_is_ended() -> None:
     client.writer.write((len(header) + len(body)).to_bytes(4, "big") + header + body)
     await client.reader.readexactly(4)  # the answer is on its way, and too large for any buffer
     async with asyncio.timeout(60):
-        while server._limits.count:
+        while server.limits.count:
             server.end_idle()
             await asyncio.sleep(0.01)
     await server.close(grace_ms=0)

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.peer import MAX_UNDER_WAY, Peer, PeerError, Probe, probe
-from ottla.protocol.frames import read_request_header, write_request, write_response
+from ottla.network.peer import MAX_UNDER_WAY, Peer, PeerError, Probe, probe
+from ottla.protocol.frames import read_request_header, write_response
 from ottla.protocol.messages import messages_of
 from ottla.testing.ports import free_ports
 
-HEARTBEAT, API_VERSIONS = 12, 18
+HEARTBEAT = 12
 
 
 def beat(generation: int) -> Any:
@@ -96,18 +96,6 @@ async def test_a_large_answer_comes_whole(peer: Peer, straw: Straw) -> None:
     body = json.dumps({"text": text}).encode()
     straw.send(header.correlation_id.to_bytes(4, "big") + body)
     assert await task == {"text": text}
-
-
-async def test_a_clients_frame_goes_on_under_another_number(peer: Peer, straw: Straw) -> None:
-    frame = write_request(beat(7), 4711, "a-client")[4:]
-    task = asyncio.create_task(peer.ask_frame([frame[:20], frame[20:]], 10_000))
-    introduction = await straw.header()
-    assert (introduction.key, introduction.client_id) == (API_VERSIONS, "broker-1-test")
-    forwarded = await asyncio.wait_for(straw.requests.get(), 10)
-    assert forwarded[:4] + forwarded[8:] == frame[:4] + frame[8:]
-    straw.send(introduction.correlation_id.to_bytes(4, "big") + bytes(6))
-    straw.send(forwarded[4:8] + b"the response")
-    assert bytes(await task) == forwarded[4:8] + b"the response"
 
 
 async def test_nobody_listens() -> None:

@@ -1,5 +1,5 @@
-from ottla.broker.connection_limits import ConnectionLimits
 from ottla.config import BrokerConfig
+from ottla.network.connection_limits import ConnectionLimits
 
 
 def test_most_connections_in_all() -> None:

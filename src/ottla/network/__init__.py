@@ -1,0 +1,1 @@
+"""The network side of a broker: listeners, connections, requests in, and connections to others."""

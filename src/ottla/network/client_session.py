@@ -1,0 +1,45 @@
+"""Who is at the other end of a connection, and how they came."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+
+class Principal(NamedTuple):
+    """Who a client is, as Kafka writes it: "User:alice"."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}"
+
+
+ANONYMOUS: Final = Principal("User", "ANONYMOUS")
+"""A client that has not authenticated."""
+
+
+@dataclass(slots=True)
+class ClientSession:
+    """One connection, as requests see it."""
+
+    connection_id: int
+    """Tells connections apart; fetch sessions and the journey use it."""
+    host: str
+    """The client's IP address."""
+    listener: str
+    """The listener's name; other brokers are named by their addresses of the same name."""
+    advertised_host: str
+    """The host and port that this listener advertises; what Metadata answers."""
+    advertised_port: int
+    principal: Principal = ANONYMOUS
+
+    @property
+    def address(self) -> str:
+        """The client's address, as Kafka shows it: "/127.0.0.1"."""
+        return f"/{self.host}"
+
+
+IN_PROCESS: Final = ClientSession(0, "", "", "", 0)
+"""The session of requests that a broker asks of itself."""

@@ -1,0 +1,274 @@
+"""One client's connection: answers its requests one after the other, in their order.
+
+Kafka takes the next request of a connection only when the last one is answered; so does this.
+Reading stops while requests wait, so what a connection can hold is bounded: one frame in progress
+(socket.request.max.bytes), one read's worth of small frames behind it, and the responses up to the
+transport's high-water mark.
+
+Most requests are answered without waiting. So a request is run where its frame arrives, without a
+task of its own. Only when its handler waits does the connection's one task carry it on:
+
+    received --> run the handler's first step --> answered: next frame; at the end, one write
+                              |
+                              +--> waits: the task awaits what the handler waits for,
+                                          writes the answer, and goes on with the next frame
+
+The first step already runs as that task (`asyncio._enter_task`), so `asyncio.timeout` and the like
+work in handlers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
+from types import coroutine as generator_coroutine
+from typing import Any, Final, TypeAlias
+
+from ottla.network.client_session import ClientSession
+from ottla.network.handlers import EndConnectionError
+from ottla.protocol.primitives import Buffer
+
+logger = logging.getLogger("ottla.connection")
+
+WRITE_BUFFER_BYTES: Final = 4 << 20
+"""Above this much unsent data nothing more is answered."""
+JOINED_BYTES: Final = 64 << 10
+"""The answers of one turn are written together until they are this large."""
+MAX_FRAMES_A_TURN: Final = 128
+"""Then the other connections get theirs."""
+_FAILED: Final = "failed on a request of %s"
+
+Part: TypeAlias = bytes | bytearray | memoryview
+Answer: TypeAlias = Callable[[Buffer, ClientSession], Coroutine[Any, Any, list[Part]]]
+"""The parts of the response to the request in a frame; none where none is due. Raises
+EndConnectionError."""
+
+
+class Connection:
+    """The FrameReceiver of one client. For the event loop's thread alone."""
+
+    __slots__ = (
+        "_answer", "_ended", "_frames", "_is_paused", "_is_reading", "_is_turn_due", "_is_waiting",
+        "_monotonic_ms", "_suspended", "_transport", "_unsent_bytes", "_wake", "_worker",
+        "active_ms", "session",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        session: ClientSession,
+        answer: Answer,
+        *,
+        monotonic_ms: Callable[[], int],
+        ended: Callable[[Connection], None],
+    ) -> None:
+        self.session = session
+        self.active_ms = monotonic_ms()
+        self._transport = transport
+        self._answer = answer
+        self._monotonic_ms = monotonic_ms
+        self._ended = ended
+        self._frames: deque[Buffer] = deque()
+        self._is_reading = True
+        self._is_paused = False
+        """The client takes less than it was sent."""
+        self._is_turn_due = False
+        self._is_waiting = False
+        """A handler waits."""
+        self._suspended: tuple[Coroutine[Any, Any, list[Part]], Any] | None = None
+        """The handler that the worker is to carry on, and what it waits for."""
+        self._unsent_bytes = 0
+        loop = asyncio.get_running_loop()
+        self._wake: asyncio.Future[None] = loop.create_future()
+        self._worker = loop.create_task(self._work())
+        transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+
+    def received(self, frames: list[Buffer]) -> None:
+        self.active_ms = self._monotonic_ms()
+        if frames:
+            self._frames += frames
+            if self._is_waiting or self._is_paused or self._is_turn_due:
+                self._regulate()
+            else:
+                self._turn()
+
+    def refused(self, size_bytes: int) -> None:
+        self.refuse(f"a frame of {size_bytes} bytes (socket.request.max.bytes allows fewer)")
+
+    def refuse(self, why: str) -> None:
+        """Ends the connection for bytes that are no request; one line names the peer."""
+        logger.warning("closed the connection of %s: %s", self.session.host, why)
+        self._frames.clear()
+        self._transport.abort()
+
+    def lost(self, error: Exception | None) -> None:
+        self._frames.clear()
+        self._worker.cancel()
+        self._ended(self)
+
+    def pause_writing(self) -> None:
+        self._is_paused = True
+
+    def resume_writing(self) -> None:
+        self.active_ms = self._monotonic_ms()
+        self._is_paused = False
+        if not self._is_waiting:
+            self._turn_soon()
+
+    def _turn_soon(self) -> None:
+        if not self._is_turn_due:
+            self._is_turn_due = True
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        """Answers what has come, as the worker, until a handler waits. Called by the loop."""
+        self._is_turn_due = False
+        loop = self._worker.get_loop()
+        asyncio.tasks._enter_task(loop, self._worker)
+        try:
+            self._answer_frames()
+        except Exception:
+            logger.exception(_FAILED, self.session.host)
+            self._give_up()
+        finally:
+            asyncio.tasks._leave_task(loop, self._worker)
+
+    def _give_up(self) -> None:
+        """After a bug of our own: this client must not wait for an answer for ever."""
+        self._frames.clear()
+        self._transport.abort()
+
+    def _answer_frames(self) -> None:
+        frames, session, answer = self._frames, self.session, self._answer
+        parts: list[Part] = []
+        size_bytes = 0
+        left = MAX_FRAMES_A_TURN
+        while frames and not self._is_paused:
+            if not left:
+                self._turn_soon()
+                break
+            left -= 1
+            coroutine = answer(frames.popleft(), session)
+            try:
+                waits_for = coroutine.send(None)
+            except StopIteration as done:
+                parts += done.value
+                size_bytes += sum(map(len, done.value))
+            except EndConnectionError as end:
+                self._write(parts)
+                self.refuse(str(end))
+                return
+            else:
+                self._write(parts)
+                self._suspend(coroutine, waits_for)
+                return
+            if size_bytes > JOINED_BYTES:
+                self._transport.writelines(parts)
+                parts, size_bytes = [], 0
+        self._write(parts)
+        self._regulate()
+
+    def _suspend(self, coroutine: Coroutine[Any, Any, list[Part]], waits_for: Any) -> None:
+        self._is_waiting = True
+        self._suspended = coroutine, waits_for
+        if not self._wake.done():
+            self._wake.set_result(None)
+        self._regulate()
+
+    def _write(self, parts: list[Part]) -> None:
+        if parts and not self._transport.is_closing():
+            self._transport.write(b"".join(parts))
+
+    def _regulate(self) -> None:
+        """Reads only while no frame waits. While just one request waits (for records, for
+        metadata) reading goes on: else the end of its connection would not be noticed.
+        """
+        should_read = not self._frames
+        if should_read is not self._is_reading and not self._transport.is_closing():
+            self._is_reading = should_read
+            if should_read:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()
+
+    async def _work(self) -> None:
+        """Carries on what waits. Ends with the connection."""
+        while True:
+            cancelled: asyncio.CancelledError | None = None
+            try:
+                await self._wake
+            except asyncio.CancelledError as error:
+                # A timeout of the handler's, or the end of the connection, came before this task
+                # took the handler over: it is the handler's to deal with.
+                cancelled = error
+            if self._suspended is None:
+                assert cancelled is not None
+                raise cancelled
+            coroutine, waits_for = self._suspended
+            self._suspended = None
+            self._wake = self._worker.get_loop().create_future()
+            try:
+                parts = await _carried_on(coroutine, waits_for, cancelled)
+                self._is_waiting = False
+                if not self._transport.is_closing():
+                    if parts:
+                        self._transport.writelines(parts)
+                    self._answer_frames()
+            except EndConnectionError as end:
+                self._is_waiting = False
+                self.refuse(str(end))
+            except Exception:
+                logger.exception(_FAILED, self.session.host)
+                self._is_waiting = False
+                self._give_up()
+
+    def close(self) -> None:
+        """Ends the connection once what was written has been sent; at once where it is stuck."""
+        if self._is_paused:
+            self._transport.abort()
+        else:
+            self._transport.close()
+
+    @property
+    def is_busy(self) -> bool:
+        return self._is_waiting or bool(self._frames)
+
+    def is_idle(self, before_ms: int) -> bool:
+        """Since `before_ms` the client has sent nothing, and taken nothing of what it asked for."""
+        if not self._is_paused:
+            return not self.is_busy and self.active_ms < before_ms
+        unsent_bytes = self._transport.get_write_buffer_size()
+        if unsent_bytes != self._unsent_bytes:
+            self._unsent_bytes = unsent_bytes
+            self.active_ms = self._monotonic_ms()
+        return self.active_ms < before_ms
+
+
+@generator_coroutine
+def _carried_on(
+    coroutine: Coroutine[Any, Any, list[Part]],
+    waits_for: Any,
+    error: BaseException | None,
+) -> Generator[Any, Any, list[Part]]:
+    """The rest of a coroutine whose first step ended with waiting for `waits_for`. With `error`
+    it does not wait, but is thrown that.
+    """
+    if error is not None and waits_for is not None:
+        waits_for.cancel()
+    while True:
+        if error is None:
+            try:
+                yield waits_for
+            except BaseException as thrown:  # noqa: BLE001 - passed on to the coroutine
+                error = thrown
+        if error is None:
+            rest: list[Part] = yield from coroutine
+            return rest
+        try:
+            waits_for = coroutine.throw(error)
+        except StopIteration as done:
+            parts: list[Part] = done.value
+            return parts
+        error = None

@@ -1,0 +1,71 @@
+"""A client's request on its way from a broker to the controller, with who asked (KIP-590).
+
+Envelope (key 58): the request's frame as the client sent it, the client's principal as a
+DefaultPrincipalData message behind its version (int16), and the client's address in bytes, 4 or 16.
+Answered: the response's frame, or the error NOT_CONTROLLER where nothing was done. (Here the frames
+begin with the header; neither has its size.)
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from importlib import import_module
+from typing import Any, Final
+
+from ottla.network.client_session import ClientSession, Principal
+from ottla.protocol.codec import codec_of, decode, encode
+from ottla.protocol.errors import DecodeError
+from ottla.protocol.messages import messages_of
+from ottla.protocol.primitives import Buffer
+from ottla.protocol.versions import ENVELOPE
+
+_VERSION: Final = bytes(2)
+
+
+def wrapped(frame: Buffer, session: ClientSession) -> Any:
+    """The request to the controller."""
+    build = messages_of(ENVELOPE, 0, "request")
+    return build.EnvelopeRequest(
+        request_data=bytes(frame),
+        request_principal=_written(session.principal),
+        client_host_address=_packed(session.host),
+    )
+
+
+def sender(envelope: Any, forwarder: ClientSession) -> ClientSession:
+    """The session of the client whose request is inside. Raises DecodeError."""
+    try:
+        host = str(ipaddress.ip_address(envelope.client_host_address))
+    except ValueError:
+        size = len(envelope.client_host_address)
+        raise DecodeError(f"a client's address of {size} bytes; 4 or 16 are allowed") from None
+    return ClientSession(
+        forwarder.connection_id,
+        host,
+        forwarder.listener,
+        forwarder.advertised_host,
+        forwarder.advertised_port,
+        _read(envelope.request_principal),
+    )
+
+
+def _packed(host: str) -> bytes:
+    # An IPv6 address may name its interface behind a "%".
+    return ipaddress.ip_address(host.partition("%")[0]).packed
+
+
+def _principal_class() -> Any:
+    return import_module("kio.schema.default_principal_data.v0.data").DefaultPrincipalData
+
+
+def _written(principal: Principal) -> bytes:
+    cls = _principal_class()
+    values = {**codec_of(cls).defaults, "type_": principal.kind, "name": principal.name}
+    return _VERSION + b"".join(encode(cls(**values)).parts())
+
+
+def _read(data: bytes | None) -> Principal:
+    if data is None or data[:2] != _VERSION:
+        raise DecodeError("a principal in another version than 0")
+    found, _ = decode(_principal_class(), data, 2)
+    return Principal(found.type_, found.name)

@@ -1,0 +1,107 @@
+"""Cuts a stream of bytes into frames: four bytes of size, then as many bytes, and so on.
+
+Pure: it takes bytes and returns frames, so that any transport can feed it. Small frames are copied
+out of what was read, all of one read at once. A large frame that is not complete yet gets a buffer
+of its own, and the transport can read the rest straight into it (`room`). That buffer grows as the
+bytes arrive, so a size alone takes no memory.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+from ottla.protocol.primitives import Buffer
+
+FIRST_ALLOCATION_BYTES: Final = 2 << 20
+"""A frame gets this much room at first, and more only as its bytes really arrive."""
+COPIED_BYTES: Final = 4096
+"""A frame up to this size is copied out of what was read."""
+
+_SIZE_BYTES: Final = 4
+_size_at: Final = Struct(">i").unpack_from
+
+
+class FrameReader:
+    """The frames of one stream, without their sizes, in memory that nobody else writes to."""
+
+    __slots__ = (
+        "_filled",
+        "_frame",
+        "_frame_bytes",
+        "_max_bytes",
+        "_min_bytes",
+        "_rest",
+        "bad_size",
+    )
+
+    def __init__(self, *, min_bytes: int, max_bytes: int) -> None:
+        self._min_bytes = min_bytes
+        self._max_bytes = max_bytes
+        self._rest = b""
+        self._frame: bytearray | None = None
+        self._frame_bytes = 0
+        self._filled = 0
+        self.bad_size: int | None = None
+        """A size out of bounds. What follows it cannot be read: the stream is to end."""
+
+    @property
+    def room(self) -> memoryview | None:
+        """Where the next bytes belong; None where any buffer will do, whose bytes `feed` takes."""
+        return None if self._frame is None else memoryview(self._frame)[self._filled :]
+
+    def filled(self, count: int) -> list[Buffer]:
+        """`count` bytes were read into `room`: the frame that they complete, if they do."""
+        frame = self._frame
+        assert frame is not None
+        self._filled += count
+        if self._filled == self._frame_bytes:
+            self._frame = None
+            return [memoryview(frame).toreadonly()]
+        if self._filled == len(frame):
+            larger = bytearray(min(self._frame_bytes, 2 * len(frame)))
+            larger[: self._filled] = frame
+            self._frame = larger
+        return []
+
+    def feed(self, read: Buffer) -> list[Buffer]:
+        """The frames that these bytes complete. `read` may change afterwards."""
+        frames: list[Buffer] = []
+        while (room := self.room) is not None and read:
+            count = min(len(room), len(read))
+            room[:count] = read[:count]
+            room.release()
+            frames += self.filled(count)
+            read = read[count:]
+        if not read or self.bad_size is not None:
+            return frames
+        data = self._rest + bytes(read)
+        view = memoryview(data)
+        position, end = 0, len(data)
+        while end - position >= _SIZE_BYTES:
+            (size,) = _size_at(data, position)
+            if not self._min_bytes <= size <= self._max_bytes:
+                self.bad_size = size
+                break
+            begin = position + _SIZE_BYTES
+            position = begin + size
+            if position > end:
+                self._begin_frame(size, data[begin:])
+                self._rest = b""
+                return frames
+            # A view keeps the whole read in memory: only a large frame is worth that.
+            whole = view if size > COPIED_BYTES else data
+            frames.append(whole[begin:position])
+        self._rest = data[position:]
+        return frames
+
+    def _begin_frame(self, size: int, start: bytes) -> None:
+        self._frame_bytes = size
+        self._frame = bytearray(min(size, max(FIRST_ALLOCATION_BYTES, len(start) + 1)))
+        self._frame[: len(start)] = start
+        self._filled = len(start)
+
+    def forget(self) -> None:
+        """The stream is over: the part of a frame that came is of no use."""
+        self._frame = None
+        self._rest = b""

@@ -1,0 +1,178 @@
+"""One listener of a broker: accepts connections, refuses those over the limits, ends idle ones."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from ottla.config import BrokerConfig
+from ottla.config.listener import Endpoint
+from ottla.network.client_session import ClientSession
+from ottla.network.connection import Connection
+from ottla.network.connection_limits import ConnectionLimits
+from ottla.network.dispatcher import Dispatcher
+from ottla.network.frame_protocol import FrameProtocol
+from ottla.network.frame_reader import FrameReader
+
+logger = logging.getLogger("ottla.listener")
+
+SCRATCH_BYTES: Final = 256 << 10
+IDLE_SWEEP_MS: Final = 30_000
+
+
+class Listener:
+    """All connections of a listener read into one scratch buffer, in turn."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        config: BrokerConfig,
+        dispatcher: Dispatcher[Any],
+        limits: ConnectionLimits,
+        *,
+        next_connection_id: Callable[[], int],
+        monotonic_ms: Callable[[], int],
+    ) -> None:
+        """Connections are told apart by number, whichever listener they come in by."""
+        self.endpoint = endpoint
+        self.port = 0
+        self._advertised = next(
+            (each for each in config.advertised_endpoints if each.name == endpoint.name), None
+        )
+        self._config = config
+        self._dispatcher = dispatcher
+        self._limits = limits
+        self._next_connection_id = next_connection_id
+        self._monotonic_ms = monotonic_ms
+        self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+        self._connections: dict[int, Connection] = {}
+        self._server: asyncio.Server | None = None
+        self._sweep: asyncio.TimerHandle | None = None
+
+    async def listen(self) -> None:
+        """Binds; `port` is the real one then, which the system chose where 0 was asked for.
+
+        Raises OSError, one sentence for people, where the address cannot be had.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = await loop.create_server(
+                self._new_protocol,
+                # One socket for every interface where the port is free to choose: two would differ.
+                self.endpoint.host or (None if self.endpoint.port else "0.0.0.0"),
+                self.endpoint.port,
+                backlog=self._config.socket_listen_backlog_size,
+                start_serving=False,
+            )
+        except OSError as error:
+            # asyncio's own text begins with the number of the error and says it twice.
+            reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+            raise OSError(
+                f"cannot listen on {self.endpoint.host or '*'}:{self.endpoint.port}: {reason}."
+                " Give another address with --listen HOST:PORT"
+            ) from None
+        self._sweep = loop.call_later(IDLE_SWEEP_MS / 1000, self.end_idle)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def start(self) -> None:
+        assert self._server is not None
+        await self._server.start_serving()
+
+    def stop_accepting(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        if self._sweep is not None:
+            self._sweep.cancel()
+
+    async def close(self, grace_ms: int) -> None:
+        """Stops accepting, lets requests under way finish for `grace_ms`, ends the connections."""
+        self.stop_accepting()
+        until_ms = self._monotonic_ms() + grace_ms
+        while any(each.is_busy for each in self._connections.values()):
+            if self._monotonic_ms() >= until_ms:
+                break
+            await asyncio.sleep(0.01)
+        for connection in list(self._connections.values()):
+            connection.close()
+
+    def _new_protocol(self) -> FrameProtocol:
+        reader = FrameReader(min_bytes=0, max_bytes=self._config.socket_request_max_bytes)
+        return FrameProtocol(self._scratch, reader, self._opened)
+
+    def _opened(self, transport: asyncio.Transport) -> Connection:
+        self._size_buffers(transport.get_extra_info("socket"))
+        address = transport.get_extra_info("peername")
+        advertised_host, advertised_port = self._advertised_to(transport)
+        session = ClientSession(
+            self._next_connection_id(),
+            str(address[0]) if address else "?",
+            self.endpoint.name,
+            advertised_host,
+            advertised_port,
+        )
+        connection = Connection(
+            transport,
+            session,
+            self._dispatcher.answer,
+            monotonic_ms=self._monotonic_ms,
+            ended=self._closed,
+        )
+        self._connections[session.connection_id] = connection
+        reason = self._limits.admit(session.host)
+        if reason is not None:
+            refused = self._limits.refused
+            if refused & (refused - 1) == 0:  # the 1st, 2nd, 4th, 8th ... of them
+                logger.warning(
+                    "refused %d connections, now of %s: %s", refused, session.host, reason
+                )
+            connection.close()
+        return connection
+
+    def _closed(self, connection: Connection) -> None:
+        if self._connections.pop(connection.session.connection_id, None) is not None:
+            self._limits.release(connection.session.host)
+
+    def _size_buffers(self, accepted: socket.socket) -> None:
+        """socket.send.buffer.bytes and socket.receive.buffer.bytes, where they are given."""
+        for option, size_bytes in (
+            (socket.SO_SNDBUF, self._config.socket_send_buffer_bytes),
+            (socket.SO_RCVBUF, self._config.socket_receive_buffer_bytes),
+        ):
+            if size_bytes >= 0:
+                accepted.setsockopt(socket.SOL_SOCKET, option, size_bytes)
+
+    def end_idle(self) -> None:
+        before_ms = self._monotonic_ms() - self._config.connections_max_idle_ms
+        for connection in list(self._connections.values()):
+            if connection.is_idle(before_ms):
+                connection.close()
+        loop = asyncio.get_running_loop()
+        self._sweep = loop.call_later(IDLE_SWEEP_MS / 1000, self.end_idle)
+
+    @property
+    def bound_to(self) -> Endpoint:
+        """Where it listens, with the real port."""
+        return replace(self.endpoint, port=self.port)
+
+    @property
+    def reached_at(self) -> Endpoint:
+        """What this listener is registered with: advertised or bound, with the real port."""
+        address = self._advertised or self.endpoint
+        return replace(address, port=address.port or self.port)
+
+    def _advertised_to(self, transport: asyncio.Transport) -> tuple[str, int]:
+        """Where clients of this listener find the broker.
+
+        Without advertised.listeners, a listener on every interface answers with the address on
+        which this very client came: no other host name is as sure to work for it.
+        """
+        if self._advertised is not None:
+            return self._advertised.host, self._advertised.port or self.port
+        if not self.endpoint.every_interface:
+            return self.endpoint.host, self.port
+        return str(transport.get_extra_info("sockname")[0]), self.port

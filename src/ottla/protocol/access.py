@@ -1,0 +1,38 @@
+"""What a request does to which kind of resource, in the codes of Kafka's ACLs (KIP-11, KIP-140).
+
+Codes: `AclOperation` and `ResourceType` of Kafka's clients.
+"""
+
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+
+class Operation(IntEnum):
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+
+
+class ResourceType(IntEnum):
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+
+
+class Access(NamedTuple):
+    """One permission that a request type asks for, on each resource of the type that it names."""
+
+    operation: Operation
+    resource_type: ResourceType
+
+
+BETWEEN_BROKERS: Final = (Access(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),)
+"""What requests between brokers need."""

@@ -1,0 +1,288 @@
+"""What becomes of frames; the transport is a stand-in (`test_listener` has real ones)."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ottla.network.client_session import ClientSession
+from ottla.network.connection import JOINED_BYTES, MAX_FRAMES_A_TURN, Connection, Part
+from ottla.network.handlers import EndConnectionError
+
+
+class Transport:
+    def __init__(self) -> None:
+        self.writes: list[bytes] = []
+        self.ended = False
+        self.reading = True
+        self.unsent_bytes = 0
+
+    @property
+    def written(self) -> bytes:
+        return b"".join(self.writes)
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        assert high > 0
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent_bytes
+
+    def write(self, data: bytes) -> None:
+        self.writes.append(bytes(data))
+
+    def writelines(self, parts: list[Part]) -> None:
+        self.writes.append(b"".join(parts))
+
+    def is_closing(self) -> bool:
+        return self.ended
+
+    def abort(self) -> None:
+        self.ended = True
+
+    close = abort
+
+    def pause_reading(self) -> None:
+        assert self.reading
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        assert not self.reading
+        self.reading = True
+
+
+class Client:
+    """Each frame is answered with its first bytes; some do more, see `answer`."""
+
+    def __init__(self) -> None:
+        self.transport = Transport()
+        self.frames: list[bytes] = []
+        self.tasks: list[asyncio.Task[Any] | None] = []
+        """As which task each frame was answered."""
+        self.release = asyncio.Event()
+        self.cancelled: list[bytes] = []
+        self.ends = 0
+        self.now_ms = 77
+        self.connection = Connection(
+            self.transport,  # type: ignore[arg-type]
+            ClientSession(1, "192.0.2.7", "PLAINTEXT", "", 0),
+            self.answer,
+            monotonic_ms=lambda: self.now_ms,
+            ended=self.ended,
+        )
+
+    def ended(self, connection: Connection) -> None:
+        assert connection is self.connection
+        self.ends += 1
+
+    async def answer(self, frame: Any, session: ClientSession) -> list[Part]:
+        assert session.host == "192.0.2.7"
+        frame = bytes(frame)
+        self.frames.append(frame)
+        self.tasks.append(asyncio.current_task())
+        try:
+            if frame == b"hold":
+                await self.release.wait()
+            elif frame == b"within a moment":
+                async with asyncio.timeout(0.001):
+                    await self.release.wait()
+        except asyncio.CancelledError:
+            self.cancelled.append(frame)
+            raise
+        except TimeoutError:
+            return [b"late"]
+        if frame == b"end":
+            raise EndConnectionError("asked to")
+        if frame == b"bug":
+            raise AssertionError("our own bug")
+        if frame == b"large":
+            return [bytes(JOINED_BYTES + 1)]
+        return [] if frame == b"none" else [frame[:1], frame[1:10]]
+
+    async def send(self, *frames: bytes) -> None:
+        """As the event loop does, from a callback of its own."""
+        asyncio.get_running_loop().call_soon(self.connection.received, list(frames))
+        await settle()
+
+
+async def settle() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def client() -> Client:
+    return Client()
+
+
+async def test_all_frames_of_one_read_are_answered_with_one_write(client: Client) -> None:
+    await client.send(b"a", b"none", b"b", b"c")
+    assert client.frames == [b"a", b"none", b"b", b"c"]
+    assert client.transport.writes == [b"abc"]
+    assert client.transport.reading
+
+
+async def test_what_does_not_wait_is_answered_where_it_arrives(client: Client) -> None:
+    seen: list[bytes] = []
+    loop = asyncio.get_running_loop()
+    loop.call_soon(client.connection.received, [b"a"])
+    loop.call_soon(lambda: seen.append(client.transport.written))
+    await settle()
+    assert seen == [b"a"]
+
+
+async def test_one_task_serves_a_connection(client: Client) -> None:
+    await client.send(b"a")
+    await client.send(b"hold", b"b")
+    client.release.set()
+    await settle()
+    await client.send(b"c")
+    assert client.transport.written == b"aholdbc"
+    assert len(set(client.tasks)) == 1
+    assert client.tasks[0] is not None
+
+
+async def test_reading_stops_while_requests_wait_and_goes_on_after_them(client: Client) -> None:
+    await client.send(b"hold", b"second")
+    assert not client.transport.reading
+    assert client.connection.is_busy
+    client.release.set()
+    await settle()
+    assert client.frames == [b"hold", b"second"]
+    assert client.transport.written == b"holdsecond"
+    assert client.transport.reading
+    assert not client.connection.is_busy
+
+
+async def test_reading_goes_on_while_one_request_waits_alone(client: Client) -> None:
+    await client.send(b"hold")
+    assert client.transport.reading
+    await client.send(b"second")
+    assert not client.transport.reading
+    client.release.set()
+    await settle()
+    assert client.transport.written == b"holdsecond"
+
+
+async def test_what_was_answered_is_written_before_the_next_request_waits(client: Client) -> None:
+    await client.send(b"a", b"b", b"hold")
+    assert client.transport.written == b"ab"
+
+
+async def test_a_large_answer_does_not_wait_for_the_next(client: Client) -> None:
+    await client.send(b"large", b"b")
+    assert list(map(len, client.transport.writes)) == [JOINED_BYTES + 1, 1]
+
+
+async def test_other_connections_have_their_turn(client: Client) -> None:
+    other = Client()
+    counts: list[int] = []
+    loop = asyncio.get_running_loop()
+    loop.call_soon(client.connection.received, [b"x"] * (2 * MAX_FRAMES_A_TURN + 5))
+    loop.call_soon(other.connection.received, [b"y"])
+    loop.call_soon(lambda: counts.append(len(client.frames)))
+    await settle()
+    assert counts == [MAX_FRAMES_A_TURN]
+    assert other.transport.written == b"y"
+    assert client.transport.written == b"x" * (2 * MAX_FRAMES_A_TURN + 5)
+
+
+async def test_nothing_is_answered_while_the_client_does_not_read(client: Client) -> None:
+    client.connection.pause_writing()
+    await client.send(b"a", b"b")
+    assert client.frames == []
+    assert not client.transport.reading
+    client.connection.resume_writing()
+    await settle()
+    assert client.transport.written == b"ab"
+    assert client.transport.reading
+
+
+async def test_a_handlers_timeout_reaches_the_handler(client: Client) -> None:
+    await client.send(b"within a moment", b"b")
+    async with asyncio.timeout(60):
+        while client.transport.written != b"lateb":
+            await asyncio.sleep(0.001)
+    await client.send(b"c")
+    assert client.transport.written == b"latebc"
+
+
+@pytest.mark.parametrize("when", ["at once", "soon", "later"])
+async def test_a_connection_that_ends_cancels_its_request(client: Client, when: str) -> None:
+    loop = asyncio.get_running_loop()
+    loop.call_soon(client.connection.received, [b"hold", b"never"])
+    if when == "at once":
+        loop.call_soon(client.connection.lost, None)
+    elif when == "soon":
+        await asyncio.sleep(0)
+        loop.call_soon(client.connection.lost, None)
+    else:
+        await settle()
+        client.connection.lost(None)
+    await settle()
+    assert (client.ends, client.cancelled) == (1, [b"hold"])
+    client.release.set()
+    await settle()
+    assert client.frames == [b"hold"]
+    assert client.transport.written == b""
+
+
+@pytest.mark.parametrize("before", [(b"a",), (b"hold",)])
+async def test_a_request_that_cannot_be_answered_ends_the_connection(
+    client: Client, before: tuple[bytes, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    client.release.set()
+    await client.send(*before, b"end", b"never")
+    assert client.transport.ended
+    assert client.transport.written == before[0]
+    assert client.frames == [*before, b"end"]
+    assert "closed the connection of 192.0.2.7: asked to" in caplog.text
+
+
+@pytest.mark.parametrize("before", [(), (b"hold",)])
+async def test_our_own_bug_ends_the_connection(
+    client: Client, before: tuple[bytes, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    await client.send(*before, b"bug", b"never")
+    client.release.set()
+    await settle()
+    assert client.transport.ended
+    assert client.frames == [*before, b"bug"]
+    assert "failed on a request of 192.0.2.7" in caplog.text
+    assert "AssertionError: our own bug" in caplog.text
+
+
+async def test_a_size_over_the_limit_ends_the_connection(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    client.connection.refused(2**31 - 1)
+    assert client.transport.ended
+    assert "a frame of 2147483647 bytes" in caplog.text
+
+
+async def test_idle_is_who_sends_nothing_and_takes_nothing(client: Client) -> None:
+    connection = client.connection
+    await client.send(b"a")
+    assert connection.active_ms == 77
+    assert (connection.is_idle(77), connection.is_idle(78)) == (False, True)
+    await client.send(b"hold")
+    assert not connection.is_idle(78)
+    client.release.set()
+    await settle()
+    connection.pause_writing()
+    client.transport.unsent_bytes, client.now_ms = 100, 80
+    assert not connection.is_idle(79)
+    assert connection.is_idle(81)
+    client.transport.unsent_bytes, client.now_ms = 50, 90
+    assert not connection.is_idle(81)
+
+
+@pytest.mark.parametrize("stuck", [False, True])
+async def test_closing(client: Client, stuck: bool) -> None:
+    ended: list[Callable[[], None]] = []
+    client.transport.abort = lambda: ended.append("abort")  # type: ignore[method-assign,arg-type,assignment]
+    client.transport.close = lambda: ended.append("close")  # type: ignore[method-assign,arg-type,assignment]
+    if stuck:
+        client.connection.pause_writing()
+    client.connection.close()
+    assert ended == ["abort" if stuck else "close"]

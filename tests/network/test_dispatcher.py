@@ -1,0 +1,148 @@
+"""The path of one request, without connections (`test_listener` has bad bytes of every kind)."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ottla.network.client_session import ANONYMOUS, ClientSession, Principal
+from ottla.network.dispatcher import Dispatcher
+from ottla.network.envelope import wrapped
+from ottla.network.handlers import EndConnectionError, Handler, Handlers
+from ottla.network.request_context import RequestContext
+from ottla.protocol.access import BETWEEN_BROKERS
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.frames import read_response, write_request
+from ottla.protocol.messages import messages_of
+
+HEARTBEAT, DELETE_TOPICS, ENVELOPE = 12, 20, 58
+ALICE = Principal("User", "alice")
+
+
+class Bench:
+    """A dispatcher whose handlers note who asks."""
+
+    def __init__(self, *, is_controller: bool = True) -> None:
+        self.contexts: list[RequestContext[Any]] = []
+        self.checked: list[tuple[int, Any]] = []
+        self.forwarded: list[tuple[int, bytes, ClientSession]] = []
+        self.forwarding: Any = SimpleNamespace(is_controller=is_controller, forward=self.forward)
+        self.elsewhere: bytes | None = b"the controller's answer"
+        handlers = {key: Handler(key, 0, 6, self.answer) for key in (HEARTBEAT, DELETE_TOPICS)}
+        self.dispatcher = Dispatcher(
+            "the parts", Handlers((), handlers.get), self.forwarding, [self.check]
+        )
+
+    def check(self, handler: Handler, request: Any, context: RequestContext[Any]) -> None:
+        if context.session.principal.name == "mallory":
+            raise EndConnectionError("may not")
+        self.checked.append((handler.key, handler.is_between_brokers(request)))
+        if handler.key == ENVELOPE:
+            assert handler.access == BETWEEN_BROKERS
+
+    async def answer(self, request: Any, context: RequestContext[Any]) -> Any:
+        self.contexts.append(context)
+        build = context.messages
+        if build.key == HEARTBEAT:
+            return build.HeartbeatResponse(throttle_time=5)
+        return build.DeleteTopicsResponse(throttle_time=5, responses=())
+
+    async def forward(self, key: int, frame: Any, session: ClientSession) -> bytes | None:
+        self.forwarded.append((key, bytes(frame), session))
+        return self.elsewhere
+
+    async def ask(self, request: Any, principal: Principal = ANONYMOUS) -> bytes:
+        session = ClientSession(3, "192.0.2.7", "PLAINTEXT", "there", 9092, principal)
+        parts = await self.dispatcher.answer(frame_of(request), session)
+        answer = b"".join(parts)
+        assert int.from_bytes(answer[:4], "big") == len(answer) - 4
+        return answer[4:]
+
+
+def frame_of(request: Any) -> bytes:
+    return write_request(request, 77, "the client")[4:]
+
+
+def beat(version: int = 4) -> Any:
+    return messages_of(HEARTBEAT, version, "request").HeartbeatRequest(group_id="g")
+
+
+def delete() -> Any:
+    return messages_of(DELETE_TOPICS, 6, "request").DeleteTopicsRequest(timeout=1)
+
+
+def in_envelope(request: Any, host: str = "192.0.2.9") -> Any:
+    session = ClientSession(8, host, "PLAINTEXT", "", 0, ALICE)
+    return wrapped(frame_of(request), session)
+
+
+async def test_a_handler_is_told_who_asks() -> None:
+    bench = Bench()
+    correlation_id, response = read_response(HEARTBEAT, 3, await bench.ask(beat(3), ALICE))
+    assert (correlation_id, response.throttle_time) == (77, 5)
+    (context,) = bench.contexts
+    assert (context.broker, context.version, context.client_id) == ("the parts", 3, "the client")
+    assert (context.session.address, context.session.principal) == ("/192.0.2.7", ALICE)
+    assert bench.dispatcher.requests == {HEARTBEAT: 1}
+
+
+async def test_every_request_is_checked_before_it_is_answered() -> None:
+    bench = Bench()
+    await bench.ask(beat())
+    assert bench.checked == [(HEARTBEAT, False)]
+    with pytest.raises(EndConnectionError, match="may not"):
+        await bench.ask(beat(), Principal("User", "mallory"))
+    assert len(bench.contexts) == 1
+
+
+async def test_the_controllers_requests_go_to_it_with_who_asked() -> None:
+    bench = Bench(is_controller=False)
+    assert await bench.ask(delete(), ALICE) == b"the controller's answer"
+    ((key, frame, session),) = bench.forwarded
+    assert (key, frame, session.principal) == (DELETE_TOPICS, frame_of(delete()), ALICE)
+    assert bench.checked == [(DELETE_TOPICS, False)]
+    await bench.ask(beat())
+    assert len(bench.contexts) == len(bench.forwarded) == 1
+
+
+async def test_only_what_can_be_decoded_is_forwarded() -> None:
+    bench = Bench(is_controller=False)
+    session = ClientSession(3, "192.0.2.7", "PLAINTEXT", "there", 9092)
+    with pytest.raises(EndConnectionError, match="DeleteTopicsRequest: the bytes end"):
+        await bench.dispatcher.answer(frame_of(delete())[:-3], session)
+    assert bench.forwarded == []
+
+
+async def test_who_becomes_the_controller_answers_itself() -> None:
+    bench = Bench(is_controller=False)
+    bench.elsewhere = None
+    _, response = read_response(DELETE_TOPICS, 6, await bench.ask(delete()))
+    assert response.throttle_time == 5
+
+
+async def test_the_controller_answers_what_is_in_an_envelope_to_its_sender() -> None:
+    bench = Bench()
+    correlation_id, response = read_response(ENVELOPE, 0, await bench.ask(in_envelope(delete())))
+    assert (correlation_id, response.error_code) == (77, ErrorCode.none)
+    inner_id, inside = read_response(DELETE_TOPICS, 6, response.response_data)
+    assert (inner_id, inside.throttle_time) == (77, 5)
+    (context,) = bench.contexts
+    assert (context.session.host, context.session.principal) == ("192.0.2.9", ALICE)
+    assert context.client_id == "the client"
+    assert bench.checked == [(ENVELOPE, True), (DELETE_TOPICS, False)]
+
+
+async def test_a_deposed_controller_does_nothing_with_an_envelope() -> None:
+    bench = Bench(is_controller=False)
+    _, response = read_response(ENVELOPE, 0, await bench.ask(in_envelope(delete())))
+    assert (response.error_code, response.response_data) == (ErrorCode.not_controller, None)
+    assert bench.contexts == []
+    assert bench.forwarded == []
+
+
+async def test_only_the_controllers_requests_come_in_envelopes() -> None:
+    bench = Bench()
+    for inside in (beat(), in_envelope(delete())):
+        with pytest.raises(EndConnectionError, match="is not the controller's to answer"):
+            await bench.ask(in_envelope(inside))
+    assert bench.contexts == []

@@ -1,0 +1,51 @@
+from typing import Any
+
+import pytest
+
+from ottla.network.client_session import ClientSession, Principal
+from ottla.network.envelope import sender, wrapped
+from ottla.protocol.errors import DecodeError
+from ottla.protocol.messages import messages_of
+
+FORWARDER = ClientSession(9, "10.0.0.2", "REPLICATION", "here", 9093)
+
+
+def session(host: str, principal: Principal) -> ClientSession:
+    return ClientSession(1, host, "PLAINTEXT", "there", 9092, principal)
+
+
+@pytest.mark.parametrize(
+    ("host", "told"), [("192.0.2.7", "192.0.2.7"), ("::1", "::1"), ("fe80::1%eth0", "fe80::1")]
+)
+def test_who_asked_arrives(host: str, told: str) -> None:
+    envelope = wrapped(b"the frame", session(host, Principal("User", "alice")))
+    assert envelope.request_data == b"the frame"
+    client = sender(envelope, FORWARDER)
+    assert (client.host, client.address) == (told, f"/{told}")
+    assert str(client.principal) == "User:alice"
+    assert (client.connection_id, client.listener) == (9, "REPLICATION")
+
+
+def test_the_principal_is_written_as_kafkas_serde_does() -> None:
+    """int16 version, then type, name (compact strings), a boolean, and no tagged fields."""
+    envelope = wrapped(b"", session("::1", Principal("User", "ANONYMOUS")))
+    assert envelope.request_principal == b"\0\0" + b"\x05User" + b"\x0aANONYMOUS" + b"\0" + b"\0"
+
+
+def envelope(**fields: Any) -> Any:
+    good = wrapped(b"", session("::1", Principal("User", "a")))
+    build = messages_of(58, 0, "request")
+    given = {name: getattr(good, name) for name in ("request_principal", "client_host_address")}
+    return build.EnvelopeRequest(**{"request_data": b"", **given, **fields})
+
+
+@pytest.mark.parametrize("address", [b"", b"abc", bytes(17)])
+def test_an_address_of_another_length_is_refused(address: bytes) -> None:
+    with pytest.raises(DecodeError, match=f"address of {len(address)} bytes"):
+        sender(envelope(client_host_address=address), FORWARDER)
+
+
+@pytest.mark.parametrize("principal", [None, b"", b"\0\1\2\2", b"\0\0", b"\0\0\x7f"])
+def test_a_principal_that_cannot_be_read_is_refused(principal: bytes | None) -> None:
+    with pytest.raises(DecodeError):
+        sender(envelope(request_principal=principal), FORWARDER)
