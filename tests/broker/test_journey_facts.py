@@ -14,6 +14,7 @@ from ottla.log.config import FOREVER_MS, LogConfig
 from ottla.log.log import Log
 from ottla.log.open_file import OpenFiles
 from ottla.log.opening import open_log
+from ottla.log.rolling import must_roll
 from ottla.records.build import build_batch
 from ottla.records.header import iterate_headers
 from ottla.records.record import Record
@@ -153,3 +154,17 @@ async def test_the_segment_told_is_the_one_that_was_chosen(log, monkeypatch):
     place = await find_place(log, 59)
     assert place is not None
     assert place.segment.base_offset <= 59 < place.segment.next_offset
+
+
+def test_the_active_segment_is_told_to_roll_when_it_does(tmp_path):
+    """max.compaction.lag.ms closes a compacted topic's segments earlier than segment.ms."""
+    config = LogConfig(cleanup_compact=True, max_compaction_lag_ms=60_000)
+    log = log_of(tmp_path / "t-0", config)
+    told_ms = segment_facts(log, 59)[-1].rolls_ms
+    assert told_ms == log.active.first_timestamp() + 60_000
+    batch = build_batch([Record(0, told_ms, b"k", b"v")])
+    (header,) = iterate_headers(batch)
+    header.base_offset = 60
+    assert not must_roll(log.active, header.size_bytes, header, 0, config)
+    header.max_timestamp = told_ms + 1
+    assert must_roll(log.active, header.size_bytes, header, 0, config)

@@ -127,3 +127,12 @@ def test_both_policies_are_told_and_the_earlier_time_counts():
         "cleanup.policy=compact",
     ]
     assert retention.not_before_ms == 90 * DAY_MS
+
+
+def test_the_lag_counts_from_the_segments_newest_record():
+    """Only whole segments are cleaned."""
+    config = LogConfig(
+        cleanup_delete=False, cleanup_compact=True, min_compaction_lag_ms=30 * DAY_MS
+    )
+    retention = explain(config, record(timestamp_ms=50 * DAY_MS, superseded_by=120))
+    assert (retention.may_now, retention.not_before_ms) == (False, 120 * DAY_MS)

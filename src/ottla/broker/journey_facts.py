@@ -17,6 +17,7 @@ from ottla.log import names
 from ottla.log.errors import InsaneIndexError, storage_error
 from ottla.log.log import Log
 from ottla.log.open_file import OpenFile
+from ottla.log.rolling import rolls_ms
 from ottla.log.segment import Found, Segment
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.header import NO_TIMESTAMP, BatchHeader, ensure_crc, read_header
@@ -153,15 +154,10 @@ def one_segment(log: Log, number: int, *, timed: bool = True) -> SegmentFacts:
     segment = log.segments[number]
     is_active = number + 1 == len(log.segments)
     next_offset = log.end_offset if is_active else log.segments[number + 1].base_offset
-    rolls_ms = None
-    if is_active and segment.size_bytes:
-        # As rolling.must_roll: the first batch's time, else the clock's at its making.
-        first_ms = segment.first_timestamp()
-        began_ms = first_ms if first_ms >= 0 else segment.created_ms
-        rolls_ms = began_ms + log.config.segment_ms - segment.jitter_ms
+    closes_ms = rolls_ms(segment, log.config) if is_active and segment.size_bytes else None
     largest_ms = largest_timestamp(segment) if timed else NO_TIMESTAMP
     return SegmentFacts(
-        segment.base_offset, next_offset, segment.size_bytes, largest_ms, is_active, rolls_ms
+        segment.base_offset, next_offset, segment.size_bytes, largest_ms, is_active, closes_ms
     )
 
 

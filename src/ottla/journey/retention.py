@@ -7,11 +7,12 @@ before `min.compaction.lag.ms`; a tombstone (no value) itself goes `delete.reten
 cleaner first passed it. And an administrator may remove anything at any time (DeleteRecords).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ottla.journey.words import bytes_said, moment_said, span_said
 from ottla.log.config import FOREVER_MS, LogConfig
+from ottla.log.expiry import cleanable_ms, expires_ms, missing_bytes
 
 
 class SegmentFacts(NamedTuple):
@@ -71,11 +72,8 @@ def explain_retention(
         if segment.base_offset <= record.offset < segment.next_offset
     )
     rules: list[Rule] = []
-    if config.cleanup_delete:
-        if config.retention_ms >= 0:
-            rules.append(_by_time(config, segments, place, now_ms))
-        if config.retention_bytes >= 0:
-            rules.append(_by_size(config, segments, place))
+    rules += _by_time(config, segments, place, now_ms)
+    rules += _by_size(config, segments, place)
     if config.cleanup_compact:
         rules.append(_by_compaction(config, segments[place], record, now_ms))
     if not rules:
@@ -85,22 +83,27 @@ def explain_retention(
     return Retention(may_now, min(times, default=None), tuple(rules))
 
 
-def _by_time(config: LogConfig, segments: Sequence[SegmentFacts], place: int, now_ms: int) -> Rule:
+def _by_time(
+    config: LogConfig, segments: Sequence[SegmentFacts], place: int, now_ms: int
+) -> Iterator[Rule]:
     segment = segments[place]
     # Older segments have to go first, so the newest record of all of them decides.
     newest = max(range(place + 1), key=lambda at: segments[at].largest_timestamp_ms)
     newest_ms = segments[newest].largest_timestamp_ms
-    not_before_ms = newest_ms + config.retention_ms
+    not_before_ms = expires_ms(newest_ms, config)
+    if not_before_ms is None:
+        return
     span = span_said(config.retention_ms)
     if now_ms > not_before_ms:
         why = f"its segment's newest record is older than {span}: the next check may remove it"
-        return Rule("retention.ms", True, not_before_ms, why)
+        yield Rule("retention.ms", True, not_before_ms, why)
+        return
     whose = "its segment's" if newest == place else "an older segment's"
     why = f"{span} after {whose} newest record, of {moment_said(newest_ms)}"
     note = None
     if segment.is_active:
         note = f"its segment is active: newer records move that on until {_rolls(config, segment)}"
-    return Rule("retention.ms", False, not_before_ms, why, note)
+    yield Rule("retention.ms", False, not_before_ms, why, note)
 
 
 def _rolls(config: LogConfig, segment: SegmentFacts) -> str:
@@ -111,16 +114,17 @@ def _rolls(config: LogConfig, segment: SegmentFacts) -> str:
     return f"it rolls, at {full} or at {moment_said(segment.rolls_ms)}"
 
 
-def _by_size(config: LogConfig, segments: Sequence[SegmentFacts], place: int) -> Rule:
-    total = sum(segment.size_bytes for segment in segments)
-    up_to_it = sum(segment.size_bytes for segment in segments[: place + 1])
-    missing = config.retention_bytes + up_to_it - total
+def _by_size(config: LogConfig, segments: Sequence[SegmentFacts], place: int) -> Iterator[Rule]:
+    missing = missing_bytes(sum(each.size_bytes for each in segments[place + 1 :]), config)
+    if missing is None:
+        return
     limit = bytes_said(config.retention_bytes)
     if missing <= 0:
         why = f"the log holds {limit} without its segment: the next check may remove it"
-        return Rule("retention.bytes", True, None, why)
+        yield Rule("retention.bytes", True, None, why)
+        return
     why = f"the log keeps {limit}: its segment goes after {bytes_said(missing)} more"
-    return Rule("retention.bytes", False, None, why)
+    yield Rule("retention.bytes", False, None, why)
 
 
 def _by_compaction(
@@ -133,8 +137,9 @@ def _by_compaction(
             why = f"no later record of its key up to offset {record.searched_to - 1}"
         return Rule(setting, False, None, f"{why}: compaction keeps it")
     if record.superseded_by is not None:
-        why, not_before_ms = f"superseded by offset {record.superseded_by}", record.timestamp_ms
-        not_before_ms += config.min_compaction_lag_ms
+        why = f"superseded by offset {record.superseded_by}"
+        cleanable = cleanable_ms(segment.largest_timestamp_ms, config)
+        not_before_ms = record.timestamp_ms if cleanable is None else cleanable
     else:
         why = f"a tombstone, kept {span_said(config.delete_retention_ms)} after the first cleaning"
         if record.delete_horizon_ms is None:

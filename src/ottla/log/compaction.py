@@ -18,7 +18,9 @@ from itertools import chain, pairwise
 
 from ottla.log import names
 from ottla.log.cleaning import Group, Kept, Source, clean_group, map_keys
+from ottla.log.config import LogConfig
 from ottla.log.errors import storage_error
+from ottla.log.expiry import cleanable_ms
 from ottla.log.log import Log
 from ottla.log.removal import Removal
 from ottla.log.retention import mark_deleted
@@ -63,13 +65,18 @@ def plan_compaction(
 def _first_uncleanable(log: Log, first_dirty: int, now_ms: int, high_watermark: int) -> int:
     """The first offset that may not be cleaned: not committed, active, or too young."""
     end_offset = min(high_watermark, log.last_stable_offset, log.active.base_offset)
-    lag_ms = log.config.min_compaction_lag_ms
     for segment, following in pairwise(log.segments[log.segment_number(first_dirty) :]):
-        too_young = lag_ms > 0 and segment.largest_timestamp() > now_ms - lag_ms
-        if too_young or end_offset < following.base_offset:
+        if _is_too_young(segment, log.config, now_ms) or end_offset < following.base_offset:
             # Only whole segments are cleaned.
             return min(end_offset, segment.base_offset)
     return end_offset
+
+
+def _is_too_young(segment: Segment, config: LogConfig, now_ms: int) -> bool:
+    if config.min_compaction_lag_ms <= 0:
+        return False  # the time of a segment may have to be read from its files
+    cleanable = cleanable_ms(segment.largest_timestamp(), config)
+    return cleanable is not None and now_ms < cleanable
 
 
 class Compaction:

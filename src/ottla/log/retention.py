@@ -11,7 +11,9 @@ import os
 from collections.abc import Iterable
 
 from ottla.log import names
+from ottla.log.config import LogConfig
 from ottla.log.errors import storage_error
+from ottla.log.expiry import expires_ms, missing_bytes
 from ottla.log.log import Log
 from ottla.log.removal import Removal
 from ottla.log.segment import Segment
@@ -38,23 +40,29 @@ def remove_expired(log: Log, *, now_ms: int, high_watermark: int) -> Removal | N
 
 def expired_segments(log: Log, *, now_ms: int, high_watermark: int) -> list[Segment]:
     """The segments that retention would remove now, oldest first."""
-    config = log.config
+    config, bytes_after = log.config, log.size_bytes
     bases = [segment.base_offset for segment in log.segments[1:]] + [log.end_offset]
-    excess_bytes = log.size_bytes - config.retention_bytes
-    oldest_ms = now_ms - config.retention_ms
     expired: list[Segment] = []
     for number, (segment, next_offset) in enumerate(zip(log.segments, bases, strict=True)):
         is_active = number + 1 == len(log.segments)
         if next_offset > high_watermark or (is_active and segment.size_bytes == 0):
             break
+        bytes_after -= segment.size_bytes
         before_start = not is_active and next_offset <= log.start_offset
-        too_much = config.retention_bytes >= 0 and excess_bytes >= segment.size_bytes
-        too_old = config.retention_ms >= 0 and segment.largest_timestamp() < oldest_ms
-        if not (before_start or (config.cleanup_delete and (too_much or too_old))):
+        if not (before_start or _is_expired(segment, bytes_after, config, now_ms)):
             break
-        excess_bytes -= segment.size_bytes
         expired.append(segment)
     return expired
+
+
+def _is_expired(segment: Segment, bytes_after: int, config: LogConfig, now_ms: int) -> bool:
+    missing = missing_bytes(bytes_after, config)
+    if missing is not None and missing <= 0:
+        return True
+    if not config.cleanup_delete or config.retention_ms < 0:
+        return False  # the time of a segment may have to be read from its files
+    expires = expires_ms(segment.largest_timestamp(), config)
+    return expires is not None and now_ms > expires
 
 
 def mark_deleted(log: Log, segments: Iterable[Segment], *, snapshots: bool = True) -> Removal:

@@ -20,11 +20,20 @@ def must_roll(
         return True
     if header.last_offset - segment.base_offset > LARGEST_RELATIVE_OFFSET:
         return True
-    if segment.size_bytes and (
-        segment.age_ms(header.max_timestamp, now_ms) > config.roll_ms - segment.jitter_ms
-    ):
-        return True
+    if segment.size_bytes:
+        time_ms = header.max_timestamp if segment.first_timestamp() >= 0 else now_ms
+        if time_ms > rolls_ms(segment, config):
+            return True
     return _indexes_full(segment, config.segment_index_bytes)
+
+
+def rolls_ms(segment: Segment, config: LogConfig) -> int:
+    """A batch with a later timestamp than this begins a new segment. The age counts from the first
+    batch's timestamp; where that has none, by the clock from the segment's creation.
+    """
+    first_ms = segment.first_timestamp()
+    began_ms = first_ms if first_ms >= 0 else segment.created_ms
+    return began_ms + config.roll_ms - segment.jitter_ms
 
 
 def _indexes_full(segment: Segment, segment_index_bytes: int) -> bool:

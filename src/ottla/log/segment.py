@@ -198,11 +198,6 @@ class Segment:
             return iter(())
         return scan_headers(self.file(), position, self.size_bytes)
 
-    def age_ms(self, timestamp_ms: int, now_ms: int) -> int:
-        """How long the segment has been filling: by its first batch's time, else by the clock."""
-        first = self.first_timestamp()
-        return now_ms - self.created_ms if first < 0 else timestamp_ms - first
-
     def first_timestamp(self) -> int:
         """The largest timestamp of the first batch; -1 for an empty segment."""
         if self._first_timestamp is None:
