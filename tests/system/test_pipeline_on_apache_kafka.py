@@ -50,4 +50,4 @@ def test_the_pipeline_runs_on_apache_kafka(
     assert found["places"]["table_rejected"] == [[0, GOOD]]
     (place,) = answer.topic_partitions
     assert place.offset == GOOD + 1
-    assert json.loads(place.metadata)["delta"] == {"table": str(tmp_path / "table"), "version": 0}
+    assert json.loads(place.metadata)["delta"] == {"table": str(tmp_path / "table"), "version": 1}

@@ -75,7 +75,7 @@ def test_a_group_learns_lag_and_delta_version_also_after_a_restart(
     offsets, said = group.told(name)
     assert offsets == [3, 1]
     assert (said["ottla.pipeline"], said["query"], said["batch"]) == (1, "flights", 0)
-    assert said["delta"] == {"table": str(table), "version": 0}
+    assert said["delta"] == {"table": str(table), "version": 1}
 
     # A run whose end nobody reports, as when the process is killed at that moment.
     spark.streams.removeListener(group.listener)
@@ -88,7 +88,7 @@ def test_a_group_learns_lag_and_delta_version_also_after_a_restart(
     run(1)
     offsets, said = group.told(name)
     assert offsets == [6, 3]
-    assert (said["batch"], said["delta"]["version"]) == (2, 3)
+    assert (said["batch"], said["delta"]["version"]) == (2, 4)
 
 
 def test_a_start_reports_what_the_last_run_could_not(
@@ -120,8 +120,8 @@ def test_a_start_reports_what_the_last_run_could_not(
 
     assert group.told(name)[0] == [2, 0]
     assert [(told.batch, told.version, told.offsets[name][0]) for told in reported] == [
-        (0, 0, 1),
-        (1, 1, 2),
+        (0, 1, 1),
+        (1, 2, 2),
     ]
 
 

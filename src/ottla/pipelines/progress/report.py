@@ -33,7 +33,7 @@ from ottla.pipelines.progress.events import (
 from ottla.pipelines.progress.group import Group, GroupError
 from ottla.pipelines.progress.state import Run, read_said
 from ottla.pipelines.running import QUERIES, Running
-from ottla.pipelines.sinks.delta_log import DeltaLog
+from ottla.pipelines.sinks.delta_table import DeltaTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -146,7 +146,7 @@ class Reporter:
         self.spark = spark
         self.committer = committer
         self.lock = threading.RLock()
-        self._logs: dict[str, DeltaLog] = {}
+        self._logs: dict[str, DeltaTable] = {}
         self._readers: dict[str, str] = {}  # topic -> the query that reads it
 
     def started(self, query_id: str, name: str | None) -> None:
@@ -215,7 +215,7 @@ class Reporter:
             return None, None
         location = match.group(1)
         if location not in self._logs:
-            self._logs[location] = DeltaLog(self.spark, location)
+            self._logs[location] = DeltaTable(self.spark, location)
         return location.removeprefix("file:"), self._logs[location].find(query_id, batch)
 
     def _missed(self, running: Running, query_id: str) -> list[tuple[int, Offsets]]:

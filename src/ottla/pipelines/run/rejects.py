@@ -1,110 +1,100 @@
-"""Rows that do not parse: written to `<target>_rejected`, exactly once like the others.
+"""Rejected rows: written to `<target>_rejected`, in the same batch and with the same promise.
 
 Spark counts them while it reads a batch. Only when there are some is the batch's range of
-offsets read a second time, for these rows alone: whatever projection or join a pipeline makes,
-nothing gets lost in it.
+offsets read a second time, for these rows alone: no projection or join of a pipeline loses them.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from ottla.pipelines.sinks.target import Target, find_target
-from ottla.pipelines.source.source import Source
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.run.execution import Execution
+from ottla.pipelines.sinks.port import Batch
+from ottla.pipelines.source.source import REJECTED, Source
 from ottla.pipelines.source.topic import only_rejected
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from ottla.pipelines.sinks.delta import DeltaSink
+
 log: Final = logging.getLogger("ottla.pipelines")
 
 
-def write_rejects(
-    spark: SparkSession,
-    sources: list[Source],
-    target: Target,
-    query_id: str,
-    batch: int,
-    *,
-    skipped: bool,
-) -> None:
-    """Write the rejected rows of the batch that the query has just written.
+@dataclass
+class Rejects:
+    """The rejected rows of one run: `count` of them so far, at most `max_rows` when it is set."""
 
-    `skipped`: the batch was not read, as Delta had it already; then nothing was counted.
-    """
-    execution: Any = _execution(spark, query_id)
-    counts = _counts(execution)
-    suspects = [source for source in sources if skipped or counts.get(source.metric) != 0]
-    frames = [
-        only_rejected(_read_range(spark, source, *offsets), source)
-        for source in suspects
-        if (offsets := _offsets(execution, source)) is not None
-    ]
-    if not frames:
-        return
-    frame: DataFrame = reduce(lambda one, other: one.unionByName(other), frames)
-    if skipped and frame.isEmpty():
-        return
-    place = find_target(spark, target.rejected_name(), frame.schema)
-    place.append(frame, query_id, batch)
-    count = sum(counts.get(source.metric) or 0 for source in suspects)
-    names = ", ".join(source.name for source in suspects)
-    log.warning(
-        "%s of %s did not parse in batch %d: kept in %s",
-        "Some rows" if skipped or not count else f"{count} rows",
-        names,
-        batch,
-        place.name,
-    )
+    spark: SparkSession
+    sink: DeltaSink
+    sources: tuple[Source, ...]
+    max_rows: int | None = None
+    trusted: bool = True  # Spark reads all rows of a batch, so its count of them is right
+    count: int = 0
 
+    def write(self, execution: Execution, batch: Batch, *, skipped: bool) -> None:
+        """Write the rejected rows of the batch that the query has just written.
 
-def _execution(spark: SparkSession, query_id: str) -> Any:
-    """Return Spark's own object of the running query: it alone knows a batch under way."""
-    query: Any = spark._jsparkSession.streams().get(query_id)
-    return query.streamingQuery()
-
-
-def _counts(execution: Any) -> dict[str, int]:
-    metrics = execution.lastExecution().observedMetrics()
-    found = {}
-    names = metrics.keysIterator()
-    while names.hasNext():
-        name = names.next()
-        found[str(name)] = int(metrics.apply(name).getLong(0))
-    return found
+        `skipped`: the batch was not read, as the sink had it already; nothing was counted then.
+        Raises PipelineError when there are more than `max_rows` in this run.
+        """
+        if not self.sources:
+            return
+        counts = execution.counted()
+        certain = self.trusted and not skipped
+        counted = {source.metric: _counted(counts, source) for source in self.sources}
+        suspects = [one for one in self.sources if not certain or counted[one.metric] != 0]
+        frames = [
+            only_rejected(read_range(self.spark, source, *offsets), source)
+            for source in suspects
+            if (offsets := execution.range_of(source.name)) is not None
+        ]
+        if not frames:
+            return
+        frame: DataFrame = reduce(lambda one, other: one.unionByName(other), frames)
+        exact = certain and None not in counted.values()
+        found = sum(counted[one.metric] or 0 for one in suspects) if exact else frame.count()
+        if not found:
+            return
+        place = self.sink.rejected(frame.schema)
+        place.make()
+        place.write(frame, batch)
+        self.count += found
+        log.warning(
+            "%d rows of %s were rejected in batch %d: they are kept in %s",
+            found,
+            ", ".join(source.name for source in suspects),
+            batch.number,
+            place.name,
+        )
+        if self.max_rows is not None and self.count > self.max_rows:
+            raise PipelineError(
+                f"{self.count} rows were rejected in this run, more than max_rejects="
+                f"{self.max_rows}: see the column reason of {place.name}"
+            )
 
 
-def _offsets(execution: Any, source: Source) -> tuple[str, str] | None:
-    """Return the first and the last offsets of the batch under way as Spark writes them."""
-    ends = execution.availableOffsets().iterator()
-    while ends.hasNext():
-        pair = ends.next()
-        stream = pair._1()
-        if stream.toString() == f"KafkaV2[Subscribe[{source.name}]]":
-            start = execution.committedOffsets().get(stream)
-            first = start.get() if start.isDefined() else stream.initialOffset()
-            return _as_range(first.json(), pair._2().json(), source.name)
-    return None
+def _counted(counts: dict[str, dict[str, object]], source: Source) -> int | None:
+    """Return how many rows of a source were rejected, None where nothing was counted."""
+    found = counts.get(source.metric, {}).get(REJECTED)
+    return None if found is None else int(str(found))
 
 
-def _as_range(first: str, last: str, name: str) -> tuple[str, str]:
-    """Give a partition that is new in this batch a start: Spark reads it from its beginning."""
-    starts, ends = json.loads(first)[name], json.loads(last)[name]
-    earliest = -2
-    starts = {partition: starts.get(partition, earliest) for partition in ends}
-    return json.dumps({name: starts}), json.dumps({name: ends})
-
-
-def _read_range(spark: SparkSession, source: Source, first: str, last: str) -> DataFrame:
+def read_range(
+    spark: SparkSession, source: Source, first: dict[int, int], last: dict[int, int]
+) -> DataFrame:
+    """Return Kafka's raw rows of a topic from the first offsets to before the last."""
     return (
         spark.read.format("kafka")
         .options(**source.kafka.for_spark())
         .option("subscribe", source.name)
-        .option("startingOffsets", first)
-        .option("endingOffsets", last)
+        .option("startingOffsets", json.dumps({source.name: first}))
+        .option("endingOffsets", json.dumps({source.name: last}))
         .option("includeHeaders", True)
         .load()
     )

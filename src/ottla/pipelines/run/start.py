@@ -1,84 +1,33 @@
-"""`to_delta`: a stream into a Delta table, each row once.
+"""`to_delta`: a stream into a Delta table; plans the query, makes what it needs and starts it.
 
-Each batch is one commit that carries the query's id and the batch's number, so Delta skips a
-batch that it has already. A batch that is killed before the commit leaves files that no version
-names; one that is killed after it is run again and skipped. Rows that did not parse go to
-`<target>_rejected` in the same way, before Spark counts the batch as done.
+Each batch is one commit. What a kill leaves is decided by the delivery: see `delivery`.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError, explain, require_pyspark
+from ottla.pipelines.identity.lease import Lease
+from ottla.pipelines.identity.record import FILE, Identity
+from ottla.pipelines.identity.topic_watch import TopicWatch
 from ottla.pipelines.kafka.brokers import look_up
-from ottla.pipelines.run.rejects import write_rejects
+from ottla.pipelines.run.batch import BatchRunner
+from ottla.pipelines.run.plan import Plan, plan, specify
+from ottla.pipelines.run.rejects import Rejects
 from ottla.pipelines.running import QUERIES
-from ottla.pipelines.sinks.delta_log import DeltaLog
-from ottla.pipelines.sinks.target import Target, find_target
-from ottla.pipelines.source.source import Source, sources_of
-from ottla.pipelines.spark.files import Files
+from ottla.pipelines.source.starting import write_initial_offsets
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
 
 log: Final = logging.getLogger("ottla.pipelines")
-
-_TRIGGERS: Final = ("processingTime", "availableNow", "once")
-_KEPT_VERSIONS: Final = 1_000
-
-
-@dataclass
-class Delivery:
-    """One query of to_delta: writes the batches and knows the Delta version of each."""
-
-    spark: SparkSession
-    target: Target
-    checkpoint: Files
-    sources: list[Source]
-    versions: dict[int, int | None] = field(default_factory=dict)
-    _query_id: str = ""
-
-    def __call__(self, frame: DataFrame, batch: int) -> None:
-        """Write one batch; Spark calls this, and calls it again for a batch that was cut off."""
-        query_id = self.query_id()
-        table = self.target.log(self.spark)
-        before = table.latest()
-        self.target.append(frame, query_id, batch)
-        version = table.find(query_id, batch, after=before)
-        # Not among the new commits: an earlier run committed this batch, and Delta skipped it.
-        # Nothing was read then, so nothing was counted either.
-        skipped = version is None
-        if self.sources:
-            write_rejects(self.spark, self.sources, self.target, query_id, batch, skipped=skipped)
-        self.versions[batch] = table.find(query_id, batch) if skipped else version
-        while len(self.versions) > _KEPT_VERSIONS:
-            del self.versions[min(self.versions)]
-
-    @property
-    def table(self) -> str:
-        """The table's name, or its whole path."""
-        return self.target.shown
-
-    def query_id(self) -> str:
-        """Return the query's id, empty until Spark has written it in the checkpoint."""
-        if not self._query_id:
-            metadata = json.loads(self.checkpoint.read("metadata") or "{}")
-            self._query_id = str(metadata.get("id", ""))
-        return self._query_id
-
-    def version_of(self, batch: int) -> int | None:
-        """Return the Delta version that holds a batch, from the table's log if need be."""
-        if batch not in self.versions:
-            self.versions[batch] = self.target.log(self.spark).find(self.query_id(), batch)
-        return self.versions[batch]
 
 
 def to_delta(
@@ -87,8 +36,14 @@ def to_delta(
     *,
     checkpoint: str | os.PathLike[str],
     trigger: Mapping[str, Any] | None = None,
+    delivery: str = "exactly-once",
+    schema_changes: str = "refuse",
+    on_lost: str = "stop",
+    partition_by: str | tuple[str, ...] | list[str] = (),
+    group: str | None = None,
+    max_rejects: int | None = None,
 ) -> StreamingQuery:
-    """Start a query that appends a stream to a Delta table, exactly once.
+    """Start a query that appends a stream to a Delta table.
 
     Args:
         df: a streaming frame, such as `topic` gives, with any projection or join on it.
@@ -98,42 +53,36 @@ def to_delta(
             long as the table: the two together are what makes it exactly once.
         trigger: Spark's own keyword, `{"availableNow": True}` or
             `{"processingTime": "10 seconds"}`; None starts each batch when the last is done.
+        delivery: "exactly-once", "at-least-once" or "at-most-once": what a kill may do.
+        schema_changes: "refuse" a frame with columns that the table does not have, or "add" them.
+        on_lost: "stop" when records that were not delivered are gone (retention, a topic that
+            was created again), or "skip" them.
+        partition_by: the columns that a new table is partitioned by.
+        group: the consumer group that gets the query's place, for `ottla group describe`.
+        max_rejects: how many rows of one run may be rejected before the query fails.
 
     Returns:
         Spark's StreamingQuery, running.
 
     Raises:
-        PipelineError: a wrong argument, a broker that does not answer, a topic that is not
-            there, or a checkpoint of another table.
+        PipelineError: a wrong argument; brokers, a topic, a table or a checkpoint that do not fit
+            together; records that are lost.
     """
     require_pyspark()
-    from pyspark.errors import PySparkException
-
+    specification = specify(
+        df,
+        target,
+        checkpoint=checkpoint,
+        trigger=trigger,
+        delivery=delivery,
+        schema_changes=schema_changes,
+        on_lost=on_lost,
+        partition_by=partition_by,
+        group=group,
+        max_rejects=max_rejects,
+    )
     _check_frame(df)
-    trigger = _checked_trigger(trigger)
-    spark = df.sparkSession
-    sources = [source for _, source in sources_of(df)]
-    for source in sources:
-        look_up(source.kafka, [source.name])
-    place = find_target(spark, target, df.schema)
-    files = _checked_checkpoint(spark, checkpoint, place)
-    delivery = Delivery(spark, place, files, [source for source in sources if source.can_reject])
-    writer = df.writeStream.foreachBatch(delivery).option("checkpointLocation", files.location)
-    name = re.sub(r"\W+", "_", place.short_name)
-    if name not in [query.name for query in spark.streams.active]:
-        writer = writer.queryName(name)
-    if trigger:
-        writer = writer.trigger(**trigger)
-    if delivery.query_id():
-        # A former run's checkpoint: its listeners ask for it while the query starts.
-        QUERIES[delivery.query_id()] = delivery
-    try:
-        query = writer.start()
-    except PySparkException as error:
-        words = str(error)
-        raise PipelineError(explain(words, "") or words.splitlines()[0]) from error
-    QUERIES[query.id] = delivery
-    return query
+    return start(plan(specification))
 
 
 def _check_frame(df: DataFrame) -> None:
@@ -148,43 +97,129 @@ def _check_frame(df: DataFrame) -> None:
         )
 
 
-def _checked_trigger(trigger: Mapping[str, Any] | None) -> dict[str, Any]:
-    chosen = dict(trigger or {})
-    if len(chosen) > 1 or not set(chosen) <= set(_TRIGGERS):
-        raise PipelineError(
-            f"trigger={trigger!r}: write one of {{'availableNow': True}}, "
-            "{'processingTime': '10 seconds'}, {'once': True}"
-        )
-    return chosen
+def start(checked: Plan) -> StreamingQuery:
+    """Carry out a plan: take the checkpoint, make the table, note what belongs together, run.
+
+    Raises PipelineError: another query runs on this checkpoint, or Spark refuses the query.
+    """
+    specification, checkpoint = checked.specification, checked.checkpoint
+    spark = specification.frame.sparkSession
+    _check_active(checked)
+    lease = Lease(checkpoint.files)
+    lease.acquire()
+    try:
+        for notice in checked.notices:
+            log.warning("%s", notice)
+        checked.sink.make()
+        _prepare_checkpoint(checked)
+        runner = _runner(checked)
+        query = _run(checked, runner)
+    except BaseException:
+        lease.release()
+        raise
+    lease.keep(lambda: bool(query.isActive), query.stop)
+    QUERIES[query.id] = runner
+    log.info("Query %s of session %s runs: %s", query.id, spark, checked.sink.shown)
+    return query
 
 
-def _checked_checkpoint(spark: SparkSession, checkpoint: Any, target: Target) -> Files:
-    """Return the checkpoint's folder; refuses one that would lose rows or be lost itself."""
-    if not checkpoint or not isinstance(checkpoint, str | os.PathLike):
+def _check_active(checked: Plan) -> None:
+    """Refuse a second query on a checkpoint: Spark would stop the first without a word."""
+    specification = checked.specification
+    query_id = checked.checkpoint.query_id()
+    if query_id in [query.id for query in specification.frame.sparkSession.streams.active]:
         raise PipelineError(
-            "to_delta needs a checkpoint: a folder where the query keeps its place, kept as "
-            "long as the table, such as checkpoint='./checkpoints/flights'"
+            f"A query of this session runs on the checkpoint {specification.checkpoint} already. "
+            "Stop that query first, or give this one a checkpoint of its own"
         )
-    files = Files(spark, os.fspath(checkpoint))
-    inside = files.location.removeprefix(target.location.rstrip("/") + "/")
-    if files.location == target.location or (
-        inside != files.location and not inside.startswith("_")
-    ):
-        raise PipelineError(
-            f"The checkpoint {checkpoint} lies inside the table {target.name}: Delta's VACUUM "
-            "would delete it. Give it a folder of its own, beside the table"
-        )
-    metadata = files.read("metadata")
-    if metadata and any(name.isdigit() for name in files.names("commits")):
-        _check_owner(str(json.loads(metadata)["id"]), checkpoint, target.log(spark), target)
-    return files
 
 
-def _check_owner(query_id: str, checkpoint: Any, table: DeltaLog, target: Target) -> None:
-    """Refuse a checkpoint whose batches are not in the table: their rows would be missing."""
-    if table.latest() < 0 or (table.reaches_back() and table.find(query_id, None) is None):
-        raise PipelineError(
-            f"The checkpoint {checkpoint} has delivered batches that {target.name} does not "
-            "hold: it belongs to another table, or the table was made anew. Give a new "
-            "checkpoint to start from the beginning of the topic"
-        )
+def _prepare_checkpoint(checked: Plan) -> None:
+    """Note what belongs together; make room for a new query and write its first offsets.
+
+    The note of a move that has begun is written before it, and taken back when all is in place.
+    """
+    checkpoint, sink = checked.checkpoint, checked.sink
+    identity = Identity(
+        checked.cluster,
+        checked.topic_ids,
+        sink.table.snapshot().table_id,
+        sink.target.location,
+        str(checked.specification.delivery),
+        checked.replacing,
+    )
+    if checked.replacing is not None:
+        checkpoint.files.write(FILE, identity.text())
+        checkpoint.replace(checked.replacing.number)
+    if checked.starting is not None:
+        checkpoint.files.delete("sources")
+        spark = checked.specification.frame.sparkSession
+        for number, source in checked.sources:
+            first = {source.name: checked.starting[source.name]}
+            write_initial_offsets(spark, checkpoint.files.location, number, first)
+    checkpoint.files.write(FILE, replace(identity, replacing=None).text())
+
+
+def _runner(checked: Plan) -> BatchRunner:
+    specification = checked.specification
+    spark = specification.frame.sparkSession
+    sources = [source for _, source in checked.sources]
+
+    def ask() -> dict[str, str]:
+        return {
+            name: state.topic_id
+            for source in sources
+            for name, state in look_up(source.kafka, [source.name]).topics.items()
+        }
+
+    return BatchRunner(
+        spark,
+        checked.sink,
+        checked.checkpoint,
+        specification.delivery,
+        Rejects(
+            spark,
+            checked.sink,
+            tuple(source for source in sources if source.can_reject),
+            specification.max_rejects,
+            reads_all(specification.frame),
+        ),
+        TopicWatch(checked.topic_ids, ask),
+        checked.cluster,
+        checked.topic_ids,
+    )
+
+
+def reads_all(frame: DataFrame) -> bool:
+    """Tell whether Spark reads every row of a batch: a limit may stop reading early."""
+    plans = [frame._jdf.queryExecution().analyzed()]
+    while plans:
+        node = plans.pop()
+        if node.nodeName() in ("GlobalLimit", "LocalLimit", "Offset", "Tail"):
+            return False
+        children = node.children()
+        plans += [children.apply(index) for index in range(children.size())]
+    return True
+
+
+def _run(checked: Plan, runner: BatchRunner) -> StreamingQuery:
+    from pyspark.errors import PySparkException
+
+    specification = checked.specification
+    location = checked.checkpoint.files.location
+    writer = specification.frame.writeStream.foreachBatch(runner)
+    writer = writer.option("checkpointLocation", location)
+    name = re.sub(r"\W+", "_", checked.sink.target.short_name)
+    if name not in [query.name for query in runner.spark.streams.active]:
+        writer = writer.queryName(name)
+        runner.query_name = name
+    if specification.trigger:
+        writer = writer.trigger(**specification.trigger)
+    if runner.query_id():
+        # A former run's checkpoint: its listeners ask for it while the query starts.
+        QUERIES[runner.query_id()] = runner
+    try:
+        return writer.start()
+    except PySparkException as error:
+        words = str(error)
+        raise PipelineError(explain(words, "") or words.splitlines()[0]) from error

@@ -1,14 +1,14 @@
-"""Where a stream goes: a path, or a table of the catalog that is made if it is not there."""
+"""Where a stream goes: a path, or a table of the catalog."""
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.sinks.delta_log import DeltaLog
+from ottla.pipelines.sinks.delta_table import DeltaTable
 from ottla.pipelines.spark.files import Files
 
 if TYPE_CHECKING:
@@ -18,14 +18,17 @@ if TYPE_CHECKING:
 _TABLE_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*){0,2}")
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class Target:
-    """A Delta table: the name the user gave and the folder where it lies."""
+    """A Delta table: the name the user gave and the folder where it lies.
+
+    The folder of a catalog's table that has not been made is where Spark would put it, empty
+    where only the catalog knows.
+    """
 
     name: str
     location: str
     is_table: bool
-    _log: list[DeltaLog] = field(default_factory=list, repr=False)
 
     @property
     def short_name(self) -> str:
@@ -37,69 +40,88 @@ class Target:
         """What a person looks for: the table's name, or the whole path."""
         return self.name if self.is_table else self.location.removeprefix("file:")
 
-    def log(self, spark: SparkSession) -> DeltaLog:
-        """Return the table's log; the same each time, for it remembers the latest version."""
-        if not self._log:
-            self._log.append(DeltaLog(spark, self.location))
-        return self._log[0]
+    def rejected(self, spark: SparkSession) -> Target:
+        """Return the table beside this one for rows that are rejected: `<target>_rejected`."""
+        return find_target(spark, self.name.rstrip("/") + "_rejected", path=not self.is_table)
 
-    def append(self, frame: DataFrame, query_id: str, batch: int) -> None:
-        """Append a batch of a query, unless the table holds that batch already."""
-        (
-            frame.write.format("delta")
-            .mode("append")
-            .option("txnAppId", query_id)
-            .option("txnVersion", batch)
-            .save(self.location)
-        )
+    def made(
+        self, spark: SparkSession, schema: StructType, partition_by: tuple[str, ...]
+    ) -> Target:
+        """Make the table, empty, unless it is there; return it with the folder where it lies.
 
-    def rejected_name(self) -> str:
-        """The table of the rows that do not parse: `<target>_rejected`."""
-        return self.name.rstrip("/") + "_rejected"
+        Two processes may make it at the same time: the second takes the table of the first.
+        Raises PipelineError where it cannot be made.
+        """
+        from pyspark.errors import PySparkException
+
+        try:
+            if self.is_table:
+                _make_table(spark, self, schema, partition_by)
+            elif not DeltaTable(spark, self.location).exists():
+                _empty(spark, schema, partition_by).save(self.location)
+        except PySparkException as error:
+            if not self._is_there(spark):
+                reason = str(error).splitlines()[0]
+                raise PipelineError(f"The table {self.name} cannot be made: {reason}") from error
+        return find_target(spark, self.name, path=not self.is_table)
+
+    def _is_there(self, spark: SparkSession) -> bool:
+        if self.is_table:
+            return bool(spark.catalog.tableExists(self.name))
+        return DeltaTable(spark, self.location).exists()
 
 
-def find_target(spark: SparkSession, target: str | os.PathLike[str], schema: StructType) -> Target:
-    """Return where a target lies; makes a table of the catalog, empty, if it is not there.
+def find_target(
+    spark: SparkSession, target: str | os.PathLike[str], *, path: bool = False
+) -> Target:
+    """Return where a target lies; `path`: it is a path though it may have no slash.
 
-    Raises PipelineError for a name that is none, or a place that holds something else.
+    Raises PipelineError for a name that is none, or a table of another format.
     """
     name = os.fspath(target) if isinstance(target, str | os.PathLike) else ""
-    is_path = "/" in name or isinstance(target, os.PathLike)
-    if not is_path and not _TABLE_NAME.fullmatch(name):
+    if path or "/" in name or isinstance(target, os.PathLike):
+        return Target(name, Files(spark, name).location, is_table=False)
+    if not _TABLE_NAME.fullmatch(name):
         raise PipelineError(
             f"target={target!r}: write a path with a slash, such as './flights', or a table's "
             "name, such as 'flights' or 'lake.flights'"
         )
-    location = Files(spark, name).location if is_path else _table_location(spark, name, schema)
-    found = Target(name, location, is_table=not is_path)
-    if found.log(spark).holds_other_files():
-        raise PipelineError(f"{name} holds files that are no Delta table: choose another target")
-    return found
-
-
-def _table_location(spark: SparkSession, name: str, schema: StructType) -> str:
     if not spark.catalog.tableExists(name):
-        _make_table(spark, name, schema)
+        return Target(name, _home(spark, name), is_table=True)
     detail: Any = spark.sql(f"DESCRIBE DETAIL {name}").first()
     if detail["format"] != "delta":
         raise PipelineError(f"The table {name} is {detail['format']}, not Delta")
-    return Files(spark, detail["location"]).location
+    return Target(name, Files(spark, detail["location"]).location, is_table=True)
 
 
-def _make_table(spark: SparkSession, name: str, schema: StructType) -> None:
+def _home(spark: SparkSession, name: str) -> str:
+    """Return the folder that Spark's own catalog gives a new table, empty for other catalogs."""
     from pyspark.errors import PySparkException
 
     database, _, table = name.rpartition(".")
+    if "." in database:
+        return ""
     try:
-        if database.count(".") == 0:
-            # Without a metastore the catalog forgets its tables when Spark stops, the files stay:
-            # a table that lies where this one would lie is this one.
-            home = spark.catalog.getDatabase(database or spark.catalog.currentDatabase())
-            folder = f"{home.locationUri.rstrip('/')}/{table.lower()}"
-            if DeltaLog(spark, folder).is_delta():
-                spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{folder}'")
-                return
-        spark.createDataFrame([], schema).write.format("delta").saveAsTable(name)
+        home = spark.catalog.getDatabase(database or spark.catalog.currentDatabase())
     except PySparkException as error:
         reason = str(error).splitlines()[0]
         raise PipelineError(f"The table {name} cannot be made: {reason}") from error
+    return Files(spark, f"{home.locationUri.rstrip('/')}/{table.lower()}").location
+
+
+def _make_table(
+    spark: SparkSession, target: Target, schema: StructType, partition_by: tuple[str, ...]
+) -> None:
+    if spark.catalog.tableExists(target.name):
+        return
+    # Without a metastore the catalog forgets its tables when Spark stops, the files stay: a
+    # table that lies where this one would lie is this one.
+    if target.location and DeltaTable(spark, target.location).exists():
+        spark.sql(f"CREATE TABLE {target.name} USING delta LOCATION '{target.location}'")
+    else:
+        _empty(spark, schema, partition_by).saveAsTable(target.name)
+
+
+def _empty(spark: SparkSession, schema: StructType, partition_by: tuple[str, ...]) -> Any:
+    frame: DataFrame = spark.createDataFrame([], schema)
+    return frame.write.format("delta").mode("append").partitionBy(*partition_by)

@@ -1,7 +1,8 @@
-"""Reading small files where Spark's data lies, on any file system that Spark knows."""
+"""Small files where Spark's data lies, on any file system that Spark knows."""
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ class Files:
 
     def __init__(self, spark: SparkSession, folder: str) -> None:
         self._jvm: Any = spark._jvm
+        self._gateway: Any = spark.sparkContext._gateway
         path = self._jvm.org.apache.hadoop.fs.Path(folder)
         configuration = spark._jsparkSession.sessionState().newHadoopConf()
         self._system: Any = path.getFileSystem(configuration)
@@ -29,6 +31,10 @@ class Files:
     def exists(self, name: str = "") -> bool:
         return bool(self._system.exists(self._at(name)))
 
+    def is_file(self) -> bool:
+        """Tell whether this is a file and no folder."""
+        return self.exists() and bool(self._system.getFileStatus(self._path).isFile())
+
     def names(self, name: str = "") -> list[str]:
         """Return the names in a folder; none when it is not there."""
         if not self.exists(name):
@@ -44,3 +50,43 @@ class Files:
             return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
         finally:
             stream.close()
+
+    def write(self, name: str, text: str) -> None:
+        """Replace a file as a whole: a crash leaves the old text or the new one, never a part.
+
+        The text goes to a temporary file beside it, which is renamed. A file system that cannot
+        rename over a file (an object store) makes a file visible only when it is complete.
+        """
+        from py4j.protocol import Py4JJavaError
+
+        fs: Any = self._jvm.org.apache.hadoop.fs
+        try:
+            context = fs.FileContext.getFileContext(self._path.toUri(), self._system.getConf())
+        except Py4JJavaError as error:
+            if "UnsupportedFileSystemException" not in str(error):
+                raise
+            self._create(name, text)
+            return
+        # Spark's own files begin with a dot while they are not complete; so does this one.
+        temporary = f".{name}.{uuid.uuid4().hex[:8]}.tmp"
+        self._create(temporary, text)
+        options = self._gateway.new_array(fs.Options.Rename, 1)
+        options[0] = fs.Options.Rename.OVERWRITE
+        context.rename(self._at(temporary), self._at(name), options)
+
+    def _create(self, name: str, text: str) -> None:
+        stream = self._system.create(self._at(name), True)
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()
+
+    def delete(self, name: str) -> None:
+        """Delete a file or a folder with all in it; nothing happens when it is not there."""
+        self._system.delete(self._at(name), True)
+
+    def move(self, name: str, to: str) -> None:
+        """Move a file or a folder inside this folder. Raises OSError where it cannot be moved."""
+        self._system.mkdirs(self._at(to).getParent())
+        if not self._system.rename(self._at(name), self._at(to)):
+            raise OSError(f"{self.location}/{name} cannot be moved to {to}")

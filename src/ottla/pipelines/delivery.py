@@ -1,0 +1,37 @@
+"""Delivery by name: what a pipeline promises when it is killed and runs again.
+
+- `at-most-once`: the batch's number is noted before its write; a noted batch is not written
+  again. A kill may lose the batch under way.
+- `at-least-once`: a batch that was cut off is written again. A kill may double it.
+- `exactly-once`: a batch that was cut off is written again, and the sink skips what it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import StrEnum
+
+from ottla.pipelines.errors import PipelineError
+
+
+class Delivery(StrEnum):
+    """The three promises, the weakest first."""
+
+    AT_MOST_ONCE = "at-most-once"
+    AT_LEAST_ONCE = "at-least-once"
+    EXACTLY_ONCE = "exactly-once"
+
+
+def read_delivery(name: object, sink: str, offered: Collection[Delivery]) -> Delivery:
+    """Return the delivery of this name. Raises PipelineError where the sink cannot promise it."""
+    names = [str(one) for one in Delivery if one in offered]
+    if name not in names:
+        known = name in [str(one) for one in Delivery]
+        reason = f"{sink} cannot promise {name}" if known else f"delivery={name!r} is unknown"
+        raise PipelineError(f"{reason}: write {_alternatives(names)}")
+    return Delivery(str(name))
+
+
+def _alternatives(names: list[str]) -> str:
+    quoted = [repr(name) for name in names]
+    return " or ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)

@@ -1,0 +1,127 @@
+"""What changed around a checkpoint since its last run, decided before Spark logs an offset.
+
+Spark itself compares nothing but offsets: a topic that was deleted and created again is read from
+where the old one ended, and a wrong topic is logged before it is looked at. Pure: all that is
+known is handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ottla.pipelines.identity.record import Identity, Offsets
+
+
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    """A topic as the broker has it now: its id, its first and its next offset by partition."""
+
+    topic_id: str
+    earliest: Mapping[int, int]
+    latest: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Records of a topic that this checkpoint can no longer read, and where it can go on."""
+
+    sentence: str
+    topic: str
+    go_on_at: dict[int, int]
+
+
+def wrong_source(
+    identity: Identity | None,
+    place: str,
+    cluster: str,
+    read: Iterable[str],
+    standing: Offsets,
+) -> str | None:
+    """Return why this checkpoint cannot read these topics, None when it can.
+
+    `read`: the topics of the frame; `standing`: where the checkpoint stands in each of its own.
+    """
+    if identity is not None and identity.cluster != cluster:
+        return (
+            f"The checkpoint {place} belongs to the cluster {identity.cluster}, and "
+            f"bootstrap_servers leads to {cluster}. Use the former brokers, or a new checkpoint"
+        )
+    # The checkpoint may also stand in topics that other sources of the frame read.
+    wanted, known = set(read), set(identity.topics if identity else standing)
+    if wanted != known if identity else not wanted <= known:
+        reads, stands = _named(wanted), _named(known)
+        return (
+            f"The checkpoint {place} belongs to {stands}, and the frame reads {reads}. Read "
+            f"{stands}, or use a new checkpoint"
+        )
+    return None
+
+
+def _named(topics: Iterable[str]) -> str:
+    names = sorted(topics)
+    return ("topic " if len(names) == 1 else "topics ") + ", ".join(map(repr, names))
+
+
+def wrong_table(
+    identity: Identity | None, place: str, name: str, table_id: str, location: str
+) -> str | None:
+    """Return why this checkpoint cannot write to this table, None when it can."""
+    if identity is None or identity.table_id == table_id:
+        return None
+    if identity.table_location == location:
+        return (
+            f"The table {name} was deleted and created again since the checkpoint {place} last "
+            "wrote to it: the rows before would be missing. Use a new checkpoint to read the "
+            "topic again, or starting= to choose where it begins"
+        )
+    return (
+        f"The checkpoint {place} belongs to the table {identity.table_location}, not to {name}. "
+        "Use a new checkpoint for this table"
+    )
+
+
+def losses(
+    identity: Identity | None, standing: Offsets, topics: Mapping[str, Partitions]
+) -> list[Loss]:
+    """Return what the checkpoint can no longer read of each topic, empty when nothing is lost."""
+    found = []
+    for name, now in topics.items():
+        at = standing.get(name)
+        if at is None:
+            continue
+        known_id = identity.topics.get(name) if identity else None
+        if known_id is not None and known_id != now.topic_id:
+            found.append(_recreated(name, at, now))
+        elif missing := sum(max(0, now.earliest.get(p, 0) - offset) for p, offset in at.items()):
+            go_on_at = {p: max(offset, now.earliest.get(p, 0)) for p, offset in at.items()}
+            sentence = (
+                f"{missing} records of topic {name!r} that were not delivered yet are gone "
+                "(retention or a deletion removed them)"
+            )
+            found.append(Loss(sentence, name, go_on_at))
+        elif cut := sum(max(0, offset - now.latest.get(p, 0)) for p, offset in at.items()):
+            go_on_at = {
+                p: min(offset, now.latest[p]) for p, offset in at.items() if p in now.latest
+            }
+            sentence = (
+                f"Topic {name!r} ends {cut} records before the place of this checkpoint: the "
+                "topic was created again, or its brokers lost records"
+            )
+            found.append(Loss(sentence, name, go_on_at))
+    return found
+
+
+def _recreated(name: str, at: dict[int, int], now: Partitions) -> Loss:
+    records = sum(now.latest[p] - now.earliest[p] for p in now.latest)
+    sentence = (
+        f"Topic {name!r} was deleted and created again: the checkpoint stands at "
+        f"{_shown(at)} of the former topic, and the new one has {records} records"
+    )
+    return Loss(sentence, name, dict(now.earliest))
+
+
+def _shown(offsets: Mapping[int, int]) -> str:
+    """Return offsets for a person: the first few partitions."""
+    shown = [f"offset {offsets[p]} in partition {p}" for p in sorted(offsets)[:3]]
+    return ", ".join(shown) + (" ..." if len(offsets) > 3 else "")

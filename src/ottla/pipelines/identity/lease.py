@@ -1,0 +1,173 @@
+"""One run at a time on one checkpoint.
+
+`<checkpoint>/ottla-run.json`, one JSON object, replaced as a whole every BEAT_S seconds:
+
+    {"version": 1, "host": "...", "process": pid, "born": "<start time of that process>",
+     "token": "<of this run>", "beats": n}
+
+A run that ends deletes it. A crash leaves it: on the same host the next start sees that the
+process is gone; on another host it watches whether the beats go on. A run that finds another
+token in it has lost the checkpoint and stops.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.spark.files import Files
+
+log: Final = logging.getLogger("ottla.pipelines")
+
+FILE: Final = "ottla-run.json"
+BEAT_S: Final = 4.0
+WATCH_S: Final = 2.5 * BEAT_S
+
+# The runs of this process, by token: whether each still runs.
+_RUNS: Final[dict[str, Callable[[], bool]]] = {}
+
+
+class Lease:
+    """The right to run on a checkpoint."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._token = uuid.uuid4().hex
+        self._beats = 0
+        self._ended = threading.Event()
+
+    def acquire(self, *, watch_s: float = WATCH_S) -> None:
+        """Take the checkpoint. Raises PipelineError while another run has it.
+
+        Waits up to `watch_s` where the last run was on another host and did not end cleanly.
+        """
+        self.check(watch_s=watch_s)
+        self._beat()
+        found = self._read()
+        if found is None or found.get("token") != self._token:
+            raise PipelineError(self._taken(found))
+
+    def check(self, *, watch_s: float = WATCH_S) -> None:
+        """Raise PipelineError while another run has the checkpoint; takes nothing."""
+        found = self._read()
+        if found is None:
+            return
+        if found["host"] != socket.gethostname():
+            if self._moves(found, watch_s):
+                raise PipelineError(self._taken(found))
+        elif found["process"] == os.getpid():
+            runs = _RUNS.get(found["token"])
+            if runs is not None and runs():
+                raise PipelineError(self._taken(found))
+        elif _born(found["process"]) not in (None, found["born"]):
+            log.info("The last run on %s did not end cleanly", self._files.location)
+        elif _born(found["process"]) is not None:
+            raise PipelineError(self._taken(found))
+
+    def keep(self, is_active: Callable[[], bool], stop: Callable[[], None]) -> None:
+        """Keep the checkpoint while the query runs, then give it back; returns at once.
+
+        `stop` ends the query; it is called when another run has taken the checkpoint.
+        """
+        _RUNS[self._token] = is_active
+        name = f"ottla-lease-{self._token[:8]}"
+        threading.Thread(target=self._keep, args=(is_active, stop), name=name, daemon=True).start()
+
+    def release(self) -> None:
+        """Give the checkpoint back, unless another run has taken it."""
+        self._ended.set()
+        _RUNS.pop(self._token, None)
+        found = self._read()
+        if found is not None and found.get("token") == self._token:
+            self._files.delete(FILE)
+
+    def _keep(self, is_active: Callable[[], bool], stop: Callable[[], None]) -> None:
+        from py4j.protocol import Py4JError
+
+        try:
+            while not self._ended.wait(BEAT_S) and is_active():
+                found = self._read()
+                if found is not None and found.get("token") != self._token:
+                    log.error("%s: this query stops", self._taken(found))
+                    stop()
+                    return
+                self._beat()
+            if not self._ended.is_set():
+                self.release()
+        except (Py4JError, OSError) as error:
+            # Spark's JVM has ended, and the query with it; what it left says who it was.
+            log.debug("The lease on %s ends: %s", self._files.location, error)
+
+    def _beat(self) -> None:
+        self._beats += 1
+        said = {
+            "version": 1,
+            "host": socket.gethostname(),
+            "process": os.getpid(),
+            "born": _born(os.getpid()),
+            "token": self._token,
+            "beats": self._beats,
+        }
+        self._files.write(FILE, json.dumps(said) + "\n")
+
+    def _read(self) -> dict[str, Any] | None:
+        text = self._files.read(FILE)
+        try:
+            found = json.loads(text) if text else None
+        except ValueError as error:
+            raise PipelineError(
+                f"{self._files.location}/{FILE} is damaged. Make sure that no query runs on this "
+                "checkpoint, then delete that file"
+            ) from error
+        return found if isinstance(found, dict) else None
+
+    def _moves(self, found: dict[str, Any], watch_s: float) -> bool:
+        log.warning(
+            "The last run on %s was on %s and did not end cleanly: watching for %.0f s whether "
+            "it is still running",
+            self._files.location,
+            found["host"],
+            watch_s,
+        )
+        until = time.monotonic() + watch_s
+        while time.monotonic() < until:
+            time.sleep(min(0.5, watch_s))
+            now = self._read()
+            if now is None:
+                return False
+            if (now["token"], now["beats"]) != (found["token"], found["beats"]):
+                return True
+        return False
+
+    def _taken(self, found: dict[str, Any] | None) -> str:
+        who = f"process {found['process']} on {found['host']}" if found else "another process"
+        return (
+            f"The checkpoint {self._files.location.removeprefix('file:')} is in use by {who}. "
+            "Stop that query first, or give this one a checkpoint of its own"
+        )
+
+
+def _born(process: int) -> str | None:
+    """Return when a process of this host started, None when it is not there.
+
+    The kernel's own clock ticks, so that a number that was given again is not mistaken.
+    """
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        pass  # it is there, and somebody else's
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
+    except FileNotFoundError:
+        return ""  # a system without /proc

@@ -1,0 +1,100 @@
+"""What a checkpoint belongs to, kept beside Spark's own files in it.
+
+`<checkpoint>/ottla.json`, one JSON object:
+
+    {"version": 1, "cluster": "<cluster id>", "topics": {"<name>": "<topic id>"},
+     "table": {"id": "<Delta's table id>", "location": "<folder>"}, "delivery": "<its name>",
+     "replacing": null or {"number": n, "starting": {"<name>": {"<partition>": offset}}}}
+
+It is replaced as a whole, so a crash leaves the former record or the new one. `replacing` is set
+before the state of a query is moved to `replaced-<n>/` and cleared when the next query's first
+offsets are written; a start that finds it set finishes that move.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ottla.pipelines.errors import PipelineError
+
+FILE: Final = "ottla.json"
+VERSION: Final = 1
+
+Offsets = dict[str, dict[int, int]]  # topic -> partition -> next offset
+
+
+@dataclass(frozen=True, slots=True)
+class Replacing:
+    """A move of the query's state that has begun: where to, and where the next query starts."""
+
+    number: int
+    starting: Offsets
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a checkpoint belongs to."""
+
+    cluster: str
+    topics: dict[str, str]  # name -> id
+    table_id: str
+    table_location: str
+    delivery: str
+    replacing: Replacing | None = None
+
+    def text(self) -> str:
+        """Return the record as it is kept."""
+        replacing = self.replacing and {
+            "number": self.replacing.number,
+            "starting": self.replacing.starting,
+        }
+        said = {
+            "version": VERSION,
+            "cluster": self.cluster,
+            "topics": self.topics,
+            "table": {"id": self.table_id, "location": self.table_location},
+            "delivery": self.delivery,
+            "replacing": replacing,
+        }
+        return json.dumps(said, indent=1) + "\n"
+
+
+def read_identity(text: str, place: str) -> Identity:
+    """Return the record that a text holds; `place` names the file in errors.
+
+    Raises PipelineError for a text that is none.
+    """
+    try:
+        said = json.loads(text)
+        if said["version"] != VERSION:
+            raise PipelineError(
+                f"{place} was written by another version of Ottla (version {said['version']}, "
+                f"not {VERSION}). Use that version, or a new checkpoint"
+            )
+        return Identity(
+            said["cluster"],
+            {str(name): str(topic_id) for name, topic_id in said["topics"].items()},
+            said["table"]["id"],
+            said["table"]["location"],
+            said["delivery"],
+            _read_replacing(said["replacing"]),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PipelineError(
+            f"{place} is damaged. Restore it, or delete it to adopt this checkpoint for the "
+            "topics and the table as they are now"
+        ) from error
+
+
+def _read_replacing(said: Any) -> Replacing | None:
+    return said and Replacing(int(said["number"]), read_offsets(said["starting"]))
+
+
+def read_offsets(said: dict[str, dict[str, int]]) -> Offsets:
+    """Return offsets with their partitions as numbers; JSON has them as text."""
+    return {
+        topic: {int(partition): int(offset) for partition, offset in partitions.items()}
+        for topic, partitions in said.items()
+    }

@@ -1,0 +1,130 @@
+"""`BatchRunner`: writes each batch of a running query as its delivery promises.
+
+Before the write: the topics are still the same; with `at-most-once` the batch's number is noted.
+After it: the rejected rows. Spark counts the batch as done when all of that is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from ottla.pipelines.delivery import Delivery
+from ottla.pipelines.identity.record import Offsets
+from ottla.pipelines.run.execution import Execution
+from ottla.pipelines.sinks.commit_metadata import CommitMetadata
+from ottla.pipelines.sinks.port import Batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ottla.pipelines.identity.topic_watch import TopicWatch
+    from ottla.pipelines.run.checkpoint import Checkpoint
+    from ottla.pipelines.run.rejects import Rejects
+    from ottla.pipelines.sinks.delta import DeltaSink
+    from ottla.pipelines.spark.files import Files
+
+log: Final = logging.getLogger("ottla.pipelines")
+
+MAX_KEPT: Final = 1_000
+_ADAPTIVE: Final = "spark.sql.adaptive.enabled"
+
+
+@dataclass
+class BatchRunner:
+    """Called by Spark for each batch, and again for a batch that was cut off.
+
+    `versions` and `offsets` have what became of the last MAX_KEPT batches: the version that
+    holds each (None: it was not written), and where it ended.
+    """
+
+    spark: SparkSession
+    sink: DeltaSink
+    place: Checkpoint
+    delivery: Delivery
+    rejects: Rejects
+    watch: TopicWatch
+    cluster: str
+    topic_ids: dict[str, str]
+    query_name: str = ""
+    versions: dict[int, int | None] = field(default_factory=dict)
+    offsets: dict[int, Offsets] = field(default_factory=dict)
+    _query_id: str = ""
+
+    def __call__(self, frame: DataFrame, number: int) -> None:
+        """Write one batch."""
+        self.watch.check()
+        query_id = self.query_id()
+        execution = Execution(self.spark, query_id)
+        ends = execution.ends()
+        if self.delivery is Delivery.AT_MOST_ONCE:
+            if number <= self.place.noted(query_id):
+                log.warning(
+                    "Batch %d was begun by a run that was cut off; at-most-once does not write it "
+                    "again: its rows up to %s may be missing in %s",
+                    number,
+                    ends,
+                    self.sink.name,
+                )
+                self._keep(number, self.sink.version_of(query_id, number), ends)
+                return
+            self.place.note(query_id, number)
+        said = CommitMetadata(
+            self.query_name or query_id, query_id, number, self.cluster, self.topic_ids, ends
+        )
+        once = self.delivery is Delivery.EXACTLY_ONCE
+        batch = Batch(query_id, number, said.text(), once)
+        with _adaptive(frame.sparkSession):
+            version = self.sink.write(frame, batch)
+        # An earlier run committed this batch, and the sink skipped it: nothing was read.
+        skipped = version is None
+        self.rejects.write(execution, batch, skipped=skipped)
+        self._keep(number, self.sink.version_of(query_id, number) if skipped else version, ends)
+
+    def _keep(self, number: int, version: int | None, ends: Offsets) -> None:
+        self.versions[number] = version
+        self.offsets[number] = ends
+        while len(self.versions) > MAX_KEPT:
+            del self.versions[min(self.versions)]
+        while len(self.offsets) > MAX_KEPT:
+            del self.offsets[min(self.offsets)]
+
+    @property
+    def checkpoint(self) -> Files:
+        """The folder where Spark keeps the query's place."""
+        return self.place.files
+
+    @property
+    def table(self) -> str:
+        """The table's name, or its whole path."""
+        return self.sink.shown
+
+    def query_id(self) -> str:
+        """Return the query's id, empty until Spark has written it in the checkpoint."""
+        if not self._query_id:
+            self._query_id = self.place.query_id()
+        return self._query_id
+
+    def version_of(self, batch: int) -> int | None:
+        """Return the version that holds a batch, from the table's history if need be."""
+        if batch not in self.versions:
+            self.versions[batch] = self.sink.version_of(self.query_id(), batch)
+        return self.versions[batch]
+
+
+@contextlib.contextmanager
+def _adaptive(session: SparkSession) -> Iterator[None]:
+    """Let Spark plan the write adaptively: it switches that off for the stream's own plan.
+
+    The stream's plan is made before the batch is handed over, and again for the next one, so the
+    setting holds for the write alone.
+    """
+    before = session.conf.get(_ADAPTIVE)
+    session.conf.set(_ADAPTIVE, "true")
+    try:
+        yield
+    finally:
+        session.conf.set(_ADAPTIVE, before)

@@ -1,0 +1,121 @@
+"""Spark's own files in a checkpoint, as far as they say where a query stands.
+
+    metadata       {"id": "<query id>"}
+    sources/<n>/0  where source n started: a zero byte, "v1", then offsets as JSON
+    offsets/<b>    planned batch b: "v1", settings as JSON, then the end of each source, a line each
+    commits/<b>    batch b is done
+
+A batch that is planned and not done is run again. `replace` moves all of it to `replaced-<n>/`,
+so that a new query begins: offsets/ goes first, and a crash leaves a checkpoint without a plan,
+whose remaining files the next start moves as well.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from ottla.pipelines.identity.record import Offsets, read_offsets
+from ottla.pipelines.spark.files import Files
+
+_STATE: Final = ("offsets", "commits", "sources", "state", "metadata")
+_NOTE: Final = "ottla-noted.json"
+
+
+class Checkpoint:
+    """One checkpoint's folder."""
+
+    def __init__(self, files: Files) -> None:
+        self.files = files
+
+    def query_id(self) -> str:
+        """Return the query's id, empty until Spark has written it."""
+        return str(json.loads(self.files.read("metadata") or "{}").get("id", ""))
+
+    def planned(self) -> int | None:
+        """Return the last batch that was planned, None when there is none."""
+        return self._last("offsets")
+
+    def done(self) -> int | None:
+        """Return the last batch that is done, None when there is none."""
+        return self._last("commits")
+
+    def standing(self, delivered: int | None = None) -> Offsets:
+        """Return the next offset that is not delivered yet, of each topic.
+
+        `delivered`: the last batch that the sink is known to have, though Spark may not have
+        noted it as done. Empty for a checkpoint that has planned nothing.
+        """
+        planned = self.planned()
+        if planned is None:
+            return {}
+        done = max((batch for batch in (self.done(), delivered) if batch is not None), default=-1)
+        return self.ends(planned) if done >= planned else self._start_of(planned)
+
+    def ends(self, batch: int) -> Offsets:
+        """Return where a planned batch ends."""
+        return _read_batch(self.files.read(f"offsets/{batch}") or "")
+
+    def count_sources(self) -> int:
+        """Return how many sources the planned batches have, those of other makers included."""
+        planned = self.planned()
+        text = "" if planned is None else self.files.read(f"offsets/{planned}") or ""
+        return len(text.splitlines()[2:])
+
+    def _start_of(self, batch: int) -> Offsets:
+        if batch:
+            return self.ends(batch - 1)
+        found: Offsets = {}
+        for number in self.files.names("sources"):
+            text = self.files.read(f"sources/{number}/0") or ""
+            _merge(found, text.partition("\n")[2])
+        # A partition that had no record yet is not in the first offsets, but in the batch's end.
+        for topic, partitions in self.ends(batch).items():
+            for partition in partitions:
+                found.setdefault(topic, {}).setdefault(partition, 0)
+        return found
+
+    def noted(self, query_id: str) -> int:
+        """Return the last batch of this query that was noted before its write, -1 for none."""
+        said = json.loads(self.files.read(_NOTE) or "{}")
+        return int(said["batch"]) if said.get("id") == query_id else -1
+
+    def note(self, query_id: str, batch: int) -> None:
+        """Note a batch before its write: it will not be written again."""
+        self.files.write(_NOTE, json.dumps({"version": 1, "id": query_id, "batch": batch}) + "\n")
+
+    def next_replaced(self) -> int:
+        """Return the number of the next `replaced-<n>`."""
+        numbers = [
+            int(name.removeprefix("replaced-"))
+            for name in self.files.names()
+            if name.removeprefix("replaced-").isdigit() and name.startswith("replaced-")
+        ]
+        return max(numbers, default=0) + 1
+
+    def replace(self, number: int) -> None:
+        """Move the query's state away; moves what is left after a crash in the middle."""
+        for name in _STATE:
+            if self.files.exists(name):
+                self.files.move(name, f"replaced-{number}/{name}")
+
+    def _last(self, folder: str) -> int | None:
+        return max((int(n) for n in self.files.names(folder) if n.isdigit()), default=None)
+
+
+def _read_batch(text: str) -> Offsets:
+    found: Offsets = {}
+    for line in text.splitlines()[2:]:
+        _merge(found, line)
+    return found
+
+
+def _merge(found: Offsets, line: str) -> None:
+    """Add the offsets of one source; a topic that two sources read stands at the first of both."""
+    said = json.loads(line) if line.startswith("{") else {}
+    if not said or not all(isinstance(value, dict) for value in said.values()):
+        return  # a source that is not Kafka's
+    for topic, partitions in read_offsets(said).items():
+        known = found.setdefault(topic, {})
+        for partition, offset in partitions.items():
+            known[partition] = min(offset, known.get(partition, offset))

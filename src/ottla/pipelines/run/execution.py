@@ -1,0 +1,68 @@
+"""What Spark knows of the batch under way: its range of offsets, and what it counted in it.
+
+The progress of a query has the same, but only when the batch is done.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from ottla.pipelines.identity.record import Offsets, read_offsets
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EARLIEST = -2  # Kafka's number for the first offset of a partition
+
+
+class Execution:
+    """Spark's own object of one running query."""
+
+    def __init__(self, spark: SparkSession, query_id: str) -> None:
+        self._spark = spark
+        self._java: Any = spark._jsparkSession.streams().get(query_id).streamingQuery()
+
+    def ends(self) -> Offsets:
+        """Return the offsets at which the batch ends, of each topic."""
+        found: Offsets = {}
+        pairs = self._java.availableOffsets().iterator()
+        while pairs.hasNext():
+            pair = pairs.next()
+            if pair._1().toString().startswith("KafkaV2["):
+                for topic, partitions in read_offsets(json.loads(pair._2().json())).items():
+                    known = found.setdefault(topic, {})
+                    for partition, offset in partitions.items():
+                        known[partition] = min(offset, known.get(partition, offset))
+        return found
+
+    def range_of(self, topic: str) -> tuple[dict[int, int], dict[int, int]] | None:
+        """Return the first and the next offsets of a topic in the batch, None without any.
+
+        A partition that is new in the batch begins at EARLIEST: Spark reads all of it.
+        """
+        pairs = self._java.availableOffsets().iterator()
+        while pairs.hasNext():
+            pair = pairs.next()
+            stream = pair._1()
+            if stream.toString() == f"KafkaV2[Subscribe[{topic}]]":
+                start = self._java.committedOffsets().get(stream)
+                first = start.get() if start.isDefined() else stream.initialOffset()
+                starts = read_offsets(json.loads(first.json())).get(topic, {})
+                ends = read_offsets(json.loads(pair._2().json()))[topic]
+                return {part: starts.get(part, EARLIEST) for part in ends}, ends
+        return None
+
+    def counted(self) -> dict[str, dict[str, Any]]:
+        """Return what was observed in the batch so far, by the metric's name."""
+        found: dict[str, dict[str, Any]] = {}
+        if self._java.lastExecution() is None:
+            return found
+        metrics = self._java.lastExecution().observedMetrics()
+        names = metrics.keysIterator()
+        while names.hasNext():
+            name = names.next()
+            row = metrics.apply(name)
+            columns = row.schema().fieldNames()
+            found[str(name)] = {str(columns[i]): row.get(i) for i in range(row.length())}
+        return found

@@ -1,0 +1,103 @@
+"""Where a query with a new checkpoint starts: as asked, or where the table ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Literal
+
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.identity.changes import Partitions, losses
+from ottla.pipelines.identity.record import Identity, Offsets
+from ottla.pipelines.sinks.commit_metadata import CommitMetadata, latest_of_topics
+from ottla.pipelines.source.starting import starting_offsets
+
+if TYPE_CHECKING:
+    from ottla.pipelines.kafka.brokers import TopicState
+    from ottla.pipelines.sinks.delta import DeltaSink
+    from ottla.pipelines.source.source import Source
+
+
+def first_offsets(
+    on_lost: Literal["stop", "skip"],
+    sink: DeltaSink,
+    sources: Iterable[Source],
+    cluster: str,
+    topics: Mapping[str, TopicState],
+) -> tuple[Offsets, list[str]]:
+    """Return the first offsets of each topic, and what the user should know.
+
+    Raises PipelineError where the table holds the topic and the caller did not say where to go
+    on, or where what the table goes on from is lost.
+    """
+    notices: list[str] = []
+    wanted = list(sources)
+    held = _held(sink, [source.name for source in wanted])
+    found: Offsets = {}
+    for source in wanted:
+        state = topics[source.name]
+        last = held.get(source.name)
+        if source.starting == "table":
+            offsets, notice = _from_table(on_lost, sink, state, cluster, last)
+            notices.append(notice)
+        elif last is not None and source.starting in ("earliest", "latest"):
+            raise PipelineError(
+                f"The table {sink.name} holds topic {source.name!r} already, written by another "
+                "checkpoint: starting again would double or miss rows. Write topic(..., "
+                "starting='table') to go on where the table ends, or give explicit offsets"
+            )
+        else:
+            offsets = starting_offsets(source, state)
+        found[source.name] = offsets
+    return found, notices
+
+
+def _held(sink: DeltaSink, names: list[str]) -> dict[str, CommitMetadata]:
+    """Return the last commit of each topic in the table."""
+    if not sink.target.location or not names:
+        return {}
+    return latest_of_topics((commit.metadata for commit in sink.table.commits()), names)
+
+
+def _from_table(
+    on_lost: Literal["stop", "skip"],
+    sink: DeltaSink,
+    state: TopicState,
+    cluster: str,
+    last: CommitMetadata | None,
+) -> tuple[dict[int, int], str]:
+    name = state.name
+    if last is None:
+        _check_unknown_writers(sink, name)
+        return dict(state.earliest), (
+            f"No commit of the table {sink.name} names topic {name!r}: it is read from its "
+            "beginning"
+        )
+    if last.cluster != cluster:
+        raise PipelineError(
+            f"The table {sink.name} holds topic {name!r} of the cluster {last.cluster}, and "
+            f"bootstrap_servers leads to {cluster}. Use the former brokers, or explicit offsets"
+        )
+    identity = Identity(cluster, {name: last.topic_ids[name]}, "", "", "")
+    now = Partitions(state.topic_id, state.earliest, state.latest)
+    offsets = {name: last.offsets[name]}
+    lost = losses(identity, offsets, {name: now})
+    if lost and on_lost == "stop":
+        raise PipelineError(
+            f"{lost[0].sentence.replace('the checkpoint', 'the table')}. Write on_lost='skip' to "
+            "go on without them, or use a new table"
+        )
+    if lost:
+        return lost[0].go_on_at, lost[0].sentence + "; on_lost='skip' goes on without them"
+    return offsets[name], (
+        f"Topic {name!r} goes on where the table {sink.name} ends: at batch {last.batch} of the "
+        f"query {last.query} ({last.query_id})"
+    )
+
+
+def _check_unknown_writers(sink: DeltaSink, name: str) -> None:
+    """Refuse a table written by queries whose commits do not say what they read."""
+    if sink.target.location and sink.table.snapshot().transactions():
+        raise PipelineError(
+            f"The table {sink.name} was written by queries whose commits do not say where they "
+            f"ended in topic {name!r}. Give explicit offsets: topic(..., starting={{0: 4711}})"
+        )

@@ -1,0 +1,79 @@
+"""What each commit of a pipeline says about itself: Delta keeps it as the commit's `userMetadata`.
+
+    {"ottla.pipeline": 1, "query": "<name>", "id": "<query id>", "batch": n, "cluster": "<id>",
+     "topics": {"<name>": {"id": "<topic id>", "offsets": {"<partition>": <next offset>}}}}
+
+`DESCRIBE HISTORY` shows it, and `starting="table"` goes on from it. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ottla.pipelines.identity.record import Offsets, read_offsets
+
+MARK = "ottla.pipeline"
+
+
+@dataclass(frozen=True, slots=True)
+class CommitMetadata:
+    """The query and the batch of a commit, and where the batch ends in each topic."""
+
+    query: str
+    query_id: str
+    batch: int
+    cluster: str
+    topic_ids: dict[str, str]
+    offsets: Offsets
+
+    def text(self) -> str:
+        """Return it as it is kept, in one line."""
+        said: dict[str, Any] = {
+            MARK: 1,
+            "query": self.query,
+            "id": self.query_id,
+            "batch": self.batch,
+            "cluster": self.cluster,
+            "topics": {
+                name: {"id": self.topic_ids.get(name, ""), "offsets": offsets}
+                for name, offsets in self.offsets.items()
+            },
+        }
+        return json.dumps(said, separators=(",", ":"))
+
+
+def read_metadata(text: str) -> CommitMetadata | None:
+    """Return what a commit says, None when it is not of a pipeline."""
+    try:
+        said = json.loads(text)
+        if said[MARK] != 1:
+            return None
+        topics = said["topics"]
+        return CommitMetadata(
+            said["query"],
+            said["id"],
+            said["batch"],
+            said["cluster"],
+            {name: topic["id"] for name, topic in topics.items()},
+            read_offsets({name: topic["offsets"] for name, topic in topics.items()}),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def latest_of_topics(commits: Iterable[str], topics: Iterable[str]) -> dict[str, CommitMetadata]:
+    """Return for each topic the first commit that names it; give the newest commits first."""
+    missing = set(topics)
+    found: dict[str, CommitMetadata] = {}
+    for text in commits:
+        if not missing:
+            break
+        said = read_metadata(text)
+        for name in missing & set(said.offsets if said else ()):
+            assert said is not None
+            found[name] = said
+        missing -= set(found)
+    return found

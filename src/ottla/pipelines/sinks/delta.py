@@ -1,0 +1,145 @@
+"""`DeltaSink`: batches into a Delta table, one commit for each.
+
+With `once` a commit carries the query's id and the batch's number (Delta's `txnAppId` and
+`txnVersion`), and Delta skips a batch that it has: a batch that is killed before its commit leaves
+files that no version names; one that is killed after it is skipped when it comes again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from ottla.pipelines.delivery import Delivery
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.sinks.delta_table import DeltaTable, forget_last_commit, last_commit
+from ottla.pipelines.sinks.target import Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+    from ottla.pipelines.sinks.port import Batch
+
+SchemaChanges = Literal["refuse", "add"]
+
+
+@dataclass
+class DeltaSink:
+    """A Delta table as the place where a pipeline's rows go."""
+
+    spark: SparkSession
+    target: Target
+    schema: StructType
+    schema_changes: SchemaChanges = "refuse"
+    partition_by: tuple[str, ...] = ()
+    deliveries: frozenset[Delivery] = field(default=frozenset(Delivery))
+
+    @property
+    def name(self) -> str:
+        """The name that the user gave."""
+        return self.target.name
+
+    @property
+    def shown(self) -> str:
+        """What a person looks for: the table's name, or the whole path."""
+        return self.target.shown
+
+    @property
+    def table(self) -> DeltaTable:
+        """The table where it lies; for a catalog's table only when it has been made."""
+        return DeltaTable(self.spark, self.target.location)
+
+    def rejected(self, schema: StructType) -> DeltaSink:
+        """Return the sink of the rows that are rejected: the table `<target>_rejected`."""
+        return DeltaSink(self.spark, self.target.rejected(self.spark), schema, "add")
+
+    def check(self) -> list[str]:
+        """Compare the frame with the table; return what will change in it, a line for each.
+
+        Raises PipelineError: the target holds something else, or the columns do not fit.
+        """
+        unknown = [name for name in self.partition_by if name not in self.schema.names]
+        if unknown:
+            raise PipelineError(
+                f"partition_by={unknown[0]!r} is not a column of the frame: it has "
+                f"{', '.join(self.schema.names)}"
+            )
+        if not self.target.location:
+            return []
+        if self.table.holds_other_files():
+            raise PipelineError(
+                f"{self.name} holds files that are no Delta table: choose another target"
+            )
+        snapshot = self.table.snapshot()
+        if snapshot.version < 0:
+            return []
+        if self.partition_by and self.partition_by != snapshot.partition_columns:
+            has = ", ".join(snapshot.partition_columns) or "no column"
+            raise PipelineError(
+                f"The table {self.name} is partitioned by {has}, not by "
+                f"{', '.join(self.partition_by)}: leave partition_by away, or choose another target"
+            )
+        return self._compare(snapshot.schema)
+
+    def _compare(self, table: StructType) -> list[str]:
+        extra = added_columns(self.schema, table)
+        if extra and self.schema_changes == "refuse":
+            name, kind = extra[0]
+            raise PipelineError(
+                f"The frame has the column {name} ({kind}), which the table {self.name} does not "
+                "have: select the table's columns, or write schema_changes='add'"
+            )
+        return [f"The table {self.name} gets the column {name} ({kind})" for name, kind in extra]
+
+    def make(self) -> None:
+        """Make the table, empty, unless it is there. Raises PipelineError."""
+        self.target = self.target.made(self.spark, self.schema, self.partition_by)
+
+    def write(self, frame: DataFrame, batch: Batch) -> int | None:
+        """Append a batch; None when the table has it already."""
+        session = frame.sparkSession
+        forget_last_commit(session)
+        writer = frame.write.format("delta").mode("append").option("userMetadata", batch.metadata)
+        if batch.once:
+            writer = writer.option("txnAppId", batch.query_id).option("txnVersion", batch.number)
+        if self.schema_changes == "add":
+            writer = writer.option("mergeSchema", True)
+        writer.save(self.target.location)
+        return last_commit(session)
+
+    def last_batch(self, query_id: str) -> int | None:
+        """Return the last batch of a query that wrote `once`, None when there is none."""
+        return self.table.snapshot().transactions().get(query_id)
+
+    def version_of(self, query_id: str, batch: int) -> int | None:
+        """Return the version that holds a batch, None when none is found in the history."""
+        return self.table.find(query_id, batch)
+
+
+def added_columns(frame: StructType, table: StructType, path: str = "") -> list[tuple[str, str]]:
+    """Return the columns of a frame that a table does not have: (full name, type).
+
+    Names are compared without regard to case, as Delta does.
+    """
+    known = {column.name.lower(): column.dataType for column in table.fields}
+    found: list[tuple[str, str]] = []
+    for column in frame.fields:
+        name = path + column.name
+        if column.name.lower() not in known:
+            found.append((name, column.dataType.simpleString()))
+        else:
+            found += _added_inside(column.dataType, known[column.name.lower()], name)
+    return found
+
+
+def _added_inside(frame: DataType, table: DataType, name: str) -> list[tuple[str, str]]:
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(frame, StructType) and isinstance(table, StructType):
+        return added_columns(frame, table, f"{name}.")
+    if isinstance(frame, ArrayType) and isinstance(table, ArrayType):
+        return _added_inside(frame.elementType, table.elementType, f"{name}.element")
+    if isinstance(frame, MapType) and isinstance(table, MapType):
+        return _added_inside(frame.valueType, table.valueType, f"{name}.value")
+    return []

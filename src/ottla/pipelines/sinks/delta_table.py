@@ -1,0 +1,144 @@
+"""A Delta table as Delta itself sees it: its snapshot, and what its commits say.
+
+Delta's own `DeltaLog` and `DESCRIBE HISTORY` are asked, never the files of `_delta_log`: the log
+may be kept elsewhere (catalog-managed commits), and listing it is slow on an object store. Only
+calls that Delta 4.0.1 and 4.4.0 share are used.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.pipelines.sinks.commit_metadata import read_metadata
+from ottla.pipelines.spark.files import Files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+# Delta sets this in the session of a write: the version that the write committed.
+LAST_COMMIT: Final = "spark.databricks.delta.lastCommitVersionInSession"
+# How many commits are looked at, from the latest backwards. Delta keeps 30 days of them.
+MAX_HISTORY: Final = 1_000
+_FEW: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One version of a table with the `userMetadata` of its commit, empty where it has none."""
+
+    version: int
+    metadata: str
+    parameters: dict[str, str]
+
+    @property
+    def batch(self) -> tuple[str, int] | None:
+        """The query's id and the batch's number, None for a commit that is not of a stream."""
+        if said := read_metadata(self.metadata):
+            return said.query_id, said.batch
+        if "queryId" in self.parameters:
+            return self.parameters["queryId"], int(self.parameters["epochId"])
+        return None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The latest version of a table; `version` is -1 when there is no table."""
+
+    version: int
+    table_id: str
+    partition_columns: tuple[str, ...]
+    schema: StructType
+    _java: Any
+
+    def transactions(self) -> dict[str, int]:
+        """Return the last batch of each writer, by `txnAppId`; Delta may run a Spark job."""
+        found = {}
+        pairs = self._java.transactions().iterator()
+        while pairs.hasNext():
+            pair = pairs.next()
+            found[str(pair._1())] = int(pair._2())
+        return found
+
+
+class DeltaTable:
+    """One table, by the folder where it lies."""
+
+    def __init__(self, spark: SparkSession, location: str) -> None:
+        self._spark = spark
+        self.location = location
+
+    def forget(self) -> None:
+        """Drop what Delta remembers of this folder: a table made again there is another table."""
+        jvm: Any = self._spark._jvm
+        path = jvm.org.apache.hadoop.fs.Path(self.location)
+        jvm.org.apache.spark.sql.delta.DeltaLog.invalidateCache(self._spark._jsparkSession, path)
+
+    def snapshot(self) -> Snapshot:
+        """Return the latest snapshot."""
+        from pyspark.sql.types import StructType
+
+        jvm: Any = self._spark._jvm
+        delta_log = jvm.org.apache.spark.sql.delta.DeltaLog
+        none = jvm.scala.Option.empty()
+        java = delta_log.forTable(self._spark._jsparkSession, self.location).update(
+            False, none, none
+        )
+        version = int(java.version())
+        if version < 0:
+            return Snapshot(version, "", (), StructType([]), java)
+        metadata = java.metadata()
+        columns = metadata.partitionColumns()
+        return Snapshot(
+            version,
+            str(metadata.id()),
+            tuple(str(columns.apply(index)) for index in range(columns.size())),
+            StructType.fromJson(json.loads(metadata.schema().json())),
+            java,
+        )
+
+    def exists(self) -> bool:
+        return self.snapshot().version >= 0
+
+    def holds_other_files(self) -> bool:
+        """Tell whether the folder has files but is no Delta table."""
+        names = Files(self._spark, self.location).names()
+        return any(not name.startswith(("_", ".")) for name in names) and not self.exists()
+
+    def find(self, query_id: str, batch: int) -> int | None:
+        """Return the version that holds a batch of a query, None when the history has none.
+
+        Commits of `to_delta` name it in their metadata, those of Delta's own streaming sink in
+        their operation.
+        """
+        for most in (_FEW, MAX_HISTORY):
+            for commit in self.commits(most):
+                if commit.batch == (query_id, batch):
+                    return commit.version
+        return None
+
+    def commits(self, most: int = MAX_HISTORY) -> Iterator[Commit]:
+        """Return the latest commits, the newest first; none when there is no table."""
+        if not self.exists():
+            return iter(())
+        quoted = self.location.replace("`", "``")
+        rows = self._spark.sql(f"DESCRIBE HISTORY delta.`{quoted}` LIMIT {most}")
+        found = rows.select("version", "userMetadata", "operationParameters").collect()
+        return (
+            Commit(int(row["version"]), row["userMetadata"] or "", row["operationParameters"] or {})
+            for row in found
+        )
+
+
+def forget_last_commit(session: SparkSession) -> None:
+    """Make `last_commit` of a session None until its next write commits."""
+    session.conf.unset(LAST_COMMIT)
+
+
+def last_commit(session: SparkSession) -> int | None:
+    """Return the version of the session's last commit since `forget_last_commit`."""
+    found = session.conf.get(LAST_COMMIT, None)
+    return None if found is None else int(found)

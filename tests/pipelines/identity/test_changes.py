@@ -1,0 +1,76 @@
+"""What changed around a checkpoint since its last run."""
+
+from ottla.pipelines.identity.changes import Partitions, losses, wrong_source, wrong_table
+from ottla.pipelines.identity.record import Identity
+
+IDENTITY = Identity("cluster-a", {"flights": "id-1"}, "table-1", "file:/lake/flights", "x")
+
+
+def now(topic_id: str, earliest: dict[int, int], latest: dict[int, int]) -> Partitions:
+    return Partitions(topic_id, earliest, latest)
+
+
+def test_nothing_changed() -> None:
+    standing = {"flights": {0: 5, 1: 7}}
+    assert wrong_source(IDENTITY, "cp", "cluster-a", ["flights"], standing) is None
+    assert wrong_source(None, "cp", "cluster-a", ["flights"], standing) is None
+    assert wrong_table(IDENTITY, "cp", "flights", "table-1", "file:/lake/flights") is None
+    assert wrong_table(None, "cp", "flights", "table-2", "file:/lake/flights") is None
+    topics = {"flights": now("id-1", {0: 5, 1: 0}, {0: 9, 1: 7})}
+    assert losses(IDENTITY, standing, topics) == []
+
+
+def test_another_cluster_or_topic_is_named() -> None:
+    said = wrong_source(IDENTITY, "./cp", "cluster-b", ["flights"], {})
+    assert said is not None
+    assert "belongs to the cluster cluster-a" in said
+    assert "leads to cluster-b" in said
+
+    for identity in (IDENTITY, None):
+        said = wrong_source(identity, "./cp", "cluster-a", ["trains"], {"flights": {0: 1}})
+        assert said is not None
+        assert said.startswith("The checkpoint ./cp belongs to topic 'flights', and the frame")
+        assert "reads topic 'trains'" in said
+
+
+def test_a_topic_that_another_source_of_the_frame_reads_is_no_change() -> None:
+    standing = {"flights": {0: 1}, "raw": {0: 3}}
+    assert wrong_source(IDENTITY, "cp", "cluster-a", ["flights"], standing) is None
+    assert wrong_source(None, "cp", "cluster-a", ["flights"], standing) is None
+
+
+def test_a_table_created_again_is_told_from_another_table() -> None:
+    again = wrong_table(IDENTITY, "cp", "flights", "table-2", "file:/lake/flights")
+    other = wrong_table(IDENTITY, "cp", "trains", "table-2", "file:/lake/trains")
+    assert again is not None
+    assert "was deleted and created again" in again
+    assert other is not None
+    assert "belongs to the table file:/lake/flights, not to trains" in other
+
+
+def test_a_topic_created_again_starts_at_its_beginning() -> None:
+    topics = {"flights": now("id-2", {0: 0, 1: 0}, {0: 100, 1: 50})}
+    (loss,) = losses(IDENTITY, {"flights": {0: 60, 1: 40}}, topics)
+
+    assert loss.sentence == (
+        "Topic 'flights' was deleted and created again: the checkpoint stands at offset 60 in "
+        "partition 0, offset 40 in partition 1 of the former topic, and the new one has 150 "
+        "records"
+    )
+    assert loss.go_on_at == {0: 0, 1: 0}
+
+
+def test_records_that_retention_removed_are_counted_and_passed_over() -> None:
+    topics = {"flights": now("id-1", {0: 100, 1: 0}, {0: 150, 1: 50})}
+    (loss,) = losses(IDENTITY, {"flights": {0: 60, 1: 40}}, topics)
+
+    assert loss.sentence.startswith("40 records of topic 'flights' that were not delivered yet")
+    assert loss.go_on_at == {0: 100, 1: 40}
+
+
+def test_a_topic_that_ends_before_the_checkpoint_lost_its_end() -> None:
+    topics = {"flights": now("id-1", {0: 0}, {0: 50})}
+    (loss,) = losses(None, {"flights": {0: 60}}, topics)
+
+    assert loss.sentence.startswith("Topic 'flights' ends 10 records before")
+    assert loss.go_on_at == {0: 50}

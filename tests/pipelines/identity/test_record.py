@@ -1,0 +1,30 @@
+"""What a checkpoint belongs to, as it is kept."""
+
+import pytest
+
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.identity.record import Identity, Replacing, read_identity
+
+IDENTITY = Identity("c", {"flights": "id"}, "table", "file:/lake", "exactly-once")
+
+
+def test_it_is_read_as_it_was_written() -> None:
+    moving = Identity(
+        "c", {"a": "1", "b": "2"}, "t", "l", "at-most-once", Replacing(2, {"a": {0: 5, 11: 7}})
+    )
+    for identity in (IDENTITY, moving):
+        assert read_identity(identity.text(), "cp/ottla.json") == identity
+
+
+def test_what_cannot_be_read_says_what_to_do() -> None:
+    later = IDENTITY.text().replace('"version": 1', '"version": 2')
+    for text, words in (
+        ("", "is damaged. Restore it, or delete it"),
+        ("[]", "is damaged"),
+        ("{}", "is damaged"),
+        (IDENTITY.text()[:40], "is damaged"),
+        (later, "another version of Ottla"),
+    ):
+        with pytest.raises(PipelineError, match=words) as caught:
+            read_identity(text, "cp/ottla.json")
+        assert str(caught.value).startswith("cp/ottla.json")

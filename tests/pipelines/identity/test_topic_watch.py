@@ -1,0 +1,22 @@
+"""Whether the topics of a running query are still the same."""
+
+import pytest
+
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.identity.topic_watch import TopicWatch
+
+
+def test_it_asks_at_most_once_a_second_and_fails_for_another_id() -> None:
+    answers = [{"flights": "id-1"}, {"flights": "id-2"}]
+    now = [10.0]
+    watch = TopicWatch({"flights": "id-1"}, lambda: answers.pop(0), lambda: now[0])
+
+    watch.check()
+    assert len(answers) == 2
+    now[0] = 11.0
+    watch.check()
+    watch.check()
+    assert len(answers) == 1
+    now[0] = 12.0
+    with pytest.raises(PipelineError, match="'flights' was deleted and created again"):
+        watch.check()
