@@ -133,6 +133,11 @@ def plan(specification: Specification) -> Plan:
     frame = specification.frame
     spark = frame.sparkSession
     sources = tuple(sources_of(frame))
+    if specification.group is not None and not sources:
+        raise PipelineError(
+            f"group={specification.group!r} is kept on the brokers of the frame's topic, and the "
+            "frame reads no topic(): leave group away"
+        )
     cluster, topics = _look_up(sources)
     target = find_target(spark, specification.target)
     sink = DeltaSink(

@@ -17,6 +17,7 @@ from ottla.pipelines.identity.lease import Lease
 from ottla.pipelines.identity.record import FILE, Identity
 from ottla.pipelines.identity.topic_watch import TopicWatch
 from ottla.pipelines.kafka.brokers import look_up
+from ottla.pipelines.progress.report import report_query
 from ottla.pipelines.run.batch import BatchRunner
 from ottla.pipelines.run.plan import Plan, plan, specify
 from ottla.pipelines.run.rejects import Rejects
@@ -119,7 +120,9 @@ def start(checked: Plan) -> StreamingQuery:
         raise
     lease.keep(lambda: bool(query.isActive), query.stop)
     QUERIES[query.id] = runner
-    log.info("Query %s of session %s runs: %s", query.id, spark, checked.sink.shown)
+    if specification.group is not None:
+        settings = checked.sources[0][1].kafka.for_librdkafka()
+        report_query(spark, query, group=specification.group, settings=settings)
     return query
 
 
