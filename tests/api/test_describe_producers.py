@@ -33,3 +33,8 @@ async def test_unknown_partitions(node_call: Any) -> None:
     assert missing.error_code is ErrorCode.unknown_topic_or_partition
     (missing,) = await ask(node_call, "none", 0)
     assert missing.error_code is ErrorCode.unknown_topic_or_partition
+
+
+async def test_an_invalid_topic(node_call: Any) -> None:
+    (partition,) = await ask(node_call, "no such topic", 0)
+    assert partition.error_code is ErrorCode.invalid_topic_exception

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from ottla.broker.partition import Partition
+from ottla.controller.deletion import UnwantedTopic
 from ottla.log.file_range import FileRange
 from ottla.protocol.errors import ErrorCode
 from ottla.records.header import iterate_headers
@@ -211,3 +212,24 @@ async def test_a_follower_that_waits_is_told_at_once_that_records_were_deleted(
     await asyncio.sleep(0.01)
     assert not again.done(), "it was told, and has nothing more to hear"
     again.cancel()
+
+
+async def test_a_session_remembers_the_name_of_a_topic_that_is_gone(node_call: Any) -> None:
+    await node_call.create("gone")
+    opened = await node_call.ask(
+        request(node_call, 0, 13, topic="gone", session_id=0, session_epoch=0)
+    )
+    build = node_call.request(KEY, 13)
+
+    async def next_code(epoch: int) -> ErrorCode:
+        named = {"topics": (), "session_id": opened.session_id, "session_epoch": epoch}
+        answer = await node_call.ask(
+            build.FetchRequest(max_wait=0, min_bytes=1, max_bytes=1 << 20, **named)
+        )
+        code: ErrorCode = answer.responses[0].partitions[0].error_code
+        return code
+
+    await node_call.node.controller.delete_topics([UnwantedTopic("gone")])
+    assert await next_code(1) is ErrorCode.unknown_topic_or_partition
+    await node_call.create("gone")
+    assert await next_code(2) is ErrorCode.inconsistent_topic_id

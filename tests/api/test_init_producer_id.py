@@ -44,3 +44,20 @@ async def test_without_a_controller_the_producer_is_to_ask_again(
     answer = await ask(node_call)
     assert answer.error_code is ErrorCode.coordinator_load_in_progress
     assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
+
+
+@pytest.mark.parametrize("version", [3, 4])
+@pytest.mark.parametrize("given", [(5, -1), (-1, 5), (-1, 0), (0, -1)])
+async def test_an_id_without_an_epoch_or_the_reverse_is_refused(
+    node_call: Any, version: int, given: tuple[int, int]
+) -> None:
+    build = node_call.request(KEY, version)
+    answer = await node_call.ask(
+        build.InitProducerIdRequest(
+            transactional_id=None,
+            transaction_timeout=1000,
+            producer_id=given[0],
+            producer_epoch=given[1],
+        )
+    )
+    assert (answer.error_code, answer.producer_id) == (ErrorCode.invalid_request, -1)

@@ -177,3 +177,10 @@ def test_a_session_that_ends_watches_nothing(sessions: FetchSessions) -> None:
     sessions.begin(request(session_id=100, epoch=1, forget=[("a", 0)]), VERSION, now_ms=1)
     assert partition.waiters is None
     assert len(sessions) == 0
+
+
+def test_a_session_may_begin_with_nothing(sessions: FetchSessions) -> None:
+    opened = sessions.begin(request(), VERSION, 0)
+    assert opened.session_id != 0
+    more = request(("t", 0, 5), session_id=opened.session_id, epoch=1)
+    assert list(sessions.begin(more, VERSION, 0).partitions) == [("t", 0)]

@@ -16,6 +16,7 @@ from ottla.config.value import DOUBLE_MAX, ConfigType, parse_value, value_text
         (ConfigType.LONG, "9223372036854775807", 2**63 - 1),
         (ConfigType.DOUBLE, "0.5", 0.5),
         (ConfigType.LIST, " compact , delete ", ("compact", "delete")),
+        (ConfigType.LIST, "b,a,b", ("b", "a")),
         (ConfigType.LIST, "  ", ()),
         (ConfigType.STRING, " producer ", "producer"),
         (ConfigType.PASSWORD, " with blanks ", " with blanks "),

@@ -145,11 +145,6 @@ def test_no_write_where_nothing_changes(
             "Cannot update these configs dynamically: [num.partitions]",
         ),
         (
-            broker(ConfigChange("log.retention.mss", "1")),
-            ErrorCode.invalid_request,
-            "did you mean log.retention.ms?",
-        ),
-        (
             broker(ConfigChange("log.segment.bytes", "1")),
             ErrorCode.invalid_request,
             "Value must be at least 1048576",
@@ -259,3 +254,19 @@ def test_settings_of_any_broker_of_the_cluster(world: Any) -> None:
         plan = alter_configs([resource], world.image, world.config, incremental=True)
         assert not world.do(plan)[0].outcome.failed
         assert world.image.config(name).values == {"log.retention.ms": "5"}
+
+
+def test_an_unknown_setting_of_a_broker_is_kept(alter: Alter, image: ClusterImage) -> None:
+    """It may belong to a plugin, in Kafka."""
+    assert alter(broker(ConfigChange("a.plugin.setting", "1"))).code is ErrorCode.none
+    assert "a.plugin.setting" in str(image.configs)
+
+
+def test_a_bad_setting_comes_before_an_unknown_topic(alter: Alter) -> None:
+    def code(name: str, value: str) -> ErrorCode:
+        change = ConfigChange(name, value)
+        return alter(ResourceChange(ResourceType.TOPIC, "no-such-topic", (change,))).code
+
+    assert code("retention.ms", "soon") is ErrorCode.invalid_config
+    assert code("no.such.setting", "1") is ErrorCode.invalid_config
+    assert code("retention.ms", "1") is ErrorCode.unknown_topic_or_partition

@@ -88,3 +88,17 @@ def test_deletion_may_be_switched_off(image: ClusterImage) -> None:
     with pytest.raises(ApiError) as caught:
         delete_topics([UnwantedTopic("t")], image, config)
     assert caught.value.code is ErrorCode.topic_deletion_disabled
+
+
+@pytest.mark.usefixtures("topics")
+def test_a_topic_named_both_ways_is_answered_once(
+    image: ClusterImage, config: BrokerConfig
+) -> None:
+    topic_id = image.topics["t"].topic_id
+    for unwanted in ([UnwantedTopic("t"), UnwantedTopic(topic_id=topic_id)],) * 2:
+        plan = delete_topics(unwanted, image, config)
+        (result,) = plan.reply
+        assert (result.name, result.topic_id) == ("t", topic_id)
+        assert result.outcome.code is ErrorCode.invalid_request
+        assert not plan.writes
+        unwanted.reverse()

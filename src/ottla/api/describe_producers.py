@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.context import Context
+from ottla.controller.naming import check_topic_name
 from ottla.protocol.errors import ApiError
 
 KEY: Final = 61
@@ -20,6 +21,7 @@ async def handle(request: Any, context: Context) -> Any:
         answers = []
         for index in topic.partition_indexes:
             try:
+                check_topic_name(topic.name)
                 partition = context.broker.partitions.find(topic.name, index)
                 producers = partition.active_producers()
             except ApiError as error:

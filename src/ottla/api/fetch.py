@@ -141,6 +141,7 @@ class _Reads:
         left = self._most - self._size_bytes
         try:
             partition: Partition = context.broker.partitions.find(each.topic, each.index)
+            each.name = partition.topic
             read = partition.read(
                 each.fetch_offset,
                 max_bytes=max(0, min(each.max_bytes, left)),
@@ -161,8 +162,22 @@ class _Reads:
             if self._rack:
                 read = _prefer(partition, each.fetch_offset, self._rack, read, context)
         except ApiError as error:
-            read = refused_read(error.code)
+            code = error.code
+            if code is ErrorCode.unknown_topic_id and each.name is not None:
+                code = _of_a_known_name(each.name, each.index, context)
+            read = refused_read(code)
         return read
+
+
+def _of_a_known_name(name: str, index: int, context: Context) -> ErrorCode:
+    """Why a topic's id, which its session knows by this name, leads to nothing.
+
+    Kafka's sessions keep the name that an id had (FetchSession.CachedPartition).
+    """
+    topic = context.broker.image.topic(name)
+    if topic is None or index >= len(topic.partitions):
+        return ErrorCode.unknown_topic_or_partition
+    return ErrorCode.inconsistent_topic_id
 
 
 def _throttle(partition: Partition, replica: int, read: Read, context: Context) -> Read:

@@ -10,12 +10,21 @@ from typing import Any, Final
 
 from ottla.api.context import Context
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.records.header import NO_PRODUCER_ID
 
 KEY: Final = 22
+
+_NO_EPOCH: Final = -1
 
 
 async def handle(request: Any, context: Context) -> Any:
     build = context.messages
+    known_id = getattr(request, "producer_id", NO_PRODUCER_ID) != NO_PRODUCER_ID
+    known_epoch = getattr(request, "producer_epoch", _NO_EPOCH) != _NO_EPOCH
+    if known_id != known_epoch:
+        return build.InitProducerIdResponse(
+            error_code=ErrorCode.invalid_request, producer_id=-1, producer_epoch=-1
+        )
     if request.transactional_id is not None:
         # No broker here coordinates transactions; clients take only this refusal as final.
         refused = ErrorCode.transactional_id_authorization_failed

@@ -36,6 +36,8 @@ class FetchedPartition:
     """A follower's own."""
     told_high_watermark: int = -1
     told_log_start: int = -1
+    name: str | None = None
+    """The topic's, once its id was known: a session remembers it when the topic is gone."""
 
     def is_behind(self, log_start: int) -> bool:
         """Whether the log's start has moved since it was last told: who deletes records waits until
@@ -119,7 +121,7 @@ class FetchSessions:
             watch = FetchWatch()
             watch.asked(partitions)
             new_id = NO_SESSION
-            if epoch == INITIAL_EPOCH and partitions:
+            if epoch == INITIAL_EPOCH:
                 new_id = self._create(uses_ids, partitions, watch, now_ms)
             return Fetch(new_id, partitions, incremental=False, uses_ids=uses_ids, watch=watch)
         return self._continue(session_id, epoch, request, uses_ids, now_ms)
@@ -165,6 +167,7 @@ class FetchSessions:
             if known is not None:
                 each.told_high_watermark = known.told_high_watermark
                 each.told_log_start = known.told_log_start
+                each.name = known.name
             session.partitions[each.topic, each.index] = each
             session.watch.asked([(each.topic, each.index)])
         for key in _forgotten(request, uses_ids):

@@ -182,13 +182,14 @@ DYNAMIC_NAMES: Final = frozenset(
 
 
 def check_dynamic(given: Mapping[str, str], *, per_broker: bool) -> None:
-    """Raise ConfigError unless every one may be changed while running, at that level."""
-    static = [name for name in given if name not in DYNAMIC_NAMES]
-    known = [name for name in static if is_known(name)]
-    if known:
-        raise ConfigError(f"Cannot update these configs dynamically: [{', '.join(known)}]")
+    """Raise ConfigError unless every one may be changed while running, at that level.
+
+    Unknown names pass: in Kafka they may belong to a plugin (DynamicBrokerConfig).
+    """
+    static = [name for name in given if name not in DYNAMIC_NAMES and is_known(name)]
     if static:
-        raise ConfigError(unknown_name(static[0], DYNAMIC_NAMES))
+        raise ConfigError(f"Cannot update these configs dynamically: [{', '.join(static)}]")
+    given = {name: text for name, text in given.items() if name in DYNAMIC_NAMES}
     if not per_broker:
         own = [name for name in given if BrokerConfig.definitions[name].update is Update.PER_BROKER]
         if own:

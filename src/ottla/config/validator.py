@@ -52,14 +52,12 @@ def one_of(*allowed: str, ignore_case: bool = False) -> Validator:
 
 
 def list_of(*allowed: str, empty_allowed: bool = True) -> Validator:
-    """A list without doubles whose members are among the given words (any word where none is)."""
+    """A list whose members are among the given words (any word where none is given)."""
 
     def check(name: str, value: Value) -> None:
         assert isinstance(value, tuple)
         if not value and not empty_allowed:
             raise ConfigError(f"Configuration '{name}' must not be empty.")
-        if len(set(value)) != len(value):
-            raise ConfigError(f"Configuration '{name}' values must not be duplicated.")
         for member in value:
             if not member:
                 raise ConfigError(f"Configuration '{name}' values must not be empty.")
@@ -67,7 +65,7 @@ def list_of(*allowed: str, empty_allowed: bool = True) -> Validator:
                 raise invalid_value(name, member, f"String must be one of: {', '.join(allowed)}")
 
     words = ", ".join(allowed)
-    return Validator(f"any of {words}" if words else "a list without doubles", check)
+    return Validator(f"any of {words}" if words else "a list", check)
 
 
 def gzip_level() -> Validator:

@@ -23,6 +23,7 @@ _COMMA = re.compile(r"\s*,\s*")
 class ConfigType(enum.IntEnum):
     """Types of settings, numbered as in DescribeConfigs responses (KIP-569)."""
 
+    UNKNOWN = 0
     BOOLEAN = 1
     STRING = 2
     INT = 3
@@ -55,7 +56,8 @@ def parse_value(name: str, kind: ConfigType, text: str) -> Value:
         except ValueError:
             raise invalid_value(name, text, "Not a number of type DOUBLE") from None
     if kind is ConfigType.LIST:
-        return tuple(_COMMA.split(trimmed)) if trimmed else ()
+        # Kafka drops words that are given twice (ConfigDef.parseValue).
+        return tuple(dict.fromkeys(_COMMA.split(trimmed))) if trimmed else ()
     if kind is ConfigType.PASSWORD:
         return text
     return trimmed

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from ottla.config.broker import BrokerConfig, check_dynamic, is_known, unknown_name
+from ottla.config.broker import BrokerConfig, check_dynamic, is_known
 from ottla.config.error import ConfigError
 from ottla.config.setting import Setting
 from ottla.config.synonym import topic_defaults
@@ -154,13 +154,13 @@ def _alter_topic(
         raise _bad_request("Default topic resources are not allowed.")
     check_topic_name(resource.name)
     topic = image.topic(resource.name)
+    present = {} if topic is None else topic.overrides
+    values = _changed(resource.changes, present, TopicConfig.definitions, incremental)
+    check_topic_overrides(topic_defaults(config), values)
     if topic is None:
         raise ApiError(
             ErrorCode.unknown_topic_or_partition, f"The topic '{resource.name}' does not exist."
         )
-    present = topic.overrides
-    values = _changed(resource.changes, present, TopicConfig.definitions, incremental)
-    check_topic_overrides(topic_defaults(config), values)
     if values == present:
         return
     path = layout.topic_config_path(topic.name)
@@ -215,9 +215,6 @@ def _alter_broker(
 ) -> None:
     if resource.name != EVERY_BROKER:
         _check_broker_name(resource.name, image)
-    for change in resource.changes:
-        if not is_known(change.name):
-            raise _bad_request(unknown_name(change.name, BrokerConfig.definitions))
     present = image.config(resource.name)
     values = _changed(resource.changes, present.values, BrokerConfig.definitions, incremental)
     check_dynamic(values, per_broker=resource.name != EVERY_BROKER)
@@ -242,7 +239,8 @@ def _check_in_force(
     cluster = values if resource == EVERY_BROKER else image.config(EVERY_BROKER).values
     broker = values if resource != EVERY_BROKER else image.config(own).values
     given = config.given if resource in (EVERY_BROKER, own) else {}
-    BrokerConfig({**given, **cluster, **broker})
+    dynamic = {name: value for name, value in {**cluster, **broker}.items() if is_known(name)}
+    BrokerConfig({**given, **dynamic})
 
 
 def _check_broker_name(name: str, image: ClusterImage) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ottla.config.broker import DYNAMIC_NAMES, BrokerConfig
+from ottla.config.broker import DYNAMIC_NAMES, BrokerConfig, is_known
 from ottla.config.setting import Setting
 from ottla.config.synonym import BROKER_SYNONYMS, SYNONYMS
 from ottla.config.topic import TopicConfig
@@ -49,7 +49,7 @@ class ConfigEntry:
     read_only: bool
     sensitive: bool
     kind: ConfigType
-    documentation: str
+    documentation: str | None
     synonyms: tuple[ConfigSynonym, ...]
 
 
@@ -113,6 +113,13 @@ def broker_entries(
         )
     unneeded = [name for name in broker.given if name not in BrokerConfig.definitions]
     entries += [_unneeded_entry(name) for name in _chosen(unneeded, keys)]
+    for layer, source in (
+        (broker.broker_dynamic, Source.DYNAMIC_BROKER),
+        (broker.cluster_dynamic, Source.DYNAMIC_DEFAULT_BROKER),
+    ):
+        shown = {entry.name for entry in entries}
+        unknown = [name for name in layer if not is_known(name) and name not in shown]
+        entries += [_unknown_entry(name, source) for name in _chosen(unknown, keys)]
     return tuple(entries)
 
 
@@ -122,6 +129,9 @@ def cluster_entries(
     """The dynamic defaults of all brokers: only what was set."""
     entries: list[ConfigEntry] = []
     for name in _chosen(values, keys):
+        if not is_known(name):
+            entries.append(_unknown_entry(name, Source.DYNAMIC_DEFAULT_BROKER))
+            continue
         definition = BrokerConfig.definitions[name]
         shown = None if definition.sensitive else values[name]
         synonym = ConfigSynonym(name, shown, Source.DYNAMIC_DEFAULT_BROKER)
@@ -177,6 +187,23 @@ def _topic_value(
         if converted is not None:
             return converted
     return definition.default_text
+
+
+def _unknown_entry(name: str, source: Source) -> ConfigEntry:
+    """A dynamic setting that nothing knows; in Kafka it may be a plugin's password (ConfigHelper).
+
+    Its synonyms are its own place alone.
+    """
+    return ConfigEntry(
+        name=name,
+        value=None,
+        source=source,
+        read_only=True,
+        sensitive=True,
+        kind=ConfigType.UNKNOWN,
+        documentation=None,
+        synonyms=(ConfigSynonym(name, None, source),),
+    )
 
 
 def _unneeded_entry(name: str) -> ConfigEntry:

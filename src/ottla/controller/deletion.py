@@ -71,9 +71,11 @@ def delete_topics(
     named = Counter(topic.name for _, topic in found)
     for wish, topic in found:
         if named[topic.name] > 1:
-            message = "The provided topic name maps to an ID that was already supplied."
-            outcome = Outcome(ErrorCode.invalid_request, message)
-            results.append(DeletionResult(wish.name, wish.topic_id, outcome))
+            # One answer for both (ControllerApis.deleteTopics).
+            if wish.name is not None:
+                message = "The provided topic name maps to an ID that was already supplied."
+                outcome = Outcome(ErrorCode.invalid_request, message)
+                results.append(DeletionResult(topic.name, topic.topic_id, outcome))
             continue
         _delete(draft, topic)
         results.append(DeletionResult(topic.name, topic.topic_id, DONE))
