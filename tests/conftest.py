@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +41,9 @@ from ottla.protocol.frames import (
 from ottla.protocol.messages import Messages, messages_of
 from ottla.records.build import build_batch
 from ottla.records.record import Record
+
+# A test's sessions share no state and leave no process behind.
+os.environ.setdefault("OTTLA_CLASS_ARCHIVE", "off")
 
 # A busy machine is no failure.
 settings.register_profile("untimed", deadline=None)

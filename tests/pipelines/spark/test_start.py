@@ -11,6 +11,7 @@ import pytest
 
 from ottla.pipelines import PipelineError, session
 from ottla.pipelines.spark import start as module
+from ottla.pipelines.spark.jars import wanted_packages
 from ottla.pipelines.spark.versions import Installed
 
 pytestmark = pytest.mark.spark
@@ -22,7 +23,8 @@ def test_a_session_reads_kafka_and_writes_delta(spark, tmp_path: Path) -> None:
     assert spark.sql(f"SELECT * FROM delta.`{tmp_path}/t`").count() == 3
     assert module.check_classes(spark) is None
     assert spark.conf.get("spark.sql.extensions") == module.DELTA_EXTENSION
-    assert "spark-sql-kafka-0-10_2.13" in spark.conf.get("spark.jars.packages")
+    given = spark.conf.get("spark.jars", "") + spark.conf.get(module.CLASS_PATH, "")
+    assert "spark-sql-kafka-0-10_2.13" in given
     assert spark.conf.get("spark.driver.host") == "127.0.0.1"
     assert os.environ.get("PYSPARK_SUBMIT_ARGS") is None
 
@@ -142,6 +144,53 @@ spark.stop()
 """
 
 
+def test_a_users_function_runs_in_the_sessions_own_python(
+    spark, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Another `python3` comes first on the PATH, which is what Spark takes by itself."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    other = tmp_path / "python3"
+    other.write_text("#!/bin/sh\nexit 7\n")
+    other.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+
+    @F.udf("string")
+    def executable(_number: int) -> str:
+        return sys.executable
+
+    found = spark.range(1).select(executable("id")).first()[0]
+
+    assert Path(found).resolve() == Path(sys.executable).resolve()
+    assert spark.conf.get("spark.pyspark.python") == sys.executable
+
+
+OLD_GLUE = """
+import pyspark
+from ottla.pipelines import PipelineError, session
+
+pyspark.__version__ = "3.5.6"
+try:
+    session("job")
+except PipelineError as error:
+    print(error)
+"""
+
+
+def test_a_job_on_an_older_glue_is_refused_in_one_sentence() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", OLD_GLUE],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=os.environ | {"PYSPARK_GATEWAY_PORT": "1", "PYSPARK_GATEWAY_SECRET": "x"},
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Spark 3.5.6 runs here: ")
+    assert done.stdout.count("\n") == 1
+
+
 def test_a_jvm_that_spark_submit_started_keeps_its_settings(spark, tmp_path: Path) -> None:
     """As on AWS Glue: the JVM is there first, with its jars, and runs the script."""
     script = tmp_path / "job.py"
@@ -152,7 +201,7 @@ def test_a_jvm_that_spark_submit_started_keeps_its_settings(spark, tmp_path: Pat
         "spark.databricks.delta.snapshotPartitions": "5",
         "spark.sql.shuffle.partitions": "11",
         "spark.ui.enabled": "false",
-        "spark.jars.packages": spark.conf.get("spark.jars.packages"),
+        "spark.jars.packages": ",".join(wanted_packages(module.find_installed(), [], [])),
     }
     words = [argument for item in given.items() for argument in ("--conf", "=".join(item))]
     submit = Path(module._spark_home()) / "bin" / "spark-submit"

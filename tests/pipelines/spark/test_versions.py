@@ -86,7 +86,12 @@ def test_other_artifacts_pass() -> None:
     versions.check_artifact(SPARK_40, "postgresql", "42.7.7", origin="packages")
 
 
-def test_running_spark_with_another_delta_is_refused_and_an_older_glue_left_alone() -> None:
-    versions.check_running("3.5.4", "3.3.2")
+def test_running_spark_with_another_delta_is_refused() -> None:
     with pytest.raises(PipelineError, match=r"Spark 4\.0\.0 runs with Delta 3\.3\.0"):
         versions.check_running("4.0.0", "3.3.0")
+
+
+def test_glue_with_an_older_spark_is_refused_in_one_sentence() -> None:
+    with pytest.raises(PipelineError, match=r"Spark 3\.5\.6 .*Glue version to 6\.0") as caught:
+        versions.check_running("3.5.6")
+    assert "\n" not in str(caught.value)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.spark import versions
@@ -107,6 +108,31 @@ def parse_jar(place: str) -> tuple[str, str] | None:
     """Return ("delta-spark_2.13", "4.0.1") for ".../delta-spark_2.13-4.0.1.jar"."""
     match = _JAR_NAME.fullmatch(place.rsplit("/", 1)[-1])
     return (match["name"], match["version"]) if match else None
+
+
+def split_needed(jars: Sequence[str], own: Set[str]) -> tuple[list[str], list[str]]:
+    """Return the jars of Delta and the Kafka source as local paths, and all others.
+
+    `own` names what Spark has itself: such a jar is in neither list when it comes with one of
+    the needed ones, for a class of Spark's own jars is always loaded first.
+    """
+    first, rest, spare = [], [], []
+    for jar in jars:
+        parsed = parse_jar(jar)
+        # Ivy puts the organisation before the name, separated by "_".
+        name = parsed[0] if parsed else ""
+        path = unquote(urlsplit(jar).path) if jar.startswith("file:") else jar
+        if "://" not in path and any(_is_artifact(name, needed) for needed in _NEEDED):
+            first.append(path)
+        elif any(name == one or name.endswith(f"_{one}") for one in own):
+            spare.append(jar)
+        else:
+            rest.append(jar)
+    return (first, rest) if first else ([], [*rest, *spare])
+
+
+def _is_artifact(name: str, artifact: str) -> bool:
+    return re.fullmatch(rf"(.+_)?{re.escape(artifact)}(_\d+\.\d+)*", name) is not None
 
 
 def check_jars(installed: Installed, jars: Sequence[str]) -> None:

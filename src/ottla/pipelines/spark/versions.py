@@ -152,13 +152,18 @@ def _check_scala(installed: Installed, artifact: str, scala: str, origin: str) -
         )
 
 
-def check_running(spark: str, delta: str) -> None:
+def check_running(spark: str, delta: str | None = None) -> None:
     """Check what a JVM says that it runs, whatever its jars are called. Raises PipelineError.
 
-    A Spark outside the supported versions, such as an older AWS Glue's, is left alone.
+    `delta` is None where Delta's version is not known (yet).
     """
     line = LINES.get(minor(spark))
-    if line is not None and minor(delta) not in line.delta_minors:
+    if line is None:
+        raise PipelineError(
+            f"Spark {spark} runs here: Ottla's pipelines need Spark {', '.join(LINES)}. On AWS "
+            "Glue that is version 6.0 (Glue 5.x has Spark 3.5): set the job's Glue version to 6.0"
+        )
+    if delta is not None and minor(delta) not in line.delta_minors:
         raise PipelineError(
             f"Spark {spark} runs with Delta {delta}, which was built for another Spark. "
             f"{pair(spark)}"
