@@ -60,6 +60,18 @@ def test_what_is_not_known_is_said_so():
     ]
 
 
+def test_in_sync_sets_that_are_possible_are_all_shown():
+    possible = [
+        {"brokers": [1, 2, 3], "leader": 1, "leader_epoch": 0},
+        {"brokers": [2, 3], "leader": 2, "leader_epoch": 1},
+    ]
+    said = lines(replicated(in_sync=None, in_sync_possible=possible, in_sync_now=[2, 3]))
+    assert said[-2:] == [
+        "in sync then  brokers 1 2 3, led by 1 in epoch 0, or brokers 2 3, led by 2 in epoch 1",
+        "in sync now   brokers 2 3",
+    ]
+
+
 def test_a_change_of_the_in_sync_set_is_shown():
     assert lines(replicated(in_sync_now=[2]))[-1] == "in sync now   broker 2"
     assert lines(replicated(in_sync_now=[]))[-1] == "in sync now   no broker"

@@ -88,6 +88,7 @@ def test_the_leader_tells_each_replicas_fetch_and_the_in_sync_set_of_that_moment
         "leader_epoch": 4,
         "at_ms": 2004,
     }
+    assert replicated["in_sync_possible"] == []
     assert replicated["elections"] == []
     assert json.loads(json.dumps(said)) == said
 
@@ -119,6 +120,35 @@ def test_a_follower_that_leads_now_says_when_it_copied_and_only_that():
         "unclean": False,
         "dropped": [],
     }
+
+
+def in_sync(said) -> list[tuple[list[int], int]]:
+    one = said["replicated"]["in_sync"]
+    possible = [one] if one is not None else said["replicated"]["in_sync_possible"]
+    return [(each["brokers"], each["leader_epoch"]) for each in possible]
+
+
+def test_a_bound_that_spans_an_election_tells_both_in_sync_sets():
+    """A follower hears of the high watermark up to a fetch later; by then it may lead itself."""
+    copied = Step(Kind.END, ((-1, ""),), 2000, 2000, 0, 50, 50)
+    led_by_1, led_by_2 = role(1500, 1, 4, (1, 2, 3), 7), role(3000, 2, 5, (2, 3), 8, end=50)
+    heard = Step(Kind.HIGH, None, 3100, 3100, 0, 50, 50)
+    more = {"broker": 2, "leader_epoch": 5}
+    steps = [led_by_1, copied, led_by_2, heard]
+    assert in_sync(explain(facts(steps, **more))) == [([1, 2, 3], 4), ([2, 3], 5)]
+    early = [led_by_1, copied, heard._replace(since_ms=2100, until_ms=2100), led_by_2]
+    assert in_sync(explain(facts(early, **more))) == [([1, 2, 3], 4)]
+    # A record of epoch 5 was not committed in an earlier one.
+    assert in_sync(explain(facts(steps, epoch=5, **more))) == [([2, 3], 5)]
+
+
+def test_what_was_in_sync_before_the_broker_heard_of_it_is_not_known():
+    steps = [
+        role(3000, 2, 5, (2, 3), 8, found=True),
+        Step(Kind.END, ((-1, ""),), 2000, 3500, 0, 20, 50),
+        Step(Kind.HIGH, None, 3600, 3600, 0, 50, 50),
+    ]
+    assert in_sync(explain(facts(steps, broker=2, leader_epoch=5))) == []
 
 
 def test_an_unknown_leader_of_the_records_epoch_is_null():

@@ -10,6 +10,7 @@ from ottla.journey.replication import (
     leader_of,
     reign_at,
     reigns,
+    reigns_between,
 )
 from ottla.journey.step import Kind, Step
 
@@ -116,3 +117,27 @@ def test_what_was_dropped_belongs_to_the_election_before_it():
     assert cuts == [Dropped(25, None, 100, 150, 120), Dropped(35, 3, 110, 130, None)]
     known = reigns([role(20, 2, 5, (2,), 8), role(30, 1, 6, (1,), 9)])
     assert [one.dropped for one in elections(known, cuts)] == [(cuts[0],), (cuts[1],)]
+
+
+def test_all_reigns_of_a_time_are_possible():
+    known = reigns(
+        [
+            role(10, 1, 4, (1, 2), 7),
+            role(20, -1, 5, (1, 2), 8),
+            role(30, 2, 6, (2,), 9),
+            role(40, 2, 6, (2, 1), 10),
+        ]
+    )
+
+    def between(since_ms, until_ms, from_epoch=None):
+        found = reigns_between(known, since_ms, until_ms, from_epoch)
+        return None if found is None else [(reign.leader_epoch, reign.isr) for reign in found]
+
+    assert between(12, 19) == [(4, (1, 2))]
+    assert between(12, 35) == [(4, (1, 2)), (6, (2,))]
+    assert between(22, 25) == [(5, (1, 2))], "nobody led"
+    assert between(9, 35) is None
+    assert between(None, 35) is None
+    assert between(None, 45, 6) == [(6, (2,)), (6, (2, 1))]
+    assert between(None, 35, 4) == [(4, (1, 2)), (6, (2,))]
+    assert reigns_between(reigns([role(10, 1, 4, (1, 2), 7, found=True)]), None, 35, 4) is None

@@ -111,6 +111,16 @@ class Session:
         )
         return done.stdout + done.stderr
 
+    def wait_committed(self, broker: str, line: str) -> None:
+        """A follower hears of the high watermark half a second later. Killed before that, the
+        leader takes with it which in-sync set committed the record: the journey says so then.
+        """
+        path = self.folder / "ottla-cluster" / f"broker-{broker}" / "replication-offset-checkpoint"
+        deadline = time.monotonic() + SETTLE_S
+        while not path.exists() or line not in path.read_text().splitlines():
+            assert time.monotonic() < deadline, f"{path} has no {line!r}"
+            time.sleep(0.1)
+
     def close(self) -> None:
         for process in reversed(self.started):
             process.send_signal(signal.SIGINT)
@@ -137,6 +147,8 @@ def test_the_walk_prints_what_the_page_shows(session: Session) -> None:
         elif command.startswith("ottla serve"):
             session.start(command)
         else:
+            if command.startswith("kill"):
+                session.wait_committed("2", "flights 0 1")
             wanted, deadline = steady(shown), time.monotonic() + SETTLE_S
             found = steady(session.run(command))
             # An election, and a return to the in-sync set, take their time.

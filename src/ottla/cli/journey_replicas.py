@@ -48,16 +48,18 @@ def _copy(branch: Branch, copy: Document, clock: Clock) -> None:
 
 def _in_sync(branch: Branch, replicated: Document) -> None:
     then = replicated.get("in_sync")
-    if then is None:
+    possible = [then] if then is not None else replicated.get("in_sync_possible", [])
+    if not possible:
         return
-    led = "without a leader"
-    if then["leader"] is not None:
-        led = f"led by {then['leader']}"
-    said = f"{brokers_said(then['brokers'])}, {led} in epoch {then['leader_epoch']}"
-    branch.add(("in sync then  ", WEAK), said)
-    now = replicated["in_sync_now"]
-    if sorted(now) != sorted(then["brokers"]):
-        branch.add(("in sync now   ", WEAK), brokers_said(now))
+    branch.add(("in sync then  ", WEAK), ", or ".join(map(_in_sync_said, possible)))
+    now = sorted(replicated["in_sync_now"])
+    if any(now != sorted(each["brokers"]) for each in possible):
+        branch.add(("in sync now   ", WEAK), brokers_said(replicated["in_sync_now"]))
+
+
+def _in_sync_said(then: Document) -> str:
+    led = "without a leader" if then["leader"] is None else f"led by {then['leader']}"
+    return f"{brokers_said(then['brokers'])}, {led} in epoch {then['leader_epoch']}"
 
 
 def brokers_said(brokers: Sequence[int]) -> str:

@@ -4,9 +4,13 @@
       "copies": [{"broker", "state": "leader", "copied", "not_yet" or "not_recorded",
                   "when", "fetched_to"}],
       "in_sync": {"brokers", "leader", "leader_epoch", "at_ms"} or null,
+      "in_sync_possible": [{"brokers", "leader", "leader_epoch"}],
       "elections": [{"at_ms", "leader", "leader_epoch", "previous_leader", "end_offset",
                      "seen_at_start", "unclean": true, false or null for unknown,
                      "dropped": [{"broker", "from_offset", "to_offset", "committed_to", "at_ms"}]}]}
+
+`in_sync` is null where it is not known. Where the time of the commit is known within bounds only,
+and an election or a change of the in-sync set lies between them, `in_sync_possible` has them all.
 
 `to_offset` and `committed_to` are the last offsets of what was dropped and of what of it had been
 committed (null: none, or not known on that broker).
@@ -29,9 +33,12 @@ from ottla.journey.replication import (
     leader_of,
     reign_at,
     reigns,
+    reigns_between,
 )
 
 MAX_ELECTIONS: Final = 50
+MAX_POSSIBLE: Final = 4
+"""In-sync sets that are told as possible; where there are more, none is."""
 NOBODY: Final = -1
 
 
@@ -71,12 +78,14 @@ class Replicas:
     def document(self, committed: When | None) -> Document:
         """The fields that tell of replicas; `committed` is when the high watermark passed."""
         facts = self.facts
+        at_ms, possible = self._in_sync(committed)
         return {
             "leader": None if facts.leader == NOBODY else facts.leader,
             "leader_epoch": facts.leader_epoch,
             "in_sync_now": list(facts.isr),
             "copies": [self._copy(broker) for broker in facts.replicas],
-            "in_sync": self._in_sync(committed),
+            "in_sync": possible[0] | {"at_ms": at_ms} if len(possible) == 1 else None,
+            "in_sync_possible": possible if len(possible) > 1 else [],
             "elections": self._elections(),
         }
 
@@ -93,17 +102,40 @@ class Replicas:
             return _copy_said(broker, "not_yet", None, copy.position)
         return _copy_said(broker, "not_recorded", None, None)
 
-    def _in_sync(self, committed: When | None) -> Document | None:
-        at_ms = (committed or self.own).until_ms
-        reign = reign_at(self.reigns, at_ms) if at_ms is not None else None
-        if reign is None:
-            return None
-        return {
-            "brokers": list(reign.isr),
-            "leader": None if reign.leader == NOBODY else reign.leader,
-            "leader_epoch": reign.leader_epoch,
-            "at_ms": at_ms,
-        }
+    def _in_sync(self, committed: When | None) -> tuple[int | None, list[Document]]:
+        """By when, and with which in-sync sets, it was committed (else: appended); none where that
+        is not known.
+        """
+        when = committed or self.heard(self.own)
+        if when.until_ms is None:
+            return None, []
+        place = self.facts.place
+        found = reigns_between(
+            self.reigns,
+            self._not_before(when),
+            when.until_ms,
+            None if place is None else place.header.leader_epoch,
+        )
+        if found is None or len(found) > MAX_POSSIBLE:
+            return when.until_ms, []
+        return when.until_ms, [
+            {
+                "brokers": list(reign.isr),
+                "leader": None if reign.leader == NOBODY else reign.leader,
+                "leader_epoch": reign.leader_epoch,
+            }
+            for reign in found
+        ]
+
+    def _not_before(self, when: When) -> int | None:
+        """The earliest time of a commit. A follower hears of it later than the leader decides it;
+        but where this broker was in sync it was committed after this broker had it.
+        """
+        if when.since_ms is not None or self.own.since_ms is None:
+            return when.since_ms
+        then = reign_at(self.reigns, self.own.since_ms)
+        in_sync = then is not None and self.facts.broker_id in then.isr
+        return self.own.since_ms if in_sync else None
 
     def _elections(self) -> list[Document]:
         """Those since the append, and one under which another record was dropped from here."""

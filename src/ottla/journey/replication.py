@@ -81,6 +81,32 @@ def reign_at(known: Sequence[Reign], at_ms: int) -> Reign | None:
     return next((reign for reign in reversed(known) if reign.since_ms <= at_ms), None)
 
 
+def reigns_between(
+    known: Sequence[Reign], since_ms: int | None, until_ms: int, from_epoch: int | None
+) -> list[Reign] | None:
+    """The reigns in which something may have happened between both times, oldest first, but in no
+    epoch before `from_epoch` (None: not known).
+
+    `since_ms` None: at any time up to the other. None where part of that time is not known here.
+    """
+    if since_ms is None:
+        if from_epoch is None:
+            return None
+        found = [reign for reign in known if reign.leader_epoch >= from_epoch]
+        if not found or found[0].was_found:
+            return None  # the epoch may have begun with another in-sync set
+        found = [reign for reign in found if reign.since_ms <= until_ms]
+    else:
+        first = reign_at(known, since_ms)
+        if first is None:
+            return None
+        found = [first, *(reign for reign in known if since_ms < reign.since_ms <= until_ms)]
+        found = [reign for reign in found if reign.leader_epoch >= (from_epoch or 0)] or found
+    # Nothing is appended or committed without a leader.
+    led = [reign for reign in found if reign.leader >= 0]
+    return list({reign[1:4]: reign for reign in led or found}.values())
+
+
 def leader_of(known: Sequence[Reign], leader_epoch: int) -> int | None:
     """Who led in that epoch; None where it is not known."""
     for reign in known:
