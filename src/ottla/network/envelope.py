@@ -59,9 +59,13 @@ def _principal_class() -> Any:
 
 
 def _written(principal: Principal) -> bytes:
-    cls = _principal_class()
-    values = {**codec_of(cls).defaults, "type_": principal.kind, "name": principal.name}
-    return _VERSION + b"".join(encode(cls(**values)).parts())
+    build = codec_of(_principal_class()).builder(_no_others)
+    message = build(type_=principal.kind, name=principal.name)
+    return _VERSION + b"".join(encode(message).parts())
+
+
+def _no_others(fields: dict[str, Any]) -> None:
+    raise AssertionError(f"the definition has no {sorted(fields)}")
 
 
 def _read(data: bytes | None) -> Principal:

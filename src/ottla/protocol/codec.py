@@ -1,52 +1,49 @@
 """Messages to bytes and back, compiled once per message class from kio's definitions.
 
 The definitions (which fields, of which type, in which version) are kio's generated dataclasses.
-The decoding is ours: kio's native reader reserves memory for an array before it has looked whether
+The decoding is ours: kio's native reader reserves memory for an array before it has checked whether
 the bytes can hold it, and a hostile length ends the whole process. Differences for the caller:
-times are integers of milliseconds, `records` is a view into the frame.
+times are integers of milliseconds, `records` is a slice of the frame, and messages are instances of
+subclasses of kio's classes whose attributes can be set (a frozen dataclass is slow to fill).
 """
 
 import dataclasses
 import struct
 import types
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Any, NamedTuple, Union, get_args, get_origin
+from typing import Any, Final, NamedTuple, Union, get_args, get_origin
 
 from ottla.protocol import primitives
+from ottla.protocol.codec_source import Field, functions_of
 from ottla.protocol.errors import DecodeError, ErrorCode
-from ottla.protocol.primitives import Buffer, Output, Reader, Writer, read_varint, write_varint
+from ottla.protocol.primitives import Buffer, Output, Reader, Writer
 
-_FIXED: dict[str, tuple[Reader, Writer]] = {
-    "int8": (primitives.read_int8, primitives.write_int8),
-    "int16": (primitives.read_int16, primitives.write_int16),
-    "int32": (primitives.read_int32, primitives.write_int32),
-    "int64": (primitives.read_int64, primitives.write_int64),
-    "uint16": (primitives.read_uint16, primitives.write_uint16),
-    "float64": (primitives.read_float64, primitives.write_float64),
-    "bool": (primitives.read_bool, primitives.write_bool),
+_NUMBERS: Final = {
+    "int8": "b",
+    "int16": "h",
+    "int32": "i",
+    "int64": "q",
+    "uint16": "H",
+    "float64": "d",
+    "bool": "?",
+    "timedelta_i32": "i",
+    "timedelta_i64": "q",
+    "datetime_i64": "q",
+}
+"""Types of a fixed size, with their codes in the struct module."""
+_OTHERS: Final[dict[str, tuple[Reader, Writer]]] = {
     "uuid": (primitives.read_uuid, primitives.write_uuid),
     "error_code": (primitives.read_error_code, primitives.write_int16),
-    "timedelta_i32": (primitives.read_int32, primitives.write_int32),
-    "timedelta_i64": (primitives.read_int64, primitives.write_int64),
-    "datetime_i64": (primitives.read_int64, primitives.write_int64),
 }
-
-
-class Field(NamedTuple):
-    name: str
-    tag: int | None
-    default: Any
-    """What an absent field holds: the definition's default, else the type's zero value."""
-    read: Reader
-    write: Writer
 
 
 class Codec(NamedTuple):
     cls: type
     fields: tuple[Field, ...]
     defaults: dict[str, Any]
+    builder: Any
+    """See `codec_source.Functions`."""
     read: Reader
     write: Writer
 
@@ -75,7 +72,9 @@ def _primitive(kafka_type: str, compact: bool, null_allowed: bool) -> tuple[Read
         return primitives.data(compact, null_allowed, copied=kafka_type == "bytes")
     if kafka_type == "datetime_i64" and null_allowed:
         return primitives.read_int64, _write_time_or_minus_one
-    return _FIXED[kafka_type]
+    if kafka_type in _OTHERS:
+        return _OTHERS[kafka_type]
+    return primitives.fixed(_NUMBERS[kafka_type])
 
 
 def _write_time_or_minus_one(output: Output, value: int | None) -> None:
@@ -109,12 +108,14 @@ def _zero(annotation: Any, null_allowed: bool, kafka_type: str | None) -> Any:
     return ErrorCode.none if kafka_type == "error_code" else by_type.get(kafka_type, 0)
 
 
-def _compile_field(field: dataclasses.Field[Any], compact: bool) -> Field:
+def _field(field: dataclasses.Field[Any], compact: bool) -> Field:
     tag = field.metadata.get("tag")
     kafka_type = field.metadata.get("kafka_type")
     annotation, null_allowed = _unwrap_optional(field.type)
+    shape, code, item = "other", "", None
     if get_origin(annotation) is tuple:
         element = get_args(annotation)[0]
+        shape = "array"
         item = (
             _primitive(kafka_type, compact, null_allowed=False)
             if kafka_type
@@ -123,6 +124,11 @@ def _compile_field(field: dataclasses.Field[Any], compact: bool) -> Field:
         read, write = primitives.array(item, compact, null_allowed)
     elif kafka_type:
         read, write = _primitive(kafka_type, compact, null_allowed)
+        shape = {"string": "text", "bytes": "bytes", "records": "records"}.get(kafka_type, "other")
+        if kafka_type in _NUMBERS and not null_allowed:
+            shape, code = "number", _NUMBERS[kafka_type]
+        elif kafka_type == "error_code":
+            shape, code = "error", "h"
     elif null_allowed and tag is None:
         read, write = _nullable_entity(codec_of(annotation))
     else:
@@ -132,67 +138,25 @@ def _compile_field(field: dataclasses.Field[Any], compact: bool) -> Field:
         if field.default is dataclasses.MISSING
         else in_milliseconds(field.default)
     )
-    return Field(field.name, tag, default, read, write)
-
-
-def read_tags(
-    buffer: Buffer, position: int, tagged: dict[int, Field], values: dict[str, Any]
-) -> int:
-    """The tagged fields behind an entity (KIP-482); unknown tags are passed over."""
-    count, position = read_varint(buffer, position)
-    for _ in range(count):
-        tag, position = read_varint(buffer, position)
-        size, position = read_varint(buffer, position)
-        content, position = primitives.take(buffer, position, size)
-        if tag in tagged:
-            values[tagged[tag].name], _ = tagged[tag].read(content, 0)
-    return position
-
-
-def _write_tags(output: Output, value: Any, tagged: dict[int, Field]) -> None:
-    present = []
-    for tag in sorted(tagged):
-        content = getattr(value, tagged[tag].name)
-        if content != tagged[tag].default:
-            present.append((tag, tagged[tag].write, content))
-    write_varint(output, len(present))
-    for tag, write, content in present:
-        inner = Output()
-        write(inner, content)
-        encoded = b"".join(inner.parts())
-        write_varint(output, tag)
-        write_varint(output, len(encoded))
-        output.append_data(encoded)
+    return Field(field.name, tag, default, read, write, shape, code, null_allowed, item)
 
 
 @cache  # bounded by the number of message classes
 def codec_of(cls: Any) -> Codec:
-    """The codec of one of kio's message classes, compiled at first use."""
+    """The codec of one of kio's message classes, or of a message's own class; compiled at first
+    use.
+    """
+    definition = cls.__dict__.get("__definition__")
+    if definition is not None:
+        found: Codec = codec_of(definition)
+        return found
     flexible: bool = cls.__flexible__
-    fields = tuple(_compile_field(field, flexible) for field in dataclasses.fields(cls))
-    plain = tuple((field.name, field.read) for field in fields if field.tag is None)
-    written = tuple((field.name, field.write) for field in fields if field.tag is None)
-    tagged = {field.tag: field for field in fields if field.tag is not None}
-    tag_defaults = {field.name: field.default for field in tagged.values()}
-    construct: Callable[..., Any] = cls
-
-    def read(buffer: Buffer, position: int) -> tuple[Any, int]:
-        values = dict(tag_defaults)
-        for name, read_field in plain:
-            values[name], position = read_field(buffer, position)
-        if flexible:
-            position = read_tags(buffer, position, tagged, values)
-        return construct(**values), position
-
-    def write(output: Output, value: Any) -> None:
-        for name, write_field in written:
-            write_field(output, getattr(value, name))
-        if tagged:
-            _write_tags(output, value, tagged)
-        elif flexible:
-            output.tail.append(0)
-
-    return Codec(cls, fields, {field.name: field.default for field in fields}, read, write)
+    fields = tuple(_field(field, flexible) for field in dataclasses.fields(cls))
+    attributes = {"__slots__": (), "__setattr__": object.__setattr__, "__definition__": cls}
+    own = type(cls.__name__, (cls,), {**attributes, "__module__": cls.__module__})
+    read, write, builder = functions_of(own, fields, flexible=flexible)
+    defaults = {field.name: field.default for field in fields}
+    return Codec(own, fields, defaults, builder, read, write)
 
 
 def decode(cls: type, buffer: Buffer, position: int = 0) -> tuple[Any, int]:
@@ -204,6 +168,9 @@ def decode(cls: type, buffer: Buffer, position: int = 0) -> tuple[Any, int]:
         return codec_of(cls).read(buffer, position)
     except (struct.error, IndexError):
         raise DecodeError(f"{cls.__name__}: the bytes end within a field") from None
+    except UnicodeDecodeError as error:
+        why = f"a string that is not UTF-8: {error.reason}"
+        raise DecodeError(f"{cls.__name__}: {why}") from None
     except DecodeError as error:
         raise DecodeError(f"{cls.__name__}: {error}") from None
 

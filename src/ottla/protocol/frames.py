@@ -11,7 +11,8 @@ from struct import Struct, error
 from typing import Any, NamedTuple
 
 from ottla.protocol import primitives
-from ottla.protocol.codec import decode, encode, read_tags
+from ottla.protocol.codec import decode, encode
+from ottla.protocol.codec_source import read_tags
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.messages import message_class
 from ottla.protocol.primitives import Buffer, Output

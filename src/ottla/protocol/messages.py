@@ -47,14 +47,11 @@ class Messages:
         return build
 
     def _builder(self, name: str, codec: Codec) -> Callable[..., Any]:
-        defaults, construct = codec.defaults, codec.cls
-
-        def build(**values: Any) -> Any:
-            for field in values.keys() - defaults.keys():
+        def drop(fields: dict[str, Any]) -> None:
+            for field in fields:
                 assert _some_version_has(self.key, self.kind, name, field), f"{name}.{field}"
-                del values[field]
-            return construct(**{**defaults, **values})
 
+        build: Callable[..., Any] = codec.builder(drop)
         return build
 
     def _absent(self, name: str) -> Callable[..., Any]:

@@ -178,12 +178,12 @@ def data(compact: bool, null_allowed: bool, copied: bool) -> tuple[Reader, Write
     return _nullable(_compact_length if compact else read_int32, convert, null_allowed), write
 
 
-def array(item: tuple[Reader, Writer], compact: bool, null_allowed: bool) -> tuple[Reader, Writer]:
-    read_item, write_item = item
-    read_length = _compact_length if compact else read_int32
+def items_reader(
+    read_item: Reader, null_allowed: bool
+) -> Callable[[Buffer, int, int], tuple[Any, int]]:
+    """Reads so many elements of an array; -1 is null."""
 
-    def read(buffer: Buffer, position: int) -> tuple[Any, int]:
-        count, position = read_length(buffer, position)
+    def read(buffer: Buffer, position: int, count: int) -> tuple[Any, int]:
         if count < 0:
             # Kafka reads a null array where none is allowed as an error of the client's.
             if count == -1 and null_allowed:
@@ -196,6 +196,19 @@ def array(item: tuple[Reader, Writer], compact: bool, null_allowed: bool) -> tup
             value, position = read_item(buffer, position)
             items.append(value)
         return tuple(items), position
+
+    return read
+
+
+def array(item: tuple[Reader, Writer], compact: bool, null_allowed: bool) -> tuple[Reader, Writer]:
+    read_item, write_item = item
+    read_length = _compact_length if compact else read_int32
+
+    read_items = items_reader(read_item, null_allowed)
+
+    def read(buffer: Buffer, position: int) -> tuple[Any, int]:
+        count, position = read_length(buffer, position)
+        return read_items(buffer, position, count)
 
     def write(output: Output, value: Any) -> None:
         if value is None:
