@@ -157,6 +157,8 @@ SET, DELETE, APPEND = 0, 1, 2
 
 
 def _metadata_id(asked: Asked, topic: str) -> uuid.UUID:
+    """The topic's id, once its partition has a leader that serves."""
+    asked.produce(topic, 0, crafted_batches.batch(0, 1))
     build = asked.wire.request(METADATA, 12)
     until = time.monotonic() + WAIT_S
     while True:

@@ -1,0 +1,40 @@
+"""ConsumerGroupHeartbeat (key 68): the consumer rebalance protocol (KIP-848), which is not served.
+
+The answer is UNSUPPORTED_VERSION, as from an Apache Kafka where the protocol is off
+(KafkaApis.isConsumerGroupProtocolEnabled): clients end with an error that says so. The request is
+advertised for that alone, because librdkafka waits for ever for a broker that does not know it.
+v1 (KIP-848): a subscription by regular expression.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+from ottla.api.context import Context
+from ottla.protocol.errors import ErrorCode
+
+KEY: Final = 68
+
+logger = logging.getLogger("ottla.groups")
+
+_REASON: Final = (
+    "This broker does not support the consumer group protocol (KIP-848); use"
+    " group.protocol=classic."
+)
+
+
+async def handle(request: Any, context: Context) -> Any:
+    logger.warning(
+        "client %s at %s asked for group.protocol=consumer in group %s, which is not supported;"
+        " it must use group.protocol=classic",
+        context.client_id,
+        context.session.address,
+        request.group_id,
+    )
+    return context.messages.ConsumerGroupHeartbeatResponse(
+        error_code=ErrorCode.unsupported_version,
+        error_message=_REASON,
+        member_epoch=-1,
+        heartbeat_interval=0,
+    )
