@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -196,12 +197,15 @@ class LoneNode:
     def __init__(self, config: BrokerConfig, tree: Any) -> None:
         self.config = config
         self.clock = SimpleNamespace(now_ms=lambda: 1_000, monotonic_ms=lambda: 1_000)
+        self.random = Random(1)
         self.store = SimpleNamespace(metadata=SimpleNamespace(directory_id="folder"))
         self.peers = SimpleNamespace(address=lambda broker_id: None, lost_at=lambda broker_id: None)
         self.handlers = HANDLERS
         self.view = ClusterView(config)
-        self.membership = Membership(cast("Node", self), tree)
-        self.controller = Controller(cast("Node", self), placement_start=lambda: 0)
+        self.membership = Membership(cast("Node", self), tree, random=self.random)
+        self.controller = Controller(
+            cast("Node", self), random=self.random, placement_start=lambda: 0
+        )
         self.topic_creation = TopicCreation(cast("Node", self))
         self.departed = DepartedBrokers(self.clock)
         self.view.subscribe(self.departed.told)

@@ -10,6 +10,7 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -98,6 +99,7 @@ class GroupBench:
             lambda: range(self.partitions),
             lambda: self.partitions,
             on_commit=lambda *commit: self.commits.append(commit),
+            random=Random(1),
         )
 
     def log(self, partition: int) -> MemoryLog:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.controller import Controller, random_id
+from ottla.broker.controller import Controller
 from ottla.config.broker import BrokerConfig
 from ottla.config.error import ConfigError
 from ottla.controller import layout
@@ -197,7 +197,3 @@ async def test_a_full_disk_is_an_error_of_the_request_and_changes_nothing(
         assert controller.image.topics == {}
         results = await controller.create_topics([NewTopic("t", 1, 1)])
         assert not results[0].outcome.failed
-
-
-def test_no_topic_id_begins_with_a_dash() -> None:
-    assert not any(layout.uuid_text(random_id()).startswith("-") for _ in range(500))

@@ -173,7 +173,7 @@ def test_a_session_that_ends_watches_nothing(sessions: FetchSessions) -> None:
     first = sessions.begin(request(("a", 0, 3)), VERSION, now_ms=0)
     partition = Mock(waiters=None)
     first.watch.watch(("a", 0), partition)
-    assert partition.waiters == {first.watch}
+    assert list(partition.waiters) == [first.watch]
     sessions.begin(request(session_id=100, epoch=1, forget=[("a", 0)]), VERSION, now_ms=1)
     assert partition.waiters is None
     assert len(sessions) == 0

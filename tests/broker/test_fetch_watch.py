@@ -11,7 +11,7 @@ FOLLOWER = 2
 
 class Partition:
     def __init__(self) -> None:
-        self.waiters: set[Watcher] | None = None
+        self.waiters: dict[Watcher, None] | None = None
         self.idle: list[tuple[int, int]] = []
 
     def was_idle(self, broker_id: int, seen_ms: int) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from ottla.broker.controller import StartError
-from ottla.broker.membership import random_cluster_id
 from ottla.controller import layout
 from ottla.controller.config_changes import ConfigChange, ResourceChange, ResourceType
 from ottla.controller.image import EVERY_BROKER, BrokerImage
@@ -233,12 +232,6 @@ async def test_who_leaves_leads_nothing_any_more(neighbours: Any, eventually: An
     assert {(state.leader, state.isr) for state in states} == {(1, (1,))}
     await first.controller.create_topics([NewTopic("u", 4, 1)])
     assert {state.replicas for state in first.image.topics["u"].partitions} == {(1,)}
-
-
-def test_cluster_ids_are_as_kafka_makes_them() -> None:
-    made = {random_cluster_id() for _ in range(200)}
-    assert len(made) == 200
-    assert {len(each) for each in made} == {22}
 
 
 async def test_a_registration_whose_answer_was_lost_counts(

@@ -3,6 +3,7 @@ import errno
 import os
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -112,7 +113,7 @@ class Cluster:
     """Broker 1 of a cluster, by itself: what it does about deltas of partitions."""
 
     def __init__(self, folder: Any) -> None:
-        self.store = LogStore.open(folder, node_id=1)
+        self.store = LogStore.open(folder, node_id=1, random=Random(1))
         self.store.open_logs(lambda topic: LogConfig(), 0)
         self.image = ClusterImage("c")
         self.known(EPOCH)

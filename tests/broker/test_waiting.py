@@ -5,7 +5,7 @@ from ottla.broker.waiting import Waiter, Watcher, wake
 
 class Watched:
     def __init__(self) -> None:
-        self.waiters: set[Watcher] | None = None
+        self.waiters: dict[Watcher, None] | None = None
 
 
 async def test_a_change_wakes_and_ends_the_watching() -> None:

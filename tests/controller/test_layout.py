@@ -14,13 +14,6 @@ numbers = st.integers(0, 1000)
 broker_lists = st.lists(numbers, min_size=1, max_size=5, unique=True).map(tuple)
 
 
-@given(st.uuids())
-def test_topic_ids_are_written_as_kafka_writes_them(topic_id: UUID) -> None:
-    text = layout.uuid_text(topic_id)
-    assert len(text) == 22
-    assert layout.uuid_from_text(text) == topic_id
-
-
 assignments = st.builds(layout.Assignment, broker_lists, broker_lists | st.just(()), broker_lists)
 
 

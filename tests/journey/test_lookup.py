@@ -55,7 +55,7 @@ class Partition:
             end_offset=self.end,
             high_watermark=self.high,
             now_ms=self.now_ms,
-            dirty=set(),
+            dirty={},
         )
         for group, offset in self.committed.items():
             self.timeline.group_is_at(group, offset, None)

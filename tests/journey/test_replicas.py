@@ -10,7 +10,7 @@ from ottla.journey.timeline import PartitionTimeline
 
 def fresh(end: int = 0) -> PartitionTimeline:
     return PartitionTimeline(
-        start_offset=0, end_offset=end, high_watermark=end, now_ms=1000, dirty=set()
+        start_offset=0, end_offset=end, high_watermark=end, now_ms=1000, dirty={}
     )
 
 
@@ -60,7 +60,7 @@ def test_an_open_step_of_a_follower_keeps_the_timeline_dirty():
 
 
 def test_what_is_found_at_a_start_waits_until_something_happens():
-    dirty: set = set()
+    dirty: dict = {}
     timeline = PartitionTimeline(
         start_offset=0, end_offset=0, high_watermark=0, now_ms=1000, dirty=dirty
     )

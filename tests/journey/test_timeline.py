@@ -11,22 +11,22 @@ from ottla.journey.timeline import MAX_GROUP_CHARS, PartitionTimeline
 
 
 @pytest.fixture
-def dirty() -> set[PartitionTimeline]:
-    return set()
+def dirty() -> dict[PartitionTimeline, None]:
+    return {}
 
 
 @pytest.fixture
-def timeline(dirty: set[PartitionTimeline]) -> PartitionTimeline:
+def timeline(dirty: dict[PartitionTimeline, None]) -> PartitionTimeline:
     return fresh(dirty)
 
 
 @pytest.fixture
-def filled(dirty: set[PartitionTimeline]) -> PartitionTimeline:
+def filled(dirty: dict[PartitionTimeline, None]) -> PartitionTimeline:
     """One whose log has 5000 records, for groups to read."""
     return fresh(dirty, end=5000)
 
 
-def fresh(dirty: set[PartitionTimeline], end: int = 0) -> PartitionTimeline:
+def fresh(dirty: dict[PartitionTimeline, None], end: int = 0) -> PartitionTimeline:
     return PartitionTimeline(
         start_offset=0, end_offset=end, high_watermark=end, now_ms=1000, dirty=dirty
     )
@@ -46,7 +46,7 @@ def test_quiet_appends_each_have_an_exact_step(timeline, dirty):
     timeline.high_watermark(10, 2000)
     timeline.appended(10, 10, 2000 + WINDOW_MS, "a", -1)
     timeline.high_watermark(11, 2000 + WINDOW_MS)
-    assert dirty == {timeline}
+    assert list(dirty) == [timeline]
     assert all_steps(timeline) == [
         Step(Kind.END_AND_HIGH, ((-1, "a"),), 2000, 2000, 0, 10, 10),
         Step(Kind.END_AND_HIGH, ((-1, "a"),), 2100, 2100, 10, 11, 11),
@@ -85,7 +85,7 @@ def test_few_changes_of_client_stay_exact_and_many_are_bounded(timeline):
 def test_take_leaves_the_open_step_until_its_window_is_over(timeline, dirty):
     timeline.appended(0, 9, 2000, "a", -1)
     assert timeline.take(2050) == []
-    assert dirty == {timeline}
+    assert list(dirty) == [timeline]
     timeline.appended(10, 19, 2060, "a", -1)
     assert [step.last for step in timeline.take(2100)] == [20]
     assert not dirty

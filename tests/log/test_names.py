@@ -1,3 +1,5 @@
+from uuid import uuid4
+
 import pytest
 
 from ottla.log import names
@@ -33,8 +35,8 @@ def test_partitions_are_named_by_topic_and_number(
 
 
 def test_a_deleted_folder_has_a_name_of_its_own_that_fits() -> None:
-    name = names.deleted_folder_name("t" * 249, 7)
+    name = names.deleted_folder_name("t" * 249, 7, uuid4())
     assert len(name) <= 255
     assert name.endswith("-delete")
     assert names.partition_of(name) is None
-    assert name != names.deleted_folder_name("t" * 249, 7)
+    assert name != names.deleted_folder_name("t" * 249, 7, uuid4())

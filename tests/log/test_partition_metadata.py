@@ -2,13 +2,9 @@ import uuid
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ottla.log.partition_metadata import (
     FILE_NAME,
-    decode_topic_id,
-    encode_topic_id,
     make_folder,
     read_topic_id,
 )
@@ -21,13 +17,6 @@ def test_the_file_is_kafkas(tmp_path: Path) -> None:
     # One that is there stays, and its topic, where none is named.
     make_folder(str(folder), None)
     assert read_topic_id(str(folder)) == uuid.UUID("00112233-4455-6677-8899-aabbccddeeff")
-
-
-@given(st.uuids())
-def test_ids_survive(topic_id: uuid.UUID) -> None:
-    text = encode_topic_id(topic_id)
-    assert len(text) == 22
-    assert decode_topic_id(text) == topic_id
 
 
 @pytest.mark.parametrize("text", ["", "version: 0", "version: 0\ntopic_id: short", "a\nb"])

@@ -3,6 +3,7 @@ import sys
 import uuid
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -23,7 +24,7 @@ TOPIC_ID = uuid.UUID(int=77)
 
 
 def _open(root: Path, node_id: int = 0, cluster_id: str | None = None) -> LogStore:
-    store = LogStore.open(root, node_id=node_id, cluster_id=cluster_id)
+    store = LogStore.open(root, node_id=node_id, cluster_id=cluster_id, random=Random())
     store.open_logs(lambda topic: LogConfig(file_delete_delay_ms=0), 1)
     return store
 
@@ -79,9 +80,9 @@ def test_without_a_clean_stop_everything_is_recovered(tmp_path: Path) -> None:
 def test_a_second_broker_is_told_so(tmp_path: Path) -> None:
     store = _open(tmp_path)
     code = (
-        "import sys\nfrom ottla.log.store import LogStore\n"
+        "import random\nimport sys\nfrom ottla.log.store import LogStore\n"
         "from ottla.log.errors import DataFolderError\n"
-        "try: LogStore.open(sys.argv[1], node_id=0)\n"
+        "try: LogStore.open(sys.argv[1], node_id=0, random=random.Random())\n"
         "except DataFolderError as error: print(error)\n"
     )
     done = subprocess.run(
@@ -115,7 +116,7 @@ def test_a_damaged_file_stops_the_start_with_one_line(tmp_path: Path, name: str)
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(DataFolderError, match="cannot use"):
-        LogStore.open(tmp_path / "file" / "data", node_id=0)
+        LogStore.open(tmp_path / "file" / "data", node_id=0, random=Random())
 
 
 def test_one_that_never_had_a_record_has_nothing_to_delete(tmp_path: Path) -> None:

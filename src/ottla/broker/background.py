@@ -24,7 +24,7 @@ class Background:
         """`part` stands in the broker log where a task fails: "the log care"."""
         self._logger = logger
         self._part = part
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._closed = False
 
     def __len__(self) -> int:
@@ -52,11 +52,11 @@ class Background:
 
     def _start(self, running: Work, work: Callable[[], Work] | None) -> None:
         task = asyncio.get_running_loop().create_task(running)
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(partial(self._ended, work))
 
     def _ended(self, work: Callable[[], Work] | None, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if task.cancelled() or task.exception() is None:
             return
         is_kept = work is not None and not self._closed

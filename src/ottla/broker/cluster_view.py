@@ -31,7 +31,7 @@ class ClusterView:
 
     def __init__(self, config: BrokerConfig) -> None:
         self.image = ClusterImage("")
-        self.waiters: set[Watcher] | None = None
+        self.waiters: dict[Watcher, None] | None = None
         self._config = config
         self._subscribers: list[Subscriber] = []
         self._telling = asyncio.Lock()

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
-import uuid
 from collections.abc import Callable, Mapping, Sequence
+from random import Random
 from typing import TYPE_CHECKING, TypeVar
 
 from ottla.broker.broker_watch import BrokerWatch, others_return_until
@@ -43,6 +42,7 @@ from ottla.controller.topics import (
 from ottla.coordination.tree import Coordination
 from ottla.coordination.tree import Node as TreeNode
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.kafka_uuid import random_uuid
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
@@ -64,9 +64,10 @@ class Controller:
         self,
         node: Node,
         *,
+        random: Random,
         placement_start: Callable[[], int] | None = None,
     ) -> None:
-        """`placement_start` says where placement begins; random where it is left out."""
+        """`placement_start` says where placement begins; a random place if it is None."""
         self.metadata_log: MetadataLog | None = None
         self._node = node
         self._view = view = node.view
@@ -76,6 +77,7 @@ class Controller:
         """Who was registered as far as this broker had heard when it became the controller."""
         self._shutting_down: set[int] = set()
         self._placement_start = placement_start or (lambda: random.randrange(1 << 16))
+        self._random = random
         self._plans: Plans | None = None
         view.subscribe(self._told)
 
@@ -244,7 +246,7 @@ class Controller:
                 wanted,
                 self.image,
                 self._config,
-                new_id=random_id,
+                new_id=lambda: random_uuid(self._random),
                 start=self._placement_start(),
                 shutting_down=self._shutting_down,
                 validate_only=validate_only,
@@ -300,11 +302,3 @@ class Controller:
 async def _read_all(session: Coordination) -> dict[str, TreeNode]:
     trees = await asyncio.gather(*(session.read_tree(root) for root in ROOTS))
     return {path: node for tree in trees for path, node in tree.items()}
-
-
-def random_id() -> uuid.UUID:
-    """A topic id as Kafka makes them: random, and never one whose text begins with a dash."""
-    while True:
-        found = uuid.uuid4()
-        if not layout.uuid_text(found).startswith("-"):
-            return found

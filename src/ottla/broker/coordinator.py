@@ -11,6 +11,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Iterable
+from random import Random
 from typing import Any, Final, TypeVar
 
 from ottla.broker.background import Background
@@ -35,6 +36,7 @@ from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupShard
 from ottla.groups.step import Step
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.kafka_uuid import random_uuid
 
 logger = logging.getLogger("ottla.groups")
 
@@ -63,6 +65,7 @@ class GroupCoordinators:
         led_partitions: Callable[[], Iterable[int]],
         partition_count: Callable[[], int],
         *,
+        random: Random,
         on_commit: OnCommit | None = None,
         on_loaded: OnLoaded | None = None,
     ) -> None:
@@ -71,6 +74,7 @@ class GroupCoordinators:
         self._open_log = open_log
         self._led_partitions = led_partitions
         self._partition_count = partition_count
+        self._random = random
         self._on_commit = on_commit
         self._on_loaded = on_loaded
         self._drivers: dict[int, GroupShardDriver] = {}
@@ -174,7 +178,7 @@ class GroupCoordinators:
         if not request.group or not fits_string(request.group):
             return JoinResult(ErrorCode.invalid_group_id, request.member_id)
         name = request.client_id if request.group_instance_id is None else request.group_instance_id
-        new_id = f"{name[:MEMBER_ID_NAME_LENGTH_MAX]}-{uuid.uuid4()}"
+        new_id = f"{name[:MEMBER_ID_NAME_LENGTH_MAX]}-{random_uuid(self._random)}"
 
         def decide(shard: GroupShard, step: Step, answer: Any) -> None:
             shard.join(request._replace(token=answer, new_member_id=new_id), step)

@@ -44,7 +44,7 @@ class FetchWatch:
         self._due: dict[Key, None] = {}
         self._keys: dict[Fetched, Key] = {}
         self._partitions: dict[Key, Fetched] = {}
-        self._sleepers: set[asyncio.Future[bool]] = set()
+        self._sleepers: dict[asyncio.Future[bool], None] = {}
         self._terms: object = None
         self._closed = False
 
@@ -111,13 +111,13 @@ class FetchWatch:
         """Until something watched changes, or `max_ms` went by."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[bool] = loop.create_future()
-        self._sleepers.add(future)
+        self._sleepers[future] = None
         handle = loop.call_later(max_ms / 1000, _end, future)
         try:
             await future
         finally:
             handle.cancel()
-            self._sleepers.discard(future)
+            self._sleepers.pop(future, None)
 
     def _rouse(self) -> None:
         for future in self._sleepers:

@@ -89,6 +89,7 @@ def group_coordinators(node: Node) -> GroupCoordinators:
         lambda index: _open(node, index),
         lambda: _led(node),
         lambda: _count(node),
+        random=node.random,
         on_commit=lambda *commit: _on_commit(node, *commit),
         on_loaded=lambda *found: _on_loaded(node, *found),
     )

@@ -117,7 +117,7 @@ class HeldPartition:
         """Counts how often this broker ceased to lead. What it appended in an earlier leadership
         may be cut off since, and other records may have those offsets."""
         self.min_insync_replicas = 1
-        self.waiters: set[Watcher] | None = None
+        self.waiters: dict[Watcher, None] | None = None
         self.counts = Counts()
         self.flushed_ms = clock.monotonic_ms()
         """When the log was last known to be on the disk, on the monotonic clock."""

@@ -80,7 +80,7 @@ class Journey:
         self.turn = asyncio.Lock()
         """Held while one journey is explained: each may read some hundred MiB."""
         self._clock = clock
-        self._dirty: set[Gathering] = set()
+        self._dirty: dict[Gathering, None] = {}
         self._places: dict[PartitionTimeline, _Place] = {}
         self._executor: ThreadPoolExecutor | None = None
         self._background = Background(logger, "writing the journey")
@@ -110,7 +110,7 @@ class Journey:
         """The partition was deleted (or moved away): what it has not written yet is of no use."""
         if isinstance(timeline, PartitionTimeline):
             place = self._places.pop(timeline, None)
-            self._dirty.discard(timeline)
+            self._dirty.pop(timeline, None)
             if place is not None and place.folder is not None:
                 place.folder.is_gone = True
 
@@ -134,7 +134,8 @@ class Journey:
             some = waiting[at : at + MAX_TAKEN_AT_ONCE]
             ready = [timeline for timeline in some if self._has_folder(timeline)]
             # What the others note next, with their first record, makes them dirty again.
-            self._dirty.difference_update(set(some).difference(ready))
+            for timeline in set(some).difference(ready):
+                del self._dirty[timeline]
             work = [self._taken(timeline, all_of_them=all_of_them) for timeline in ready]
             work = [taken for taken in work if taken[1]]
             if work:

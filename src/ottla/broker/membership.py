@@ -11,11 +11,10 @@ with the image that it has.
 from __future__ import annotations
 
 import asyncio
-import base64
 import logging
-import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from random import Random
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from ottla.broker.background import Background
@@ -37,6 +36,7 @@ from ottla.coordination.tree import (
     SessionExpiredError,
 )
 from ottla.protocol.errors import ApiError
+from ottla.protocol.kafka_uuid import random_uuid, uuid_text
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
@@ -66,7 +66,8 @@ class Tree(Protocol):
 class Membership:
     """See the module's text."""
 
-    def __init__(self, node: Node, tree: Tree) -> None:
+    def __init__(self, node: Node, tree: Tree, *, random: Random) -> None:
+        self._random = random
         self.broker_epoch = -1
         self.first_epoch = -1
         """The broker epoch of this process's first registration."""
@@ -111,7 +112,9 @@ class Membership:
                 f" {self._node.config.zookeeper_connect or 'in its coordination store'}: is"
                 " --zookeeper (zookeeper.connect, with its chroot) right?"
             )
-        for write in first_writes(present, known_cluster_id or random_cluster_id()):
+        for write in first_writes(
+            present, known_cluster_id or uuid_text(random_uuid(self._random))
+        ):
             assert isinstance(write, Create)
             try:
                 await session.create(write.path, write.data)
@@ -392,8 +395,3 @@ class Membership:
     async def _delete(self, path: str, version: int) -> None:
         with suppress(NoNodeError):  # somebody else was faster
             await self.session.delete(path, version)
-
-
-def random_cluster_id() -> str:
-    """A cluster id as Kafka makes them: 22 characters."""
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")

@@ -24,7 +24,7 @@ class MetadataLog:
     """The log of one controller tenure. `image` is the controller's, at the log's version."""
 
     def __init__(self, image: ClusterImage) -> None:
-        self.waiters: set[Watcher] | None = None
+        self.waiters: dict[Watcher, None] | None = None
         self._image = image
         self._kept: deque[tuple[int, Any]] = deque(maxlen=MAX_KEPT)
         self._closed = False

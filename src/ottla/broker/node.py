@@ -11,10 +11,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import random
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
+from random import Random, SystemRandom
 
 from ottla.broker.background import Background
 from ottla.broker.clock import Clock, SystemClock
@@ -62,14 +62,26 @@ CLOSE_GRACE_MS = 5_000
 class Node:
     """What request handlers find under `context.broker`."""
 
-    def __init__(self, config: BrokerConfig, handlers: Handlers) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        handlers: Handlers,
+        *,
+        clock: Clock | None = None,
+        tree: Tree | None = None,
+        random: Random | None = None,
+    ) -> None:
+        """`clock`, `tree` and `random` default to the machine's and the configured ensemble."""
         self.config = config
-        self.clock: Clock = SystemClock()
+        self.clock = clock or SystemClock()
+        self._tree = tree
+        self.random = random or SystemRandom()
         self.api_versions = handlers.advertised
         self.features_epoch = 0
         self.partitions = Partitions(lambda: self.image)
         self.fetch_sessions = FetchSessions(
-            config.max_incremental_fetch_session_cache_slots, lambda: random.randrange(1, 2**31)
+            config.max_incremental_fetch_session_cache_slots,
+            lambda: self.random.randrange(1, 2**31),
         )
         self.connection_limits = ConnectionLimits(config)
         self.journey = Journey(self.clock, enabled=config.ottla_journey_enable)
@@ -87,7 +99,7 @@ class Node:
         self.leader_throttle = leader_throttle(self)
         self.storage_failure = StorageFailure(self)
         self.membership: Membership
-        self.controller = Controller(self)
+        self.controller = Controller(self, random=self.random)
         self.topic_creation = TopicCreation(self)
         self.departed = DepartedBrokers(self.clock)
         self.view.subscribe(self.departed.told)
@@ -98,7 +110,6 @@ class Node:
         self._listeners: list[Listener] = []
         self._dispatcher = Dispatcher(self, handlers, self._forwarding())
         self._opened = AsyncExitStack()
-        self._folder_released = False
         self.closing = False
         """The broker is about to stop: who waits is answered at once."""
 
@@ -202,12 +213,14 @@ class Node:
     async def _open_in_ensemble(self, opening: AsyncExitStack) -> None:
         """A session first, as it says which cluster the folder must belong to."""
         config = self.config
-        self.membership = Membership(self, zookeeper_tree(config))
+        self.membership = Membership(self, self._tree or zookeeper_tree(config), random=self.random)
         opening.push_async_callback(self.membership.close)
         known = known_cluster_id(config.data_folder)
         cluster_id = await self.membership.connect(known, may_found=known is None)
-        self.store = LogStore.open(config.data_folder, node_id=config.id, cluster_id=cluster_id)
-        opening.callback(self._release_folder)
+        self.store = LogStore.open(
+            config.data_folder, node_id=config.id, cluster_id=cluster_id, random=self.random
+        )
+        opening.callback(self.store.release)
         opening.push_async_callback(self._stop_serving)
         await self._listen()
 
@@ -216,13 +229,13 @@ class Node:
         the ports are had.
         """
         config = self.config
-        self.store = LogStore.open(config.data_folder, node_id=config.id)
-        opening.callback(self._release_folder)
+        self.store = LogStore.open(config.data_folder, node_id=config.id, random=self.random)
+        opening.callback(self.store.release)
         opening.push_async_callback(self._stop_serving)
         await self._listen()
         tree = EmbeddedTree(config.data_folder)
         opening.push_async_callback(tree.close)
-        self.membership = Membership(self, tree)
+        self.membership = Membership(self, tree, random=self.random)
         opening.push_async_callback(self.membership.close)
         known = self.store.metadata.cluster_id
         cluster_id = await self.membership.connect(known, may_found=not self.store.has_partitions)
@@ -268,15 +281,10 @@ class Node:
 
     def _close_logs(self) -> None:
         """Raises nothing: a disk that refuses now means that the next start has to recover."""
-        self._folder_released = True
         try:
             self.store.close(self.high_watermarks())
         except ApiError as error:
             logger.error("the data folder is not closed cleanly: %s", error)
-
-    def _release_folder(self) -> None:
-        if not self._folder_released:
-            self.store.release()
 
     @property
     def _has_groups(self) -> bool:

@@ -84,7 +84,7 @@ class ReplicaFetcher:
         self._throttle = throttle
         self._truncations = truncations
         self._followed: dict[Key, Followed] = {}
-        self._changed: set[Key] = set()
+        self._changed: dict[Key, None] = {}
         """Partitions whose question may differ from what the session has."""
         self._delayed: dict[Key, int] = {}
         """Until when they are left out, on the monotonic clock."""
@@ -104,14 +104,14 @@ class ReplicaFetcher:
         follower = Follower(self.leader, partition.leader_epoch)
         self._followed[key] = Followed(partition, follower)
         self._delayed.pop(key, None)
-        self._changed.add(key)
+        self._changed[key] = None
         self._deltas.set()
 
     def unfollow(self, key: Key) -> None:
         """Copies it no more; an answer that is under way is not carried out."""
         if self._followed.pop(key, None) is not None:
             self._delayed.pop(key, None)
-            self._changed.add(key)
+            self._changed[key] = None
 
     def begin_anew(self, peer: Peer) -> None:
         """After `run` failed, which is our own bug: `run` may be called again, to copy all but the
@@ -121,7 +121,7 @@ class ReplicaFetcher:
         self._peer, self._session = peer, ReplicaSession()
         for followed in self._followed.values():
             followed.follower = Follower(self.leader, followed.partition.leader_epoch)
-        self._changed.update(self._followed)
+        self._changed.update(dict.fromkeys(self._followed))
         failed, self.working_on = self.working_on, None
         if failed is not None:
             key = failed.partition.topic_id, failed.partition.index
@@ -177,7 +177,7 @@ class ReplicaFetcher:
         now_ms = self._node.clock.monotonic_ms()
         for key in [key for key, until_ms in self._delayed.items() if until_ms <= now_ms]:
             del self._delayed[key]
-            self._changed.add(key)
+            self._changed[key] = None
         questions: dict[Key, Question | None] = {}
         for key in self._changed:
             followed = self.working_on = self._followed.get(key)
@@ -260,7 +260,7 @@ class ReplicaFetcher:
                     out_of_range.append(followed)
                 else:
                     self._carry_out(key, followed, decision)
-                self._changed.add(key)
+                self._changed[key] = None
                 done, size_bytes = done + 1, size_bytes + len(answer.records)
                 if done >= SLICE_PARTITIONS or size_bytes >= SLICE_BYTES:
                     done = size_bytes = 0
@@ -286,7 +286,7 @@ class ReplicaFetcher:
             else:
                 log = each.partition.log
                 self._carry_out(key, each, each.follower.offsets_answered(*offsets, log))
-            self._changed.add(key)
+            self._changed[key] = None
         self.working_on = None
 
     def _carry_out(self, key: Key, followed: Followed, decision: Decision) -> None:

@@ -45,7 +45,7 @@ class ReplicaFetchers:
         self._node = node
         self._fetchers: dict[FetcherId, ReplicaFetcher] = {}
         self._tasks: dict[FetcherId, asyncio.Task[None]] = {}
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending: dict[asyncio.Task[None], None] = {}
         self._placed: dict[Key, FetcherId] = {}
         self._closed = False
 
@@ -128,8 +128,8 @@ class ReplicaFetchers:
     def _end(self, which: FetcherId) -> None:
         del self._fetchers[which]
         task = self._tasks.pop(which)
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+        self._ending[task] = None
+        task.add_done_callback(self._ending.pop)
         task.cancel()
         self._node.peers.drop(which.leader, _purpose(which))
 

@@ -31,7 +31,8 @@ class Watcher(Protocol):
 class Watched(Protocol):
     """Something that wakes its waiters when it changes."""
 
-    waiters: set[Watcher] | None
+    waiters: dict[Watcher, None] | None
+    """In the order in which they began to wait, so that a run can be repeated exactly."""
 
 
 class Waiter:
@@ -70,14 +71,14 @@ class Waiter:
 def watch(watched: Watched, watcher: Watcher) -> None:
     """Has `watcher` told of each change from now on."""
     if watched.waiters is None:
-        watched.waiters = set()
-    watched.waiters.add(watcher)
+        watched.waiters = {}
+    watched.waiters[watcher] = None
 
 
 def unwatch(watched: Watched, watcher: Watcher) -> None:
     """Has it told no more; no fault where it was not."""
     if watched.waiters is not None:
-        watched.waiters.discard(watcher)
+        watched.waiters.pop(watcher, None)
         if not watched.waiters:
             watched.waiters = None
 

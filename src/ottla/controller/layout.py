@@ -19,7 +19,6 @@ Topic ids are written as Kafka writes them: URL-safe base64 without padding (KIP
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -28,6 +27,7 @@ from uuid import UUID
 
 from ottla.config.listener import Endpoint, parse_endpoints
 from ottla.controller.image import EVERY_BROKER, BrokerImage, DirectoryImage, PartitionState
+from ottla.protocol.kafka_uuid import uuid_from_text, uuid_text
 
 CLUSTER_ID: Final = "/cluster/id"
 CONTROLLER: Final = "/controller"
@@ -115,16 +115,6 @@ def broker_config_path(resource: str) -> str:
 def broker_resource(node_name: str) -> str:
     """The opposite of `broker_config_path`, from the node's name."""
     return EVERY_BROKER if node_name == _DEFAULT_BROKER else node_name
-
-
-def uuid_text(value: UUID) -> str:
-    """An id as Kafka writes it."""
-    return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
-
-
-def uuid_from_text(text: str) -> UUID:
-    """The opposite of `uuid_text`; raises ValueError."""
-    return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
 
 
 def _write(content: Mapping[str, Any]) -> bytes:

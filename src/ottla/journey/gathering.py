@@ -47,7 +47,7 @@ class Gathering:
 
     __slots__ = ("_closed", "_dirty", "unnoted")
 
-    def __init__(self, dirty: "set[Gathering]") -> None:
+    def __init__(self, dirty: "dict[Gathering, None]") -> None:
         self.unnoted = 0
         """Steps that found no room because nobody took the others."""
         self._dirty = dirty
@@ -62,4 +62,4 @@ class Gathering:
             self.unnoted += 1
             return
         self._closed.append(step)
-        self._dirty.add(self)
+        self._dirty[self] = None

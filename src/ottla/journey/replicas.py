@@ -20,7 +20,7 @@ class ReplicaTimeline(Gathering, ABC):
 
     __slots__ = ("_copies", "_found_role", "_role")
 
-    def __init__(self, dirty: "set[Gathering]") -> None:
+    def __init__(self, dirty: "dict[Gathering, None]") -> None:
         super().__init__(dirty)
         self._copies: dict[int, Track] = {}
         self._role = NO_ROLE
@@ -56,7 +56,7 @@ class ReplicaTimeline(Gathering, ABC):
         track.first = track.position = offset
         track.since_ms = track.until_ms = now_ms
         track.closes_ms = now_ms + self._window_ms()
-        self._dirty.add(self)
+        self._dirty[self] = None
 
     def in_sync(
         self,

@@ -119,7 +119,7 @@ class PartitionTimeline(ReplicaTimeline):
         end_offset: int,
         high_watermark: int,
         now_ms: int,
-        dirty: set[Gathering],
+        dirty: dict[Gathering, None],
     ) -> None:
         super().__init__(dirty)
         self.opened_ms = now_ms
@@ -180,7 +180,7 @@ class PartitionTimeline(ReplicaTimeline):
         self._end_before, self._end_first, self._end_last = base_offset, end, end
         self._end_client, self._end_producer = client_id, producer_id
         self._clients = (client,)
-        self._dirty.add(self)
+        self._dirty[self] = None
 
     def high_watermark(self, offset: int, now_ms: int) -> None:
         """Everything below `offset` is on all in-sync replicas."""
@@ -200,7 +200,7 @@ class PartitionTimeline(ReplicaTimeline):
         self._high_closes_ms = same or now_ms + self._window_ms()
         self._high_since_ms = self._high_until_ms = now_ms
         self._high_before, self._high_first = before, offset
-        self._dirty.add(self)
+        self._dirty[self] = None
 
     def committed(self, group: str, offset: int, metadata: str | None, now_ms: int) -> None:
         """A group's commit; a pipeline's is noted twice, as the group's and as the delivery that
@@ -271,9 +271,9 @@ class PartitionTimeline(ReplicaTimeline):
             self._tell_found_role()
         steps, self._closed = self._closed, []
         if is_open:
-            self._dirty.add(self)
+            self._dirty[self] = None
         else:
-            self._dirty.discard(self)
+            self._dirty.pop(self, None)
         return steps
 
     def _passed(
@@ -309,7 +309,7 @@ class PartitionTimeline(ReplicaTimeline):
         track.first, track.versions = offset, versions
         track.since_ms = track.until_ms = now_ms
         track.closes_ms = now_ms + self._window_ms()
-        self._dirty.add(self)
+        self._dirty[self] = None
         if delivery is not None and len(self._closed) < MAX_STEPS // 4:
             # Micro-batches are few, and a row's very version is worth a step of its own.
             self._close_track(kind, name, track)

@@ -9,12 +9,12 @@ A folder of another node or cluster is refused, so that a wrong path damages not
 """
 
 import os
-import uuid
 from dataclasses import dataclass
+from random import Random
 
 from ottla.log.checkpoint import replace_file
 from ottla.log.errors import DataFolderError
-from ottla.log.partition_metadata import encode_topic_id
+from ottla.protocol.kafka_uuid import random_uuid, uuid_text
 
 FILE_NAME = "meta.properties"
 
@@ -28,14 +28,6 @@ class BrokerMetadata:
     directory_id: str
 
 
-def new_id() -> str:
-    """A random id as Kafka makes them; none begins with a dash, which command lines misread."""
-    while True:
-        text = encode_topic_id(uuid.uuid4())
-        if not text.startswith("-"):
-            return text
-
-
 def known_cluster_id(root: str | os.PathLike[str]) -> str | None:
     """The cluster that a folder belongs to, if it is known yet; for a look before the lock."""
     try:
@@ -47,7 +39,9 @@ def known_cluster_id(root: str | os.PathLike[str]) -> str | None:
     return next(found, None) or None
 
 
-def load_or_create(root: str, node_id: int, cluster_id: str | None) -> BrokerMetadata:
+def load_or_create(
+    root: str, node_id: int, cluster_id: str | None, random: Random
+) -> BrokerMetadata:
     """The folder's identity; a new folder is given one.
 
     Raises DataFolderError where the folder is another node's or another cluster's, or the file is
@@ -58,7 +52,9 @@ def load_or_create(root: str, node_id: int, cluster_id: str | None) -> BrokerMet
         with open(path, encoding="utf-8") as file:
             lines = file.read().splitlines()
     except FileNotFoundError:
-        metadata = BrokerMetadata(node_id, cluster_id or new_id(), new_id())
+        metadata = BrokerMetadata(
+            node_id, cluster_id or uuid_text(random_uuid(random)), uuid_text(random_uuid(random))
+        )
         replace_file(path, _encode(metadata))
         return metadata
     fields: dict[str, str] = {}

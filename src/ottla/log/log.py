@@ -5,9 +5,9 @@ takes long is a task (`FlushTask`, `Compaction`, `Removal`): made on the loop, i
 into a worker thread, its `apply()` back on the loop. Crash: see `recovery`.
 """
 
-import random
 from bisect import bisect_right
 from collections.abc import Sequence
+from random import Random
 from typing import NamedTuple
 from uuid import UUID
 
@@ -50,6 +50,7 @@ class Log:
 
     __slots__ = (
         "_producers",
+        "_random",
         "config",
         "cuts",
         "end_offset",
@@ -79,6 +80,7 @@ class Log:
         snapshots: list[int],
         replay_from: int,
         producers: ProducerState | None = None,
+        random: Random | None = None,
     ) -> None:
         self.folder = folder
         self.config = config
@@ -102,6 +104,7 @@ class Log:
         self.cuts = 0
         """How often its end was cut: what a flush began with may be other records since."""
         self._producers = producers
+        self._random = random
 
     @property
     def active(self) -> Segment:
@@ -319,7 +322,7 @@ class Log:
             self.files,
             now_ms=now_ms,
             index_interval_bytes=self.config.index_interval_bytes,
-            jitter_ms=random.randrange(jitter_ms) if jitter_ms > 0 else 0,
+            jitter_ms=self._random.randrange(jitter_ms) if self._random and jitter_ms > 0 else 0,
             preallocate_bytes=self.config.preallocate_bytes,
         )
         self.segments.append(segment)

@@ -1,7 +1,7 @@
 """The names of files and folders, as Kafka gives them."""
 
-import uuid
 from typing import Final
+from uuid import UUID
 
 LOG: Final = ".log"
 INDEX: Final = ".index"
@@ -34,9 +34,9 @@ def folder_name(topic: str, partition: int) -> str:
     return f"{topic}-{partition}"
 
 
-def deleted_folder_name(topic: str, partition: int) -> str:
+def deleted_folder_name(topic: str, partition: int, unique: UUID) -> str:
     """A name nobody else has, under which a deleted partition's folder waits for its removal."""
-    suffix = f"-{partition}.{uuid.uuid4().hex}{DELETED_FOLDER}"
+    suffix = f"-{partition}.{unique.hex}{DELETED_FOLDER}"
     return topic[: _MAX_NAME - len(suffix)] + suffix
 
 

@@ -13,6 +13,7 @@ then the segments from the recovery point on are recovered:
 import os
 from contextlib import suppress
 from dataclasses import dataclass, field
+from random import Random
 
 from ottla.log import names
 from ottla.log.config import LogConfig
@@ -43,13 +44,15 @@ def open_log(
     files: OpenFiles,
     *,
     now_ms: int,
+    random: Random | None = None,
     start_offset: int = 0,
     recovery_point: int = 0,
     clean: bool = False,
 ) -> Log:
     """The log in `folder`. Where that is empty or missing so is the log, and has neither folder nor
     files until its first record, if it begins at 0. Offsets are the checkpoints'; `clean` says that
-    the last stop wrote all it should.
+    the last stop wrote all it should. `random` chooses the jitter of new segments; without it there
+    is none.
 
     Raises ApiError KAFKA_STORAGE_ERROR.
     """
@@ -58,7 +61,9 @@ def open_log(
         if listing.unfinished:
             _settle(folder, listing, config, files)
             listing = _list(folder)
-        return _open(folder, listing, config, files, now_ms, start_offset, recovery_point, clean)
+        return _open(
+            folder, listing, config, files, now_ms, random, start_offset, recovery_point, clean
+        )
     except OSError as error:
         raise storage_error(f"cannot open {folder}", error) from None
 
@@ -69,6 +74,7 @@ def _open(
     config: LogConfig,
     files: OpenFiles,
     now_ms: int,
+    random: Random | None,
     start_offset: int,
     recovery_point: int,
     clean: bool,
@@ -97,6 +103,7 @@ def _open(
         snapshots=listing.snapshots,
         replay_from=end_offset if clean else start_offset,
         producers=state,
+        random=random,
     )
     if start_offset > 0 and not log.is_on_disk:
         log.make_files()

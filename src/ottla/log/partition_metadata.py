@@ -8,23 +8,13 @@ stale. Crash: the file may be missing or torn, while the folder has no record ye
 take that.
 """
 
-import base64
 import os
 from uuid import UUID
 
 from ottla.log.errors import storage_error
+from ottla.protocol.kafka_uuid import uuid_from_text, uuid_text
 
 FILE_NAME = "partition.metadata"
-
-
-def encode_topic_id(topic_id: UUID) -> str:
-    """The id as Kafka prints it."""
-    return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
-
-
-def decode_topic_id(text: str) -> UUID:
-    """The id from how Kafka prints it; raises ValueError."""
-    return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
 
 
 def make_folder(folder: str, topic_id: UUID | None) -> None:
@@ -36,7 +26,7 @@ def make_folder(folder: str, topic_id: UUID | None) -> None:
         os.makedirs(folder, exist_ok=True)
         if topic_id is not None:
             with open(f"{folder}/{FILE_NAME}", "wb", buffering=0) as file:
-                file.write(f"version: 0\ntopic_id: {encode_topic_id(topic_id)}".encode())
+                file.write(f"version: 0\ntopic_id: {uuid_text(topic_id)}".encode())
     except OSError as error:
         raise storage_error(f"cannot create {folder}", error) from None
 
@@ -46,6 +36,6 @@ def read_topic_id(folder: str) -> UUID | None:
     try:
         with open(f"{folder}/{FILE_NAME}", encoding="utf-8") as file:
             words = dict(line.split(": ", 1) for line in file.read().splitlines())
-        return decode_topic_id(words["topic_id"])
+        return uuid_from_text(words["topic_id"])
     except (FileNotFoundError, KeyError, ValueError):
         return None

@@ -16,6 +16,7 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from random import Random
 from typing import Final
 from uuid import UUID
 
@@ -30,6 +31,7 @@ from ottla.log.open_file import MAX_OPEN_FILES, OpenFiles
 from ottla.log.opening import open_log
 from ottla.log.removal import Removal
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.kafka_uuid import random_uuid
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
@@ -44,7 +46,9 @@ _KRAFT_FOLDER: Final = "__cluster_metadata-0"
 class LogStore:
     """All logs of one broker. Made by `LogStore.open`; for the loop's thread."""
 
-    def __init__(self, root: str, lock_fd: int, metadata: BrokerMetadata, files: OpenFiles) -> None:
+    def __init__(
+        self, root: str, lock_fd: int, metadata: BrokerMetadata, files: OpenFiles, random: Random
+    ) -> None:
         self.root = root
         self.metadata = metadata
         self.files = files
@@ -56,6 +60,7 @@ class LogStore:
         self.removals: list[Removal] = []
         """Folders whose deletion an earlier run did not finish."""
         self._lock_fd = lock_fd
+        self._random = random
 
     @classmethod
     def open(
@@ -63,6 +68,7 @@ class LogStore:
         root: str | os.PathLike[str],
         *,
         node_id: int,
+        random: Random,
         cluster_id: str | None = None,
         max_open_files: int = MAX_OPEN_FILES,
     ) -> "LogStore":
@@ -79,14 +85,14 @@ class LogStore:
         except OSError as error:
             raise DataFolderError(f"cannot use {folder}: {error.strerror}") from None
         try:
-            metadata = load_or_create(folder, node_id, cluster_id)
+            metadata = load_or_create(folder, node_id, cluster_id, random)
         except (OSError, ApiError, ValueError) as error:
             os.close(lock_fd)
             raise DataFolderError(f"cannot use {folder}: {error}") from None
         except DataFolderError:
             os.close(lock_fd)
             raise
-        return cls(folder, lock_fd, metadata, OpenFiles(max_open_files))
+        return cls(folder, lock_fd, metadata, OpenFiles(max_open_files), random)
 
     def open_logs(self, config_of: Callable[[str], LogConfig], now_ms: int) -> None:
         """Opens the log of every partition in the folder; `config_of` gives a topic's settings.
@@ -99,8 +105,10 @@ class LogStore:
             raise DataFolderError(f"cannot use {self.root}: {error}") from None
 
     def release(self) -> None:
-        """Gives the folder up as it is, without the marks of a clean stop."""
-        os.close(self._lock_fd)
+        """Release the folder's lock, without the marks of a clean stop. Once is enough."""
+        if self._lock_fd >= 0:
+            os.close(self._lock_fd)
+            self._lock_fd = -1
 
     def _open_logs(self, config_of: Callable[[str], LogConfig], now_ms: int) -> None:
         recovery_points = read_offsets(self._path(RECOVERY_POINTS))
@@ -120,6 +128,7 @@ class LogStore:
                 config_of(partition[0]),
                 self.files,
                 now_ms=now_ms,
+                random=self._random,
                 start_offset=starts.get(partition, 0),
                 recovery_point=recovery_points.get(partition, 0),
                 clean=self.was_clean and partition in recovery_points,
@@ -154,7 +163,7 @@ class LogStore:
         """
         assert (topic, partition) not in self.logs
         folder = self._path(names.folder_name(topic, partition))
-        log = open_log(folder, config, self.files, now_ms=now_ms)
+        log = open_log(folder, config, self.files, now_ms=now_ms, random=self._random)
         if log.is_on_disk:
             raise ApiError(
                 ErrorCode.kafka_storage_error, f"{folder} is in the way, and was to be removed"
@@ -179,7 +188,10 @@ class LogStore:
         log = self.logs.pop((topic, partition))
         self.high_watermarks.pop((topic, partition), None)
         self.cleaner_offsets.pop((topic, partition), None)
-        folder, renamed = log.folder, self._path(names.deleted_folder_name(topic, partition))
+        folder, renamed = (
+            log.folder,
+            self._path(names.deleted_folder_name(topic, partition, random_uuid(self._random))),
+        )
         log.deleted(renamed)
         try:
             os.rename(folder, renamed)
@@ -222,7 +234,7 @@ class LogStore:
             marker = b'{"version":0,"brokerEpoch":-1}'
             replace_file(self._path(_CLEAN_SHUTDOWN), marker)
         finally:
-            os.close(self._lock_fd)
+            self.release()
 
 
 class CheckpointTask:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from importlib import import_module
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -78,6 +79,7 @@ class GroupApi:
             lambda partition: self.logs.setdefault(partition, MemoryLog()),
             lambda: range(3),
             lambda: 3,
+            random=Random(1),
         )
         self.node: Any = SimpleNamespace(
             groups=self.groups,

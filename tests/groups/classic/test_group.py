@@ -303,8 +303,8 @@ class Groups(RuleBasedStateMachine):
         assert group.state in PREVIOUS_STATES
         assert group.leader_id is None or group.leader_id in group.members
         assert set(group.static_members.values()) <= set(group.members)
-        assert not group.pending_members & set(group.members)
-        assert group.pending_sync <= set(group.members)
+        assert not group.pending_members.keys() & group.members.keys()
+        assert group.pending_sync.keys() <= group.members.keys()
         counted: dict[str, int] = {}
         for member in group.members.values():
             for name in member.protocols:

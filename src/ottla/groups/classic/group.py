@@ -47,9 +47,9 @@ class ClassicGroup:
         self.members: dict[str, Member] = {}
         self.static_members: dict[str, str] = {}
         """Instance id to member id."""
-        self.pending_members: set[str] = set()
+        self.pending_members: dict[str, None] = {}
         """Ids that were given and not yet used (KIP-394)."""
-        self.pending_sync: set[str] = set()
+        self.pending_sync: dict[str, None] = {}
         """Members of this generation that have not asked for their assignment."""
         self.awaiting_join = 0
         """How many members' JoinGroup requests wait."""
@@ -156,7 +156,7 @@ class ClassicGroup:
         if self.leader_id is None:
             self.leader_id = member.member_id
         self._put(member)
-        self.pending_members.discard(member.member_id)
+        self.pending_members.pop(member.member_id, None)
 
     def _put(self, member: Member) -> None:
         self.members[member.member_id] = member
@@ -183,8 +183,8 @@ class ClassicGroup:
                 self.static_members.pop(member.group_instance_id, None)
         if self.leader_id == member_id:
             self.leader_id = next(iter(self.members), None)
-        self.pending_members.discard(member_id)
-        self.pending_sync.discard(member_id)
+        self.pending_members.pop(member_id, None)
+        self.pending_sync.pop(member_id, None)
 
     def update(self, member: Member, request: JoinRequest) -> None:
         """Takes over what a member says of itself as it joins again."""

@@ -93,7 +93,7 @@ def _join_new(group: ClassicGroup, request: JoinRequest, step: Step) -> None:
             error = ErrorCode.group_max_size_reached
             step.reply(request.token, JoinResult(error, UNKNOWN_MEMBER_ID))
             return
-        group.pending_members.add(request.new_member_id)
+        group.pending_members[request.new_member_id] = None
         await_pending(group, request.new_member_id, step, request.session_timeout_ms)
         error = ErrorCode.member_id_required
         step.reply(request.token, JoinResult(error, request.new_member_id))

@@ -109,7 +109,7 @@ def _begin_generation(group: ClassicGroup, step: Step) -> None:
     group.protocol_name = group.select_protocol()
     group.subscribed = group.compute_subscribed()
     group.move_to(COMPLETING_REBALANCE, step.now_ms)
-    group.pending_sync = set(group.members)
+    group.pending_sync = dict.fromkeys(group.members)
     for member in group.members.values():
         group.answer_join(member, group.joined(member.member_id), step)
         await_heartbeat(group, member, step)

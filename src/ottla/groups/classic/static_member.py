@@ -34,7 +34,7 @@ def replace_static(group: ClassicGroup, request: JoinRequest, step: Step) -> Non
     group.answer_join(member, JoinResult(error, old_id), step)
     group.answer_sync(member, SyncResult(error), step)
     group.rename_static(instance_id, request.new_member_id)
-    group.pending_sync.discard(old_id)
+    group.pending_sync.pop(old_id, None)
     group.update(member, request)
     group.park_join(member, request.token, step)
     member.is_new = False

@@ -54,6 +54,6 @@ def forget_syncs(group: ClassicGroup, step: Step) -> None:
 
 def forget_sync_of(group: ClassicGroup, member_id: str, step: Step) -> None:
     """A member has asked for its assignment; when it was the last, nobody waits any more."""
-    group.pending_sync.discard(member_id)
+    group.pending_sync.pop(member_id, None)
     if not group.pending_sync:
         step.cancel_timer(sync_key(group))
