@@ -1,0 +1,159 @@
+"""A simulated broker: the shipped `Node` in its own process, on a folder that outlives it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from ottla.api.table import HANDLERS
+from ottla.broker.node import Node
+from ottla.config import BrokerConfig
+from simulation.virtual.loop import VirtualLoop
+from simulation.virtual.process import Process
+from simulation.virtual.tree_session import TreeHost
+
+PORT: Final = 9092
+FIRST_WALL_MS: Final = 1_700_000_000_000
+STOPS_WITHIN_S: Final = 60
+
+
+class VirtualClock:
+    """The time of the loop, as `ottla.broker.clock.Clock` wants it."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+
+    def now_ms(self) -> int:
+        return FIRST_WALL_MS + self._loop.now_ms
+
+    def monotonic_ms(self) -> int:
+        return self._loop.now_ms
+
+
+class Broker:
+    """Starts, is killed, paused and stopped; `note` takes a line of the transcript."""
+
+    def __init__(
+        self,
+        number: int,
+        loop: VirtualLoop,
+        tree: TreeHost,
+        folder: Path,
+        settings: Mapping[str, str],
+        note: Callable[[str], None],
+        seed: int,
+    ) -> None:
+        self.number = number
+        self.host = f"broker{number}"
+        self.folder = folder
+        self.process: Process | None = None
+        self.node: Node | None = None
+        self.failure: str | None = None
+        """Why the broker ended by itself, which nothing here makes it do."""
+        self._loop = loop
+        self._tree = tree
+        self._note = note
+        self._random = Random(f"{seed} broker {number}")
+        self._starting: asyncio.Task[None] | None = None
+        self._graves: list[Any] = []
+        """What belonged to dead processes: collected as garbage, its `finally` would run."""
+        address = f"PLAINTEXT://{self.host}:{PORT}"
+        self._settings = {
+            "node.id": str(number),
+            "log.dirs": str(folder),
+            "listeners": address,
+            "advertised.listeners": address,
+            "zookeeper.connect": "simulated:2181",
+            **settings,
+        }
+
+    @property
+    def is_up(self) -> bool:
+        return self.process is not None
+
+    @property
+    def is_paused(self) -> bool:
+        return self.process is not None and self.process.is_paused
+
+    def start(self) -> None:
+        """Start a process unless one runs."""
+        if self.process is not None:
+            return
+        self._note(f"{self.host} starts")
+        process = self.process = Process(self.host)
+        self.node = process.context.run(self._make)
+        task = self._starting = self._loop.start_in(process, self.node.start)
+        task.add_done_callback(partial(self._started, process))
+
+    def _make(self) -> Node:
+        config = BrokerConfig.from_properties(self._settings)
+        node = Node(
+            config, HANDLERS, clock=VirtualClock(self._loop), tree=self._tree, random=self._random
+        )
+        node.storage_failure.end = lambda: self._ended_itself(node)
+        return node
+
+    def _started(self, process: Process, task: asyncio.Task[None]) -> None:
+        if self.process is process and not task.cancelled() and task.exception() is not None:
+            # Such as an ensemble out of reach: a person, or a supervisor, starts it again.
+            self._note(f"{self.host} could not start: {task.exception()!r}")
+            self.kill()
+
+    def _ended_itself(self, node: Node) -> None:
+        self.failure = str(node.storage_failure.reason)
+
+    def kill(self) -> None:
+        """SIGKILL: nothing of the process runs any more; its files stay as they are."""
+        process, node = self.process, self.node
+        if process is None or node is None:
+            return
+        self._note(f"{self.host} is killed")
+        for task in process.tasks:
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+        self._graves.append((process, node))
+        self._loop.forget(process)
+        self._loop.network.died(process)
+        if hasattr(node, "store"):
+            node.store.release()
+        self.process = self.node = None
+
+    def pause(self) -> None:
+        """SIGSTOP."""
+        if self.process is not None:
+            self._note(f"{self.host} is paused")
+            self.process.is_paused = True
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        if self.process is not None:
+            self.process.is_paused = False
+
+    async def stop(self) -> None:
+        """SIGTERM: a controlled shutdown, ended by a kill when it takes too long."""
+        process, node = self.process, self.node
+        if process is None or node is None:
+            return
+        self._note(f"{self.host} leaves")
+        starting = self._starting
+        assert starting is not None
+
+        async def serve_to_its_end() -> None:
+            # As `ottla serve`: a signal during the start is obeyed after it.
+            await starting
+            await node.close()
+
+        task = self._loop.start_in(process, serve_to_its_end)
+        await asyncio.wait([task], timeout=STOPS_WITHIN_S)
+        if self.process is process:
+            self.kill()
+
+    def lose_disk(self) -> None:
+        """The data folder is empty at the next start."""
+        assert self.process is None
+        self._note(f"{self.host} loses its disk")
+        shutil.rmtree(self.folder, ignore_errors=True)

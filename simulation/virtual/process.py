@@ -1,0 +1,41 @@
+"""A simulated process: what runs on behalf of one start of a broker or client.
+
+Every callback belongs to the process that was current when it was scheduled: asyncio keeps a copy
+of the context with each callback, and the process is a context variable.
+"""
+
+from __future__ import annotations
+
+from asyncio import Handle, Task
+from collections import deque
+from contextvars import Context, ContextVar, copy_context
+from typing import Any, Final
+
+
+class Process:
+    """Its callbacks run one by one, in the order in which they became due."""
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self.ready: deque[Handle] = deque()
+        self.tasks: dict[Task[Any], None] = {}
+        self.is_alive = True
+        self.is_paused = False
+        self.context: Context = copy_context()
+        self.context.run(CURRENT.set, self)
+
+    @property
+    def runs(self) -> bool:
+        """True if a callback of it may run now."""
+        return self.is_alive and not self.is_paused and bool(self.ready)
+
+    def kill(self) -> None:
+        """SIGKILL: nothing of it runs any more, no `finally` either."""
+        self.is_alive = False
+        self.ready.clear()
+
+    def __repr__(self) -> str:
+        return f"<process of {self.host}>"
+
+
+CURRENT: Final[ContextVar[Process]] = ContextVar("process")
