@@ -10,7 +10,9 @@ READY  := $(VENV)/.ready
 demo: $(READY)
 	@$(BIN)/python -m demo
 
+# Without Apache Kafka the tests that need it are skipped, which CI takes for a failure.
 test: $(READY)
+	@$(BIN)/python -m bench.fetch || test -z "$$CI"
 	@$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 check: $(READY)

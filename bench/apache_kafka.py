@@ -1,7 +1,7 @@
 """Apache Kafka itself: fetched from Maven Central into the cache, formatted, started, stopped.
 
 The bench measures against it, `make conformance` takes its tools, and tests use it where its jars
-are at hand (`KafkaJars.at_hand`; they never download).
+are at hand (`KafkaJars.at_hand`; `bench.fetch` fetches them before).
 """
 
 import subprocess

@@ -1,4 +1,4 @@
-"""Apache Kafka for tests, where its jars are in the cache; tests never download them.
+"""Apache Kafka for tests, where its jars are in the cache; `make test` fetches them first.
 
 A test module takes the fixtures in with `kafka_jars = fixture.kafka_jars` and the like.
 """
@@ -21,7 +21,7 @@ def kafka_jars() -> KafkaJars:
     """Apache Kafka's jars, with its tools; skips where they are not at hand."""
     jars = KafkaJars.at_hand()
     if jars is None:
-        pytest.skip("Apache Kafka's jars are not in the cache; `make conformance` fetches them")
+        pytest.skip("Apache Kafka's jars are not in the cache; `make test` fetches them")
     return jars
 
 
