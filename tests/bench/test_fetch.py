@@ -2,8 +2,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench import cache, fetch
 from bench.apache_kafka import KafkaJars
+
+from bench import cache, fetch
 
 
 @pytest.fixture(autouse=True)

@@ -1,12 +1,15 @@
 """Many reads in one request, byte for byte (zookeeper.jute: MultiHeader, GetDataResponse, Stat)."""
 
+import inspect
 import struct
 
 import pytest
+from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError, NoNodeError, ZookeeperError
+from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.states import ZnodeStat
 
-from ottla.coordination.zookeeper_wire import Answer, MultiRead
+from ottla.coordination.zookeeper_wire import Answer, Client, MultiRead, _Connection
 
 GET_DATA, GET_CHILDREN, ERROR, SET_DATA = 4, 8, -1, 5
 END = struct.pack(">i?i", -1, True, -1)
@@ -79,3 +82,31 @@ def test_an_answer_tells_its_value_or_its_error_in_one_call() -> None:
     answer.set_exception(error)
     assert told == [(answer, 5, None), (answer, None, None), (answer, None, error)]
     assert not answer.abandoned
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters"),
+    [
+        ("_connect", ["host", "hostip", "port"]),
+        ("_read", ["length", "timeout"]),
+        ("_read_socket", ["read_timeout"]),
+        ("_send_request", ["read_timeout", "connect_timeout"]),
+        ("_write", ["msg", "timeout"]),
+        ("_socket_error_handling", []),
+        ("zk_loop", []),
+    ],
+)
+def test_kazoo_has_the_methods_that_are_overridden_or_called(
+    method: str, parameters: list[str]
+) -> None:
+    """docs/decisions/kazoo.md says what each is for."""
+    assert list(inspect.signature(getattr(ConnectionHandler, method)).parameters)[1:] == parameters
+
+
+def test_kazoo_has_the_attributes_that_are_used() -> None:
+    theirs = KazooClient("127.0.0.1:1")
+    for name in ("_queue", "_pending", "_connection", "_conn_retry", "_stopped"):
+        assert hasattr(theirs, name)
+    for name in ("_socket", "_read_sock", "_write_sock"):
+        assert hasattr(theirs._connection, name)
+    assert isinstance(Client("127.0.0.1:1", 6_000)._connection, _Connection)
