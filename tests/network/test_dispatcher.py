@@ -15,7 +15,7 @@ from ottla.protocol.errors import ErrorCode
 from ottla.protocol.frames import read_response, write_request
 from ottla.protocol.messages import messages_of
 
-HEARTBEAT, DELETE_TOPICS, ENVELOPE = 12, 20, 58
+HEARTBEAT, API_VERSIONS, DELETE_TOPICS, ENVELOPE = 12, 18, 20, 58
 ALICE = Principal("User", "alice")
 
 
@@ -29,6 +29,7 @@ class Bench:
         self.forwarding: Any = SimpleNamespace(is_controller=is_controller, forward=self.forward)
         self.elsewhere: bytes | None = b"the controller's answer"
         handlers = {key: Handler(key, 0, 6, self.answer) for key in (HEARTBEAT, DELETE_TOPICS)}
+        handlers[API_VERSIONS] = Handler(API_VERSIONS, 0, 4, self.answer)
         self.dispatcher = Dispatcher(
             "the parts", Handlers((), handlers.get), self.forwarding, [self.check]
         )
@@ -43,6 +44,9 @@ class Bench:
     async def answer(self, request: Any, context: RequestContext[Any]) -> Any:
         self.contexts.append(context)
         build = context.messages
+        if build.key == API_VERSIONS:
+            assert request is None
+            return build.ApiVersionsResponse(error_code=35)
         if build.key == HEARTBEAT:
             return build.HeartbeatResponse(throttle_time=5)
         return build.DeleteTopicsResponse(throttle_time=5, responses=())
@@ -103,6 +107,28 @@ async def test_the_controllers_requests_go_to_it_with_who_asked() -> None:
     assert bench.checked == [(DELETE_TOPICS, False)]
     await bench.ask(beat())
     assert len(bench.contexts) == len(bench.forwarded) == 1
+
+
+async def test_requests_of_one_connection_that_agree_share_a_context() -> None:
+    bench = Bench()
+    session = ClientSession(3, "192.0.2.7", "PLAINTEXT", "there", 9092)
+    for request, client_id in ((beat(), "a"), (beat(), "a"), (beat(), "b"), (beat(3), "b")):
+        frame = write_request(request, 77, client_id)[4:]
+        await bench.dispatcher.answer(frame, session)
+    told = [(each.client_id, each.version) for each in bench.contexts]
+    assert told == [("a", 4), ("a", 4), ("b", 4), ("b", 3)]
+    assert bench.contexts[0] is bench.contexts[1]
+    assert len(session.contexts) == 2
+
+
+async def test_unknown_versions_of_api_versions_take_no_memory() -> None:
+    bench = Bench()
+    session = ClientSession(3, "192.0.2.7", "PLAINTEXT", "there", 9092)
+    for version in (7, 99, -1, -5):
+        frame = b"\0\x12" + version.to_bytes(2, "big", signed=True) + bytes(4) + b"\xff\xff"
+        answer = b"".join(await bench.dispatcher.answer(frame, session))
+        assert answer[4:10] == bytes(4) + b"\0\x23"
+    assert len(session.contexts) == 1
 
 
 async def test_only_what_can_be_decoded_is_forwarded() -> None:

@@ -7,7 +7,6 @@ current leader beside NOT_LEADER_OR_FOLLOWER. v12 (KIP-890). v13 (KIP-516): topi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from ottla.api.context import Context
@@ -18,6 +17,11 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import INTERNAL_TOPICS
 
 KEY: Final = 0
+
+_ZSTD: Final = 7
+_LEADERS: Final = 10
+_TOPIC_IDS: Final = 13
+"""Versions from which on a request or its answer has these."""
 
 _ACKS_ALL: Final = -1
 _KNOWN_ACKS: Final = (-1, 0, 1)
@@ -35,30 +39,15 @@ class _Append(NamedTuple):
 
 async def handle(request: Any, context: Context) -> Any:
     """None where the client wants no answer (acks=0)."""
-    by_id, zstd_allowed = context.version >= 13, context.version >= 7
-    to_all = request.acks == _ACKS_ALL
-    appends: list[_Append] = []
+    by_id = context.version >= _TOPIC_IDS
     topics = []
+    appends: list[_Append] = []
     failed: str | None = None
     for key, (topic, named) in _each_once(request.topic_data, by_id).items():
         answers: list[Any] = []
         for each in named.values():
             try:
-                if request.acks not in _KNOWN_ACKS:
-                    raise ApiError(ErrorCode.invalid_required_acks)
-                if request.transactional_id is not None:
-                    raise ApiError(ErrorCode.transactional_id_authorization_failed)
-                partition = context.broker.partitions.find(key, each.index)
-                if partition.topic in INTERNAL_TOPICS:
-                    # Kafka makes an exception for the client id __admin_client, which any client
-                    # may use. The brokers' own appends do not come this way.
-                    raise ApiError(
-                        ErrorCode.invalid_topic_exception,
-                        f"Cannot append to internal topic {partition.topic}",
-                    )
-                appended = partition.append(
-                    each.records, context.client_id, to_all=to_all, zstd_allowed=zstd_allowed
-                )
+                partition, appended = _append(key, each, request, context)
             except ApiError as error:
                 failed = f"{key}-{each.index}: {error}"
                 answers.append(_refusal(key, each.index, error, context))
@@ -74,30 +63,62 @@ async def handle(request: Any, context: Context) -> Any:
             )
         return None
     await _acknowledge(appends, request, context)
-    build = context.messages
-    extra = {}
-    if context.version >= 10:
-        leaders = [
-            each.current_leader.leader_id for _, answers in topics for each in _told(answers)
-        ]
-        if leaders:
-            extra["node_endpoints"] = node_endpoints(leaders, context)
-    return build.ProduceResponse(
-        responses=tuple(
-            build.TopicProduceResponse(
-                **({"topic_id": topic.topic_id} if by_id else {"name": topic.name}),
-                partition_responses=tuple(answers),
-            )
-            for topic, answers in topics
-        ),
-        **extra,
+    return _response(topics, context)
+
+
+def _append(key: Any, each: Any, request: Any, context: Context) -> tuple[Partition, Appended]:
+    """Appends one partition's batch; raises ApiError."""
+    acks = request.acks
+    if acks not in _KNOWN_ACKS:
+        raise ApiError(ErrorCode.invalid_required_acks)
+    if request.transactional_id is not None:
+        raise ApiError(ErrorCode.transactional_id_authorization_failed)
+    partition = context.broker.partitions.find(key, each.index)
+    if partition.topic in INTERNAL_TOPICS:
+        # Kafka makes an exception for the client id __admin_client, which any client may use. The
+        # brokers' own appends do not come this way.
+        raise ApiError(
+            ErrorCode.invalid_topic_exception,
+            f"Cannot append to internal topic {partition.topic}",
+        )
+    appended = partition.append(
+        each.records,
+        context.client_id,
+        to_all=acks == _ACKS_ALL,
+        zstd_allowed=context.version >= _ZSTD,
     )
+    return partition, appended
+
+
+def _response(topics: list[tuple[Any, list[Any]]], context: Context) -> Any:
+    build = context.messages
+    by_id = context.version >= _TOPIC_IDS
+    leaders = _leaders(topics) if context.version >= _LEADERS else ()
+    responses = []
+    for topic, answers in topics:
+        partitions = tuple(answers)
+        if by_id:
+            answer = build.TopicProduceResponse(
+                topic_id=topic.topic_id, partition_responses=partitions
+            )
+        else:
+            answer = build.TopicProduceResponse(name=topic.name, partition_responses=partitions)
+        responses.append(answer)
+    if leaders:
+        return build.ProduceResponse(
+            responses=tuple(responses), node_endpoints=node_endpoints(leaders, context)
+        )
+    return build.ProduceResponse(responses=tuple(responses))
 
 
 def _each_once(topics: Any, by_id: bool) -> dict[Any, tuple[Any, dict[int, Any]]]:
     """Topics and partitions by name or id and by number. Of those named twice the last batch counts
     (KafkaApis.handleProduceRequest makes a map of them).
     """
+    if len(topics) == 1 and len(topics[0].partition_data) == 1:
+        (topic,) = topics
+        (each,) = topic.partition_data
+        return {topic.topic_id if by_id else topic.name: (topic, {each.index: each})}
     found: dict[Any, tuple[Any, dict[int, Any]]] = {}
     for topic in topics:
         _, partitions = found.setdefault(topic.topic_id if by_id else topic.name, (topic, {}))
@@ -108,22 +129,24 @@ def _each_once(topics: Any, by_id: bool) -> dict[Any, tuple[Any, dict[int, Any]]
 
 async def _acknowledge(appends: list[_Append], request: Any, context: Context) -> None:
     """Waits until each append may be acknowledged, all within the request's timeout."""
-    until_ms = context.broker.clock.monotonic_ms() + request.timeout
-    for each in appends:
+    clock = context.broker.clock
+    until_ms = clock.monotonic_ms() + request.timeout if len(appends) > 1 else 0
+    for topic, partition, appended, answers, place in appends:
         try:
-            left_ms = until_ms - context.broker.clock.monotonic_ms()
-            await each.partition.acknowledged(each.appended, left_ms)
+            left_ms = until_ms - clock.monotonic_ms() if until_ms else request.timeout
+            await partition.acknowledged(appended, left_ms)
         except ApiError as error:
-            each.answers[each.place] = _refusal(each.topic, each.partition.index, error, context)
+            answers[place] = _refusal(topic, partition.index, error, context)
 
 
-def _told(answers: list[Any]) -> Iterator[Any]:
-    """The answers that name the leader."""
-    return (
-        each
+def _leaders(topics: list[tuple[Any, list[Any]]]) -> list[int]:
+    """Those that answers name, beside an error."""
+    return [
+        each.current_leader.leader_id
+        for _, answers in topics
         for each in answers
         if each.error_code is not ErrorCode.none and each.current_leader.leader_id >= 0
-    )
+    ]
 
 
 def _answer(index: int, appended: Appended, context: Context) -> Any:
@@ -139,7 +162,7 @@ def _refusal(key: Any, index: int, error: ApiError, context: Context) -> Any:
     build = context.messages
     record_errors = getattr(error, "record_errors", ())
     extra = {}
-    if context.version >= 10:
+    if context.version >= _LEADERS:
         leader = current_leader(key, index, error.code, context)
         if leader is not None:
             extra["current_leader"] = leader

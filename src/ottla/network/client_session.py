@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
 
 
 class Principal(NamedTuple):
@@ -34,6 +34,8 @@ class ClientSession:
     """The host and port that this listener advertises; what Metadata answers."""
     advertised_port: int
     principal: Principal = ANONYMOUS
+    contexts: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    """The dispatcher's, by what they are for: requests that agree share one."""
 
     @property
     def address(self) -> str:

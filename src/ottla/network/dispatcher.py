@@ -18,6 +18,7 @@ from ottla.protocol.access import BETWEEN_BROKERS
 from ottla.protocol.errors import DecodeError, ErrorCode
 from ottla.protocol.frames import (
     RequestHeader,
+    body_reader,
     read_request_body,
     read_request_header,
     write_response,
@@ -25,6 +26,8 @@ from ottla.protocol.frames import (
 from ottla.protocol.messages import messages_of
 from ottla.protocol.primitives import Buffer
 from ottla.protocol.versions import API_VERSIONS, ENVELOPE, FOR_CONTROLLER
+
+_UNKNOWN_VERSION: Final = -1
 
 Check: TypeAlias = Callable[[Handler, Any, RequestContext[Any]], None]
 """Called with each decoded request before it is answered; raises EndConnectionError."""
@@ -41,6 +44,26 @@ class Forwarding(Protocol):
         """The controller's response to a request, without its size. None where this broker has
         become the controller. Raises EndConnectionError.
         """
+
+
+class _Route:
+    """How requests of one type in one version are read and answered."""
+
+    __slots__ = ("handler", "is_for_controller", "messages", "read", "version")
+
+    def __init__(
+        self,
+        handler: Handler,
+        version: int,
+        read: Callable[[Buffer, int], Any] | None,
+        is_for_controller: bool,
+    ) -> None:
+        """`read` is None where the version, and so the body, is not known."""
+        self.handler = handler
+        self.version = version
+        self.messages = messages_of(handler.key, version)
+        self.read = read
+        self.is_for_controller = is_for_controller
 
 
 class Dispatcher(Generic[BrokerT]):
@@ -60,6 +83,8 @@ class Dispatcher(Generic[BrokerT]):
         self._handlers = handlers
         self._forwarding = forwarding
         self._checks = tuple(checks)
+        self._routes: dict[tuple[int, int], _Route] = {}
+        """By key and version; what is not supported has none."""
 
     async def answer(self, frame: Buffer, session: ClientSession) -> list[Part]:
         """The parts of the response to the request in `frame`; none where none is due.
@@ -68,44 +93,59 @@ class Dispatcher(Generic[BrokerT]):
         """
         try:
             header = read_request_header(frame)
-            if header.key == ENVELOPE:
-                return await self._answer_envelope(header, frame, session)
-            return await self._answer(header, frame, session, may_forward=True)
+            key = header.key
+            route = self._routes.get((key, header.version))
+            if route is None:
+                if key == ENVELOPE:
+                    return await self._answer_envelope(header, frame, session)
+                route = self._new_route(key, header.version)
+            self.requests[key] += 1
+            request, context = self._received(route, header, frame, session)
+            if route.is_for_controller and not self._forwarding.is_controller:
+                forwarded = await self._forwarding.forward(key, frame, session)
+                if forwarded is not None:
+                    return [len(forwarded).to_bytes(4, "big"), forwarded]
+            response = await route.handler.answer(request, context)
         except DecodeError as error:
             raise EndConnectionError(str(error)) from None
+        if response is None:
+            return []
+        if route.handler.takes_json:
+            return _framed(header.correlation_id, response)
+        return write_response(response, header.correlation_id)
 
-    async def _answer(
-        self, header: RequestHeader, frame: Buffer, session: ClientSession, *, may_forward: bool
-    ) -> list[Part]:
-        key, version = header.key, header.version
+    def _received(
+        self, route: _Route, header: RequestHeader, frame: Buffer, session: ClientSession
+    ) -> tuple[Any, RequestContext[BrokerT]]:
+        """The request, decoded and checked, and its context. Raises DecodeError."""
+        context = session.contexts.get(route)
+        if context is None or context.client_id != header.client_id:
+            # Bounded: there are as many routes as request types in all their versions.
+            context = session.contexts[route] = RequestContext(
+                self._broker, session, route.version, header.client_id, route.messages
+            )
+        request = None if route.read is None else route.read(frame, header.body_position)
+        for check in self._checks:
+            check(route.handler, request, context)
+        return request, context
+
+    def _new_route(self, key: int, version: int) -> _Route:
+        """Raises EndConnectionError where nothing answers."""
         handler = self._handlers.find(key)
         if handler is None:
             raise EndConnectionError(f"request key {key} is unknown")
-        self.requests[key] += 1
-        supported = handler.min_version <= version <= handler.max_version
-        if not supported:
-            if key != API_VERSIONS:
-                raise EndConnectionError(f"request key {key} has no version {version} here")
-            # An unsupported ApiVersions is answered in version 0, with what is supported, so
-            # that the client can try again (KIP-511).
-            version = 0
-        context = RequestContext(
-            self._broker, session, version, header.client_id, messages_of(key, version)
-        )
-        if handler.takes_json:
-            body = bytes(frame[header.body_position :])
-            for check in self._checks:
-                check(handler, body, context)
-            return _framed(header.correlation_id, await handler.answer(body, context))
-        request = read_request_body(header, frame) if supported else None
-        for check in self._checks:
-            check(handler, request, context)
-        if may_forward and key in FOR_CONTROLLER and not self._forwarding.is_controller:
-            forwarded = await self._forwarding.forward(key, frame, session)
-            if forwarded is not None:
-                return [len(forwarded).to_bytes(4, "big"), forwarded]
-        response = await handler.answer(request, context)
-        return [] if response is None else write_response(response, header.correlation_id)
+        if handler.min_version <= version <= handler.max_version:
+            read = _read_json if handler.takes_json else body_reader(key, version)
+            route = _Route(handler, version, read, key in FOR_CONTROLLER)
+        elif key == API_VERSIONS:
+            # Answered in version 0, with what is supported, so that the client can try again
+            # (KIP-511).
+            version = _UNKNOWN_VERSION
+            route = self._routes.get((key, version)) or _Route(handler, 0, None, False)
+        else:
+            raise EndConnectionError(f"request key {key} has no version {version} here")
+        self._routes[key, version] = route
+        return route
 
     async def _answer_envelope(
         self, header: RequestHeader, frame: Buffer, session: ClientSession
@@ -127,10 +167,20 @@ class Dispatcher(Generic[BrokerT]):
         if inside.key not in FOR_CONTROLLER:
             raise EndConnectionError(f"request key {inside.key} is not the controller's to answer")
         client = sender(envelope, session)
-        parts = await self._answer(inside, envelope.request_data, client, may_forward=False)
-        answer = b"".join(parts)[4:]
-        response = build.EnvelopeResponse(response_data=answer, error_code=ErrorCode.none)
+        self.requests[inside.key] += 1
+        route = self._routes.get((inside.key, inside.version)) or self._new_route(
+            inside.key, inside.version
+        )
+        request, context = self._received(route, inside, envelope.request_data, client)
+        answer = write_response(await route.handler.answer(request, context), inside.correlation_id)
+        response = build.EnvelopeResponse(
+            response_data=b"".join(answer)[4:], error_code=ErrorCode.none
+        )
         return write_response(response, header.correlation_id)
+
+
+def _read_json(frame: Buffer, position: int) -> bytes:
+    return bytes(frame[position:])
 
 
 def _framed(correlation_id: int, body: bytes) -> list[Part]:

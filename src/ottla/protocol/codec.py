@@ -177,6 +177,7 @@ def decode(cls: type, buffer: Buffer, position: int = 0) -> tuple[Any, int]:
 
 def encode(message: Any, output: Output | None = None) -> Output:
     """The bytes of `message`, appended to `output`."""
-    output = output if output is not None else Output()
+    if output is None:
+        output = Output()
     codec_of(message.__class__).write(output, message)
     return output

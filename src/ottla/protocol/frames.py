@@ -7,8 +7,10 @@ fields. The response to ApiVersions always has header v0, so that a client of an
 (KIP-511).
 """
 
+from collections.abc import Callable
+from functools import lru_cache
 from struct import Struct, error
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ottla.protocol import primitives
 from ottla.protocol.codec import decode, encode
@@ -18,8 +20,10 @@ from ottla.protocol.messages import message_class
 from ottla.protocol.primitives import Buffer, Output
 from ottla.protocol.versions import API_VERSIONS
 
-_FIXED = Struct(">hhi")
-_read_client_id, _write_client_id = primitives.text(compact=False, null_allowed=True)
+_HEADER: Final = Struct(">hhih")
+_SIZE_AND_ID: Final = Struct(">ii")
+_SIZE: Final = Struct(">i")
+_write_client_id = primitives.text(compact=False, null_allowed=True)[1]
 
 
 class RequestHeader(NamedTuple):
@@ -33,28 +37,50 @@ class RequestHeader(NamedTuple):
 
 
 def read_request_header(frame: Buffer) -> RequestHeader:
-    """The header of the request in `frame` (which begins behind the size). Raises DecodeError."""
+    """The header of the request in `frame` (which begins after the size). Raises DecodeError."""
     try:
-        key, version, correlation_id = _FIXED.unpack_from(frame, 0)
-        client_id, position = _read_client_id(frame, _FIXED.size)
-    except (error, IndexError):
+        key, version, correlation_id, size = _HEADER.unpack_from(frame, 0)
+    except error:
         raise DecodeError("the bytes end within the request header") from None
-    return RequestHeader(key, version, correlation_id, client_id or "", position)
+    end = _HEADER.size + size
+    if size < 0:
+        if size != -1:
+            raise DecodeError(f"a client id of {size} bytes")
+        return RequestHeader(key, version, correlation_id, "", _HEADER.size)
+    if end > len(frame):
+        raise DecodeError("the bytes end within the request header")
+    try:
+        client_id = str(frame[_HEADER.size : end], "utf-8")
+    except UnicodeDecodeError:
+        raise DecodeError("a client id that is not UTF-8") from None
+    return RequestHeader(key, version, correlation_id, client_id, end)
+
+
+@lru_cache(maxsize=1024)
+def body_reader(key: int, version: int) -> Callable[[Buffer, int], Any]:
+    """Reads the bodies of one request type in one version: frame and the header's end to message,
+    one of kio's. It raises DecodeError.
+    """
+    cls: Any = message_class(key, version, "request")
+    flexible: bool = cls.__flexible__
+
+    def read(frame: Buffer, position: int) -> Any:
+        if flexible:
+            position = _after_tags(frame, position)
+        return decode(cls, frame, position)[0]
+
+    return read
 
 
 def read_request_body(header: RequestHeader, frame: Buffer) -> Any:
-    """The request itself, a message of kio's. Raises DecodeError."""
-    cls: Any = message_class(header.key, header.version, "request")
-    position = header.body_position
-    if cls.__flexible__:
-        position = _pass_over_tags(frame, position)
-    request, _ = decode(cls, frame, position)
-    return request
+    """The request itself. Raises DecodeError."""
+    return body_reader(header.key, header.version)(frame, header.body_position)
 
 
-def _pass_over_tags(frame: Buffer, position: int) -> int:
+def _after_tags(frame: Buffer, position: int) -> int:
     try:
-        return read_tags(frame, position, {}, {})
+        # Almost always none.
+        return read_tags(frame, position, {}, {}) if frame[position] else position + 1
     except IndexError:
         raise DecodeError("the bytes end within the request header") from None
 
@@ -62,7 +88,7 @@ def _pass_over_tags(frame: Buffer, position: int) -> int:
 def write_response(response: Any, correlation_id: int) -> list[Buffer | bytearray]:
     """The whole frame of a response, size included, in parts that are to be sent in turn."""
     output = Output()
-    primitives.write_int32(output, correlation_id)
+    output.tail += _SIZE_AND_ID.pack(0, correlation_id)
     if response.__flexible__ and response.__api_key__ != API_VERSIONS:
         output.tail.append(0)
     return _sized(encode(response, output))
@@ -71,7 +97,8 @@ def write_response(response: Any, correlation_id: int) -> list[Buffer | bytearra
 def write_request(request: Any, correlation_id: int, client_id: str | None) -> bytes:
     """The whole frame of a request, size included."""
     output = Output()
-    output.tail += _FIXED.pack(request.__api_key__, request.__version__, correlation_id)
+    output.tail += _SIZE_AND_ID.pack(0, (request.__api_key__ << 16) + request.__version__)
+    output.tail += _SIZE.pack(correlation_id)
     _write_client_id(output, client_id)
     if request.__flexible__:
         output.tail.append(0)
@@ -85,17 +112,16 @@ def read_response(key: int, version: int, frame: Buffer) -> tuple[int, Any]:
         raise DecodeError("the bytes end within the response header")
     correlation_id, position = primitives.read_int32(frame, 0)
     if cls.__flexible__ and key != API_VERSIONS:
-        position = _pass_over_tags(frame, position)
+        position = _after_tags(frame, position)
     response, _ = decode(cls, frame, position)
     return correlation_id, response
 
 
 def _sized(output: Output) -> list[Buffer | bytearray]:
+    """The parts of a message whose first four bytes are left for its size."""
     parts = output.parts()
-    size = bytearray()
-    size += sum(map(len, parts)).to_bytes(4, "big")
-    if isinstance(parts[0], bytearray):
-        size += parts[0]
-        parts[0] = size
-        return parts
-    return [size, *parts]
+    first = parts[0]
+    assert isinstance(first, bytearray)
+    size = len(first) if len(parts) == 1 else sum(map(len, parts))
+    _SIZE.pack_into(first, 0, size - _SIZE.size)
+    return parts
