@@ -24,11 +24,12 @@ COMMANDS: Final = {
     "consume": "ottla.cli.consume",
     "journey": "ottla.cli.journey",
     "group": "ottla.cli.group",
+    "pipeline": "ottla.cli.pipeline",
     "config": "ottla.cli.config",
     "log": "ottla.cli.log",
     "cluster": "ottla.cli.cluster",
 }
-GROUPS: Final = frozenset({"topic", "group", "config", "log", "cluster"})
+GROUPS: Final = frozenset({"topic", "group", "pipeline", "config", "log", "cluster"})
 
 
 MIN_PANELS: Final = 78

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ottla.pipelines import PipelineError
-from ottla.pipelines.file.build import build_frame, start
+from ottla.pipelines.file.build import build_frame, plan_pipeline, start_pipeline
 from ottla.pipelines.file.read import read_file
 from ottla.pipelines.file.specification import PipelineSpec
 
@@ -56,7 +56,11 @@ def test_sql_with_a_lookup_table_into_delta(
         [(None, '{"carrier": "UA", "dep_delay": 7}'), (None, '{"carrier": "AA"}'), (None, "?")],
     )
 
-    start(spark, spec).awaitTermination()
+    planned = plan_pipeline(spark, spec)
+    assert planned.sink.shown == str(tmp_path / "lake/flights")
+    assert not (tmp_path / "lake").exists()
+    assert not (tmp_path / "checkpoints").exists()
+    start_pipeline(spark, spec).awaitTermination()
 
     rows = spark.read.format("delta").load(str(tmp_path / "lake/flights"))
     assert {tuple(row) for row in rows.select("carrier", "dep_delay", "name").collect()} == {

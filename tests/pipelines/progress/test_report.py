@@ -228,9 +228,10 @@ def test_a_query_that_fails_leaves_the_reason(
     settings = {"bootstrap.servers": bootstrap}
     query = to_delta(frame, tmp_path / "t", checkpoint=tmp_path / "cp")
     reporter = report_query(spark, query, group=group, settings=settings)
-    reporter.failed("The bridge is out: take the ferry")
 
     run = wait_for_run(bootstrap, group, lambda run, said: run.has_ended)
 
-    assert (run.state, run.failure) == ("failed", "The bridge is out: take the ferry")
+    assert run.state == "failed"
+    assert run.failure
+    assert "\n" not in run.failure
     reporter.finish()

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.pipelines.errors import PipelineError, explain, require_pyspark
 from ottla.pipelines.file.specification import FileSpec, FunctionSpec, PipelineSpec, TableSpec
-from ottla.pipelines.run.start import to_delta
+from ottla.pipelines.run.plan import Plan, plan, specify
+from ottla.pipelines.run.start import start
 from ottla.pipelines.source.topic import topic
 from ottla.pipelines.spark.start import session
 
@@ -71,22 +72,31 @@ def build_frame(spark: SparkSession, spec: PipelineSpec) -> DataFrame:
         raise PipelineError(f"{spec.name}: transform.sql: {_reason(error)}") from error
 
 
-def start(spark: SparkSession, spec: PipelineSpec) -> StreamingQuery:
-    """Start a pipeline; returns its query. Raises PipelineError."""
+def plan_pipeline(spark: SparkSession, spec: PipelineSpec) -> Plan:
+    """Plan a pipeline against brokers, table and checkpoint; changes nothing, runs nothing.
+
+    Raises PipelineError.
+    """
     sink, delivery = spec.sink, spec.delivery
-    return to_delta(
-        build_frame(spark, spec),
-        sink.target,
-        checkpoint=delivery.checkpoint,
-        trigger=None if delivery.trigger is None else dict([delivery.trigger]),
-        **_given(
-            delivery=None if delivery.guarantee == "exactly-once" else delivery.guarantee,
-            schema_changes=None if sink.schema_changes == "refuse" else sink.schema_changes,
-            on_lost=None if delivery.on_lost == "stop" else delivery.on_lost,
-            partition_by=sink.partition_by or None,
+    return plan(
+        specify(
+            build_frame(spark, spec),
+            sink.target,
+            checkpoint=delivery.checkpoint,
+            trigger=None if delivery.trigger is None else dict([delivery.trigger]),
+            delivery=delivery.guarantee,
+            schema_changes=sink.schema_changes,
+            on_lost=delivery.on_lost,
+            partition_by=sink.partition_by,
+            group=delivery.group,
             max_rejects=delivery.max_rejects,
-        ),
+        )
     )
+
+
+def start_pipeline(spark: SparkSession, spec: PipelineSpec) -> StreamingQuery:
+    """Plan a pipeline and start it; returns its query. Raises PipelineError."""
+    return start(plan_pipeline(spark, spec))
 
 
 def _given(**arguments: Any) -> dict[str, Any]:

@@ -81,8 +81,18 @@ def read_text(file: Path, text: str, environ: Mapping[str, str]) -> FileSpec:
             document = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise FileError(file.name, [Problem("", f"is not TOML: {error}")]) from error
-    document = replace_variables(document, environ, "", problems)
+    unset: list[Problem] = []
+    document = replace_variables(document, environ, "", unset)
     spec = _File(file, python, problems).read(document)
+    # A field that lacks a variable is no further problem.
+    lacking = tuple(problem.where for problem in unset)
+    problems = unset + [
+        problem
+        for problem in problems
+        if not any(
+            where == problem.where or where.startswith(f"{problem.where}.") for where in lacking
+        )
+    ]
     if problems or spec is None:
         raise FileError(file.name, problems)
     return spec

@@ -159,13 +159,20 @@ class GroupCommitter:
         dues = [due for due in (self._state_due_s(), self._look_due_s()) if due is not None]
         return max(0.0, min(dues) - time.monotonic()) if dues else None
 
+    def _wait_for_work(self, seen: int) -> None:
+        """Wait for a batch, a change since `seen`, or until something is due."""
+        self._changed.wait_for(
+            lambda: self._waiting or self._is_closed or self._changes != seen, self._wait_s()
+        )
+
     def _loop(self) -> None:
+        seen = -1
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._waiting or self._is_closed, self._wait_s())
+                self._wait_for_work(seen)
                 if self._is_closed:
                     return
-                changes = self._changes
+                seen = changes = self._changes
                 first = self._waiting[0] if self._waiting else None
                 due_s = self._state_due_s()
                 is_due = due_s is not None and due_s <= time.monotonic()

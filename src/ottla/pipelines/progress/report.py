@@ -18,7 +18,7 @@ import threading
 import time
 import uuid
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError, require_pyspark
@@ -48,6 +48,10 @@ log: Final = logging.getLogger("ottla.pipelines")
 EXIT_WAIT_S: Final = 5.0
 MAX_CAUGHT_UP: Final = 100  # Spark keeps the offsets of its last 100 batches
 MAX_SOURCES: Final = 100
+SETTLE_S: Final = 0.1
+
+# The queries that this process reports to a group of their own, by query id.
+REPORTERS: Final[dict[str, QueryReporter]] = {}
 
 
 def report_progress(
@@ -96,24 +100,30 @@ def report_query(
     *,
     group: str,
     settings: Mapping[str, str],
-    on_stop: Callable[[StopRequest], None] | None = None,
+    ends_by_itself: bool = False,
 ) -> QueryReporter:
     """Keep one query's place and its run's state in a group of its own, until it has ended.
 
-    Call it when the query has started. `settings` are librdkafka's, with `bootstrap.servers`.
-    Without `on_stop` a request to stop stops the query.
+    Call it when the query has started. A request to stop stops the query.
+
+    Args:
+        query: Spark's query, or one that restarts it: `isActive` until it has ended for good,
+            `exception()` is then the reason.
+        settings: librdkafka's, with `bootstrap.servers`.
+        ends_by_itself: the query takes what there is and ends.
 
     Raises PipelineError: the group has no name.
     """
     from ottla.pipelines.progress.listener import ProgressListener
 
     name = checked_group(group, "to_delta")
-    reporter = QueryReporter(spark, query, Group(settings, name), on_stop)
+    reporter = QueryReporter(spark, query, Group(settings, name), ends_by_itself=ends_by_itself)
     reporter.listener = ProgressListener(reporter)
     with reporter.lock:
         # Events wait for the lock, so that older batches are committed before them.
         spark.streams.addListener(reporter.listener)
         reporter.catch_up()
+    REPORTERS[str(query.id)] = reporter
     atexit.register(_finish, weakref.ref(reporter))
     return reporter
 
@@ -261,43 +271,46 @@ class Reporter:
 
 
 class QueryReporter(Reporter):
-    """Reports one query, with its run's state, and passes on a request to stop."""
+    """Reports one query, with its run's state, and passes on a request to stop.
+
+    `latest` is the last batch reported, or where the query starts; `run` the state of the run.
+    """
 
     def __init__(
-        self,
-        spark: SparkSession,
-        query: StreamingQuery,
-        group: Group,
-        on_stop: Callable[[StopRequest], None] | None,
+        self, spark: SparkSession, query: StreamingQuery, group: Group, *, ends_by_itself: bool
     ) -> None:
         self.query_id = str(query.id)
         self.name = query.name or self.query_id
         self.listener: StreamingQueryListener | None = None
-        self._on_stop = on_stop or (lambda request: query.stop())
-        self._has_place = False
+        self.latest: Delivered | None = None
+        self._query = query
+        self._ends_by_itself = ends_by_itself
+        self._starts = 0
         self._rows = self._rejected = 0
-        self._failure: str | None = None
-        run = new_run()
-        super().__init__(spark, GroupCommitter(group, run=run, on_stop=self._stop))
+        super().__init__(spark, GroupCommitter(group, run=new_run(), on_stop=self._stop_for))
+
+    @property
+    def run(self) -> Run:
+        """The state of the run as it is or will be in the group."""
+        run = self.committer.run
+        assert run is not None
+        return run
 
     def catch_up(self) -> None:
         """Report what a former run did and could not report, or where this one begins."""
         self.started(self.query_id, self.name)
         self._put_place()
 
+    def stop(self, by: str) -> None:
+        """Stop the query; `by` says who wanted that."""
+        self.committer.update(by=by)
+        self._query.stop()
+
     def started(self, query_id: str, name: str | None) -> None:
         if query_id == self.query_id:
+            self._starts += 1
             self.committer.update(state="running")
             super().started(query_id, self.name)
-
-    def failed(self, sentence: str) -> None:
-        """Note why the query ends; the group then has this sentence instead of Spark's."""
-        self._failure = sentence
-        self.committer.update(failure=sentence)
-
-    def retrying(self, sentence: str) -> None:
-        """Note that the query failed and is started again."""
-        self.committer.update(state="retrying", failure=sentence)
 
     def progressed(self, text: str) -> None:
         progress = read_progress(text)
@@ -327,39 +340,56 @@ class QueryReporter(Reporter):
                 self._put_place()
 
     def terminated(self, query_id: str, exception: str | None) -> None:
-        if query_id != self.query_id:
-            return
-        failure = self._failure or (exception or "").strip().split("\n")[0] or None
-        ended = "failed" if failure else "stopped"
-        with self.lock:
-            self._put_place()
-        self.committer.update(state=ended, failure=failure)
+        if query_id == self.query_id:
+            with self.lock:
+                self._put_place()
+            threading.Thread(target=self._settle, args=(exception,), daemon=True).start()
 
     def finish(self) -> None:
         """Commit the run's end, for a limited time, and forget the query."""
-        run = self.committer.run
-        assert run is not None
-        if not run.has_ended:
-            self.committer.update(state="stopped")
+        if not self.run.has_ended:
+            self._end(None)
         super().finish()
+        REPORTERS.pop(self.query_id, None)
 
-    def _stop(self, request: StopRequest) -> None:
-        self.committer.update(by=request.by)
-        self._on_stop(request)
+    def _settle(self, exception: str | None) -> None:
+        """After the end of one of Spark's runs: wait until the query is started again or over."""
+        starts = self._starts
+        while self._query.isActive and starts == self._starts:
+            failure = _first_line(exception)
+            if failure and self.run.state != "retrying":
+                self.committer.update(state="retrying", failure=failure)
+            time.sleep(SETTLE_S)
+        if starts == self._starts and not self.run.has_ended:
+            self._end(exception)
+
+    def _end(self, exception: str | None) -> None:
+        from py4j.protocol import Py4JError
+
+        try:
+            reason = None if self._query.isActive else self._query.exception()
+        except (Py4JError, OSError, AttributeError):  # Spark's process may be gone
+            reason = None
+        failure = _first_line(str(reason) if reason is not None else exception)
+        ended = "finished" if self._ends_by_itself and self.run.by is None else "stopped"
+        self.committer.update(state="failed" if failure else ended, failure=failure)
+
+    def _stop_for(self, request: StopRequest) -> None:
+        self.stop(request.by)
 
     def _put_place(self) -> None:
         """Commit where the query stands before its first batch of this run is done.
 
         What the group has of this query is kept as it is; else the place is where it starts.
         """
-        if self._has_place:
+        if self.latest is not None:
             return
         place = self._place_in_group() or self._place_at_start()
         if place is not None:
             self._put_delivered(place)
 
     def _put_delivered(self, delivered: Delivered) -> None:
-        self._has_place = True
+        self.latest = delivered
         super()._put_delivered(delivered)
 
     def _place_in_group(self) -> Delivered | None:
@@ -392,6 +422,11 @@ class QueryReporter(Reporter):
         for index in sorted(indexes)[:MAX_SOURCES]:
             offsets |= read_initial_offsets(running.checkpoint.read(f"sources/{index}/0") or "")
         return Delivered(self.name, self.query_id, None, offsets) if offsets else None
+
+
+def _first_line(text: str | None) -> str | None:
+    lines = (text or "").strip().splitlines()
+    return lines[0].strip() if lines else None
 
 
 def new_run() -> Run:

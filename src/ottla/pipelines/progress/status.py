@@ -17,6 +17,15 @@ from ottla.pipelines.progress.state import Said, read_said
 MAX_SAMPLED: Final = 200
 """How many partitions are looked at for the age of their oldest message that is not delivered."""
 SAMPLE_S: Final = 3.0
+_SAMPLING: Final = {
+    "group.id": "ottla-lag",  # required by librdkafka; nothing is committed and none is joined
+    "enable.auto.commit": False,
+    "auto.offset.reset": "earliest",
+    "fetch.wait.max.ms": 100,
+    # Only the first message of each partition is looked at.
+    "queued.max.messages.kbytes": 1_024,
+    "max.partition.fetch.bytes": 65_536,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,79 +68,86 @@ def read_lag(settings: Mapping[str, str], offsets: Mapping[Partition, int]) -> L
 
     Raises GroupError where the broker does not answer.
     """
-    ends = _offsets(settings, offsets, latest=True)
-    starts = _offsets(settings, offsets, latest=False)
-    behind = {
-        partition: max(offset, starts.get(partition, 0))
-        for partition, offset in offsets.items()
-        if partition in ends
-    }
-    messages = sum(max(0, ends[partition] - offset) for partition, offset in behind.items())
-    waiting = [
-        (topic, partition, offset)
-        for (topic, partition), offset in sorted(behind.items())
-        if offset < ends[topic, partition]
-    ]
-    if not waiting:
-        return Lag(0, 0)
-    return Lag(messages, _oldest_age_ms(settings, waiting[:MAX_SAMPLED]))
-
-
-def _offsets(
-    settings: Mapping[str, str], partitions: Mapping[Partition, int], *, latest: bool
-) -> dict[Partition, int]:
-    from confluent_kafka import KafkaException, TopicPartition
-    from confluent_kafka.admin import AdminClient, OffsetSpec
-
-    spec = OffsetSpec.latest() if latest else OffsetSpec.earliest()
-    asked = {TopicPartition(topic, partition): spec for topic, partition in partitions}
+    reader = LagReader(settings)
     try:
-        admin: Any = AdminClient({**settings, "log_level": 0})
-        futures = admin.list_offsets(asked, request_timeout=TIMEOUT_S)
+        return reader.read(offsets)
+    finally:
+        reader.close()
+
+
+class LagReader:
+    """Reads a lag again and again with the same two clients."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._settings = {**settings, "log_level": 0}
+        self._admin: Any = None
+        self._consumer: Any = None
+
+    def read(self, offsets: Mapping[Partition, int]) -> Lag:
+        """See `read_lag`."""
+        from confluent_kafka import KafkaException
+
+        try:
+            return self._read(offsets)
+        except KafkaException as error:
+            raise GroupError(str(error.args[0].str())) from error
+        except TimeoutError as error:
+            raise GroupError(f"no answer within {2 * TIMEOUT_S} s") from error
+
+    def close(self) -> None:
+        if self._consumer is not None:
+            self._consumer.close()
+
+    def _read(self, offsets: Mapping[Partition, int]) -> Lag:
+        ends = self._offsets(offsets, latest=True)
+        starts = self._offsets(offsets, latest=False)
+        waiting = [
+            (partition, max(offset, starts[partition]))
+            for partition, offset in sorted(offsets.items())
+            if max(offset, starts[partition]) < ends[partition]
+        ]
+        if not waiting:
+            return Lag(0, 0)
+        messages = sum(ends[partition] - offset for partition, offset in waiting)
+        return Lag(messages, self._oldest_age_ms(waiting[:MAX_SAMPLED]))
+
+    def _offsets(
+        self, partitions: Mapping[Partition, int], *, latest: bool
+    ) -> dict[Partition, int]:
+        from confluent_kafka import TopicPartition
+        from confluent_kafka.admin import AdminClient, OffsetSpec
+
+        if self._admin is None:
+            self._admin = AdminClient(self._settings)
+        spec = OffsetSpec.latest() if latest else OffsetSpec.earliest()
+        asked = {TopicPartition(topic, partition): spec for topic, partition in partitions}
+        futures = self._admin.list_offsets(asked, request_timeout=TIMEOUT_S)
         return {
             (place.topic, place.partition): future.result(timeout=2 * TIMEOUT_S).offset
             for place, future in futures.items()
         }
-    except KafkaException as error:
-        raise GroupError(str(error.args[0].str())) from error
-    except TimeoutError as error:
-        raise GroupError(f"no answer within {2 * TIMEOUT_S} s") from error
 
+    def _oldest_age_ms(self, waiting: list[tuple[Partition, int]]) -> int | None:
+        """Read the first waiting message of each partition; None where none came in time."""
+        from confluent_kafka import Consumer, TopicPartition
 
-def _oldest_age_ms(settings: Mapping[str, str], waiting: list[tuple[str, int, int]]) -> int | None:
-    """Read the first waiting message of each partition; None where none came in time."""
-    from confluent_kafka import Consumer, KafkaException, TopicPartition
-
-    own = {
-        "group.id": "ottla-lag",  # required by librdkafka; nothing is committed and none is joined
-        "enable.auto.commit": False,
-        "enable.partition.eof": False,
-        "auto.offset.reset": "earliest",
-        "fetch.wait.max.ms": 100,
-        # Only the first message of each partition is looked at.
-        "queued.max.messages.kbytes": 1_024,
-        "max.partition.fetch.bytes": 65_536,
-        "log_level": 0,
-    }
-    oldest: int | None = None
-    missing = {(topic, partition) for topic, partition, _ in waiting}
-    try:
-        consumer: Any = Consumer({**settings, **own})
-        try:
-            consumer.assign([TopicPartition(*place) for place in waiting])
-            until_s = time.monotonic() + SAMPLE_S
-            while missing and (left_s := until_s - time.monotonic()) > 0:
-                message = consumer.poll(left_s)
-                if message is None or message.error():
-                    continue
-                place = (message.topic(), message.partition())
-                if place in missing:
-                    missing.discard(place)
-                    consumer.incremental_unassign([TopicPartition(*place)])
-                    at_ms = message.timestamp()[1]
-                    oldest = at_ms if oldest is None else min(oldest, at_ms)
-        finally:
-            consumer.close()
-    except KafkaException as error:
-        raise GroupError(str(error.args[0].str())) from error
-    return None if oldest is None else max(0, int(time.time() * 1_000) - oldest)
+        if self._consumer is None:
+            self._consumer = Consumer({**self._settings, **_SAMPLING})
+        consumer = self._consumer
+        places = [TopicPartition(*partition, offset) for partition, offset in waiting]
+        consumer.assign(places)
+        missing = {partition for partition, _ in waiting}
+        oldest: int | None = None
+        until_s = time.monotonic() + SAMPLE_S
+        while missing and (left_s := until_s - time.monotonic()) > 0:
+            message = consumer.poll(left_s)
+            if message is None or message.error():
+                continue
+            place = (message.topic(), message.partition())
+            if place in missing:
+                missing.discard(place)
+                consumer.incremental_unassign([TopicPartition(*place)])
+                at_ms = message.timestamp()[1]
+                oldest = at_ms if oldest is None else min(oldest, at_ms)
+        consumer.unassign()
+        return None if oldest is None else max(0, int(time.time() * 1_000) - oldest)

@@ -122,7 +122,13 @@ def start(checked: Plan) -> StreamingQuery:
     QUERIES[query.id] = runner
     if specification.group is not None:
         settings = checked.sources[0][1].kafka.for_librdkafka()
-        report_query(spark, query, group=specification.group, settings=settings)
+        report_query(
+            spark,
+            query,
+            group=specification.group,
+            settings=settings,
+            ends_by_itself=bool({"availableNow", "once"} & set(specification.trigger)),
+        )
     return query
 
 

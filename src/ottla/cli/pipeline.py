@@ -1,0 +1,80 @@
+"""`ottla pipeline`: run, check, watch and stop the pipelines of a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ottla.cli.options import AsJson
+
+commands = typer.Typer(help="Run pipelines into Delta: run, check, status, stop, package.")
+
+File = Annotated[
+    Path, typer.Argument(metavar="FILE", help="The pipeline file: FILE.toml or FILE.py.")
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option("--only", metavar="NAME", help="This pipeline of the file. Again for more."),
+]
+
+
+@commands.command()
+def run(
+    file: File,
+    only: Only = None,
+    log: Annotated[
+        Path | None,
+        typer.Option("--log", metavar="LOG", help="Where Spark's own log goes."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a line of JSON for each batch.")
+    ] = False,
+) -> None:
+    """Run the pipelines of FILE until they end, or until Ctrl-C or SIGTERM."""
+    from ottla.cli.pipeline_file import checked_file
+    from ottla.cli.pipeline_run import run_file
+
+    raise typer.Exit(run_file(checked_file(file, only), log, as_json=as_json))
+
+
+@commands.command()
+def check(
+    file: File,
+    only: Only = None,
+    spark: Annotated[
+        bool, typer.Option(help="Also plan the queries, for which Spark is started.")
+    ] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Find what is wrong with FILE and with what it needs; nothing is read or written."""
+    from ottla.cli.pipeline_check import check_file
+    from ottla.cli.pipeline_file import checked_file
+
+    check_file(checked_file(file, only), with_spark=spark, as_json=as_json)
+
+
+@commands.command()
+def status(file: File, only: Only = None, as_json: AsJson = False) -> None:
+    """Show what the broker knows of the pipelines of FILE, on any machine that reaches it."""
+    from ottla.cli.pipeline_file import readable_file
+    from ottla.cli.pipeline_status import show_status
+
+    raise typer.Exit(show_status(readable_file(file, only), as_json=as_json))
+
+
+@commands.command()
+def stop(
+    file: File,
+    only: Only = None,
+    wait: Annotated[
+        int,
+        typer.Option(min=0, metavar="SECONDS", help="How long to wait for the end; 0: not."),
+    ] = 60,
+) -> None:
+    """Ask the pipelines of FILE to stop, wherever they run, and wait until they have."""
+    from ottla.cli.pipeline_file import readable_file
+    from ottla.cli.pipeline_status import stop_pipelines
+
+    raise typer.Exit(stop_pipelines(readable_file(file, only), wait))

@@ -1,0 +1,106 @@
+"""`ottla pipeline check`: everything that can be found without running a query."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.cli.failures import Failed
+from ottla.cli.pipeline_broker import look_up_topic
+from ottla.cli.pipeline_output import SparkOutput
+from ottla.cli.screen import note, say, show_json, show_table
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.file.specification import FileSpec, PipelineSpec
+from ottla.pipelines.kafka.brokers import ClusterState
+
+Document = dict[str, Any]
+
+QUIET: Final = {"spark.ui.enabled": False, "spark.ui.showConsoleProgress": False}
+
+
+def check_file(spec: FileSpec, *, with_spark: bool, as_json: bool) -> None:
+    """Look at the brokers, then plan the queries; raises Failed with all that is wrong."""
+    problems: list[str] = []
+    found = []
+    for pipeline in spec.pipelines:
+        try:
+            found.append(_topic_document(pipeline, look_up_topic(pipeline)))
+        except Failed as error:
+            problems.append(error.message)
+    _raise(spec, problems)
+    if with_spark:
+        plan_all(spec, found, problems)
+        _raise(spec, problems)
+    if as_json:
+        show_json(found)
+        return
+    show_table(
+        ["pipeline", "topic", "partitions", "messages", "group", "target", "delivery"],
+        [
+            [
+                document["pipeline"],
+                document["topic"],
+                document["partitions"],
+                document["messages"],
+                document["group"],
+                document["target"],
+                document["delivery"],
+            ]
+            for document in found
+        ],
+    )
+    for document in found:
+        if columns := document["columns"]:
+            listed = ", ".join(f"{column['name']} {column['type']}" for column in columns)
+            say(f"{document['pipeline']} writes: {listed}")
+        for notice in document["notices"]:
+            note(f"{document['pipeline']}: {notice}")
+    how = "" if with_spark else " The queries were not planned (--no-spark)."
+    say(f"Nothing wrong was found.{how}")
+
+
+def plan_all(spec: FileSpec, found: list[Document], problems: list[str]) -> None:
+    """Plan each query in a session of its own; what is wrong is added to the problems."""
+    note("Starting Spark to plan the queries.")
+    with SparkOutput(spec.file.stem) as output:
+        from ottla.pipelines.file.build import open_session, plan_pipeline
+
+        try:
+            spark = open_session(spec, conf=QUIET)
+        except PipelineError as error:
+            raise Failed(str(error), f"Spark's log: {output.file}") from error
+        try:
+            for pipeline, document in zip(spec.pipelines, found, strict=True):
+                try:
+                    plan = plan_pipeline(spark, pipeline)
+                except PipelineError as error:
+                    problems.append(f"{pipeline.name}: {error}")
+                    continue
+                document["columns"] = [
+                    {"name": column.name, "type": column.dataType.simpleString()}
+                    for column in plan.specification.frame.schema.fields
+                ]
+                document["notices"] = list(plan.notices)
+        finally:
+            spark.stop()
+
+
+def _topic_document(pipeline: PipelineSpec, cluster: ClusterState) -> Document:
+    topic = cluster.topics[pipeline.source.topic]
+    return {
+        "pipeline": pipeline.name,
+        "topic": topic.name,
+        "partitions": len(topic.latest),
+        "messages": sum(topic.latest.values()) - sum(topic.earliest.values()),
+        "group": pipeline.delivery.group,
+        "target": pipeline.sink.target,
+        "delivery": pipeline.delivery.guarantee,
+        "columns": None,
+        "notices": [],
+    }
+
+
+def _raise(spec: FileSpec, problems: list[str]) -> None:
+    if len(problems) == 1:
+        raise Failed(problems[0])
+    if problems:
+        raise Failed(f"{spec.file.name} has {len(problems)} problems.", "\n  ".join(problems))

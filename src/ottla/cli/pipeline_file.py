@@ -1,0 +1,78 @@
+"""A pipeline file as the commands take it: what is wrong with it is listed, a line each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ottla.cli.failures import UsageFailed, unknown
+from ottla.pipelines.file.look import look_around
+from ottla.pipelines.file.problem import FileError, Problem
+from ottla.pipelines.file.read import read_file
+from ottla.pipelines.file.specification import FileSpec
+
+
+def checked_file(file: Path, only: Sequence[str] | None) -> FileSpec:
+    """Read a file and look for what it needs on this machine. Raises UsageFailed."""
+    spec = _chosen(_read(file, os.environ), only)
+    problems = look_around(spec)
+    if problems:
+        raise listed(file, problems)
+    return spec
+
+
+def readable_file(file: Path, only: Sequence[str] | None) -> FileSpec:
+    """Read a file for what the broker knows of it: passwords of storage may be missing here.
+
+    Raises UsageFailed.
+    """
+    try:
+        return _chosen(read_file(file, os.environ), only)
+    except FileError as error:
+        needed = [
+            problem
+            for problem in error.problems
+            if "environment variable" not in problem.message or "source" in problem.where.split(".")
+        ]
+        if needed:
+            raise listed(file, needed) from error
+    return _chosen(_read(file, _AllSet(os.environ)), only)
+
+
+class _AllSet(dict[str, str]):
+    """An environment in which every variable is set: those that are not, to a placeholder."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def get(self, name: str, default: str | None = None) -> str:  # type: ignore[override]
+        # An empty path or text would be a problem of its own.
+        return super().get(name, "unset")
+
+
+def listed(file: Path, problems: Iterable[Problem]) -> UsageFailed:
+    """All problems of a file as one failure, a line each."""
+    lines = [str(problem) for problem in problems]
+    if len(lines) == 1:
+        return UsageFailed(f"{file}: {lines[0]}")
+    return UsageFailed(f"{file} has {len(lines)} problems.", "\n  ".join(lines))
+
+
+def _read(file: Path, environ: Mapping[str, str]) -> FileSpec:
+    try:
+        return read_file(file, environ)
+    except FileError as error:
+        raise listed(file, error.problems) from error
+
+
+def _chosen(spec: FileSpec, only: Sequence[str] | None) -> FileSpec:
+    if not only:
+        return spec
+    names = [pipeline.name for pipeline in spec.pipelines]
+    for name in only:
+        if name not in names:
+            raise unknown("pipeline", name, names, f"{spec.file.name} has: {', '.join(names)}")
+    chosen = tuple(pipeline for pipeline in spec.pipelines if pipeline.name in only)
+    return replace(spec, pipelines=chosen)

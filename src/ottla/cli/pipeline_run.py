@@ -1,0 +1,232 @@
+"""`ottla pipeline run`: Spark in a thread beside, the screen and the signals in the main one.
+
+A first Ctrl-C or SIGTERM stops the queries and commits their end; a second one ends at once.
+Exit codes: 0 all have ended by themselves or were asked to stop (SIGTERM, `ottla pipeline stop`),
+1 one of them failed, 130 Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, Failed
+from ottla.cli.pipeline_broker import look_up_topic
+from ottla.cli.pipeline_output import SparkOutput
+from ottla.cli.pipeline_snapshot import Snapshot
+from ottla.cli.pipeline_view import TellLog, View, open_view
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.file.specification import FileSpec, PipelineSpec
+from ottla.pipelines.progress.group import GroupError
+from ottla.pipelines.progress.report import REPORTERS, QueryReporter
+from ottla.pipelines.progress.status import Lag, LagReader
+
+QUIET: Final = {"spark.ui.enabled": False, "spark.ui.showConsoleProgress": False}
+TICK_S: Final = 0.25
+LAG_S: Final = 2.0
+STOP_S: Final = 30.0
+"""So long the queries may take to stop; then the process ends all the same."""
+
+
+def run_file(spec: FileSpec, log: Path | None, *, as_json: bool) -> int:
+    """Run all pipelines of a file; returns the exit code. Raises Failed before anything runs."""
+    for pipeline in spec.pipelines:
+        look_up_topic(pipeline)
+    with SparkOutput(spec.file.stem, log) as output:
+        view = open_view(as_json=as_json)
+        view.tell(f"Starting Spark; its log is {output.file}")
+        return Session(spec, view).run()
+
+
+class Pipeline:
+    """One pipeline of the session, as far as it has come."""
+
+    def __init__(self, spec: PipelineSpec) -> None:
+        self.spec = spec
+        self.query: Any = None
+        self.reporter: QueryReporter | None = None
+        self.failure: str | None = None
+        self.lag: Lag | None = None
+
+    def snapshot(self) -> Snapshot:
+        reporter = self.reporter
+        run = reporter.run if reporter else None
+        latest = reporter.latest if reporter else None
+        return Snapshot(self.spec.name, run, latest, self.lag, self.failure)
+
+    @property
+    def has_failed(self) -> bool:
+        return self.snapshot().state == "failed"
+
+
+class Session:
+    """The pipelines of one file in one Spark session."""
+
+    def __init__(self, spec: FileSpec, view: View) -> None:
+        self.spec = spec
+        self.view = view
+        self.pipelines = [Pipeline(pipeline) for pipeline in spec.pipelines]
+        self.signal: int | None = None
+        self.failure: str | None = None  # why there is no session
+        self._is_stopping = threading.Event()
+        self._has_session = threading.Event()
+        self._has_ended = threading.Event()
+        self._lines: list[str] = []
+
+    def run(self) -> int:
+        """Run until all pipelines have ended; returns the exit code."""
+        with self._signals(), told_log(self._lines):
+            threading.Thread(target=self._work, name="pipelines", daemon=True).start()
+            threading.Thread(target=self._watch_lag, name="lag", daemon=True).start()
+            try:
+                self._show_until_end()
+            except BaseException:
+                # The reader of the output has gone, or a bug: the queries still end in order.
+                self._is_stopping.set()
+                self._has_ended.wait(STOP_S)
+                raise
+        if self.failure is not None:
+            raise Failed(self.failure)
+        return self._exit_code()
+
+    def _exit_code(self) -> int:
+        if any(pipeline.has_failed for pipeline in self.pipelines):
+            return EXIT_FAILED
+        return EXIT_INTERRUPTED if self.signal == signal.SIGINT else 0
+
+    def _show_until_end(self) -> None:
+        stop_by: float | None = None
+        while not self._has_ended.wait(TICK_S):
+            self._tell()
+            self.view.show([pipeline.snapshot() for pipeline in self.pipelines])
+            if self._is_stopping.is_set() and not self._has_session.is_set():
+                # Nothing runs yet: there is no end to wait for.
+                self.view.close([pipeline.snapshot() for pipeline in self.pipelines])
+                end_at_once(self._exit_code())
+            if self._is_stopping.is_set():
+                stop_by = stop_by or time.monotonic() + STOP_S
+                if time.monotonic() > stop_by:
+                    self.view.tell(f"The queries have not stopped within {STOP_S:g} s.")
+                    end_at_once(EXIT_FAILED)
+        self._tell()
+        self.view.close([pipeline.snapshot() for pipeline in self.pipelines])
+
+    def _tell(self) -> None:
+        while self._lines:
+            self.view.tell(self._lines.pop(0))
+
+    def _work(self) -> None:
+        """Start Spark and the queries, wait for their end, and stop Spark."""
+        spark: Any = None
+        try:
+            spark = self._start()
+            while not self._is_stopping.wait(TICK_S):
+                if not any(one.query is not None and one.query.isActive for one in self.pipelines):
+                    break
+            self._stop_queries()
+        except PipelineError as error:
+            self.failure = str(error)
+        finally:
+            try:
+                if spark is not None:
+                    spark.stop()
+            finally:
+                self._has_ended.set()
+
+    def _start(self) -> Any:
+        from ottla.pipelines.file.build import open_session, start_pipeline
+
+        spark = open_session(self.spec, conf=QUIET)
+        self._has_session.set()
+        for pipeline in self.pipelines:
+            if self._is_stopping.is_set():
+                break
+            try:
+                pipeline.query = start_pipeline(spark, pipeline.spec)
+                pipeline.reporter = REPORTERS[str(pipeline.query.id)]
+            except PipelineError as error:
+                pipeline.failure = str(error)
+        return spark
+
+    def _stop_queries(self) -> None:
+        names: dict[int | None, str] = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+        by = names.get(self.signal, "the end of its reader")
+        for pipeline in self.pipelines:
+            if pipeline.query is not None and pipeline.query.isActive:
+                assert pipeline.reporter is not None
+                pipeline.reporter.stop(by)
+        for pipeline in self.pipelines:
+            if pipeline.reporter is not None:
+                pipeline.reporter.finish()
+
+    def _watch_lag(self) -> None:
+        """Ask the brokers how far behind each pipeline is, as long as it runs."""
+        readers = {
+            id(one): LagReader(one.spec.source.kafka.for_librdkafka()) for one in self.pipelines
+        }
+        while not self._has_ended.wait(LAG_S):
+            for pipeline in self.pipelines:
+                latest = pipeline.reporter.latest if pipeline.reporter else None
+                if latest is None:
+                    continue
+                offsets = {
+                    (topic, partition): offset
+                    for topic, places in latest.offsets.items()
+                    for partition, offset in places.items()
+                }
+                try:
+                    pipeline.lag = readers[id(pipeline)].read(offsets)
+                except GroupError:
+                    pipeline.lag = None  # shown as not known
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        def stop(number: int, _frame: FrameType | None) -> None:
+            if self.signal is not None:
+                end_at_once(EXIT_INTERRUPTED if number == signal.SIGINT else EXIT_FAILED)
+            self.signal = number
+            self._is_stopping.set()
+            self._lines.append("Stopping the queries; again to end at once.")
+
+        before: dict[int, Any] = {
+            number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def told_log(lines: list[str]) -> Iterator[None]:
+    """Collect what Ottla's pipelines log meanwhile."""
+    logger = logging.getLogger("ottla.pipelines")
+    handler, before = TellLog(lines), logger.propagate
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = before
+
+
+def end_at_once(code: int, leave: Callable[[int], Any] = os._exit) -> None:
+    """End this process and Spark's, without waiting for anything."""
+    spark = sys.modules.get("pyspark.core.context")
+    process = getattr(spark.SparkContext._gateway, "proc", None) if spark else None
+    if process is not None:
+        process.kill()
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+    leave(code)

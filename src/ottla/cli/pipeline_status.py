@@ -1,0 +1,204 @@
+"""`ottla pipeline status` and `stop`: through what the pipelines keep on the broker alone."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+import time
+from typing import Any, Final
+
+from ottla.cli.failures import EXIT_FAILED, Failed
+from ottla.cli.pipeline_broker import check_reachable
+from ottla.cli.screen import note, printable, say, show_json, show_table
+from ottla.journey.words import elapsed_said
+from ottla.pipelines.file.specification import FileSpec, PipelineSpec
+from ottla.pipelines.progress.group import Group, GroupError
+from ottla.pipelines.progress.requests import StopRequest, put_request
+from ottla.pipelines.progress.state import Run
+from ottla.pipelines.progress.status import Status, read_status
+
+Document = dict[str, Any]
+
+PAUSE_S: Final = 0.5
+COLUMNS: Final = (
+    "pipeline",
+    "state",
+    "since",
+    "host",
+    "batch",
+    "last batch",
+    "rows/s",
+    "rejected",
+    "lag",
+    "behind",
+    "table",
+    "version",
+)
+
+
+def show_status(spec: FileSpec, *, as_json: bool) -> int:
+    """Print a row for each pipeline; returns 1 when one failed, is silent or has never run."""
+    now_ms = int(time.time() * 1_000)
+    documents = [status_document(pipeline, _read(pipeline), now_ms) for pipeline in spec.pipelines]
+    if as_json:
+        show_json(documents)
+    else:
+        rows = [status_row(document, now_ms) for document in documents]
+        # A column that no pipeline has anything for is left out; a 0 is something.
+        kept = [n for n in range(len(COLUMNS)) if any(row[n] is not None for row in rows)]
+        show_table([COLUMNS[n] for n in kept], [[row[n] for n in kept] for row in rows])
+        for document in documents:
+            for line in remarks(document, now_ms):
+                note(f"{document['pipeline']}: {line}")
+    bad = ("failed", "silent", "unknown")
+    return EXIT_FAILED if any(document["state"] in bad for document in documents) else 0
+
+
+def status_document(pipeline: PipelineSpec, status: Status, now_ms: int) -> Document:
+    """What `--json` prints of one pipeline; fields that are not known are null. Pure."""
+    said = status.said
+    run = said.run if said else None
+    document: Document = {
+        "pipeline": pipeline.name,
+        "group": status.group,
+        "state": state_name(run, now_ms),
+        "run": run.id if run else None,
+    }
+    for name in ("host", "pid", "since_ms", "seen_ms", "every_s"):
+        document[name] = getattr(run, name) if run else None
+    document["batch"] = said.batch if said else None
+    for name in ("batch_at_ms", "batch_ms", "rows", "rows_per_s", "rejected", "failure", "by"):
+        document[name] = getattr(run, name) if run else None
+    document["table"] = said.table if said else None
+    document["version"] = said.version if said else None
+    document["lag_messages"] = status.lag.messages if status.lag else None
+    document["lag_ms"] = status.lag.age_ms if status.lag else None
+    return document
+
+
+def state_name(run: Run | None, now_ms: int) -> str:
+    """The run's state; `silent` where it has missed its renewals, `unknown` where there is none."""
+    if run is None:
+        return "unknown"
+    return "silent" if run.is_stale(now_ms) else run.state
+
+
+def status_row(document: Document, now_ms: int) -> list[object]:
+    """One row of the table. Pure."""
+    rate = document["rows_per_s"]
+    lag_ms = document["lag_ms"]
+    return [
+        document["pipeline"],
+        document["state"],
+        ago(document["since_ms"], now_ms),
+        document["host"],
+        document["batch"],
+        ago(document["batch_at_ms"], now_ms),
+        None if rate is None else round(rate),
+        document["rejected"],
+        document["lag_messages"],
+        None if lag_ms is None or not document["lag_messages"] else elapsed_said(lag_ms),
+        document["table"],
+        document["version"],
+    ]
+
+
+def remarks(document: Document, now_ms: int) -> list[str]:
+    """What a row of the table has no room for, a line each. Pure."""
+    state, every_s = document["state"], document["every_s"]
+    if state == "unknown":
+        return [f"the group {document['group']} has no state of a run; it has not run with it"]
+    seen = ago(document["seen_ms"], now_ms)
+    if state == "silent":
+        host = f"{document['host']} (pid {document['pid']})"
+        return [
+            f"last seen {seen} on {host}, though it is due every {every_s} s: it was killed within "
+            f"{every_s} s after that, or it does not reach the broker"
+        ]
+    if document["failure"]:
+        return [str(document["failure"])]
+    if state == "stopped":
+        by = f" by {document['by']}" if document["by"] else ""
+        return [f"stopped {seen}{by}"]
+    return [f"finished {seen}"] if state == "finished" else []
+
+
+def ago(at_ms: int | None, now_ms: int) -> str | None:
+    """`40.0 s ago`, by this machine's clock; a moment ahead of it is now."""
+    return None if at_ms is None else f"{elapsed_said(max(0, now_ms - at_ms))} ago"
+
+
+def stop_pipelines(spec: FileSpec, wait_s: int) -> int:
+    """Ask each pipeline to stop and wait until they have; raises Failed for one that does not."""
+    asked: list[tuple[PipelineSpec, Run]] = []
+    code = 0
+    for pipeline in spec.pipelines:
+        status, now_ms = _read(pipeline, with_lag=False), int(time.time() * 1_000)
+        run = status.said.run if status.said else None
+        if run is None or run.is_stale(now_ms):
+            document = status_document(pipeline, status, now_ms)
+            note(f"{pipeline.name} does not run: {remarks(document, now_ms)[0]}")
+            code = EXIT_FAILED
+        elif run.has_ended:
+            say(f"{pipeline.name} does not run: {run.state} {ago(run.seen_ms, now_ms)}.")
+        else:
+            place = min(status.offsets)
+            request = StopRequest(run.id, asker(), now_ms)
+            try:
+                put_request(_group(pipeline), {place: status.offsets[place]}, request)
+            except GroupError as error:
+                raise _failed(pipeline, error) from error
+            asked.append((pipeline, run))
+    for pipeline, run in asked:
+        if wait_s == 0:
+            say(f"{pipeline.name} is asked to stop.")
+        else:
+            say(f"{pipeline.name} {_wait_for_end(pipeline, run, wait_s)}.")
+    return code
+
+
+def asker() -> str:
+    """`anna@laptop`: who asks, for the one who finds the pipeline stopped."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        user = "someone"
+    return f"{user}@{socket.gethostname()}"
+
+
+def _wait_for_end(pipeline: PipelineSpec, asked: Run, wait_s: int) -> str:
+    until = time.monotonic() + wait_s
+    began = time.monotonic()
+    while time.monotonic() < until:
+        said = _read(pipeline, with_lag=False).said
+        run = said.run if said else None
+        if run is not None and (run.id != asked.id or run.has_ended):
+            if run.id == asked.id and run.state == "failed":
+                raise Failed(f"{pipeline.name} failed: {printable(run.failure or '')}")
+            return f"has stopped after {elapsed_said(int((time.monotonic() - began) * 1_000))}"
+        time.sleep(PAUSE_S)
+    raise Failed(
+        f"{pipeline.name} has not stopped within {wait_s} s; the request stands.",
+        "To see what it does: ottla pipeline status FILE",
+    )
+
+
+def _read(pipeline: PipelineSpec, *, with_lag: bool = True) -> Status:
+    check_reachable(pipeline.source.kafka.bootstrap_servers)
+    settings = pipeline.source.kafka.for_librdkafka()
+    try:
+        return read_status(settings, pipeline.delivery.group, with_lag=with_lag)
+    except GroupError as error:
+        raise _failed(pipeline, error) from error
+
+
+def _group(pipeline: PipelineSpec) -> Group:
+    return Group(pipeline.source.kafka.for_librdkafka(), pipeline.delivery.group)
+
+
+def _failed(pipeline: PipelineSpec, error: GroupError) -> Failed:
+    return Failed(
+        f"the group {pipeline.delivery.group!r} cannot be read or written at "
+        f"{pipeline.source.kafka.bootstrap_servers}: {error}.",
+        "Is the broker there, and may this user read the group?",
+    )

@@ -1,0 +1,160 @@
+"""The screen of `ottla pipeline run`: a live table, lines in a pipe, or lines of JSON."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from ottla.cli.pipeline_snapshot import COLUMNS, Snapshot
+from ottla.cli.screen import GAP, MIN_FOLD, OutputClosed, console, note, printable, write
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.live import Live
+
+LINE_S: Final = 2.0
+"""In a pipe a pipeline that runs gets no more than one line in this time."""
+
+
+class View(Protocol):
+    """Shows how the pipelines stand; called several times a second. May raise OutputClosed."""
+
+    def show(self, snapshots: Sequence[Snapshot]) -> None: ...
+
+    def tell(self, line: str) -> None:
+        """Show a line beside the state: a warning, what happens now."""
+
+    def close(self, snapshots: Sequence[Snapshot]) -> None:
+        """Show the last state, and leave it on the screen."""
+
+
+def open_view(*, as_json: bool) -> View:
+    """The view that fits where the output goes."""
+    if as_json:
+        return JsonView()
+    return LiveView() if sys.stdout.isatty() else LineView()
+
+
+class LineView:
+    """A line for each batch, at most one in LINE_S, and for each other state."""
+
+    def __init__(self) -> None:
+        self._marks: dict[str, tuple[object, ...]] = {}
+        self._states: dict[str, tuple[str, str | None]] = {}
+        self._shown_s: dict[str, float] = {}
+
+    def show(self, snapshots: Sequence[Snapshot]) -> None:
+        for snapshot in snapshots:
+            self._show(snapshot, is_last=False)
+
+    def tell(self, line: str) -> None:
+        note(printable(line))
+
+    def close(self, snapshots: Sequence[Snapshot]) -> None:
+        for snapshot in snapshots:
+            self._show(snapshot, is_last=True)
+
+    def _show(self, snapshot: Snapshot, *, is_last: bool) -> None:
+        name, now_s = snapshot.pipeline, time.monotonic()
+        if self._marks.get(name) == snapshot.mark:
+            return
+        state = (snapshot.state, snapshot.reason)
+        is_soon = now_s - self._shown_s.get(name, -LINE_S) < LINE_S
+        if is_soon and self._states.get(name) == state and not is_last:
+            return
+        self._marks[name], self._states[name] = snapshot.mark, state
+        self._shown_s[name] = now_s
+        write(self._line(snapshot), flush=True)
+
+    def _line(self, snapshot: Snapshot) -> str:
+        return f"{time.strftime('%H:%M:%S')} {printable(snapshot.line())}\n"
+
+
+class JsonView(LineView):
+    """The same as JSON, one document a line; what is told goes to standard error."""
+
+    def _line(self, snapshot: Snapshot) -> str:
+        document = snapshot.document(int(time.time() * 1_000))
+        return json.dumps(document, ensure_ascii=False) + "\n"
+
+
+class LiveView:
+    """A table that stays in its place; lines that are told scroll above it."""
+
+    def __init__(self) -> None:
+        self._console: Console = console()
+        self._live: Live | None = None
+
+    def show(self, snapshots: Sequence[Snapshot]) -> None:
+        from rich.live import Live
+
+        try:
+            if self._live is None:
+                self._live = Live(
+                    console=self._console, auto_refresh=False, redirect_stdout=False,
+                    redirect_stderr=False, vertical_overflow="visible",
+                )  # fmt: skip
+                self._live.start()
+            self._live.update(table_of(snapshots, self._console.width), refresh=True)
+        except BrokenPipeError as error:
+            raise OutputClosed from error
+
+    def tell(self, line: str) -> None:
+        from rich.text import Text
+
+        self._console.print(Text(printable(line)), overflow="fold")
+
+    def close(self, snapshots: Sequence[Snapshot]) -> None:
+        self.show(snapshots)
+        assert self._live is not None
+        self._live.stop()
+
+
+def table_of(snapshots: Sequence[Snapshot], width: int) -> RenderableType:
+    """A table, or lines of name and value where the table would not fit."""
+    from rich.cells import cell_len
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    cells = [[printable(cell) for cell in snapshot.row()] for snapshot in snapshots]
+    widths = [
+        max(cell_len(name), *(cell_len(row[index]) for row in cells))
+        for index, name in enumerate(COLUMNS)
+    ]
+    parts: list[Any] = []
+    if sum(widths) + GAP * (len(widths) - 1) <= width:
+        table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold cyan")
+        for index, name in enumerate(COLUMNS):
+            table.add_column(name, justify="left" if index < 2 else "right", no_wrap=True)
+        for row in cells:
+            table.add_row(*map(Text, row))
+        parts.append(table)
+    else:
+        for row in cells:
+            block = Table.grid(padding=(0, GAP, 0, 0))
+            block.add_column(style="cyan", no_wrap=True)
+            block.add_column(overflow="fold", min_width=min(MIN_FOLD, width // 2))
+            for name, cell in zip(COLUMNS, row, strict=True):
+                block.add_row(name, Text(cell))
+            parts.append(block)
+    for snapshot in snapshots:
+        if snapshot.reason is not None:
+            reason = f"{snapshot.pipeline}: {snapshot.reason}"
+            parts.append(Text(printable(reason), style="red", overflow="fold"))
+    return Group(*parts)
+
+
+class TellLog(logging.Handler):
+    """Passes what Ottla's pipelines log on to a list that the view is told from."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__(logging.WARNING)
+        self._lines = lines
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._lines.append(record.getMessage())

@@ -1,0 +1,78 @@
+"""How a running pipeline stands."""
+
+from dataclasses import replace
+
+from ottla.cli.pipeline_snapshot import COLUMNS, Snapshot
+from ottla.pipelines.progress.commits import Delivered
+from ottla.pipelines.progress.state import Run
+from ottla.pipelines.progress.status import Lag
+
+RUN = Run(
+    id="9f2c41d0",
+    state="running",
+    host="etl-3",
+    pid=4711,
+    since_ms=1_000,
+    seen_ms=60_000,
+    every_s=10,
+    batch_at_ms=59_000,
+    batch_ms=410,
+    rows=12_000,
+    rows_per_s=29_268.3,
+    rejected=3,
+)
+LATEST = Delivered("flights", "id-1", 7, {"flights": {0: 12_000}}, "/lake/flights", 9)
+SNAPSHOT = Snapshot("flights", RUN, LATEST, Lag(1_200, 2_300))
+
+
+def test_a_row_has_a_cell_for_each_column() -> None:
+    assert dict(zip(COLUMNS, SNAPSHOT.row(), strict=True)) == {
+        "pipeline": "flights",
+        "state": "running",
+        "rows/s": "29,268",
+        "rows": "12,000",
+        "lag": "1,200",
+        "behind": "2.3 s",
+        "batch": "7",
+        "took": "410 ms",
+        "rejected": "3",
+        "version": "9",
+    }
+    assert Snapshot("flights").row() == ["flights", "starting", *["-"] * 8]
+
+
+def test_a_line_for_a_log() -> None:
+    assert SNAPSHOT.line() == (
+        "flights: running. batch 7 in 410 ms (29,268 rows/s); 12,000 rows, 3 rejected; "
+        "lag 1,200 messages (2.3 s); Delta version 9"
+    )
+    assert Snapshot("flights").line() == "flights: starting"
+    failed = replace(RUN, state="failed", failure="The disk is full")
+    assert Snapshot("flights", failed).line() == "flights: failed. The disk is full"
+    assert Snapshot("flights", failure="No table").line() == "flights: failed. No table"
+
+
+def test_a_document_for_programs() -> None:
+    document = SNAPSHOT.document(70_000)
+    assert document == {
+        "at_ms": 70_000,
+        "pipeline": "flights",
+        "state": "running",
+        "batch": 7,
+        "batch_ms": 410,
+        "rows": 12_000,
+        "rows_per_s": 29_268.3,
+        "rejected": 3,
+        "lag_messages": 1_200,
+        "lag_ms": 2_300,
+        "table": "/lake/flights",
+        "version": 9,
+        "failure": None,
+    }
+    assert Snapshot("flights").document(1)["state"] == "starting"
+
+
+def test_the_mark_changes_with_what_is_worth_a_line() -> None:
+    assert replace(SNAPSHOT, lag=Lag(7, 7)).mark == SNAPSHOT.mark
+    assert replace(SNAPSHOT, latest=replace(LATEST, batch=8)).mark != SNAPSHOT.mark
+    assert replace(SNAPSHOT, failure="x").mark != SNAPSHOT.mark

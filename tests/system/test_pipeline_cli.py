@@ -1,0 +1,250 @@
+"""`ottla pipeline` as a person types it: broker, files, and Spark where it is needed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from tests.cli.test_pipeline_snapshot import RUN
+from tests.pipelines.environment import fetch_jars_once, serve
+
+from ottla.pipelines.progress.commits import Delivered
+from ottla.pipelines.progress.group import Group
+from ottla.pipelines.progress.requests import find_request
+
+TEXT = """
+[source]
+bootstrap_servers = "{bootstrap}"
+topic = "{topic}"
+schema = "n INT NOT NULL"
+[transform]
+sql = "SELECT value.n, offset FROM {view}"
+[sink]
+target = "./lake/numbers"
+[delivery]
+checkpoint = "./cp/numbers"
+group = "{topic}-delta"
+trigger = "1 second"
+[spark]
+master = "local[2]"
+[spark.conf]
+spark.sql.shuffle.partitions = 2
+spark.driver.extraJavaOptions = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""
+WAIT_S = 240
+
+
+@pytest.fixture(scope="module")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with serve(tmp_path_factory.mktemp("broker") / "data") as address:
+        yield address
+
+
+@pytest.fixture
+def topic(bootstrap: str) -> str:
+    name = f"numbers-{uuid.uuid4().hex[:8]}"
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(name, 2, 1)])[name].result(timeout=30)
+    return name
+
+
+@pytest.fixture
+def file(bootstrap: str, topic: str, tmp_path: Path) -> Path:
+    file = tmp_path / "numbers.toml"
+    view = topic.replace("-", "_")
+    file.write_text(TEXT.format(bootstrap=bootstrap, topic=topic, view=view))
+    return file
+
+
+def produce(bootstrap: str, topic: str, values: list[str]) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for value in values:
+        producer.produce(topic, value, partition=0)
+    assert producer.flush(30) == 0
+
+
+def words(*words: str) -> list[str]:
+    return [sys.executable, "-m", "ottla", "pipeline", *words]
+
+
+def ottla(*given: str, timeout: int = 60) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(words(*given), capture_output=True, text=True, timeout=timeout)
+
+
+def test_a_killed_run_is_silent_and_takes_no_request(
+    bootstrap: str, topic: str, file: Path
+) -> None:
+    group = Group({"bootstrap.servers": bootstrap}, f"{topic}-delta")
+
+    never = ottla("status", str(file))
+    assert never.returncode == 1
+    assert "has no state of a run" in never.stderr
+
+    produce(bootstrap, topic, ["a"] * 3)
+    delivered = Delivered("flights", "id-1", 7, {topic: {0: 1, 1: 0}}, "/lake/flights", 9)
+    group.commit(delivered.commits(RUN))
+    silent = ottla("status", str(file))
+    assert silent.returncode == 1
+    assert "last seen" in silent.stderr
+    assert "silent" in silent.stdout
+    asked = ottla("stop", str(file))
+    assert asked.returncode == 1
+    assert "numbers does not run: last seen" in asked.stderr
+    assert find_request(group.companion("stop")) is None
+
+    group.commit(delivered.commits(replace(RUN, state="stopped", by="anna@laptop")))
+    stopped = ottla("status", str(file), "--json")
+    assert stopped.returncode == 0
+    assert '"lag_messages": 2' in stopped.stdout
+    again = ottla("stop", str(file))
+    assert again.returncode == 0
+    assert "numbers does not run: stopped" in again.stdout
+
+
+def test_a_run_that_does_not_answer_is_a_sentence(bootstrap: str, topic: str, file: Path) -> None:
+    group = Group({"bootstrap.servers": bootstrap}, f"{topic}-delta")
+    run = replace(RUN, seen_ms=int(time.time() * 1_000), every_s=3_600)
+    group.commit(Delivered("flights", "id-1", 7, {topic: {0: 0, 1: 0}}).commits(run))
+
+    done = ottla("stop", str(file), "--wait", "1")
+
+    assert done.returncode == 1
+    assert "numbers has not stopped within 1 s; the request stands" in done.stderr
+    request = find_request(group.companion("stop"))
+    assert request is not None
+    assert request.run == RUN.id
+    assert "@" in request.by
+
+
+class Running:
+    """`ottla pipeline run` in the background, with its output as lines of JSON."""
+
+    def __init__(self, file: Path, log: Path) -> None:
+        self.out = log.with_suffix(".out")
+        self.errors = log.with_suffix(".err")
+        with self.out.open("w") as out, self.errors.open("w") as errors:
+            self.process = subprocess.Popen(
+                words("run", str(file), "--json", "--log", str(log)),
+                stdout=out,
+                stderr=errors,
+                start_new_session=True,
+            )
+
+    def lines(self) -> list[dict[str, object]]:
+        return [json.loads(line) for line in self.out.read_text().splitlines()]
+
+    def wait_for_rows(self, rows: int) -> None:
+        until = time.monotonic() + WAIT_S
+        while time.monotonic() < until and self.process.poll() is None:
+            if any(line["rows"] == rows for line in self.lines()):
+                return
+            time.sleep(0.2)
+        raise AssertionError(self.out.read_text() + self.errors.read_text())
+
+    def wait(self) -> int:
+        return self.process.wait(WAIT_S)
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait(30)
+
+
+@pytest.fixture
+def running(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    fetch_jars_once(tmp_path_factory)
+    started = Running(file, file.parent / "spark.log")
+    yield started
+    started.kill()
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_a_pipeline_runs_shows_itself_and_is_stopped_from_elsewhere(
+    bootstrap: str, topic: str, file: Path, running: Running
+) -> None:
+    produce(bootstrap, topic, ['{"n": 1}', '{"n": 2}', "no number"])
+    running.wait_for_rows(3)
+
+    status = ottla("status", str(file), "--json")
+    assert status.returncode == 0, status.stderr
+    (said,) = json.loads(status.stdout)
+    assert (said["pipeline"], said["state"], said["rejected"]) == ("numbers", "running", 1)
+    assert said["pid"] == running.process.pid
+    assert (said["lag_messages"], said["table"]) == (0, str(file.parent / "lake/numbers"))
+
+    stopped = ottla("stop", str(file), timeout=WAIT_S)
+    assert stopped.returncode == 0, stopped.stderr
+    assert stopped.stdout.startswith("numbers has stopped after ")
+    assert running.wait() == 0
+    last = running.lines()[-1]
+    assert (last["state"], last["rejected"], last["lag_messages"]) == ("stopped", 1, 0)
+    (said,) = json.loads(ottla("status", str(file), "--json").stdout)
+    assert said["state"] == "stopped"
+    assert "@" in said["by"]
+    # What Spark writes is in its log; the screen has Ottla's own lines alone.
+    errors = running.errors.read_text().splitlines()
+    assert errors[0].startswith("Starting Spark; its log is ")
+    assert not [line for line in errors if "WARN" in line or "Traceback" in line]
+    assert (file.parent / "spark.log").stat().st_size > 0
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_ctrl_c_stops_in_order(bootstrap: str, topic: str, file: Path, running: Running) -> None:
+    produce(bootstrap, topic, ['{"n": 1}'])
+    running.wait_for_rows(1)
+
+    running.process.send_signal(signal.SIGINT)
+
+    assert running.wait() == 130
+    (said,) = json.loads(ottla("status", str(file), "--json").stdout)
+    assert (said["state"], said["by"]) == ("stopped", "Ctrl-C")
+    errors = running.errors.read_text()
+    assert "Stopping the queries; again to end at once." in errors
+    assert "Traceback" not in errors
+
+
+def test_what_is_wrong_is_found_before_spark_starts(
+    bootstrap: str, topic: str, file: Path, tmp_path: Path
+) -> None:
+    right = file.read_text()
+    for wrong, said in (
+        (right.replace(f'topic = "{topic}"', 'topic = "nubmers"'), "There is no topic 'nubmers'"),
+        (right.replace(bootstrap, "127.0.0.1:1"), "no broker can be reached at 127.0.0.1:1"),
+    ):
+        file.write_text(wrong)
+        for command in ("run", "check"):
+            done = ottla(command, str(file))
+            assert done.returncode == 1
+            assert said in done.stderr
+            assert "Traceback" not in done.stderr
+    file.write_text(right.replace("schema =", "shcema =").replace("1 second", "soon"))
+    done = ottla("check", str(file))
+    assert done.returncode == 2
+    assert f"{file} has 2 problems." in done.stderr
+    assert "source.shcema: there is no such field; did you mean 'schema'?" in done.stderr
+    assert "delivery.trigger: 'soon' is not allowed" in done.stderr
+    none = ottla("run", str(tmp_path / "nowhere.toml"))
+    assert none.returncode == 2
+    assert "cannot be read: no such file" in none.stderr
+
+
+def test_check_without_spark(bootstrap: str, topic: str, file: Path) -> None:
+    produce(bootstrap, topic, ["a", "b"])
+    done = ottla("check", str(file), "--no-spark", "--json")
+    assert done.returncode == 0, done.stderr
+    (said,) = json.loads(done.stdout)
+    assert (said["topic"], said["partitions"], said["messages"]) == (topic, 2, 2)
+    assert (said["group"], said["delivery"]) == (f"{topic}-delta", "exactly-once")
