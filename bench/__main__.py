@@ -15,11 +15,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from bench import ivy, java, machine, profiling, rdkafka, report, results
 from bench.apache_kafka import KafkaError, KafkaJars
 from bench.child import ChildDiedError
+from bench.figures import delta
 from bench.figures.cluster_idle import ClusterIdle
 from bench.figures.cluster_throughput import ClusterThroughput
 from bench.figures.compressed import CompressedProduce
 from bench.figures.controller_failover import ControllerFailover
-from bench.figures.delta import Delta
+from bench.figures.delta_limit import DeltaLimit
 from bench.figures.java_clients import JavaClients
 from bench.figures.latency import ClusterLatency, Latency
 from bench.figures.leader_loss import LeaderLoss
@@ -48,7 +49,13 @@ FIGURES: tuple[Figure, ...] = (
     LeaderLoss(),
     ControllerFailover(),
     ClusterIdle(),
-    Delta(),
+    delta.BULK,
+    DeltaLimit(),
+    delta.SMALL,
+    delta.STEADY,
+    delta.BURSTS,
+    delta.BadRows(),
+    delta.Cold(),
 )
 FOLDER = Path(__file__).parent
 FAULTS = (

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -63,6 +64,19 @@ def npm_package(name: str, into: Path) -> Path:
     file = run(["npm", "pack", "--silent", name], into).strip().splitlines()[-1]
     unpack(into / file, into)
     return into / "package"
+
+
+def python_environment(name: str, requirements: Sequence[str]) -> Path:
+    """The Python of an environment with these packages; made first where the cache has none."""
+    place = cache.folder(f"{name}-{zlib.crc32(' '.join(requirements).encode()):08x}")
+    python = place / "bin" / "python"
+    if not cache.is_ready(place):
+        print(f"Making an environment with {', '.join(requirements)} ...", flush=True)
+        with cache.making(place) as into:
+            run([sys.executable, "-m", "venv", str(into)], into)
+            install = [str(python), "-m", "pip", "install", "--quiet"]
+            run([*install, "--disable-pip-version-check", *requirements], into)
+    return python
 
 
 def source_distribution(requirement: str, into: Path) -> Path:

@@ -1,32 +1,46 @@
-"""Kafka to Delta by Spark: the same job, reading from each broker in turn."""
+"""Kafka to Delta by Spark: `ottla.pipelines` beside the plain job, on each broker in turn.
 
+What "plain" is, `delta_plain` says. The values are medians over the batches of one query, without
+its first ones, in which the JVM warms up.
+"""
+
+import itertools
 import json
+import os
 import sys
 import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from statistics import median
+from typing import Any
 
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench import rdkafka
 from bench.brokers import running
+from bench.figures.delta_job import row
 from bench.measure import Bench, ClientError, Measure
+from ottla.pipelines.spark import cache
 
-ROWS = 300_000
-WARM_UP_ROWS = 20_000
-PARTITIONS = 2
-NOTE = "x" * 930
+PLAIN, OTTLA = "plain", "ottla"
+JOB_SECONDS = 600.0
 FLUSH_SECONDS = 120.0
+NOTE = "x" * 200
 
 
-def fill(address: str, topic: str, rows: int) -> None:
-    """Write JSON rows of about 1 KB, spread over the partitions. Raises ClientError."""
+def fill(
+    address: str, topic: str, rows: int, partitions: int, bad_rows_every: int | None = None
+) -> None:
+    """Write JSON rows of about 250 B, spread over the partitions. Raises ClientError."""
     producer = Producer({"bootstrap.servers": address, "queue.buffering.max.messages": 1_000_000})
     for number in range(rows):
-        value = (
-            f'{{"id":{number},"name":"row {number % 1000}","amount":{number / 7},"note":"{NOTE}"}}'
-        )
+        bad = bad_rows_every is not None and number % bad_rows_every == bad_rows_every // 2
+        value = b"not JSON" if bad else row(number, NOTE)
         while True:
             try:
-                producer.produce(topic, value.encode(), partition=number % PARTITIONS)
+                producer.produce(topic, value, partition=number % partitions)
                 break
             except BufferError:
                 producer.poll(0.1)
@@ -34,30 +48,214 @@ def fill(address: str, topic: str, rows: int) -> None:
         raise ClientError(f"not all rows of {topic} were taken")
 
 
-class Delta:
-    """Needs PySpark and the jars of Delta, which its Ivy fetches."""
+def create(address: str, topic: str, partitions: int) -> None:
+    admin = AdminClient({"bootstrap.servers": address})
+    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(FLUSH_SECONDS)
 
-    name = "delta"
-    runs = None
-    settings = (
-        f"{ROWS:,} JSON rows of about 1 KB in {PARTITIONS} partitions; ottla.pipelines, local[2],"
-        f" availableNow, after a warm-up stream of {WARM_UP_ROWS:,} rows in the same session; from"
-        " the start of the query to its end"
-    )
-    measures = (Measure("Kafka to Delta", "rows/s", more_is_better=True, ratio=1.0),)
+
+def run_job(job: str, scenario: dict[str, Any], address: str, topic: str) -> dict[str, Any]:
+    """Run the Spark program to its end; what it found. Raises ClientError."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = [sys.executable, "-m", "bench.figures.delta_job", job]
+        program += [json.dumps(scenario), address, topic, folder]
+        said = rdkafka.run(program, JOB_SECONDS)
+    found: dict[str, Any] = json.loads(said.splitlines()[-1])
+    return found
+
+
+def warm(found: dict[str, Any], first: int) -> list[tuple[int, int]]:
+    """The batches after the first ones. Raises ClientError where there are too few."""
+    batches: list[tuple[int, int]] = found["batches"][first:]
+    if len(batches) < 2:
+        raise ClientError(f"only {len(found['batches'])} batches, of which {first} warm up")
+    return batches
+
+
+def rate(found: dict[str, Any], first: int) -> float:
+    """Rows a second: the median over the batches."""
+    return median(rows * 1000 / ms for rows, ms in warm(found, first))
+
+
+def batch_time(found: dict[str, Any], first: int) -> float:
+    return median(ms for _, ms in warm(found, first))
+
+
+@contextmanager
+def broker_of(contestant: str, bench: Bench, partitions: int) -> Iterator[str]:
+    """The address of a broker whose topics get so many partitions."""
+    settings = {"num.partitions": str(partitions)}
+    with running(contestant, bench.jars, settings, prefix=bench.prefix) as broker:
+        yield broker.address
+
+
+class Comparison:
+    """Two ways to do one job, and the second as a share of the first.
+
+    `goal` is that share: at least that where more is better, at most that where less is.
+    """
+
+    def __init__(self, title: str, unit: str, goal: float, *, more_is_better: bool) -> None:
+        self.names = (f"{title}, {PLAIN}", f"{title}, {OTTLA}", f"{title}, share")
+        self.measures = (
+            Measure(self.names[0], unit, more_is_better),
+            Measure(self.names[1], unit, more_is_better),
+            Measure(self.names[2], "×", more_is_better, limit=goal),
+        )
+        self._turns = itertools.cycle(((PLAIN, OTTLA), (OTTLA, PLAIN)))
+
+    def measure(self, run: Callable[[str], float]) -> dict[str, float]:
+        """Run both; who goes first changes from run to run."""
+        found = {job: run(job) for job in next(self._turns)}
+        share = found[OTTLA] / found[PLAIN]
+        return dict(zip(self.names, (found[PLAIN], found[OTTLA], share), strict=True))
+
+
+class Batches:
+    """All rows of a topic in batches of one size."""
+
+    runs = 3
+
+    def __init__(self, name: str, rows: int, batch: int, warm_up: int, goal: float) -> None:
+        self.name, self._rows, self._batch, self._warm_up = name, rows, batch, warm_up
+        self._comparison = Comparison(name, "rows/s", goal, more_is_better=True)
+        self.measures = self._comparison.measures
+        self.settings = (
+            f"{rows:,} JSON rows of about 250 B in 2 partitions, {batch:,} a batch, local[2],"
+            f" availableNow; median over the batches without the first {warm_up}"
+        )
 
     def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
-        rows = bench.amount(ROWS)
-        settings = {"num.partitions": str(PARTITIONS)}
-        with (
-            running(contestant, bench.jars, settings, prefix=bench.prefix) as broker,
-            tempfile.TemporaryDirectory() as folder,
-        ):
-            fill(broker.address, "warm", WARM_UP_ROWS)
-            fill(broker.address, "rows", rows)
-            job = [sys.executable, "-m", "bench.figures.delta_job", broker.address]
-            said = rdkafka.run([*job, "rows", "warm", folder])
-            found = json.loads(said.splitlines()[-1])
-        if found["rows"] < rows:
-            raise ClientError(f"the table has {found['rows']} rows of {rows}")
-        return {"Kafka to Delta": rows / found["seconds"]}
+        rows = max(bench.amount(self._rows), self._batch * (self._warm_up + 2))
+        with broker_of(contestant, bench, 2) as address:
+            fill(address, "rows", rows, 2)
+
+            def run(job: str) -> float:
+                found = run_job(job, {"max_rows": self._batch}, address, "rows")
+                if found["rows"] != rows:
+                    raise ClientError(f"the table has {found['rows']} rows of {rows}")
+                return rate(found, self._warm_up)
+
+            return self._comparison.measure(run)
+
+
+class Live:
+    """Rows that come while the query runs: the time of a batch, plain over Ottla's."""
+
+    runs = 3
+
+    def __init__(self, name: str, scenario: dict[str, Any], warm_up: int, settings: str) -> None:
+        self.name, self.settings = name, settings
+        self._scenario, self._warm_up = scenario, warm_up
+        # Twice as fast is half the time.
+        self._comparison = Comparison(f"{name}, batch", "ms", 0.5, more_is_better=False)
+        self.measures = self._comparison.measures
+
+    def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
+        scenario = self._scenario
+        if bench.quick:
+            scenario = {**scenario, "rows": scenario["rows"] // 2}
+        partitions = scenario["partitions"]
+        with broker_of(contestant, bench, partitions) as address:
+
+            def run(job: str) -> float:
+                topic = f"rows-{job}"
+                create(address, topic, partitions)
+                return batch_time(run_job(job, scenario, address, topic), self._warm_up)
+
+            return self._comparison.measure(run)
+
+
+class BadRows:
+    """One row in each batch does not parse; the same without it, both with ottla.pipelines."""
+
+    name = "delta-bad-row"
+    runs = 3
+    settings = (
+        "600,000 JSON rows of about 250 B in 2 partitions, 100,000 a batch of which one is not"
+        " JSON, or none; ottla.pipelines, local[2]; median over the batches without the first 2"
+    )
+    names = ("delta, clean batches", "delta, one bad row a batch", "delta, bad row, share")
+    measures = (
+        Measure(names[0], "rows/s", more_is_better=True),
+        Measure(names[1], "rows/s", more_is_better=True),
+        Measure(names[2], "×", more_is_better=True, limit=0.9),
+    )
+
+    def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
+        batch = bench.amount(100_000)
+        rates = []
+        with broker_of(contestant, bench, 2) as address:
+            for topic, every in (("clean", None), ("bad", batch)):
+                fill(address, topic, 6 * batch, 2, every)
+                found = run_job(OTTLA, {"max_rows": batch}, address, topic)
+                expected = 6 * batch - (6 if every else 0)
+                if found["rows"] != expected:
+                    raise ClientError(f"the table has {found['rows']} rows of {expected}")
+                rates.append(rate(found, 2))
+        return dict(zip(self.names, (*rates, rates[1] / rates[0]), strict=True))
+
+
+class Cold:
+    """From nothing to the first 100,000 rows in the table: the whole program."""
+
+    name = "delta-cold"
+    runs = 3
+    settings = (
+        "100,000 JSON rows of about 250 B in 2 partitions; the seconds of the whole program, Python"
+        " and JVM included, local[2]; the jars are in Ivy's cache, and Ottla's class archive was"
+        " made by an earlier program"
+    )
+
+    def __init__(self) -> None:
+        self._comparison = Comparison("delta, cold start", "s", 0.75, more_is_better=False)
+        self.measures = self._comparison.measures
+        self._archive_is_made = False
+
+    def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
+        with broker_of(contestant, bench, 2) as address:
+            fill(address, "rows", 100_000, 2)
+            if not self._archive_is_made:
+                make_archive(address)
+                self._archive_is_made = True
+
+            def run(job: str) -> float:
+                began = time.monotonic()
+                found = run_job(job, {}, address, "rows")
+                if found["rows"] != 100_000:
+                    raise ClientError(f"the table has {found['rows']} rows of 100,000")
+                return time.monotonic() - began
+
+            return self._comparison.measure(run)
+
+
+def make_archive(address: str) -> None:
+    """Run the program twice: first the jars are found, then the archive is made.
+
+    Raises ClientError when there is no archive in a minute: this Java may not be able to.
+    """
+    folder = cache.folder(os.environ)
+    for _ in range(2):
+        run_job(OTTLA, {}, address, "rows")
+        until = time.monotonic() + 60
+        while list(folder.glob("archive-*.new")) and time.monotonic() < until:
+            time.sleep(0.5)
+    if not list(folder.glob("archive-*.jsa")):
+        raise ClientError(f"no class archive was made in {folder}")
+
+
+BULK = Batches("delta-bulk", 800_000, 100_000, 3, 1.1)
+SMALL = Batches("delta-small", 40_000, 1_000, 15, 1.5)
+STEADY = Live(
+    "delta-steady",
+    {"interval": "1 second", "rows": 20_000, "partitions": 2, "burst": 25, "pause_ms": 50},
+    8,
+    "500 rows/s of about 150 B to 2 partitions for 40 s, a batch each second, local[2]; median"
+    " over the batches without the first 8",
+)
+BURSTS = Live(
+    "delta-bursts",
+    {"interval": None, "rows": 750, "partitions": 6, "burst": 30, "pause_ms": 0, "waits": True},
+    10,
+    "25 bursts of 30 rows over 6 partitions, each when the one before is delivered, local[2];"
+    " median over the batches without the first 10",
+)

@@ -1,45 +1,111 @@
-"""The Spark job of the figure `delta`, a program of its own: `delta_job ADDRESS TOPIC WARM FOLDER`.
+"""The Spark program of the figures `delta-*`: `delta_job JOB SCENARIO ADDRESS TOPIC FOLDER`.
 
-Streams the topic WARM and then TOPIC into Delta tables below FOLDER, each until all is read, and
-prints as JSON the seconds and rows of the second. The pipeline is what a user would write.
+JOB is `plain` or `ottla`. SCENARIO is JSON: {"max_rows": 1000} reads all that the topic holds in
+batches of that size; {"interval": "1 second" or null, "rows": 15000, "partitions": 2, "burst": 30,
+"pause_ms": 60} writes rows meanwhile, `burst` at a time and spread over the partitions; with
+"waits" each burst is written when the one before is in the table.
+
+Prints, as the last line, JSON: the rows of the table, the rows and ms of each batch that had rows,
+and the seconds from the start of the query to its end.
 """
 
 import json
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from confluent_kafka import Producer
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
-from ottla import pipelines
+from bench.figures import delta_ottla, delta_plain
 
 SCHEMA = "id long, name string, amount double, note string"
+JOBS = {"plain": delta_plain, "ottla": delta_ottla}
+MASTER = "local[2]"
+BATCHES_KEPT = 1_000
+BURST_WAIT_SECONDS = 60.0
 
 
-def stream(spark: SparkSession, address: str, topic: str, folder: Path) -> tuple[float, int]:
-    """Read all of a topic into a Delta table; seconds it took and rows written."""
+def row(number: int, note: str) -> bytes:
+    return (
+        f'{{"id":{number},"name":"row {number % 1000}","amount":{number / 7},"note":"{note}"}}'
+    ).encode()
+
+
+def batches(query: StreamingQuery) -> list[tuple[int, int]]:
+    """Rows and ms of each batch that had rows."""
+    found: dict[int, tuple[int, int]] = {}
+    for progress in query.recentProgress:
+        told = json.loads(progress.json) if hasattr(progress, "json") else progress
+        if told["numInputRows"]:
+            found[told["batchId"]] = (
+                told["numInputRows"],
+                told["durationMs"]["triggerExecution"],
+            )
+    return [found[number] for number in sorted(found)]
+
+
+def produce(query: StreamingQuery, address: str, topic: str, scenario: Mapping[str, Any]) -> None:
+    producer = Producer({"bootstrap.servers": address, "linger.ms": 0})
+    rows, burst, partitions = scenario["rows"], scenario["burst"], scenario["partitions"]
     began = time.monotonic()
-    rows = pipelines.topic(spark, topic, bootstrap_servers=address, schema=SCHEMA)
-    query = pipelines.to_delta(
-        rows,
-        str(folder / topic),
-        checkpoint=str(folder / f"{topic}-checkpoint"),
-        trigger={"availableNow": True},
+    for first in range(0, rows, burst):
+        for number in range(first, first + burst):
+            producer.produce(topic, row(number, "x" * 100), partition=number % partitions)
+        producer.flush(BURST_WAIT_SECONDS)
+        if scenario.get("waits"):
+            wait_for_rows(query, first + burst)
+        else:
+            due = began + (first / burst + 1) * scenario["pause_ms"] / 1000
+            time.sleep(max(due - time.monotonic(), 0))
+    wait_for_rows(query, rows)
+
+
+def wait_for_rows(query: StreamingQuery, rows: int) -> None:
+    until = time.monotonic() + BURST_WAIT_SECONDS
+    while sum(count for count, _ in batches(query)) < rows:
+        if time.monotonic() > until or not query.isActive:
+            raise SystemExit(f"{rows} rows were not read: {query.exception()}")
+        time.sleep(0.02)
+
+
+def run(spark: SparkSession, job: str, arguments: list[str]) -> dict[str, Any]:
+    scenario = json.loads(arguments[0])
+    address, topic, folder = arguments[1], arguments[2], Path(arguments[3])
+    live = "rows" in scenario
+    trigger: dict[str, Any] = {"availableNow": True}
+    if live:
+        interval = scenario.get("interval")
+        trigger = {"processingTime": interval} if interval else {}
+    began = time.monotonic()
+    query = JOBS[job].start(
+        spark, address, topic, SCHEMA, folder, trigger, scenario.get("max_rows")
     )
-    query.awaitTermination()
-    took = time.monotonic() - began
-    return took, spark.read.format("delta").load(str(folder / topic)).count()
+    if live:
+        produce(query, address, topic, scenario)
+        found = batches(query)
+        query.stop()
+    else:
+        query.awaitTermination()
+        found = batches(query)
+    seconds = time.monotonic() - began
+    rows = spark.read.format("delta").load(str(folder / "table")).count()
+    return {"rows": rows, "batches": found, "seconds": seconds}
 
 
 def main() -> None:
-    address, topic, warm, folder = sys.argv[1:]
-    spark = pipelines.session("ottla-bench", master="local[2]")
+    job, *arguments = sys.argv[1:]
+    spark = JOBS[job].open_session(MASTER)
+    spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", BATCHES_KEPT)
+    spark.sparkContext.setLogLevel("ERROR")
     try:
-        stream(spark, address, warm, Path(folder))
-        took, rows = stream(spark, address, topic, Path(folder))
+        found = run(spark, job, arguments)
     finally:
         spark.stop()
-    print(json.dumps({"seconds": took, "rows": rows}))
+    print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":
