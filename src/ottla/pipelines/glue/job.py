@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.file.build import open_session, start
+from ottla.pipelines.file.build import open_session, start_pipeline
 from ottla.pipelines.file.read import read_file
 
 
@@ -26,6 +26,6 @@ def run(script: str, name: str) -> None:
         raise PipelineError(f"There is no {name} in {' or '.join(map(str, places))}")
     spec = read_file(found[0], os.environ)
     spark = open_session(spec)
-    queries = [start(spark, pipeline) for pipeline in spec.pipelines]
+    queries = [start_pipeline(spark, pipeline) for pipeline in spec.pipelines]
     for query in queries:
         query.awaitTermination()
