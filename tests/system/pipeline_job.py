@@ -1,6 +1,7 @@
 """A pipeline as a user would write it, run as a process of its own so that it can be killed.
 
-`python -m tests.system.pipeline_job BOOTSTRAP TOPIC FOLDER [--die MOMENT]`
+`python -m tests.system.pipeline_job BOOTSTRAP TOPIC FOLDER [--delivery NAME]
+[--die MOMENT [--seed N]]`
 
 Without `--die` it takes all there is, then prints what the tables and the group hold, as JSON.
 With it, the second batch kills this process and its JVM, with SIGKILL, at that moment.
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import signal
 import sys
 import threading
@@ -20,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from ottla.pipelines import report_progress, session, to_delta, topic
-from ottla.pipelines.progress.report import Reporter
-from ottla.pipelines.run import start
-from ottla.pipelines.sinks.target import Target
+from ottla.pipelines.progress import report
+from ottla.pipelines.run.batch import BatchRunner
+from ottla.pipelines.sinks.delta import DeltaSink
 
 SCHEMA = "id BIGINT NOT NULL"
 GROUP = "pipeline"
@@ -33,6 +35,8 @@ SETTINGS = {
     "spark.databricks.delta.snapshotPartitions": 1,
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
+# A seeded moment lies within this time from the second batch on: some batches long.
+MAX_DELAY_S = 3.0
 
 
 def die() -> None:
@@ -40,71 +44,128 @@ def die() -> None:
     os.killpg(os.getpgid(0), signal.SIGKILL)
 
 
+def kill_jvm(spark: Any) -> None:
+    os.kill(int(spark._jvm.java.lang.ProcessHandle.current().pid()), signal.SIGKILL)
+
+
 class Moments:
     """Where the second batch of this run dies."""
 
-    def __init__(self, moment: str, table: Path) -> None:
+    def __init__(self, moment: str, table: Path, seed: int) -> None:
         self.table = table
+        self.seed = seed
         self.batches = 0
         chosen: dict[str, Callable[[], None]] = {
-            "inside": self.inside,
+            "before the commit": self.before_commit,
+            "inside the commit": self.inside_commit,
             "between tables": self.between_tables,
+            "before the checkpoint": self.before_checkpoint,
             "between batches": self.between_batches,
+            "seeded": self.seeded,
+            "jvm": self.jvm,
+            "python": self.python,
         }
         chosen[moment]()
 
-    def inside(self) -> None:
+    def _around_write(
+        self,
+        before: Callable[[DeltaSink], None] = lambda sink: None,
+        after: Callable[[DeltaSink], None] = lambda sink: None,
+    ) -> None:
+        """Call these around the write of the second batch into the table itself."""
+        write = DeltaSink.write
+
+        def counted(sink: DeltaSink, frame: Any, batch: Any) -> int | None:
+            if sink.name != str(self.table):
+                return write(sink, frame, batch)
+            self.batches += 1
+            if self.batches == 2:
+                before(sink)
+            version = write(sink, frame, batch)
+            if self.batches == 2:
+                after(sink)
+            return version
+
+        DeltaSink.write = counted  # type: ignore[method-assign]
+
+    def before_commit(self) -> None:
+        """When the batch is planned and nothing of it is written."""
+        self._around_write(before=lambda sink: die())
+
+    def inside_commit(self) -> None:
         """While Delta writes the batch: there is a new data file and no commit yet."""
-        append = Target.append
 
         def watch(known: int) -> None:
             while len(list(self.table.glob("*.parquet"))) == known:
                 time.sleep(0.000_5)
             die()
 
-        def second(target: Target, frame: Any, query_id: str, batch: int) -> None:
-            self.batches += 1
-            if self.batches == 2:
-                known = len(list(self.table.glob("*.parquet")))
-                threading.Thread(target=watch, args=(known,), daemon=True).start()
-            append(target, frame, query_id, batch)
+        def start(sink: DeltaSink) -> None:
+            known = len(list(self.table.glob("*.parquet")))
+            threading.Thread(target=watch, args=(known,), daemon=True).start()
 
-        Target.append = second  # type: ignore[method-assign]
+        self._around_write(before=start)
 
     def between_tables(self) -> None:
         """When the table has the batch, but that of the rejected rows and Spark know nothing."""
-        write_rejects = start.write_rejects
+        self._around_write(after=lambda sink: die())
 
-        def second(*arguments: Any, **options: Any) -> None:
+    def before_checkpoint(self) -> None:
+        """When all is written and Spark has not noted yet that the batch is done."""
+        call = BatchRunner.__call__
+
+        def second(runner: BatchRunner, frame: Any, number: int) -> None:
+            call(runner, frame, number)
             self.batches += 1
             if self.batches == 2:
                 die()
-            write_rejects(*arguments, **options)
 
-        start.write_rejects = second
+        BatchRunner.__call__ = second  # type: ignore[method-assign]
 
     def between_batches(self) -> None:
         """When Spark is done with a batch and the group does not know it yet."""
-        progressed = Reporter.progressed
+        progressed = report.Reporter.progressed
 
-        def second(reporter: Reporter, text: str) -> None:
+        def second(reporter: report.Reporter, text: str) -> None:
             self.batches += "addBatch" in text
             if self.batches == 2:
                 die()
             progressed(reporter, text)
 
-        Reporter.progressed = second  # type: ignore[method-assign]
+        report.Reporter.progressed = second  # type: ignore[method-assign]
+
+    def _later(self, act: Callable[[DeltaSink], None]) -> None:
+        delay_s = random.Random(self.seed).uniform(0, MAX_DELAY_S)
+
+        def start(sink: DeltaSink) -> None:
+            threading.Timer(delay_s, act, [sink]).start()
+
+        self._around_write(before=start)
+
+    def seeded(self) -> None:
+        """Some time after the second batch has begun, in whatever batch that is."""
+        self._later(lambda sink: die())
+
+    def jvm(self) -> None:
+        """The JVM alone, some time after the second batch has begun."""
+        self._later(lambda sink: kill_jvm(sink.spark))
+
+    def python(self) -> None:
+        """Python alone, some time after the second batch has begun: the JVM ends by itself."""
+        self._later(lambda sink: os.kill(os.getpid(), signal.SIGKILL))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser()
     for name in ("bootstrap", "topic", "folder"):
         parser.add_argument(name)
+    parser.add_argument("--delivery", default="exactly-once")
     parser.add_argument("--die")
+    parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     folder = Path(chosen.folder)
     if chosen.die:
-        Moments(chosen.die, folder / "table")
+        Moments(chosen.die, folder / "table", chosen.seed)
 
     spark = session("job", master="local[2]", conf=SETTINGS)
     spark.sparkContext.setLogLevel("ERROR")
@@ -114,6 +175,7 @@ def main() -> int:
         frame.select("value.*", "partition", "offset"),
         folder / "table",
         checkpoint=folder / "checkpoint",
+        delivery=chosen.delivery,
         trigger=None if chosen.die else {"availableNow": True},
     )
     query.awaitTermination()

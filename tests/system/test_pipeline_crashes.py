@@ -1,0 +1,262 @@
+"""A pipeline that is killed, at every kind of moment, keeps the promise of its delivery.
+
+On Ottla and on Apache Kafka. Each run kills its second batch; the next run on the same checkpoint
+goes on from what the kill left. A last run takes the rest, then the tables are compared with what
+was produced.
+"""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench.apache_kafka import ApacheKafka
+from bench.child import Child
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from tests.pipelines.environment import fetch_jars_once
+from tests.system.pipeline_job import GROUP
+
+from bench import fixture
+from ottla.testing.ports import free_ports
+
+kafka_jars, apache_kafka = fixture.kafka_jars, fixture.apache_kafka
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+
+PARTITIONS = (0, 1)
+RUN_WITHIN_S = 200
+START_WAIT_MS = 60_000
+KILLED = -signal.SIGKILL
+
+
+class Feed:
+    """Produces numbers without end, each seventh a record that does not parse."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self.good: list[int] = []
+        self.bad = 0
+        self._topic = topic
+        self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Feed:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        assert self._producer.flush(60) == 0
+
+    def _run(self) -> None:
+        for number in itertools.count():
+            if self._stop.wait(0.02):
+                return
+            partition = number % len(PARTITIONS)
+            if number % 7 == 0:
+                self.bad += 1
+                self._producer.produce(self._topic, b"\xff", partition=partition)
+            else:
+                self.good.append(number)
+                self._producer.produce(self._topic, json.dumps({"id": number}), partition=partition)
+            self._producer.poll(0)
+
+
+class Ottla:
+    """`ottla serve` on a port that stays the same over a kill."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_ports(1)[0]
+        self.child: Child
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        serve = ["serve", "--listen", self.address, "--data", str(self.folder / "data")]
+        self.child = Child([sys.executable, "-m", "ottla", *serve], self.folder / "broker.log")
+
+
+@pytest.fixture(params=["ottla", pytest.param("kafka", marks=pytest.mark.kafka)])
+def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ottla | ApacheKafka]:
+    """A broker of each kind in turn."""
+    if request.param == "kafka":
+        yield request.getfixturevalue("apache_kafka")
+        return
+    ottla = Ottla(tmp_path / "broker")
+    ottla.start()
+    try:
+        ottla.child.wait_for_port(ottla.port, START_WAIT_MS)
+        yield ottla
+    finally:
+        ottla.child.stop()
+
+
+def kill_and_start(broker: Ottla | ApacheKafka) -> None:
+    broker.child.process.kill()
+    broker.child.process.wait()
+    broker.start()
+    broker.child.wait_for_port(broker.port, START_WAIT_MS)
+
+
+@dataclass
+class Pipeline:
+    """A topic, and the folder with the table, the rejected rows and the checkpoint."""
+
+    bootstrap: str
+    topic: str
+    folder: Path
+    delivery: str
+
+    def start(self, *options: str) -> subprocess.Popen[str]:
+        words = [sys.executable, "-m", "tests.system.pipeline_job"]
+        words += [self.bootstrap, self.topic, str(self.folder), "--delivery", self.delivery]
+        return subprocess.Popen(
+            [*words, *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            cwd=Path(__file__).parents[2],
+        )
+
+    def finish(self, job: subprocess.Popen[str]) -> tuple[int, str, str]:
+        try:
+            out, errors = job.communicate(timeout=RUN_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(job.pid, signal.SIGKILL)
+            _, errors = job.communicate()
+            pytest.fail(f"the job did not end: {errors[-2000:]}")
+        return job.returncode, out, errors
+
+    def die(self, moment: str, seed: int = 0) -> None:
+        code, _, errors = self.finish(self.start("--die", moment, "--seed", str(seed)))
+        if moment == "jvm":
+            assert code > 0, errors[-2000:]
+        else:
+            assert code == KILLED, errors[-2000:]
+
+    def take_the_rest(self) -> tuple[dict[str, Any], str]:
+        code, out, errors = self.finish(self.start())
+        assert code == 0, errors[-2000:]
+        return json.loads(out.splitlines()[-1]), errors
+
+
+@pytest.fixture
+def new_pipeline(
+    broker: Ottla | ApacheKafka, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Any:
+    fetch_jars_once(tmp_path_factory)
+
+    def make(delivery: str) -> Pipeline:
+        name = f"numbers-{delivery}"
+        admin = AdminClient({"bootstrap.servers": broker.address})
+        admin.create_topics([NewTopic(name, len(PARTITIONS), 1)])[name].result(timeout=30)
+        return Pipeline(broker.address, name, tmp_path, delivery)
+
+    return make
+
+
+def group_place(pipeline: Pipeline) -> tuple[list[int], dict[str, Any]]:
+    admin = AdminClient({"bootstrap.servers": pipeline.bootstrap})
+    asked = [TopicPartition(pipeline.topic, partition) for partition in PARTITIONS]
+    futures = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP, asked)])
+    places = futures[GROUP].result(timeout=30).topic_partitions
+    return [place.offset for place in places], json.loads(places[0].metadata)
+
+
+def all_places(feed: Feed) -> list[list[int]]:
+    count = len(feed.good) + feed.bad
+    return [[number % 2, number // 2] for number in sorted(range(count), key=lambda n: (n % 2, n))]
+
+
+def check_each_arrived_once(pipeline: Pipeline, feed: Feed) -> None:
+    found, _ = pipeline.take_the_rest()
+    places = found["places"]
+    assert places["ids"] == [[number] for number in feed.good]
+    assert len(places["table_rejected"]) == feed.bad
+    assert sorted(places["table"] + places["table_rejected"]) == all_places(feed)
+    offsets, said = group_place(pipeline)
+    count = len(feed.good) + feed.bad
+    assert offsets == [(count + 1) // 2, count // 2]
+    assert said["delta"]["table"] == str(pipeline.folder / "table")
+    assert str(said["delta"]["version"]) in found["versions"]
+
+
+def test_exactly_once_each_record_arrives_once_whatever_the_kill_cuts_off(
+    new_pipeline: Any,
+) -> None:
+    pipeline = new_pipeline("exactly-once")
+    with Feed(pipeline.bootstrap, pipeline.topic) as feed:
+        for moment in (
+            "before the commit",
+            "inside the commit",
+            "between tables",
+            "before the checkpoint",
+            "between batches",
+        ):
+            pipeline.die(moment)
+    check_each_arrived_once(pipeline, feed)
+
+
+def test_exactly_once_each_record_arrives_once_whatever_is_killed(
+    broker: Ottla | ApacheKafka, new_pipeline: Any
+) -> None:
+    pipeline = new_pipeline("exactly-once")
+    with Feed(pipeline.bootstrap, pipeline.topic) as feed:
+        for seed, what in enumerate(("jvm", "python")):
+            pipeline.die(what, seed)
+        # The broker, in the middle of a run; the run goes on, and is then killed as well.
+        job = pipeline.start("--die", "seeded", "--seed", "3")
+        kill_and_start(broker)
+        code, _, errors = pipeline.finish(job)
+        assert code == KILLED, errors[-2000:]
+    check_each_arrived_once(pipeline, feed)
+
+
+def test_at_least_once_loses_nothing_and_doubles_the_batch_that_was_cut_off(
+    new_pipeline: Any,
+) -> None:
+    pipeline = new_pipeline("at-least-once")
+    with Feed(pipeline.bootstrap, pipeline.topic) as feed:
+        for moment in ("before the commit", "before the checkpoint", "seeded"):
+            pipeline.die(moment, seed=5)
+    found, _ = pipeline.take_the_rest()
+
+    counts = collections.Counter(number for (number,) in found["places"]["ids"])
+    assert sorted(counts) == feed.good
+    assert max(counts.values()) > 1
+    rejected = {tuple(place) for place in found["places"]["table_rejected"]}
+    assert len(rejected) == feed.bad
+
+
+def test_at_most_once_doubles_nothing_and_names_what_the_kill_lost(new_pipeline: Any) -> None:
+    pipeline = new_pipeline("at-most-once")
+    with Feed(pipeline.bootstrap, pipeline.topic) as feed:
+        for moment in ("before the checkpoint", "seeded", "before the commit"):
+            pipeline.die(moment, seed=7)
+    found, errors = pipeline.take_the_rest()
+
+    ids = [number for (number,) in found["places"]["ids"]]
+    assert len(set(ids)) == len(ids)
+    assert set(ids) < set(feed.good)
+    assert "at-most-once does not write it again" in errors
+    places = [tuple(place) for place in found["places"]["table_rejected"]]
+    assert len(set(places)) == len(places)
