@@ -138,17 +138,70 @@ def test_two_queries_of_one_name_both_run(job: Job, tmp_path: Path) -> None:
             query.stop()
 
 
+def test_a_new_table_is_partitioned_as_asked_and_an_old_one_is_not_changed(
+    job: Job, produce: Callable[..., None]
+) -> None:
+    produce(job.name, good(0, 3))
+    place = {"checkpoint": job.checkpoint, "trigger": {"availableNow": True}}
+    frame = job.frame.select("value.*")
+    to_delta(frame, job.table, partition_by=["word"], **place).awaitTermination()
+
+    detail = job.spark.sql(f"DESCRIBE DETAIL delta.`{job.table}`").first()
+    assert detail["partitionColumns"] == ["word"]
+    assert job.ids() == [0, 1, 2]
+    with pytest.raises(PipelineError, match="is partitioned by word, not by id"):
+        to_delta(frame, job.table, partition_by="id", **place)
+
+
+def test_new_columns_are_refused_or_added_with_a_line_for_each(
+    job: Job, produce: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    produce(job.name, good(0, 3))
+    place = {"checkpoint": job.checkpoint, "trigger": {"availableNow": True}}
+    to_delta(job.frame.select("value.id"), job.table, **place).awaitTermination()
+    produce(job.name, good(3, 5))
+    wider = job.frame.select("value.*", "offset")
+
+    with pytest.raises(PipelineError, match=r"has the column word \(string\), which the table"):
+        to_delta(wider, job.table, **place)
+    to_delta(wider, job.table, schema_changes="add", **place).awaitTermination()
+
+    words = sorted((row["id"], row["word"]) for row in job.read().collect())
+    assert words == [(0, None), (1, None), (2, None), (3, "w3"), (4, "w4")]
+    assert f"The table {job.table} gets the column word (string)" in caplog.text
+    assert f"The table {job.table} gets the column offset (bigint)" in caplog.text
+
+
+def test_too_many_rejected_rows_stop_the_query_and_are_kept(
+    job: Job, produce: Callable[..., None]
+) -> None:
+    produce(job.name, [*good(0, 3), (None, "bad"), (None, "worse")])
+    place = {"checkpoint": job.checkpoint, "trigger": {"availableNow": True}}
+
+    with pytest.raises(Exception, match="2 rows were rejected in this run, more than"):
+        to_delta(job.frame, job.table, max_rejects=1, **place).awaitTermination()
+    assert job.read("_rejected").count() == 2
+
+    to_delta(job.frame, job.table, max_rejects=2, **place).awaitTermination()
+    assert job.read("_rejected").count() == 2
+
+
 def test_wrong_arguments_are_refused_in_one_line(spark, job: Job, tmp_path: Path) -> None:
     table, checkpoint = str(tmp_path / "t"), str(tmp_path / "c")
     for frame, target, options, words in (
         (None, table, {"checkpoint": checkpoint}, "takes a DataFrame, not NoneType"),
-        (spark.range(1), table, {"checkpoint": checkpoint}, "takes a streaming frame"),
         (job.frame, table, {"checkpoint": ""}, "needs a checkpoint"),
         (job.frame, table, {"checkpoint": None}, "needs a checkpoint"),
         (job.frame, table, {"checkpoint": table}, "lies inside the table"),
         (job.frame, table, {"checkpoint": f"{table}/cp"}, "lies inside the table"),
         (job.frame, "a b", {"checkpoint": checkpoint}, "write a path with a slash"),
         (job.frame, table, {"checkpoint": checkpoint, "trigger": {"now": 1}}, "write one of"),
+        (job.frame, table, {"checkpoint": checkpoint, "delivery": "twice"}, "is unknown: write"),
+        (job.frame, table, {"checkpoint": checkpoint, "on_lost": "cry"}, "'stop' or 'skip'"),
+        (job.frame, table, {"checkpoint": checkpoint, "schema_changes": "x"}, "'refuse' or 'add'"),
+        (job.frame, table, {"checkpoint": checkpoint, "max_rejects": -1}, "a number of rows"),
+        (job.frame, table, {"checkpoint": checkpoint, "group": " "}, "write a group's name"),
+        (job.frame, table, {"checkpoint": checkpoint, "partition_by": "no"}, "is not a column"),
     ):
         with pytest.raises(PipelineError, match=words) as caught:
             to_delta(frame, target, **options)

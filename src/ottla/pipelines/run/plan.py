@@ -151,7 +151,7 @@ def plan(specification: Specification) -> Plan:
         sink.table.forget()
     notices = sink.check()
     checkpoint = Checkpoint(Files(spark, os.fspath(specification.checkpoint)))
-    _check_place(specification, checkpoint, sink)
+    check_place(specification, checkpoint, sink)
     identity = _identity(checkpoint)
     starting, replacing = _where(
         specification, sink, checkpoint, identity, sources, cluster, topics, notices
@@ -190,7 +190,7 @@ def _look_up(sources: tuple[tuple[int, Source], ...]) -> tuple[str, dict[str, To
     return ",".join(clusters), topics
 
 
-def _check_place(specification: Specification, checkpoint: Checkpoint, sink: DeltaSink) -> None:
+def check_place(specification: Specification, checkpoint: Checkpoint, sink: DeltaSink) -> None:
     """Refuse a checkpoint that Delta would delete, and one that is a file."""
     place, table = checkpoint.files.location, sink.target.location
     inside = place.removeprefix(table.rstrip("/") + "/")

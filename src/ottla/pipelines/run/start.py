@@ -19,6 +19,7 @@ from ottla.pipelines.identity.topic_watch import TopicWatch
 from ottla.pipelines.kafka.brokers import look_up
 from ottla.pipelines.progress.report import report_query
 from ottla.pipelines.run.batch import BatchRunner
+from ottla.pipelines.run.frame import Written, write_frame
 from ottla.pipelines.run.plan import Plan, plan, specify
 from ottla.pipelines.run.rejects import Rejects
 from ottla.pipelines.running import QUERIES
@@ -43,11 +44,12 @@ def to_delta(
     partition_by: str | tuple[str, ...] | list[str] = (),
     group: str | None = None,
     max_rejects: int | None = None,
-) -> StreamingQuery:
-    """Start a query that appends a stream to a Delta table.
+) -> StreamingQuery | Written:
+    """Start a query that appends a stream to a Delta table, or append a batch frame to it.
 
     Args:
-        df: a streaming frame, such as `topic` gives, with any projection or join on it.
+        df: a streaming frame, such as `topic` gives, with any projection or join on it; or a
+            batch frame, which is one commit.
         target: a path (it has a slash: `./flights`, `s3a://lake/flights`) or a table's name
             (`flights`, `lake.flights`). It is made if it is not there.
         checkpoint: the folder where the query keeps its place. One for each query, kept as
@@ -63,7 +65,7 @@ def to_delta(
         max_rejects: how many rows of one run may be rejected before the query fails.
 
     Returns:
-        Spark's StreamingQuery, running.
+        Spark's StreamingQuery, running; for a batch frame what was written.
 
     Raises:
         PipelineError: a wrong argument; brokers, a topic, a table or a checkpoint that do not fit
@@ -83,6 +85,8 @@ def to_delta(
         max_rejects=max_rejects,
     )
     _check_frame(df)
+    if not df.isStreaming:
+        return write_frame(specification)
     return start(plan(specification))
 
 
@@ -91,11 +95,6 @@ def _check_frame(df: DataFrame) -> None:
 
     if not isinstance(df, DataFrame):
         raise PipelineError(f"to_delta takes a DataFrame, not {type(df).__name__}")
-    if not df.isStreaming:
-        raise PipelineError(
-            "to_delta takes a streaming frame, such as topic() gives; this one is not. "
-            "Type: df.write.format('delta').mode('append').save(...)"
-        )
 
 
 def start(checked: Plan) -> StreamingQuery:

@@ -1,0 +1,156 @@
+"""A batch frame into a table: one commit for each completed call.
+
+`<checkpoint>/ottla-calls.json`, one JSON object, replaced as a whole before and after each write:
+
+    {"version": 1, "id": "<of this checkpoint>", "table": "<Delta's table id>", "call": n,
+     "done": false}
+
+A crash leaves `"done": false`: the next call finishes the call that was cut off. With
+`exactly-once` it writes the frame under the same number, and Delta skips it if the commit was
+made; with `at-least-once` it writes the frame again; with `at-most-once` it writes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import uuid
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from ottla.pipelines.delivery import Delivery
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.identity.lease import Lease
+from ottla.pipelines.run.checkpoint import Checkpoint
+from ottla.pipelines.run.plan import check_place
+from ottla.pipelines.sinks.commit_metadata import CommitMetadata
+from ottla.pipelines.sinks.delta import DeltaSink
+from ottla.pipelines.sinks.port import Batch
+from ottla.pipelines.sinks.target import find_target
+from ottla.pipelines.spark.files import Files
+
+if TYPE_CHECKING:
+    from ottla.pipelines.run.plan import Specification
+
+log: Final = logging.getLogger("ottla.pipelines")
+
+FILE: Final = "ottla-calls.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A call that is complete; it answers like a query that has ended, so code can take both.
+
+    `version` is the table's version that holds the rows, None when nothing was written.
+    """
+
+    table: str
+    version: int | None
+    name: str = ""
+    isActive: bool = False  # noqa: N815 - Spark's name
+
+    def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802 - Spark's name
+        """Return True: all is written."""
+        return True
+
+    def stop(self) -> None:
+        """Do nothing: all is written."""
+
+    def exception(self) -> None:
+        """Return None: a call that fails raises."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    id: str
+    table: str
+    call: int = 0
+    done: bool = False
+
+
+def write_frame(specification: Specification) -> Written:
+    """Append a batch frame to a Delta table, as its delivery promises.
+
+    Raises PipelineError: an argument that is for streams only, a table or a checkpoint that does
+    not fit, another call under way on this checkpoint.
+    """
+    if specification.trigger or specification.group is not None:
+        raise PipelineError(
+            "trigger and group are for streaming frames; this frame is not streaming: leave "
+            "them away"
+        )
+    frame = specification.frame
+    spark = frame.sparkSession
+    sink = DeltaSink(
+        spark,
+        find_target(spark, specification.target),
+        frame.schema,
+        specification.schema_changes,
+        specification.partition_by,
+    )
+    checkpoint = Checkpoint(Files(spark, os.fspath(specification.checkpoint)))
+    check_place(specification, checkpoint, sink)
+    if checkpoint.planned() is not None:
+        raise PipelineError(
+            f"The checkpoint {specification.checkpoint} belongs to a streaming query: give batch "
+            "frames one of their own"
+        )
+    notices = sink.check()
+    lease = Lease(checkpoint.files)
+    lease.acquire()
+    try:
+        for notice in notices:
+            log.warning("%s", notice)
+        sink.make()
+        return _write(specification, checkpoint.files, sink)
+    finally:
+        lease.release()
+
+
+def _write(specification: Specification, files: Files, sink: DeltaSink) -> Written:
+    table_id = sink.table.snapshot().table_id
+    before = _read(files)
+    call = _next(before, table_id)
+    if before == call:
+        log.warning(
+            "The last call on the checkpoint %s was cut off: this call finishes it",
+            specification.checkpoint,
+        )
+        if specification.delivery is Delivery.AT_MOST_ONCE:
+            log.warning("at-most-once does not write it again: nothing is written")
+            _keep(files, replace(call, done=True))
+            return Written(sink.shown, None, sink.target.short_name)
+    _keep(files, call)
+    said = CommitMetadata(sink.target.short_name, call.id, call.call, "", {}, {})
+    once = specification.delivery is Delivery.EXACTLY_ONCE
+    version = sink.write(specification.frame, Batch(call.id, call.call, said.text(), once))
+    if version is None:
+        log.warning("%s has the rows of that call already: nothing is written", sink.name)
+        version = sink.version_of(call.id, call.call)
+    _keep(files, replace(call, done=True))
+    return Written(sink.shown, version, sink.target.short_name)
+
+
+def _next(before: _Call | None, table_id: str) -> _Call:
+    """Return the call to make: the one that was cut off, or the next."""
+    if before is None or before.table != table_id:
+        return _Call(uuid.uuid4().hex, table_id)
+    return replace(before, call=before.call + 1, done=False) if before.done else before
+
+
+def _read(files: Files) -> _Call | None:
+    text = files.read(FILE)
+    if not text:
+        return None
+    try:
+        said = json.loads(text)
+        return _Call(said["id"], said["table"], int(said["call"]), bool(said["done"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise PipelineError(
+            f"{files.location}/{FILE} is damaged. Restore it, or use a new checkpoint"
+        ) from error
+
+
+def _keep(files: Files, call: _Call) -> None:
+    files.write(FILE, json.dumps({"version": 1} | asdict(call)) + "\n")
