@@ -7,7 +7,10 @@ answered, waits for a line on stdin, commits COUNT times and prints the seconds 
 import sys
 import time
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+FIRST_COMMIT_SECONDS = 60.0
+RETRY_SECONDS = 0.1
 
 
 def main() -> None:
@@ -22,7 +25,15 @@ def main() -> None:
         if answer.error is not None:
             raise SystemExit(f"commit of offset {offset} failed: {answer.error}")
 
-    commit(0)
+    limit = time.monotonic() + FIRST_COMMIT_SECONDS
+    while True:
+        try:
+            commit(0)
+            break
+        except KafkaException:  # the first of a group: its coordinator may not have loaded yet
+            if time.monotonic() > limit:
+                raise
+            time.sleep(RETRY_SECONDS)
     print("ready", flush=True)
     sys.stdin.readline()
     began = time.monotonic()

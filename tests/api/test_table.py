@@ -1,10 +1,12 @@
 import pytest
 
 from ottla.api.table import ADVERTISED, find
+from ottla.protocol.access import BETWEEN_BROKERS, Resource
 from ottla.protocol.errors import DecodeError
-from ottla.protocol.messages import message_class
+from ottla.protocol.messages import message_class, messages_of
 from ottla.protocol.versions import APIS, ENVELOPE, INTERNAL, JOURNEY, METADATA_DELTAS, PRODUCE
 
+FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH = 1, 2, 23
 ANSWERED = [api for api in APIS.values() if api.key != ENVELOPE]
 
 
@@ -22,6 +24,51 @@ def test_every_request_advertised_has_its_handler_and_its_messages(key: int) -> 
     for version in range(handler.min_version, handler.max_version + 1):
         for kind in ("request", "response"):
             assert message_class(key, version, kind)
+
+
+OPERATIONS = {
+    Resource.TOPIC: "READ WRITE CREATE DESCRIBE DELETE ALTER DESCRIBE_CONFIGS ALTER_CONFIGS",
+    Resource.GROUP: "READ DESCRIBE DELETE",
+    Resource.CLUSTER: (
+        "CREATE CLUSTER_ACTION DESCRIBE_CONFIGS ALTER_CONFIGS IDEMPOTENT_WRITE ALTER DESCRIBE"
+    ),
+    Resource.TRANSACTIONAL_ID: "DESCRIBE WRITE",
+}
+"""What Kafka's ACLs know of each resource (AclEntry.supportedOperations)."""
+OPEN_TO_ALL = {17, 18, 36}
+"""SASL and ApiVersions come before anybody is known."""
+
+
+@pytest.mark.parametrize("key", [*(api.key for api in ANSWERED), JOURNEY, METADATA_DELTAS])
+def test_every_handler_declares_what_it_does_to_which_resources(key: int) -> None:
+    handler = find(key)
+    assert handler is not None
+    assert bool(handler.access) is (key not in OPEN_TO_ALL)
+    for operation, resource in handler.access:
+        assert operation.name in OPERATIONS[resource].split()
+    between_brokers = key in INTERNAL or key == METADATA_DELTAS
+    assert (handler.access == BETWEEN_BROKERS) is between_brokers
+
+
+@pytest.mark.parametrize("key", [api.key for api in ANSWERED], ids=[api.name for api in ANSWERED])
+def test_requests_of_other_brokers_are_marked(key: int) -> None:
+    """By their type, or by the id of a replica; what clients send by default is not."""
+    handler = find(key)
+    assert handler is not None
+    for version in range(handler.min_version, handler.max_version + 1):
+        build = messages_of(key, version, "request")
+        request = getattr(build, message_class(key, version, "request").__name__)
+        if key == FETCH:
+            state = build.ReplicaState(replica_id=2, replica_epoch=1)
+            assert handler.is_between_brokers(request(replica_id=2, replica_state=state))
+            state = build.ReplicaState(replica_id=-1, replica_epoch=-1)
+            assert not handler.is_between_brokers(request(replica_id=-1, replica_state=state))
+        elif key in (LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH):
+            has_replica_id = key == LIST_OFFSETS or version >= 3
+            assert handler.is_between_brokers(request(replica_id=2)) is has_replica_id
+            assert not handler.is_between_brokers(request(replica_id=-1))
+        else:
+            assert handler.is_between_brokers(request()) is (key in INTERNAL)
 
 
 def test_produce_is_advertised_from_0_and_taken_from_3() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.context import Context
+from ottla.protocol.access import BETWEEN_BROKERS
 from ottla.protocol.errors import ApiError
 
 KEY: Final = 67
+ACCESS: Final = BETWEEN_BROKERS
 
 
 async def handle(request: Any, context: Context) -> Any:

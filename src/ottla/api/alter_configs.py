@@ -11,9 +11,14 @@ from typing import Any, Final
 from ottla.api.context import Context
 from ottla.controller.config_changes import ConfigChange, ResourceChange, ResourceResult
 from ottla.controller.plan import refused
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError
 
 KEY: Final = 33
+ACCESS: Final = (
+    Access(Operation.ALTER_CONFIGS, Resource.TOPIC),
+    Access(Operation.ALTER_CONFIGS, Resource.CLUSTER),
+)
 
 
 async def handle(request: Any, context: Context) -> Any:

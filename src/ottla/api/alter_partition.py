@@ -10,9 +10,11 @@ from typing import Any, Final
 
 from ottla.api.context import Context
 from ottla.controller.in_sync_changes import ProposedIsr
+from ottla.protocol.access import BETWEEN_BROKERS
 from ottla.protocol.errors import ApiError
 
 KEY: Final = 56
+ACCESS: Final = BETWEEN_BROKERS
 
 _UNKNOWN_EPOCH: Final = -1
 

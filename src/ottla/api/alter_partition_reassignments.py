@@ -10,14 +10,21 @@ from typing import Any, Final
 from ottla.api.context import Context
 from ottla.controller.plan import DONE
 from ottla.controller.reassignment import Target
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError
+from ottla.protocol.versioned_field import VersionedField
 
 KEY: Final = 45
+ACCESS: Final = (Access(Operation.ALTER, Resource.CLUSTER),)
+
+_ALLOW_REPLICATION_FACTOR_CHANGE: Final = VersionedField(
+    KEY, "AlterPartitionReassignmentsRequest", "allow_replication_factor_change", True
+)
 
 
 async def handle(request: Any, context: Context) -> Any:
     build = context.messages
-    allowed = getattr(request, "allow_replication_factor_change", True)
+    allowed = _ALLOW_REPLICATION_FACTOR_CHANGE(request)
     wanted: dict[str, dict[int, Target]] = {}
     for topic in request.topics:
         targets = wanted.setdefault(topic.name, {})

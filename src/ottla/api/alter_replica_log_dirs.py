@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.context import Context
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 
 KEY: Final = 34
+ACCESS: Final = (Access(Operation.ALTER, Resource.CLUSTER),)
 NAME_MAX: Final = 255
 # Kafka makes a moving replica's folder `<topic>-<partition>.<32 hex digits>-future` (KAFKA-4893).
 FUTURE_SUFFIX_LENGTH: Final = len(".") + 32 + len("-future")

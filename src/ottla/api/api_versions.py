@@ -11,9 +11,12 @@ import re
 from typing import Any, Final
 
 from ottla.api.context import Context
+from ottla.protocol.access import Access
 from ottla.protocol.errors import ErrorCode
 
 KEY: Final = 18
+ACCESS: Final[tuple[Access, ...]] = ()
+"""Anybody may ask."""
 
 _SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 

@@ -12,9 +12,14 @@ import logging
 from typing import Any, Final
 
 from ottla.api.context import Context
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ErrorCode
 
 KEY: Final = 68
+ACCESS: Final = (
+    Access(Operation.READ, Resource.GROUP),
+    Access(Operation.DESCRIBE, Resource.TOPIC),
+)
 
 logger = logging.getLogger("ottla.groups")
 

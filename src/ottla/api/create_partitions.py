@@ -6,9 +6,11 @@ from typing import Any, Final
 
 from ottla.api.context import Context
 from ottla.controller.topics import MorePartitions, TopicResult, all_refused
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError
 
 KEY: Final = 37
+ACCESS: Final = (Access(Operation.ALTER, Resource.TOPIC),)
 
 
 async def handle(request: Any, context: Context) -> Any:

@@ -11,9 +11,11 @@ from typing import Any, Final
 from ottla.api.context import Context
 from ottla.controller.config_entries import topic_entries
 from ottla.controller.topics import NewTopic, TopicResult, all_refused
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError
 
 KEY: Final = 19
+ACCESS: Final = (Access(Operation.CREATE, Resource.TOPIC),)
 
 
 async def handle(request: Any, context: Context) -> Any:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.context import Context
+from ottla.protocol.access import Access, Operation, Resource
 
 KEY: Final = 42
+ACCESS: Final = (Access(Operation.DELETE, Resource.GROUP),)
 
 
 async def handle(request: Any, context: Context) -> Any:

@@ -10,10 +10,12 @@ from typing import Any, Final
 from ottla.api.context import Context
 from ottla.broker.partition import Partition
 from ottla.broker.waiting import Waiter
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import INTERNAL_TOPICS
 
 KEY: Final = 21
+ACCESS: Final = (Access(Operation.DELETE, Resource.TOPIC),)
 
 _NO_LOW_WATERMARK: Final = -1
 

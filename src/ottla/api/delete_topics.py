@@ -10,9 +10,11 @@ from typing import Any, Final
 from ottla.api.context import Context
 from ottla.controller.deletion import NO_ID, DeletionResult, UnwantedTopic
 from ottla.controller.plan import Outcome, refused
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 
 KEY: Final = 20
+ACCESS: Final = (Access(Operation.DELETE, Resource.TOPIC),)
 
 
 async def handle(request: Any, context: Context) -> Any:

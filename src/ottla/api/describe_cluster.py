@@ -10,17 +10,22 @@ from typing import Any, Final
 
 from ottla.api.context import Context
 from ottla.api.metadata import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, broker_addresses
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.versioned_field import VersionedField
 
 KEY: Final = 60
+ACCESS: Final = (Access(Operation.DESCRIBE, Resource.CLUSTER),)
 
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2
 
+_ENDPOINT_TYPE: Final = VersionedField(KEY, "DescribeClusterRequest", "endpoint_type", _BROKERS)
+
 
 async def handle(request: Any, context: Context) -> Any:
     build, image = context.messages, context.broker.image
-    endpoint_type = getattr(request, "endpoint_type", _BROKERS)
+    endpoint_type = _ENDPOINT_TYPE(request)
     if endpoint_type != _BROKERS:
         code, message = ErrorCode.unsupported_endpoint_type, f"No endpoint type {endpoint_type}."
         if endpoint_type == _CONTROLLERS:

@@ -18,9 +18,19 @@ from ottla.controller.config_entries import (
 )
 from ottla.controller.image import EVERY_BROKER
 from ottla.controller.naming import check_topic_name
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.versioned_field import VersionedField
 
 KEY: Final = 32
+ACCESS: Final = (
+    Access(Operation.DESCRIBE_CONFIGS, Resource.TOPIC),
+    Access(Operation.DESCRIBE_CONFIGS, Resource.CLUSTER),
+)
+
+_INCLUDE_DOCUMENTATION: Final = VersionedField(
+    KEY, "DescribeConfigsRequest", "include_documentation", False
+)
 
 
 async def handle(request: Any, context: Context) -> Any:
@@ -77,7 +87,7 @@ def _entries(
 
 def _answer(entry: ConfigEntry, request: Any, context: Context) -> Any:
     build = context.messages
-    documented = getattr(request, "include_documentation", False)
+    documented = _INCLUDE_DOCUMENTATION(request)
     return build.DescribeConfigsResourceResult(
         name=entry.name,
         value=entry.value,

@@ -10,15 +10,22 @@ from typing import Any, Final
 
 from ottla.api.context import Context
 from ottla.groups.classic.requests import DescribedGroup
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.versioned_field import VersionedField
 
 KEY: Final = 15
+ACCESS: Final = (Access(Operation.DESCRIBE, Resource.GROUP),)
 
 _GROUP_ID_NOT_FOUND: Final = 6
 _NOT_ASKED: Final = -(2**31)
 _OPERATIONS_OF_GROUPS: Final = (3, 6, 8, 10, 11)
 """Read, delete, describe, describe and alter configs: all that one may be allowed to."""
 _ALL_OPERATIONS: Final = sum(1 << operation for operation in _OPERATIONS_OF_GROUPS)
+
+_INCLUDE_AUTHORIZED_OPERATIONS: Final = VersionedField(
+    KEY, "DescribeGroupsRequest", "include_authorized_operations", False
+)
 
 
 async def handle(request: Any, context: Context) -> Any:
@@ -35,7 +42,7 @@ async def _described(group_id: str, request: Any, context: Context) -> Any:
             error_code=error.code, group_id=group_id, authorized_operations=_NOT_ASKED
         )
     code, message = _error(group, context.version)
-    asked = getattr(request, "include_authorized_operations", False)
+    asked = _INCLUDE_AUTHORIZED_OPERATIONS(request)
     return build.DescribedGroup(
         error_code=code,
         error_message=message,

@@ -12,8 +12,10 @@ from typing import Any, Final
 
 from ottla.api.context import Context
 from ottla.broker.partition import Partition
+from ottla.protocol.access import Access, Operation, Resource
 
 KEY: Final = 35
+ACCESS: Final = (Access(Operation.DESCRIBE, Resource.CLUSTER),)
 
 
 async def handle(request: Any, context: Context) -> Any:

@@ -9,9 +9,11 @@ from typing import Any, Final
 
 from ottla.api.context import Context
 from ottla.controller.naming import check_topic_name
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError
 
 KEY: Final = 61
+ACCESS: Final = (Access(Operation.READ, Resource.TOPIC),)
 
 
 async def handle(request: Any, context: Context) -> Any:

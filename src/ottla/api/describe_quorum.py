@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.context import Context
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ErrorCode
 
 KEY: Final = 55
+ACCESS: Final = (Access(Operation.DESCRIBE, Resource.CLUSTER),)
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 

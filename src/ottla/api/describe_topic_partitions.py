@@ -13,10 +13,12 @@ from ottla.api.context import Context
 from ottla.api.metadata import TOPIC_OPERATIONS, reach
 from ottla.controller.image import NO_LEADER, TopicImage
 from ottla.controller.naming import check_topic_name
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import INTERNAL_TOPICS
 
 KEY: Final = 75
+ACCESS: Final = (Access(Operation.DESCRIBE, Resource.TOPIC),)
 
 
 async def handle(request: Any, context: Context) -> Any:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.context import Context
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ErrorCode
 
 KEY: Final = 65
+ACCESS: Final = (Access(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID),)
 
 
 async def handle(request: Any, context: Context) -> Any:

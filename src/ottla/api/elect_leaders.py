@@ -12,14 +12,21 @@ from typing import Any, Final
 from ottla.api.context import Context
 from ottla.controller.elections import ElectionType
 from ottla.controller.plan import Outcome
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.versioned_field import VersionedField
 
 KEY: Final = 43
+ACCESS: Final = (Access(Operation.ALTER, Resource.CLUSTER),)
+
+_ELECTION_TYPE: Final = VersionedField[int](
+    KEY, "ElectLeadersRequest", "election_type", ElectionType.PREFERRED
+)
 
 
 async def handle(request: Any, context: Context) -> Any:
     build = context.messages
-    number = getattr(request, "election_type", ElectionType.PREFERRED)
+    number = _ELECTION_TYPE(request)
     if number not in tuple(ElectionType):
         return build.ElectLeadersResponse(error_code=ErrorCode.invalid_request)
     wanted: dict[str, Sequence[int]] | None = None

@@ -22,10 +22,13 @@ from ottla.broker.partition import Partition, Read, refused_read
 from ottla.broker.partition_read import NO_REPLICA, rack_aware_replica
 from ottla.config.broker_cluster import RACK_AWARE_SELECTOR
 from ottla.log.file_range import EMPTY
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.versioned_field import VersionedField
 from ottla.replication.leader import Follower
 
 KEY: Final = 1
+ACCESS: Final = (Access(Operation.READ, Resource.TOPIC),)
 
 logger = logging.getLogger("ottla.fetch")
 
@@ -35,6 +38,10 @@ holds no more than this, or one batch, whatever larger limit client and fetch.ma
 
 _READ_COMMITTED: Final = 1
 _FROM_FOLLOWERS: Final = 11
+
+_REPLICA_STATE: Final = VersionedField[Any](KEY, "FetchRequest", "replica_state", None)
+_REPLICA_ID: Final = VersionedField(KEY, "FetchRequest", "replica_id", -1)
+_RACK_ID: Final = VersionedField(KEY, "FetchRequest", "rack_id", "")
 
 
 async def handle(request: Any, context: Context) -> Any:
@@ -66,12 +73,17 @@ async def handle(request: Any, context: Context) -> Any:
 
 def _follower(request: Any) -> Follower | None:
     """The replica that fetches; None for a consumer (replica id -1, of debugging clients -2)."""
-    state = getattr(request, "replica_state", None)
+    state = _REPLICA_STATE(request)
     if state is not None:
         broker_id, epoch = state.replica_id, state.replica_epoch
     else:
-        broker_id, epoch = getattr(request, "replica_id", -1), -1
+        broker_id, epoch = _REPLICA_ID(request), -1
     return None if broker_id < 0 else Follower(broker_id, epoch)
+
+
+def is_between_brokers(request: Any) -> bool:
+    """Replicas fetch too."""
+    return _follower(request) is not None
 
 
 class _Reads:
@@ -86,13 +98,13 @@ class _Reads:
         self._is_urgent = False
         self._unwatched: list[tuple[Key, Read]] = []
         self._follower = follower = _follower(request)
-        asked_bytes = getattr(request, "max_bytes", MAX_RESPONSE_BYTES)
+        asked_bytes = request.max_bytes
         self._most = min(asked_bytes, context.broker.config.fetch_max_bytes, MAX_RESPONSE_BYTES)
         self._least = min(request.min_bytes, MAX_RESPONSE_BYTES)
-        self._committed_only = getattr(request, "isolation_level", 0) == _READ_COMMITTED
+        self._committed_only = request.isolation_level == _READ_COMMITTED
         # From v11 on a consumer may read from followers (KIP-392).
         self._leader_only = follower is not None or context.version < _FROM_FOLLOWERS
-        self._rack = "" if self._leader_only else getattr(request, "rack_id", "")
+        self._rack = "" if self._leader_only else _RACK_ID(request)
 
     @property
     def replica(self) -> int:

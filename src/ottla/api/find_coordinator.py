@@ -11,20 +11,28 @@ from typing import Any, Final
 
 from ottla.api.context import Context
 from ottla.api.metadata import broker_addresses
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import OFFSETS_TOPIC
+from ottla.protocol.versioned_field import VersionedField
 
 KEY: Final = 10
+ACCESS: Final = (
+    Access(Operation.DESCRIBE, Resource.GROUP),
+    Access(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID),
+)
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
 _MANY_KEYS: Final = 4
 _NOWHERE: Final = (-1, "", -1)
 
+_KEY_TYPE: Final = VersionedField(KEY, "FindCoordinatorRequest", "key_type", GROUP)
+
 
 async def handle(request: Any, context: Context) -> Any:
     build = context.messages
-    key_type = getattr(request, "key_type", GROUP)
+    key_type = _KEY_TYPE(request)
     if context.version < _MANY_KEYS:
         error, message, (node_id, host, port) = await _find(key_type, request.key, context)
         return build.FindCoordinatorResponse(

@@ -9,8 +9,15 @@ from typing import Any, Final
 
 from ottla.api.context import Context
 from ottla.groups.classic.requests import HeartbeatRequest
+from ottla.protocol.access import Access, Operation, Resource
+from ottla.protocol.versioned_field import VersionedField
 
 KEY: Final = 12
+ACCESS: Final = (Access(Operation.READ, Resource.GROUP),)
+
+_GROUP_INSTANCE_ID: Final = VersionedField[str | None](
+    KEY, "HeartbeatRequest", "group_instance_id", None
+)
 
 
 async def handle(request: Any, context: Context) -> Any:
@@ -19,7 +26,7 @@ async def handle(request: Any, context: Context) -> Any:
             request.group_id,
             request.generation_id,
             request.member_id,
-            getattr(request, "group_instance_id", None),
+            _GROUP_INSTANCE_ID(request),
         )
     )
     return context.messages.HeartbeatResponse(error_code=error)

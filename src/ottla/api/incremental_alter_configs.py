@@ -8,8 +8,13 @@ from typing import Any, Final
 from ottla.api.alter_configs import altered, answers
 from ottla.api.context import Context
 from ottla.controller.config_changes import ConfigChange, ResourceChange
+from ottla.protocol.access import Access, Operation, Resource
 
 KEY: Final = 44
+ACCESS: Final = (
+    Access(Operation.ALTER_CONFIGS, Resource.TOPIC),
+    Access(Operation.ALTER_CONFIGS, Resource.CLUSTER),
+)
 
 
 async def handle(request: Any, context: Context) -> Any:

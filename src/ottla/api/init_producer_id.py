@@ -9,18 +9,27 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.context import Context
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.versioned_field import VersionedField
 from ottla.records.header import NO_PRODUCER_ID
 
 KEY: Final = 22
+ACCESS: Final = (
+    Access(Operation.WRITE, Resource.TRANSACTIONAL_ID),
+    Access(Operation.IDEMPOTENT_WRITE, Resource.CLUSTER),
+)
 
 _NO_EPOCH: Final = -1
+
+_PRODUCER_ID: Final = VersionedField(KEY, "InitProducerIdRequest", "producer_id", NO_PRODUCER_ID)
+_PRODUCER_EPOCH: Final = VersionedField(KEY, "InitProducerIdRequest", "producer_epoch", _NO_EPOCH)
 
 
 async def handle(request: Any, context: Context) -> Any:
     build = context.messages
-    known_id = getattr(request, "producer_id", NO_PRODUCER_ID) != NO_PRODUCER_ID
-    known_epoch = getattr(request, "producer_epoch", _NO_EPOCH) != _NO_EPOCH
+    known_id = _PRODUCER_ID(request) != NO_PRODUCER_ID
+    known_epoch = _PRODUCER_EPOCH(request) != _NO_EPOCH
     if known_id != known_epoch:
         return build.InitProducerIdResponse(
             error_code=ErrorCode.invalid_request, producer_id=-1, producer_epoch=-1

@@ -11,12 +11,22 @@ from typing import Any, Final
 
 from ottla.api.context import Context
 from ottla.groups.classic.requests import JoinRequest
+from ottla.protocol.access import Access, Operation, Resource
+from ottla.protocol.versioned_field import VersionedField
 
 KEY: Final = 11
+ACCESS: Final = (Access(Operation.READ, Resource.GROUP),)
 
 _REQUIRES_MEMBER_ID: Final = 4
 _NULLABLE_PROTOCOL: Final = 7
 _SKIPS_ASSIGNMENT: Final = 9
+
+_GROUP_INSTANCE_ID: Final = VersionedField[str | None](
+    KEY, "JoinGroupRequest", "group_instance_id", None
+)
+_REBALANCE_TIMEOUT: Final = VersionedField[int | None](
+    KEY, "JoinGroupRequest", "rebalance_timeout", None
+)
 
 
 async def handle(request: Any, context: Context) -> Any:
@@ -25,12 +35,12 @@ async def handle(request: Any, context: Context) -> Any:
             token=None,
             group=request.group_id,
             member_id=request.member_id,
-            group_instance_id=getattr(request, "group_instance_id", None),
+            group_instance_id=_GROUP_INSTANCE_ID(request),
             new_member_id="",
             client_id=context.client_id,
             client_host=context.session.address,
             session_timeout_ms=request.session_timeout,
-            rebalance_timeout_ms=getattr(request, "rebalance_timeout", request.session_timeout),
+            rebalance_timeout_ms=_rebalance_timeout_ms(request),
             protocol_type=request.protocol_type,
             protocols=tuple((each.name, bytes(each.metadata)) for each in request.protocols),
             requires_known_member_id=context.version >= _REQUIRES_MEMBER_ID,
@@ -56,3 +66,11 @@ async def handle(request: Any, context: Context) -> Any:
             for member in result.members
         ),
     )
+
+
+def _rebalance_timeout_ms(request: Any) -> int:
+    """Before v1 it was the session's timeout."""
+    timeout_ms = _REBALANCE_TIMEOUT(request)
+    if timeout_ms is None:
+        timeout_ms = request.session_timeout
+    return timeout_ms

@@ -35,10 +35,15 @@ from ottla.controller.image import NO_LEADER
 from ottla.journey.explain import VERSION, explain
 from ottla.journey.moment import Document
 from ottla.journey.partitioner import likely_partitions
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.versions import JOURNEY
 
 KEY: Final = JOURNEY
+ACCESS: Final = (
+    Access(Operation.READ, Resource.TOPIC),
+    Access(Operation.DESCRIBE, Resource.GROUP),
+)
 LARGEST_OFFSET: Final = 2**63 - 1
 MAX_KEY_BYTES: Final = 65_536
 MAX_SUGGESTIONS: Final = 1000

@@ -10,11 +10,16 @@ from typing import Any, Final
 
 from ottla.api.context import Context
 from ottla.groups.classic.requests import LeavingMember
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError
+from ottla.protocol.versioned_field import VersionedField
 
 KEY: Final = 13
+ACCESS: Final = (Access(Operation.READ, Resource.GROUP),)
 
 _MANY_MEMBERS: Final = 3
+
+_REASON: Final = VersionedField[str | None](KEY, "MemberIdentity", "reason", None)
 
 
 async def handle(request: Any, context: Context) -> Any:
@@ -43,6 +48,6 @@ def _leaving(request: Any, version: int) -> tuple[LeavingMember, ...]:
     if version < _MANY_MEMBERS:
         return (LeavingMember(request.member_id, None),)
     return tuple(
-        LeavingMember(member.member_id, member.group_instance_id, getattr(member, "reason", None))
+        LeavingMember(member.member_id, member.group_instance_id, _REASON(member))
         for member in request.members
     )

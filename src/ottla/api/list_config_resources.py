@@ -6,15 +6,22 @@ from typing import Any, Final
 
 from ottla.api.context import Context
 from ottla.controller.config_changes import ResourceType
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.versioned_field import VersionedField
 
 KEY: Final = 74
+ACCESS: Final = (Access(Operation.DESCRIBE_CONFIGS, Resource.CLUSTER),)
+
+_RESOURCE_TYPES: Final = VersionedField[tuple[int, ...]](
+    KEY, "ListConfigResourcesRequest", "resource_types", ()
+)
 
 
 async def handle(request: Any, context: Context) -> Any:
     build, image = context.messages, context.broker.image
     supported = (ResourceType.CLIENT_METRICS,) if context.version == 0 else tuple(ResourceType)
-    wanted = getattr(request, "resource_types", ()) or supported
+    wanted = _RESOURCE_TYPES(request) or supported
     if any(kind not in supported for kind in wanted):
         return build.ListConfigResourcesResponse(error_code=ErrorCode.unsupported_version)
     # Client metrics, loggers and groups have no settings here, so there are none to list.

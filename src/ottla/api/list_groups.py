@@ -9,17 +9,25 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.context import Context
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError
+from ottla.protocol.versioned_field import VersionedField
 
 KEY: Final = 16
+ACCESS: Final = (Access(Operation.DESCRIBE, Resource.GROUP),)
+
+_STATES_FILTER: Final = VersionedField[tuple[str, ...]](
+    KEY, "ListGroupsRequest", "states_filter", ()
+)
+_TYPES_FILTER: Final = VersionedField[tuple[str, ...]](KEY, "ListGroupsRequest", "types_filter", ())
 
 
 async def handle(request: Any, context: Context) -> Any:
     build = context.messages
     try:
         found = await context.broker.groups.list_groups(
-            _lower(getattr(request, "states_filter", ())),
-            _lower(getattr(request, "types_filter", ())),
+            _lower(_STATES_FILTER(request)),
+            _lower(_TYPES_FILTER(request)),
         )
     except ApiError as error:
         return build.ListGroupsResponse(error_code=error.code)

@@ -14,9 +14,17 @@ from typing import Any, Final, NamedTuple
 
 from ottla.api.context import Context
 from ottla.broker.partition import Partition
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.versioned_field import VersionedField
 
 KEY: Final = 2
+ACCESS: Final = (Access(Operation.DESCRIBE, Resource.TOPIC),)
+
+_CURRENT_LEADER_EPOCH: Final = VersionedField(
+    KEY, "ListOffsetsPartition", "current_leader_epoch", -1
+)
+_ISOLATION_LEVEL: Final = VersionedField(KEY, "ListOffsetsRequest", "isolation_level", 0)
 
 
 class Asked(IntEnum):
@@ -90,8 +98,8 @@ def _find(request: Any, topic: str, each: Any, context: Context) -> Answer:
     partition: Partition = context.broker.partitions.find(topic, each.partition_index)
     if request.replica_id != _DEBUGGING:
         partition.check_leads()
-    partition.check_leader_epoch(getattr(each, "current_leader_epoch", -1))
-    committed_only = getattr(request, "isolation_level", 0) == _READ_COMMITTED
+    partition.check_leader_epoch(_CURRENT_LEADER_EPOCH(each))
+    committed_only = _ISOLATION_LEVEL(request) == _READ_COMMITTED
     # A consumer sees what is committed; a debugging client with another replica id sees all.
     end = partition.end_for(committed_only) if request.replica_id == _CONSUMER else None
     epoch = partition.leader_epoch
@@ -126,3 +134,9 @@ def _check_known(partition: Partition, end: int, context: Context) -> None:
         if context.version >= _OFFSET_NOT_AVAILABLE_SINCE:
             raise
         raise ApiError(ErrorCode.leader_not_available) from None
+
+
+def is_between_brokers(request: Any) -> bool:
+    """Replicas ask their leaders."""
+    replica_id: int = request.replica_id
+    return replica_id >= 0

@@ -7,8 +7,10 @@ from typing import Any, Final
 
 from ottla.api.context import Context
 from ottla.controller.reassignment import list_reassignments
+from ottla.protocol.access import Access, Operation, Resource
 
 KEY: Final = 46
+ACCESS: Final = (Access(Operation.DESCRIBE, Resource.CLUSTER),)
 
 
 async def handle(request: Any, context: Context) -> Any:

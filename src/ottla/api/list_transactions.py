@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.context import Context
+from ottla.protocol.access import Access, Operation, Resource
 
 KEY: Final = 66
+ACCESS: Final = (Access(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID),)
 
 STATES: Final = frozenset(
     {

@@ -30,10 +30,16 @@ from ottla.controller.image import (
 )
 from ottla.controller.naming import check_topic_name
 from ottla.controller.plan import Outcome, refused
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import INTERNAL_TOPICS
+from ottla.protocol.versioned_field import VersionedField
 
 KEY: Final = 3
+ACCESS: Final = (
+    Access(Operation.DESCRIBE, Resource.TOPIC),
+    Access(Operation.CREATE, Resource.TOPIC),
+)
 
 OPERATIONS_NOT_ASKED: Final = -(2**31)
 TOPIC_OPERATIONS: Final = 3576
@@ -46,6 +52,17 @@ ELECTION_WITHIN_MS: Final = 500
 _NO_ID: Final = UUID(int=0)
 _LISTENER_NOT_FOUND_SINCE: Final = 6
 
+_INCLUDE_TOPIC_AUTHORIZED_OPERATIONS: Final = VersionedField(
+    KEY, "MetadataRequest", "include_topic_authorized_operations", False
+)
+_INCLUDE_CLUSTER_AUTHORIZED_OPERATIONS: Final = VersionedField(
+    KEY, "MetadataRequest", "include_cluster_authorized_operations", False
+)
+_TOPIC_ID: Final = VersionedField[UUID | None](KEY, "MetadataRequestTopic", "topic_id", None)
+_ALLOW_AUTO_TOPIC_CREATION: Final = VersionedField(
+    KEY, "MetadataRequest", "allow_auto_topic_creation", True
+)
+
 
 async def handle(request: Any, context: Context) -> Any:
     await _let_election_end(context)
@@ -56,9 +73,9 @@ async def handle(request: Any, context: Context) -> Any:
         topics = [_known_topic(topic, kept, context) for topic in image.topics.values()]
     else:
         topics = await _asked_topics(request, context)
-    if getattr(request, "include_topic_authorized_operations", False):
+    if _INCLUDE_TOPIC_AUTHORIZED_OPERATIONS(request):
         topics = [_with_operations(topic, context) for topic in topics]
-    cluster_operations = getattr(request, "include_cluster_authorized_operations", False)
+    cluster_operations = _INCLUDE_CLUSTER_AUTHORIZED_OPERATIONS(request)
     return build.MetadataResponse(
         brokers=tuple(
             build.MetadataResponseBroker(node_id=broker_id, host=host, port=port, rack=rack)
@@ -120,7 +137,7 @@ async def _asked_topics(request: Any, context: Context) -> list[Any]:
     """The answers for the topics that the request names, each once, in its order."""
     image = context.broker.image
     wanted: dict[tuple[str | None, UUID | None], None] = dict.fromkeys(
-        (topic.name, getattr(topic, "topic_id", None)) for topic in request.topics
+        (topic.name, _TOPIC_ID(topic)) for topic in request.topics
     )
     by_id = any(topic_id is not None and topic_id != _NO_ID for _, topic_id in wanted)
     created = {} if by_id else await _create_missing(request, wanted, context)
@@ -154,7 +171,7 @@ async def _create_missing(
 ) -> dict[str, Outcome]:
     """Make the unknown topics where client and broker allow it; the outcome of each."""
     broker = context.broker
-    allowed = getattr(request, "allow_auto_topic_creation", True)
+    allowed = _ALLOW_AUTO_TOPIC_CREATION(request)
     if not (allowed and broker.config.auto_create_topics_enable):
         return {}
     missing = [name for name, _ in wanted if name is not None and name not in broker.image.topics]

@@ -14,9 +14,11 @@ from typing import Any, Final
 
 from ottla.api.context import Context
 from ottla.broker.metadata_log import UNKNOWN_VERSION
+from ottla.protocol.access import BETWEEN_BROKERS
 from ottla.protocol.errors import ApiError, DecodeError
 
 MAX_WAIT_MS: Final = 10_000
+ACCESS: Final = BETWEEN_BROKERS
 _NOT_CONTROLLER: Final = {"error": "not_controller"}
 
 

@@ -7,15 +7,34 @@ v7 (KIP-345): static members. v8: flexible. v9 (KIP-848): GROUP_ID_NOT_FOUND. v1
 from __future__ import annotations
 
 from typing import Any, Final
+from uuid import UUID
 
 from ottla.api.context import Context
 from ottla.groups.offsets.commit import DEFAULT_RETENTION, CommitRequest, OffsetToCommit
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.versioned_field import VersionedField
 
 KEY: Final = 8
+ACCESS: Final = (
+    Access(Operation.READ, Resource.GROUP),
+    Access(Operation.READ, Resource.TOPIC),
+)
 
 _GROUP_ID_NOT_FOUND: Final = 9
 _TOPIC_IDS: Final = 10
+
+_COMMITTED_LEADER_EPOCH: Final = VersionedField(
+    KEY, "OffsetCommitRequestPartition", "committed_leader_epoch", -1
+)
+_GROUP_INSTANCE_ID: Final = VersionedField[str | None](
+    KEY, "OffsetCommitRequest", "group_instance_id", None
+)
+_RETENTION_TIME: Final = VersionedField(
+    KEY, "OffsetCommitRequest", "retention_time", DEFAULT_RETENTION
+)
+_TOPIC_NAME: Final = VersionedField(KEY, "OffsetCommitRequestTopic", "name", "")
+_TOPIC_ID: Final = VersionedField[UUID | None](KEY, "OffsetCommitRequestTopic", "topic_id", None)
 
 
 async def handle(request: Any, context: Context) -> Any:
@@ -59,7 +78,7 @@ def _sort_out(
                     known.topic_id,
                     each.partition_index,
                     each.committed_offset,
-                    getattr(each, "committed_leader_epoch", -1),
+                    _COMMITTED_LEADER_EPOCH(each),
                     each.committed_metadata,
                 )
             )
@@ -71,8 +90,8 @@ def _commit(request: Any, offsets: tuple[OffsetToCommit, ...], context: Context)
         group=request.group_id,
         generation=request.generation_id_or_member_epoch,
         member_id=request.member_id,
-        group_instance_id=getattr(request, "group_instance_id", None),
-        retention_ms=getattr(request, "retention_time", DEFAULT_RETENTION),
+        group_instance_id=_GROUP_INSTANCE_ID(request),
+        retention_ms=_RETENTION_TIME(request),
         offsets=offsets,
         knows_group_id_not_found=context.version >= _GROUP_ID_NOT_FOUND,
     )
@@ -83,8 +102,8 @@ def _response(request: Any, errors: dict[tuple[int, int], ErrorCode], context: C
     return build.OffsetCommitResponse(
         topics=tuple(
             build.OffsetCommitResponseTopic(
-                name=getattr(topic, "name", ""),
-                topic_id=getattr(topic, "topic_id", None),
+                name=_TOPIC_NAME(topic),
+                topic_id=_TOPIC_ID(topic),
                 partitions=tuple(
                     build.OffsetCommitResponsePartition(
                         partition_index=each.partition_index,

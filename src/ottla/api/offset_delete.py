@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.context import Context
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 
 KEY: Final = 47
+ACCESS: Final = (
+    Access(Operation.DELETE, Resource.GROUP),
+    Access(Operation.READ, Resource.TOPIC),
+)
 
 
 async def handle(request: Any, context: Context) -> Any:

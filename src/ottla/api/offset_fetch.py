@@ -13,9 +13,14 @@ from uuid import UUID
 
 from ottla.api.context import Context
 from ottla.groups.offsets.fetch import FetchedOffset
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 
 KEY: Final = 9
+ACCESS: Final = (
+    Access(Operation.DESCRIBE, Resource.GROUP),
+    Access(Operation.DESCRIBE, Resource.TOPIC),
+)
 
 _ERROR_FOR_ALL: Final = 2
 _MANY_GROUPS: Final = 8

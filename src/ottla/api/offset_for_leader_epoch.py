@@ -9,9 +9,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.context import Context
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError
+from ottla.protocol.versioned_field import VersionedField
 
 KEY: Final = 23
+ACCESS: Final = (Access(Operation.DESCRIBE, Resource.TOPIC),)
+
+_REPLICA_ID: Final = VersionedField(KEY, "OffsetForLeaderEpochRequest", "replica_id", -1)
 
 
 async def handle(request: Any, context: Context) -> Any:
@@ -38,3 +43,8 @@ async def handle(request: Any, context: Context) -> Any:
             build.OffsetForLeaderTopicResult(topic=topic.topic, partitions=tuple(answers))
         )
     return build.OffsetForLeaderEpochResponse(topics=tuple(topics))
+
+
+def is_between_brokers(request: Any) -> bool:
+    """Replicas ask their leaders."""
+    return _REPLICA_ID(request) >= 0

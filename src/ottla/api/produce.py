@@ -13,10 +13,15 @@ from ottla.api.context import Context
 from ottla.api.current_leader import current_leader, node_endpoints
 from ottla.broker.partition import Appended, Partition
 from ottla.network.handlers import EndConnectionError
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import INTERNAL_TOPICS
 
 KEY: Final = 0
+ACCESS: Final = (
+    Access(Operation.WRITE, Resource.TOPIC),
+    Access(Operation.WRITE, Resource.TRANSACTIONAL_ID),
+)
 
 _ZSTD: Final = 7
 _LEADERS: Final = 10

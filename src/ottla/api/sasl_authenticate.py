@@ -8,9 +8,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.context import Context
+from ottla.protocol.access import Access
 from ottla.protocol.errors import ErrorCode
 
 KEY: Final = 36
+ACCESS: Final[tuple[Access, ...]] = ()
+"""Anybody may ask."""
 
 
 async def handle(request: Any, context: Context) -> Any:

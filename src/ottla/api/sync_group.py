@@ -10,16 +10,25 @@ from typing import Any, Final
 
 from ottla.api.context import Context
 from ottla.groups.classic.requests import SyncRequest
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.versioned_field import VersionedField
 
 KEY: Final = 14
+ACCESS: Final = (Access(Operation.READ, Resource.GROUP),)
 
 _NAMES_PROTOCOL: Final = 5
 
+_PROTOCOL_TYPE: Final = VersionedField[str | None](KEY, "SyncGroupRequest", "protocol_type", None)
+_PROTOCOL_NAME: Final = VersionedField[str | None](KEY, "SyncGroupRequest", "protocol_name", None)
+_GROUP_INSTANCE_ID: Final = VersionedField[str | None](
+    KEY, "SyncGroupRequest", "group_instance_id", None
+)
+
 
 async def handle(request: Any, context: Context) -> Any:
-    protocol_type = getattr(request, "protocol_type", None)
-    protocol_name = getattr(request, "protocol_name", None)
+    protocol_type = _PROTOCOL_TYPE(request)
+    protocol_name = _PROTOCOL_NAME(request)
     if context.version >= _NAMES_PROTOCOL and None in (protocol_type, protocol_name):
         return context.messages.SyncGroupResponse(error_code=ErrorCode.inconsistent_group_protocol)
     result = await context.broker.groups.sync(
@@ -28,7 +37,7 @@ async def handle(request: Any, context: Context) -> Any:
             group=request.group_id,
             generation=request.generation_id,
             member_id=request.member_id,
-            group_instance_id=getattr(request, "group_instance_id", None),
+            group_instance_id=_GROUP_INSTANCE_ID(request),
             protocol_type=protocol_type,
             protocol_name=protocol_name,
             assignments={each.member_id: bytes(each.assignment) for each in request.assignments},

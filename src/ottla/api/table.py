@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from ottla.api.context import Context
-from ottla.network.handlers import Answer, Handler, Handlers
+from ottla.network.handlers import Answer, Handler, Handlers, always, never
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.versions import (
     APIS,
@@ -40,14 +40,24 @@ def find(key: int) -> Handler | None:
     """The handler of the request type `key`, or None where there is none."""
     if key in _IN_JSON:
         module = import_module(f"ottla.api.{_IN_JSON[key]}")
-        return Handler(key, 0, 0, _in_json(module.handle_json), takes_json=True)
+        answer = _in_json(module.handle_json)
+        between = always if key == METADATA_DELTAS else never
+        return Handler(key, 0, 0, answer, True, module.ACCESS, between)
     if key not in APIS or key == ENVELOPE:  # which the dispatcher opens
         return None
     api = APIS[key]
     module = import_module(f"ottla.api.{api.name}")
     assert key == module.KEY
     lowest = max(api.min_version, REFUSED_BELOW.get(key, 0))
-    return Handler(key, lowest, api.max_version, module.handle)
+    between = always if key in INTERNAL else getattr(module, "is_between_brokers", never)
+    return Handler(
+        key,
+        lowest,
+        api.max_version,
+        module.handle,
+        access=module.ACCESS,
+        is_between_brokers=between,
+    )
 
 
 ADVERTISED: Final = tuple(

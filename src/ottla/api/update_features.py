@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.context import Context
+from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ErrorCode
 
 KEY: Final = 57
+ACCESS: Final = (Access(Operation.ALTER, Resource.CLUSTER),)
 
 _NOT_THERE: Final = 0
 

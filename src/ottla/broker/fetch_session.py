@@ -10,16 +10,27 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from ottla.broker.fetch_watch import FetchWatch, Key, TopicKey
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.versioned_field import VersionedField
+from ottla.protocol.versions import FETCH
 
 NO_SESSION = 0
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 IDLE_BEFORE_EVICTION_MS = 120_000
 _LAST_EPOCH = 2**31 - 1
+
+_SESSION_ID: Final = VersionedField(FETCH, "FetchRequest", "session_id", NO_SESSION)
+_SESSION_EPOCH: Final = VersionedField(FETCH, "FetchRequest", "session_epoch", FINAL_EPOCH)
+_CURRENT_LEADER_EPOCH: Final = VersionedField(FETCH, "FetchPartition", "current_leader_epoch", -1)
+_LAST_FETCHED_EPOCH: Final = VersionedField(FETCH, "FetchPartition", "last_fetched_epoch", -1)
+_LOG_START_OFFSET: Final = VersionedField(FETCH, "FetchPartition", "log_start_offset", -1)
+_FORGOTTEN_TOPICS_DATA: Final = VersionedField[tuple[Any, ...]](
+    FETCH, "FetchRequest", "forgotten_topics_data", ()
+)
 
 
 @dataclass(slots=True)
@@ -113,8 +124,8 @@ class FetchSessions:
         FETCH_SESSION_TOPIC_ID_ERROR where one session mixes names and ids.
         """
         uses_ids = version >= 13
-        session_id = getattr(request, "session_id", NO_SESSION)
-        epoch = getattr(request, "session_epoch", FINAL_EPOCH)
+        session_id = _SESSION_ID(request)
+        epoch = _SESSION_EPOCH(request)
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._end(session_id)
             partitions = {(each.topic, each.index): each for each in _asked(request, uses_ids)}
@@ -194,14 +205,14 @@ def _asked(request: Any, uses_ids: bool) -> Iterable[FetchedPartition]:
                 index=each.partition,
                 fetch_offset=each.fetch_offset,
                 max_bytes=each.partition_max_bytes,
-                leader_epoch=getattr(each, "current_leader_epoch", -1),
-                last_fetched_epoch=getattr(each, "last_fetched_epoch", -1),
-                log_start_offset=getattr(each, "log_start_offset", -1),
+                leader_epoch=_CURRENT_LEADER_EPOCH(each),
+                last_fetched_epoch=_LAST_FETCHED_EPOCH(each),
+                log_start_offset=_LOG_START_OFFSET(each),
             )
 
 
 def _forgotten(request: Any, uses_ids: bool) -> Iterable[Key]:
-    for topic in getattr(request, "forgotten_topics_data", ()):
+    for topic in _FORGOTTEN_TOPICS_DATA(request):
         key = topic.topic_id if uses_ids else topic.topic
         for index in topic.partitions:
             yield key, index

@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, Protocol, TypeAlias
 from ottla.network.client_session import ClientSession
 from ottla.network.connection import Part
 from ottla.network.envelope import sender
-from ottla.network.handlers import EndConnectionError, Handler, Handlers
+from ottla.network.handlers import EndConnectionError, Handler, Handlers, always
 from ottla.network.request_context import BrokerT, RequestContext
 from ottla.protocol.access import BETWEEN_BROKERS
 from ottla.protocol.errors import DecodeError, ErrorCode
@@ -198,5 +198,5 @@ _ENVELOPE_HANDLER: Final = Handler(
     0,
     _not_dispatched,
     access=BETWEEN_BROKERS,
-    is_between_brokers=lambda request: True,
+    is_between_brokers=always,
 )

@@ -16,6 +16,11 @@ def never(request: Any) -> bool:
     return False
 
 
+def always(request: Any) -> bool:
+    """Only brokers send requests of this type."""
+    return True
+
+
 class Handler(NamedTuple):
     """How one request type is answered; `min_version` to `max_version` are what works."""
 
@@ -26,9 +31,11 @@ class Handler(NamedTuple):
     """Request and context to response message, or None where no response is due (acks=0)."""
     takes_json: bool = False
     access: tuple[Access, ...] = ()
-    """What it may do to which resources; nothing checks it yet."""
+    """What it may do to which resources, as Kafka's authorizer has it (KafkaApis, AuthHelper).
+    Nothing checks it yet.
+    """
     is_between_brokers: Callable[[Any], bool] = never
-    """Whether another broker sent this request."""
+    """Whether another broker sent this request: then it needs BETWEEN_BROKERS instead."""
 
 
 class Handlers(NamedTuple):

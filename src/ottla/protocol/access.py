@@ -20,7 +20,7 @@ class Operation(IntEnum):
     IDEMPOTENT_WRITE = 12
 
 
-class ResourceType(IntEnum):
+class Resource(IntEnum):
     TOPIC = 2
     GROUP = 3
     CLUSTER = 4
@@ -28,11 +28,11 @@ class ResourceType(IntEnum):
 
 
 class Access(NamedTuple):
-    """One permission that a request type asks for, on each resource of the type that it names."""
+    """One permission that a request type asks for, on each resource of that type that it names."""
 
     operation: Operation
-    resource_type: ResourceType
+    resource: Resource
 
 
-BETWEEN_BROKERS: Final = (Access(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),)
+BETWEEN_BROKERS: Final = (Access(Operation.CLUSTER_ACTION, Resource.CLUSTER),)
 """What requests between brokers need."""
