@@ -67,7 +67,7 @@ def test_rows_arrive_once_with_their_place_over_restarts(
     places = job.read().select("partition", "offset").distinct().count()
     assert places == 80
     row = job.read().where("id = 7").first()
-    assert (row["key"], row["word"], row["headers"][0]["key"]) == ("7", "w7", "h")
+    assert (bytes(row["key"]), row["word"], row["headers"][0]["key"]) == (b"7", "w7", "h")
     assert first.id == second.id
     assert first.name == "table"
     assert QUERIES[first.id].version_of(0) == 1
@@ -85,7 +85,7 @@ def test_rows_that_do_not_parse_lie_beside_the_table_whatever_the_projection(
 
     rows = job.read("_rejected").orderBy("key").collect()
     assert job.ids() == [*range(7)]
-    assert job.read().where("key = 't' AND id IS NULL").count() == 1  # a tombstone is no fault
+    assert job.read().where("key = 't'").count() == 0  # a tombstone is neither
     assert [bytes(row["key"]) for row in rows] == [b"a", b"b"]
     assert bytes(rows[0]["value"]) == b"\xffbad"
     assert bytes(rows[0]["headers"][0]["value"]) == b"\x02"

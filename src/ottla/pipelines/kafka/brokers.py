@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import re
 import time
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 TIMEOUT_S: Final = 10.0
 # One attempt is short, so that an error which the client reports meanwhile ends the wait.
 _ATTEMPT_S: Final = 0.5
+_MAX_ERRORS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +83,16 @@ class _Client:
     """An AdminClient whose questions end after TIMEOUT_S, with an error of one line."""
 
     def __init__(self, kafka: KafkaSettings) -> None:
+        from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
         self._servers = kafka.bootstrap_servers
-        self._admin: Any = AdminClient({**kafka.for_librdkafka(), "log_level": "0"})
+        self._errors: deque[Any] = deque(maxlen=_MAX_ERRORS)
+        settings = {**kafka.for_librdkafka(), "log_level": "0", "error_cb": self._errors.append}
+        try:
+            self._admin: Any = AdminClient(settings)
+        except KafkaException as error:
+            raise PipelineError(f"kafka= is refused: {_one_line(error.args[0])}") from error
 
     def metadata(self) -> Any:
         """Return the metadata of the cluster and of all topics."""
@@ -94,11 +103,36 @@ class _Client:
             try:
                 return self._admin.list_topics(timeout=_ATTEMPT_S)
             except KafkaException as error:
+                self._admin.poll(0)
+                self._raise_refusal()
                 if time.monotonic() > until:
                     raise PipelineError(
-                        f"No broker answers at {self._servers} within {TIMEOUT_S:.0f} s. Is one "
-                        "running? Type: ottla serve"
+                        f"No broker answers at {self._servers} within {TIMEOUT_S:.0f} s"
+                        f"{self._last_error()}. Is one running? Type: ottla serve"
                     ) from error
+
+    def _raise_refusal(self) -> None:
+        """Raise PipelineError when the client reported an error that no wait mends."""
+        from confluent_kafka import KafkaError
+
+        for error in self._errors:
+            if error.code() == KafkaError._AUTHENTICATION:
+                raise PipelineError(
+                    f"The brokers at {self._servers} refuse the login: {_one_line(error)}. Check "
+                    "sasl.mechanism, sasl.username and sasl.password in kafka="
+                )
+            if error.code() == KafkaError._SSL:
+                raise PipelineError(
+                    f"No TLS connection to {self._servers}: {_one_line(error)}. Check "
+                    "security.protocol and the ssl.* settings in kafka="
+                )
+
+    def _last_error(self) -> str:
+        from confluent_kafka import KafkaError
+
+        down = (KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
+        texts = [_one_line(error) for error in self._errors if error.code() not in down]
+        return f" ({texts[-1]})" if texts and "Connection refused" not in texts[-1] else ""
 
     def topic_ids(self, names: list[str]) -> dict[str, str]:
         """Return the id of each topic, in base64 as Kafka's tools print it."""
@@ -139,5 +173,12 @@ class _Client:
             return future.result(timeout=2 * TIMEOUT_S)
         except KafkaException as error:
             raise PipelineError(
-                f"The brokers at {self._servers} refuse the look-up: {error.args[0].str()}"
+                f"The brokers at {self._servers} refuse the look-up: {_one_line(error.args[0])}"
             ) from error
+
+
+def _one_line(error: Any) -> str:
+    """Return the words of a KafkaError without the thread and the times that librdkafka adds."""
+    words = " ".join(str(error.str()).split())
+    words = re.sub(r"^(\S+://)?\S+:\d+/\S+: ", "", words)
+    return re.sub(r" \((after \d+ms in state|install the).*", "", words).rstrip(".: ")

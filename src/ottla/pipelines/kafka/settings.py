@@ -3,50 +3,82 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ottla.pipelines.errors import PipelineError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+from ottla.pipelines.kafka.java_names import check_names, to_java
 
 # The source's own: a task that reaches the end of the log waits this long for more records,
 # 500 ms by default, though it has all records of its batch.
 FETCH_WAIT_MS: Final = 10
 
+# Settings of the consumer that no other client of librdkafka takes without a complaint.
+_CONSUMER_ONLY: Final = ("isolation.level", "check.crcs", "fetch.")
+
 
 @dataclass(frozen=True, slots=True)
 class KafkaSettings:
-    """The bootstrap servers and client settings of one cluster, by librdkafka's names."""
+    """The bootstrap servers and client settings of one cluster, by librdkafka's names.
+
+    Its `repr` and `str` leave out the values, which may be secret.
+    """
 
     bootstrap_servers: str
     settings: tuple[tuple[str, str], ...] = ()
 
+    def __repr__(self) -> str:
+        names = "".join(f", {name}=..." for name, _ in self.settings)
+        return f"KafkaSettings({self.bootstrap_servers}{names})"
+
     def for_librdkafka(self) -> dict[str, str]:
-        """Return the configuration of a confluent_kafka client."""
-        return {"bootstrap.servers": self.bootstrap_servers, **dict(self.settings)}
+        """Return the configuration of a confluent_kafka client of any kind."""
+        common = {
+            name: value for name, value in self.settings if not name.startswith(_CONSUMER_ONLY)
+        }
+        return {"bootstrap.servers": self.bootstrap_servers, **common}
 
     def for_spark(self) -> dict[str, str]:
-        """Return the options of Spark's Kafka source, `kafka.<name of the Java client>`."""
-        return {
-            "kafka.bootstrap.servers": self.bootstrap_servers,
-            "kafka.fetch.max.wait.ms": str(FETCH_WAIT_MS),
+        """Return the options of Spark's Kafka source, `kafka.<name of the Java client>`.
+
+        Raises PipelineError where a PEM file cannot be read.
+        """
+        java = {
+            "bootstrap.servers": self.bootstrap_servers,
+            "fetch.max.wait.ms": str(FETCH_WAIT_MS),
+            **to_java(dict(self.settings)),
         }
+        return {f"kafka.{name}": value for name, value in java.items()}
 
 
 def read_settings(
     bootstrap_servers: str | Iterable[str], kafka: Mapping[str, Any] | None = None
 ) -> KafkaSettings:
-    """Check bootstrap servers and client settings.
+    """Check bootstrap servers and client settings, given by librdkafka's names.
 
-    Raises PipelineError for an address without a port, and for a setting that is unknown.
+    Raises PipelineError for an address without a port, for a setting that is unknown or that
+    Spark's client cannot have, and for a file that cannot be read.
     """
     joined = (
         bootstrap_servers if isinstance(bootstrap_servers, str) else ",".join(bootstrap_servers)
     )
     if not re.fullmatch(r"[^,\s]+:\d+(\s*,\s*[^,\s]+:\d+)*", joined):
         raise PipelineError(f"bootstrap_servers={joined!r}: write host:port, say localhost:9092")
-    if kafka:
-        raise PipelineError(f"kafka= does not know {next(iter(kafka))!r}")
-    return KafkaSettings(joined)
+    if kafka is not None and not isinstance(kafka, Mapping):
+        raise PipelineError(
+            f"kafka= takes a dict such as {{'security.protocol': 'SSL'}}, not "
+            f"{type(kafka).__name__}"
+        )
+    settings = tuple((str(name), _text(str(name), value)) for name, value in (kafka or {}).items())
+    check_names(dict(settings))
+    to_java(dict(settings))
+    return KafkaSettings(joined, settings)
+
+
+def _text(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise PipelineError(f"kafka= has {name} as {type(value).__name__}: give text or a number")

@@ -1,36 +1,41 @@
 """Parsing keys and values by a schema, as Spark columns.
 
-A field that does not parse is never turned into a silent null: each row gets a reason, null
-when all is well, and a row with a reason is kept apart with its raw bytes.
+A row that does not parse gets a reason, null where it parses. It never becomes a row of nulls.
 """
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.source.checks import checks, doubts
+from ottla.pipelines.source.misfits import name_misfit
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
 REASON: Final = "_ottla_reason"
+GIVEN: Final = "_ottla_given_"  # with the column's name: whether the record has it at all
 _PARSED: Final = "_ottla_parsed_"
-_GIVEN: Final = "_ottla_given_"
+_TRAILING: Final = "_ottla_trailing_"
 _CORRUPT: Final = "_ottla_corrupt"
+# No record can hold this name by design or by chance.
+_END: Final = f"_ottla_{secrets.token_hex(8)}"
 
 
 def read_schema(schema: Any, name: str) -> DataType:
-    """Return the Spark type of a schema: a type, DDL, or None for text.
+    """Return the Spark type of a schema: a type, DDL, or None (a key's bytes, a value's text).
 
     DDL of fields (`"carrier STRING, delay DOUBLE"`) stands for a JSON object. Raises
     PipelineError, naming the parameter `name`.
     """
     from pyspark.errors import PySparkException
-    from pyspark.sql.types import ArrayType, DataType, MapType, StringType
+    from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringType
 
     if schema is None:
-        return StringType()
+        return BinaryType() if name == "key_schema" else StringType()
     if isinstance(schema, str):
         try:
             schema = DataType.fromDDL(schema)
@@ -52,36 +57,44 @@ def read_schema(schema: Any, name: str) -> DataType:
     return schema
 
 
-def parse(raw: DataFrame, schemas: dict[str, DataType]) -> DataFrame:
+def parse(raw: DataFrame, schemas: dict[str, DataType], *, name_fields: bool = False) -> DataFrame:
     """Add to Kafka's raw rows the parsed columns and the reason (null: it parsed).
 
     `schemas` gives the type of the columns `key` and `value`. `take_parsed` then chooses.
+    `name_fields`: a value that does not fit is named in the reason. That takes further passes
+    over the rejected rows, so the pass that only counts them leaves it out.
     """
     from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
     reason: Column = F.lit(None).cast("string")
     # What is asked of the raw bytes is asked here, so that Spark does not carry them on.
     asked = {_PARSED + name: _parsed(F.col(name), schema) for name, schema in schemas.items()}
-    given = {_GIVEN + name: F.col(name).isNotNull() for name in schemas}
-    frame = raw.withColumns(asked | given)
+    given = {GIVEN + name: F.col(name).isNotNull() for name in schemas}
+    trailing = {
+        _TRAILING + name: _has_trailing(F.col(name))
+        for name, schema in schemas.items()
+        if is_object(schema)
+    }
+    frame = raw.withColumns(asked | given | trailing)
     for name, schema in reversed(schemas.items()):
-        for wrong, words in reversed(_faults(name, schema)):
-            reason = F.when(F.col(_GIVEN + name) & wrong, F.lit(words)).otherwise(reason)
+        for wrong, words in reversed(_faults(name, schema, name_fields=name_fields)):
+            reason = F.when(F.col(GIVEN + name) & wrong, words).otherwise(reason)
     return frame.withColumn(REASON, reason)
 
 
 def take_parsed(frame: DataFrame, schemas: dict[str, DataType]) -> list[Column]:
-    """Return the columns `key` and `value` as parsed, once the rows with a reason are gone."""
+    """Return the columns `key` and `value` as parsed; an object is null in a row with a reason."""
     from pyspark.sql import functions as F  # noqa: N812
 
     columns = []
     for name, schema in schemas.items():
         column = F.col(_PARSED + name)
-        columns.append((column.dropFields(_CORRUPT) if _is_object(schema) else column).alias(name))
+        columns.append((column.dropFields(_CORRUPT) if is_object(schema) else column).alias(name))
     return columns
 
 
-def _is_object(schema: DataType) -> bool:
+def is_object(schema: DataType) -> bool:
+    """Tell whether the type stands for a JSON object."""
     from pyspark.sql.types import StructType
 
     return isinstance(schema, StructType)
@@ -94,23 +107,45 @@ def never_fails(schema: DataType) -> bool:
     return isinstance(schema, BinaryType)
 
 
+def _text(column: Column) -> Column:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.try_validate_utf8(column.cast("string"))
+
+
 def _parsed(column: Column, schema: DataType) -> Column:
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.types import StringType, StructField, StructType
 
     if never_fails(schema):
         return column
-    text = F.try_validate_utf8(column.cast("string"))
     if isinstance(schema, StringType):
-        return text
+        return _text(column)
     if not isinstance(schema, StructType):
-        return text.try_cast(schema)
+        return _text(column).try_cast(schema)
     with_corrupt = StructType([*schema.fields, StructField(_CORRUPT, StringType())])
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    return F.from_json(text, with_corrupt, options)
+    return F.from_json(_text(column), with_corrupt, options)
 
 
-def _faults(name: str, schema: DataType) -> list[tuple[Column, str]]:
+def _has_trailing(column: Column) -> Column:
+    """Tell whether text follows the JSON object: from_json stops at the object's end.
+
+    A single '}' in the last byte ends the object. For all other texts the object is read once
+    more as the first of exactly two elements of an array: text that closes the array or adds
+    elements to it changes their number.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    start = F.substring(column, F.lit(1), F.length(column) - 1)
+    more = F.contains(start, F.lit(b"}")) | (F.substring(column, -1, 1) != F.lit(b"}"))
+    array = F.concat(F.lit("["), column.cast("string"), F.lit(f',{{"{_END}":true}}]'))
+    elements = F.from_json(array, f"array<struct<{_END}: boolean>>")
+    whole = (F.size(elements) == 2) & elements[1][_END]
+    return more & ~F.coalesce(whole, F.lit(False))
+
+
+def _faults(name: str, schema: DataType, *, name_fields: bool) -> list[tuple[Column, Column]]:
     """Return what can be wrong with a key or value, each with the words for it."""
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.types import StringType, StructType
@@ -119,13 +154,19 @@ def _faults(name: str, schema: DataType) -> list[tuple[Column, str]]:
         return []
     column = F.col(_PARSED + name)
     if isinstance(schema, StringType):
-        return [(column.isNull(), f"{name} is not UTF-8 text")]
+        return [(column.isNull(), F.lit(f"{name} is not UTF-8 text"))]
+    found = [(fails(column), F.lit(words)) for fails, words in checks(schema, name)]
     if not isinstance(schema, StructType):
-        return [(column.isNull(), f"{name} is not a {schema.simpleString()}")]
-    not_json = column.isNull() | column[_CORRUPT].isNotNull()
-    faults = [(not_json, f"{name} is not a JSON object of the schema")]
-    for field in schema.fields:
-        if not field.nullable:
-            lacks = f"{name} lacks the field {field.name}, which is NOT NULL"
-            faults.append((column[field.name].isNull(), lacks))
-    return faults
+        return [(column.isNull(), F.lit(f"{name} is not a {schema.simpleString()}")), *found]
+    words = F.lit(f"{name} is not a JSON object of the schema")
+    if name_fields:
+        words = F.coalesce(name_misfit(column, _text(F.col(name)), schema, name), words)
+    return [
+        (column.isNull() | column[_CORRUPT].isNotNull(), words),
+        (F.col(_TRAILING + name), F.lit(f"{name} has more text after its JSON object")),
+        *found,
+        *[
+            (fails, F.lit(words))
+            for fails, words in doubts(column, F.col(name).cast("string"), schema, name)
+        ],
+    ]

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 Starting: TypeAlias = str | datetime | dict[int, int]  # str: "earliest", "latest" or "table"
 
-REJECTED: Final = "rejected"  # the name of the count in the query's progress
+# The names of the counts in the query's progress, in this order.
+REJECTED: Final = "rejected"
+TOMBSTONES: Final = "tombstones"
 OPTION: Final = "ottla.source"  # the reader's option that names the source by its metric
 
 
@@ -44,6 +46,11 @@ class Source:
     def can_reject(self) -> bool:
         """Whether rows of this source may be missing in the frame because they do not parse."""
         return self.rejects == "apart" and not all(map(never_fails, self.schemas.values()))
+
+    @property
+    def counts(self) -> bool:
+        """Whether the query's progress counts this source's rejected rows and tombstones."""
+        return self.tombstones == "skip" or not all(map(never_fails, self.schemas.values()))
 
 
 # The sources of this process, by metric.

@@ -10,14 +10,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ottla.pipelines.errors import PipelineError, require_pyspark
 from ottla.pipelines.kafka.settings import read_settings
-from ottla.pipelines.source.parse import REASON, parse, read_schema, take_parsed
-from ottla.pipelines.source.source import OPTION, REJECTED, SOURCES, Source
+from ottla.pipelines.source.parse import GIVEN, REASON, is_object, parse, read_schema, take_parsed
+from ottla.pipelines.source.source import OPTION, REJECTED, SOURCES, TOMBSTONES, Source
 from ottla.pipelines.source.starting import read_starting
+from ottla.pipelines.source.watch import watch_rejects
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -38,37 +40,70 @@ def topic(
     schema: Schema = None,
     key_schema: Schema = None,
     starting: str | datetime | Mapping[int, int] = "earliest",
+    kafka: Mapping[str, Any] | None = None,
+    max_rows: int | None = None,
+    rejects: Literal["apart", "keep"] = "apart",
+    tombstones: Literal["skip", "keep"] | None = None,
 ) -> DataFrame:
     """Return the topic as a streaming DataFrame of the rows that parse.
 
     Columns: `key` and `value` parsed by their schemas, `partition` (int), `offset` (bigint),
-    `timestamp`, `headers` (array of struct<key string, value binary>). A record without key or
-    value (a tombstone) has null there.
+    `timestamp`, `headers` (array of struct<key string, value binary>).
 
-    A schema is a StructType or DDL of a JSON object's fields; or one type: "string" (also None:
-    UTF-8 text), "binary" (the bytes as they are), "bigint", "double" ... A field NOT NULL must
-    be there. Rows that do not parse are not in the frame and not lost: `to_delta` writes them
-    to the table `<target>_rejected`, `rejected` streams them, and each progress of the query
-    counts them.
+    A schema is a StructType or DDL of a JSON object's fields; or one type: "string" (UTF-8 text,
+    a value without a schema), "binary" (the bytes as they are, a key without a schema),
+    "bigint", "double" ... A field NOT NULL must be there, at every depth. Rows that do not parse
+    are not in the frame and not lost: `to_delta` writes them to the table `<target>_rejected`,
+    `rejected` streams them, and each progress of the query counts them.
 
     Args:
-        bootstrap_servers: any Kafka broker's, "host:port,host:port" or a list.
+        bootstrap_servers: those of any Kafka cluster, "host:port,host:port" or a list.
         starting: where a query without a checkpoint starts: "earliest", "latest", a datetime
             with a time zone, {partition: offset}, or "table" (with `to_delta`: where the table
             ends).
+        kafka: client settings by librdkafka's names, such as {"security.protocol": "SASL_SSL"};
+            the source, the look-ups and the group commits use them.
+        max_rows: the most rows that a batch reads, all partitions together.
+        rejects: "keep" leaves the rows that do not parse in the frame, with null for what does
+            not parse and the column `reason`, null in the other rows.
+        tombstones: records with a null value: "skip" counts them and leaves them out, the
+            default where the value is a JSON object; "keep" gives rows with a null value.
 
     Raises:
-        PipelineError: a schema or a start that is none.
+        PipelineError: a wrong schema, start or setting.
     """
-    source = _source(name, bootstrap_servers, schema, key_schema, starting)
+    source = _source(name, bootstrap_servers, schema, key_schema, kafka, starting)
+    source = replace(source, **_checked_rows(source, max_rows, rejects, tombstones))
     SOURCES[source.metric] = source
-    frame = parse(_stream(spark, source), source.schemas)
-    if source.can_reject:
-        from pyspark.sql import functions as F  # noqa: N812
+    raw = _stream(spark, source)
+    watch_rejects(spark)
+    return _rows(parse(raw, source.schemas, name_fields=rejects == "keep"), source)
 
-        count = F.count(REASON).alias(REJECTED)
-        frame = frame.observe(source.metric, count).where(F.col(REASON).isNull())
-    return frame.select(*take_parsed(frame, source.schemas), *_PLACE)
+
+def _rows(frame: DataFrame, source: Source) -> DataFrame:
+    """Count and leave out what the source does not keep, and choose the columns."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    parses = F.col(REASON).isNull()
+    tombstone = ~F.col(f"{GIVEN}value") & parses
+    if source.counts:
+        frame = frame.observe(
+            source.metric,
+            F.count(REASON).alias(REJECTED),
+            F.count(F.when(tombstone, 1)).alias(TOMBSTONES),
+        )
+    if source.can_reject:
+        frame = frame.where(parses)
+    if source.tombstones == "skip":
+        frame = frame.where(~tombstone)
+    columns = take_parsed(frame, source.schemas)
+    if source.rejects == "apart":
+        return frame.select(*columns, *_PLACE)
+    kept = [
+        F.when(parses, column).alias(name) if is_object(schema) else column
+        for column, (name, schema) in zip(columns, source.schemas.items(), strict=True)
+    ]
+    return frame.select(*kept, *_PLACE, F.col(REASON).alias("reason"))
 
 
 def rejected(
@@ -79,13 +114,15 @@ def rejected(
     schema: Schema = None,
     key_schema: Schema = None,
     starting: str | datetime | Mapping[int, int] = "earliest",
+    kafka: Mapping[str, Any] | None = None,
 ) -> DataFrame:
-    """Return the rows of a topic that `topic`, called alike, keeps apart.
+    """Return the rows of a topic that `topic`, with the same arguments, keeps apart.
 
     A streaming DataFrame: `topic`, `partition`, `offset`, `timestamp`, `headers`, the raw bytes
-    as `key` and `value`, and `reason`. For sinks of your own; `to_delta` needs it not.
+    as `key` and `value`, and `reason`. It is for sinks of your own; `to_delta` writes these rows
+    itself.
     """
-    source = _source(name, bootstrap_servers, schema, key_schema, starting)
+    source = _source(name, bootstrap_servers, schema, key_schema, kafka, starting)
     return only_rejected(_stream(spark, source), source)
 
 
@@ -93,33 +130,53 @@ def only_rejected(raw: DataFrame, source: Source) -> DataFrame:
     """Return of Kafka's raw rows those that do not parse, with the reason."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    frame = parse(raw, source.schemas).where(F.col(REASON).isNotNull())
+    frame = parse(raw, source.schemas, name_fields=True).where(F.col(REASON).isNotNull())
     return frame.select("topic", *_PLACE, "key", "value", F.col(REASON).alias("reason"))
 
 
 def _source(
-    name: str, servers: str | Iterable[str], schema: Schema, key_schema: Schema, starting: Any
+    name: str,
+    servers: str | Iterable[str],
+    schema: Schema,
+    key_schema: Schema,
+    kafka: Mapping[str, Any] | None,
+    starting: Any,
 ) -> Source:
     require_pyspark()
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", name):
         raise PipelineError(
             f"{name!r} is no topic's name: letters, digits, '.', '_' and '-', at most 249"
         )
-    kafka = read_settings(servers)
     schemas = {"key": read_schema(key_schema, "key_schema"), "value": read_schema(schema, "schema")}
-    return Source(name, kafka, schemas, read_starting(starting))
+    return Source(name, read_settings(servers, kafka or {}), schemas, read_starting(starting))
+
+
+def _checked_rows(source: Source, max_rows: Any, rejects: Any, tombstones: Any) -> dict[str, Any]:
+    if rejects not in ("apart", "keep"):
+        raise PipelineError(f"rejects={rejects!r}: write 'apart' or 'keep'")
+    if tombstones not in (None, "skip", "keep"):
+        raise PipelineError(f"tombstones={tombstones!r}: write 'skip' or 'keep'")
+    if max_rows is not None and (
+        isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1
+    ):
+        raise PipelineError(f"max_rows={max_rows!r}: write a number of rows, at least 1")
+    if tombstones is None:
+        tombstones = "skip" if is_object(source.schemas["value"]) else "keep"
+    return {"max_rows": max_rows, "rejects": rejects, "tombstones": tombstones}
 
 
 def _stream(spark: SparkSession, source: Source) -> DataFrame:
-    return (
+    reader = (
         spark.readStream.format("kafka")
         .options(**source.kafka.for_spark())
         .option("subscribe", source.name)
         .options(**_starting_options(source))
         .option("includeHeaders", True)
         .option(OPTION, source.metric)
-        .load()
     )
+    if source.max_rows is not None:
+        reader = reader.option("maxOffsetsPerTrigger", source.max_rows)
+    return reader.load()
 
 
 def _starting_options(source: Source) -> dict[str, str]:

@@ -1,0 +1,48 @@
+"""The fields of a schema by their paths, and the schema that takes them all as text."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import Column
+    from pyspark.sql.types import DataType, StructType
+
+
+def strings_of(schema: StructType, *, deep: bool) -> StructType:
+    """Return the schema with text for every type; `deep`: those inside of structs instead."""
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    return StructType(
+        [
+            StructField(
+                field.name,
+                strings_of(field.dataType, deep=True)
+                if deep and isinstance(field.dataType, StructType)
+                else StringType(),
+            )
+            for field in schema.fields
+        ]
+    )
+
+
+def fields_of(
+    schema: StructType, *, deep: bool, before: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], DataType]]:
+    """Return path and type of each field; `deep`: of those inside of structs instead."""
+    from pyspark.sql.types import StructType
+
+    for field in schema.fields:
+        path = (*before, field.name)
+        if deep and isinstance(field.dataType, StructType):
+            yield from fields_of(field.dataType, deep=True, before=path)
+        else:
+            yield path, field.dataType
+
+
+def at(column: Column, path: tuple[str, ...]) -> Column:
+    """Return the field of a struct at a path."""
+    return reduce(lambda place, name: place[name], path, column)

@@ -1,0 +1,60 @@
+"""One setting reaches librdkafka's clients and Spark's, and shows no secret."""
+
+from typing import Any
+
+import pytest
+
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.kafka.settings import read_settings
+
+SECURED = {
+    "security.protocol": "sasl_ssl",
+    "sasl.mechanisms": "SCRAM-SHA-512",
+    "sasl.username": "anna",
+    "sasl.password": 'pass"word\\1',
+}
+
+
+def test_librdkafka_gets_its_own_names_and_spark_javas() -> None:
+    kafka = read_settings(["a:1", "b:2"], {**SECURED, "isolation.level": "read_committed"})
+
+    assert kafka.for_librdkafka() == {"bootstrap.servers": "a:1,b:2", **SECURED}
+    assert kafka.for_spark() == {
+        "kafka.bootstrap.servers": "a:1,b:2",
+        "kafka.fetch.max.wait.ms": "10",
+        "kafka.security.protocol": "SASL_SSL",
+        "kafka.sasl.mechanism": "SCRAM-SHA-512",
+        "kafka.isolation.level": "read_committed",
+        "kafka.sasl.jaas.config": (
+            "org.apache.kafka.common.security.scram.ScramLoginModule required "
+            'username="anna" password="pass\\"word\\\\1";'
+        ),
+    }
+
+
+def test_a_wait_of_the_users_own_wins() -> None:
+    options = read_settings("a:1", {"fetch.wait.max.ms": 200}).for_spark()
+    assert options["kafka.fetch.max.wait.ms"] == "200"
+
+
+def test_no_value_is_shown() -> None:
+    kafka = read_settings("a:1", SECURED)
+    for text in (repr(kafka), str(kafka), f"{kafka}"):
+        assert "word" not in text.replace("sasl.password", "")
+        assert "anna" not in text
+
+
+@pytest.mark.parametrize(
+    ("servers", "kafka", "words"),
+    [
+        ("localhost", {}, "write host:port"),
+        ("a:1", {"sasl.pasword": "secret"}, "did you mean sasl.password"),
+        ("a:1", ["security.protocol"], "takes a dict"),
+        ("a:1", {"sasl.password": ["secret"]}, "sasl.password as list"),
+    ],
+)
+def test_what_is_wrong_is_one_line_without_values(servers: str, kafka: Any, words: str) -> None:
+    with pytest.raises(PipelineError, match=words) as caught:
+        read_settings(servers, kafka)
+    assert "\n" not in str(caught.value)
+    assert "secret" not in str(caught.value)
