@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +13,7 @@ from ottla.cli.failures import Failed, UsageFailed, nearest
 from ottla.cli.journey_client import ask_journey
 from ottla.cli.journey_tree import rich_tree, tell
 from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, TopicName
-from ottla.cli.screen import OutputClosed, console, show_json
+from ottla.cli.screen import OutputClosed, console, note, show_json
 
 Document = dict[str, Any]
 
@@ -40,6 +42,14 @@ def journey(
         typer.Option("--key-base64", metavar="BASE64", help="The same for a key that is no text."),
     ] = None,
     latest: Annotated[bool, typer.Option("--latest", help="The newest message of all.")] = False,
+    table: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--table",
+            metavar="PATH",
+            help="Look into this Delta table's log for the version. Again for more.",
+        ),
+    ] = None,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
@@ -55,6 +65,8 @@ def journey(
             f"{VERSION}.",
             "Use the `ottla` that came with the broker.",
         )
+    for line in ask_tables(document, table or (), bootstrap):
+        note(line)
     if as_json:
         show_json(document)
         return
@@ -62,6 +74,23 @@ def journey(
         console().print(rich_tree(tell(document)))
     except BrokenPipeError as error:
         raise OutputClosed from error
+
+
+def ask_tables(document: Document, tables: Sequence[Path], bootstrap: str) -> list[str]:
+    """Add what the tables know of the message; returns a line for each that knows nothing."""
+    if not tables:
+        return []
+    from ottla.cli.journey_table import add_tables
+    from ottla.pipelines.errors import PipelineError
+    from ottla.pipelines.kafka.brokers import look_up
+    from ottla.pipelines.kafka.settings import read_settings
+
+    try:
+        cluster = look_up(read_settings(bootstrap), [document["topic"]])
+    except PipelineError as error:
+        raise Failed(f"{error}.") from error
+    topic_id = cluster.topics[document["topic"]].topic_id
+    return add_tables(document, tables, topic_id, cluster.cluster_id)
 
 
 def asked(

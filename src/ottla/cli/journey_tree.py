@@ -152,7 +152,7 @@ def _appended(top: Branch, document: Document, clock: Clock) -> None:
 def _readers(top: Branch, document: Document, title: str, clock: Clock | None = None) -> None:
     clock = clock or Clock(document)
     branch = top.add((title, STEP))
-    pipelines = {one["group"] for one in document["delivered"]}
+    pipelines = {one["group"] for one in document["delivered"] if one["group"]}
     for group in document["read"]:
         if group["state"] != "not_yet" and not (
             group["state"] == "read" and group["group"] in pipelines
@@ -200,6 +200,9 @@ def _delivery(branch: Branch, one: Document, clock: Clock) -> None:
     said = branch.add(*parts)
     if delta:
         said.add(("table  ", WEAK), delta["table"])
+    if one["group"] is None:
+        said.add(("by the table's own log; a row that was rejected or filtered is not in it", WEAK))
+        return
     group = said.add(("group  ", WEAK), one["group"])
     if one["first_commit_seen"]:
         group.parts.append(("  (its first commit; where it began is not recorded)", WEAK))
