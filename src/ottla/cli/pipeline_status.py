@@ -142,10 +142,9 @@ def stop_pipelines(spec: FileSpec, wait_s: int) -> int:
         elif run.has_ended:
             say(f"{pipeline.name} does not run: {run.state} {ago(run.seen_ms, now_ms)}.")
         else:
-            place = min(status.offsets)
             request = StopRequest(run.id, asker(), now_ms)
             try:
-                put_request(_group(pipeline), {place: status.offsets[place]}, request)
+                put_request(_group(pipeline), min(status.offsets), request)
             except GroupError as error:
                 raise _failed(pipeline, error) from error
             asked.append((pipeline, run))

@@ -128,7 +128,7 @@ def test_a_request_stops_the_run_that_it_names(
 
     run = new_run()
     companion = group.companion("stop")
-    put_request(group, {(topic, 0): 0}, StopRequest("an earlier run", "ben", 1))
+    put_request(group, (topic, 0), StopRequest("an earlier run", "ben", 1))
     committer = GroupCommitter(group, run=run, on_stop=stop)
     until = threading.Event()
     for _ in range(int(WAIT_S / 0.05)):
@@ -136,7 +136,7 @@ def test_a_request_stops_the_run_that_it_names(
             break
         until.wait(0.05)
     assert companion.read() == {}
-    put_request(group, {(topic, 0): 0}, StopRequest(run.id, "anna", 2))
+    put_request(group, (topic, 0), StopRequest(run.id, "anna", 2))
 
     assert asked.wait(WAIT_S)
     committer.close()

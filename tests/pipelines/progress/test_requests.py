@@ -27,8 +27,8 @@ def test_the_latest_request_in_the_companion_group_counts(
     companion = group.companion("stop")
     assert find_request(companion) is None
 
-    put_request(group, {(topic, 0): 3}, StopRequest("one", "anna", 17))
-    put_request(group, {(topic, 1): 3}, StopRequest("two", "ben", 18))
+    put_request(group, (topic, 0), StopRequest("one", "anna", 17))
+    put_request(group, (topic, 1), StopRequest("two", "ben", 18))
 
     assert find_request(companion) == StopRequest("two", "ben", 18)
     assert group.read() == {}

@@ -1,7 +1,7 @@
 """A request to stop, from any machine that reaches the broker.
 
-It is a commit to the companion group `<group>.stop`, on one partition of the pipeline's topic:
-the offset is the pipeline's own there, and the metadata is
+It is a commit to the companion group `<group>.stop`, on one partition of the pipeline's topic. Its
+offset is 0, so that it does not count as having read anything; its metadata is
 
     {"ottla.stop": 1, "run": "9f2c41d0", "by": "anna@laptop", "at_ms": ...}
 
@@ -13,7 +13,6 @@ leaves the group with a request that no later run obeys.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -56,11 +55,9 @@ def read_request(metadata: str) -> StopRequest | None:
     return StopRequest(run, by[:MAX_NAME_CHARS], at_ms)
 
 
-def put_request(group: Group, where: Mapping[Partition, int], request: StopRequest) -> None:
-    """Ask a run to stop. `where`: a partition and the offset to commit there. Raises GroupError."""
-    group.companion(SUFFIX).commit(
-        {partition: Commit(offset, request.metadata()) for partition, offset in where.items()}
-    )
+def put_request(group: Group, where: Partition, request: StopRequest) -> None:
+    """Ask a run to stop; `where` is a partition of its topic. Raises GroupError."""
+    group.companion(SUFFIX).commit({where: Commit(0, request.metadata())})
 
 
 def find_request(companion: Group) -> StopRequest | None:
