@@ -1,6 +1,7 @@
 """Plans against a tree in memory: their order, the fence, and what ends a term."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -124,6 +125,24 @@ async def test_nothing_begins_after_the_end_and_what_is_under_way_is_finished(
     with pytest.raises(ApiError):
         await late
     assert await session.exists("/a") is not None
+
+
+async def test_a_refusal_after_the_caller_went_away_is_no_unhandled_error(
+    session: EmbeddedCoordination,
+) -> None:
+    unhandled: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
+    term = Term(session)
+    async with term.plans._turn:
+        gone = asyncio.create_task(term.do(Plan("late")))
+        await asyncio.sleep(0)
+        term.plans.end()
+        gone.cancel()
+        await asyncio.wait([gone])
+    await term.plans.idle()
+    await asyncio.sleep(0)
+    gc.collect()
+    assert unhandled == []
 
 
 async def test_each_part_of_a_large_plan_is_fenced(

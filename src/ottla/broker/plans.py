@@ -68,7 +68,20 @@ class Plans:
 
     async def carry_out(self, decide: Callable[[], Plan[T]]) -> T:
         """Raises ApiError: NOT_CONTROLLER, KAFKA_STORAGE_ERROR, or what the decider raises."""
-        return await asyncio.shield(asyncio.create_task(self._in_turn(decide)))
+        reply, refusal = await asyncio.shield(asyncio.create_task(self._outcome(decide)))
+        if refusal is not None:
+            raise refusal
+        assert reply is not None
+        return reply[0]
+
+    async def _outcome(
+        self, decide: Callable[[], Plan[T]]
+    ) -> tuple[tuple[T] | None, ApiError | None]:
+        """The reply or the refusal; raised, a refusal would be unhandled once the caller left."""
+        try:
+            return (await self._in_turn(decide),), None
+        except ApiError as refusal:
+            return None, refusal
 
     async def _in_turn(self, decide: Callable[[], Plan[T]]) -> T:
         async with self._turn:
