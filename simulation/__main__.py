@@ -32,7 +32,7 @@ def one(seed: int, *, with_transcript: bool, console: Console) -> int:
     """Run one seed; a failure is shrunk."""
     outcome = run(seed)
     if outcome.violation is not None:
-        outcome = shrink(outcome)
+        outcome = shrink(outcome, lambda faults: run(seed, faults))
     console.print(_line(outcome), markup=False, highlight=False)
     if with_transcript or outcome.violation is not None:
         for fault in outcome.faults:

@@ -58,10 +58,15 @@ class Fault(NamedTuple):
         return f"{self.kind} {self.one}{end}"
 
 
-def draw_faults(random: Random, brokers: int, only: tuple[str, ...] = ()) -> tuple[Fault, ...]:
+def draw_faults(
+    random: Random,
+    brokers: int,
+    only: tuple[str, ...] = (),
+    weights: tuple[tuple[str, int], ...] = KINDS,
+) -> tuple[Fault, ...]:
     """A list in order of time; `only` of these kinds."""
     faults = []
-    kinds = [kind for kind, weight in KINDS for _ in range(weight) if not only or kind in only]
+    kinds = [kind for kind, weight in weights for _ in range(weight) if not only or kind in only]
     for _ in range(random.randrange(2, 14)):
         one, other = random.sample(range(1, brokers + 1), 2)
         # Short ones are flaps; long ones outlive the session.

@@ -1,21 +1,37 @@
-"""A failing seed's list of faults made as short as it can be in a bounded number of runs."""
+"""A failing run's list of faults made as short as it can be in a bounded number of runs."""
 
 from __future__ import annotations
 
-from simulation.deciders import Deciders
-from simulation.world import Outcome, run
+from collections.abc import Callable
+from typing import Final, Protocol, TypeVar
 
-_RUNS_MOST = 80
+from simulation.faults import Fault
+
+MAX_RUNS: Final = 80
 
 
-def shrink(outcome: Outcome, deciders: Deciders | None = None) -> Outcome:
+class Failed(Protocol):
+    """How a run with these faults ended."""
+
+    @property
+    def violation(self) -> str | None:
+        """None where all held."""
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """In order of time."""
+
+
+T = TypeVar("T", bound=Failed)
+
+
+def shrink(outcome: T, run: Callable[[tuple[Fault, ...]], T]) -> T:
     """The same seed with fewer faults, still with a violation; at worst `outcome` itself."""
     assert outcome.violation is not None
     best, runs, size = outcome, 0, max(1, len(outcome.faults) // 2)
-    while runs < _RUNS_MOST:
+    while runs < MAX_RUNS:
         for start in range(0, len(best.faults), size):
-            fewer = best.faults[:start] + best.faults[start + size :]
-            tried = run(outcome.seed, fewer, deciders)
+            tried = run(best.faults[:start] + best.faults[start + size :])
             runs += 1
             if tried.violation is not None:
                 best = tried

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from ottla.api.table import HANDLERS
 from ottla.broker.node import Node
@@ -49,7 +49,8 @@ class Broker:
         seed: int,
     ) -> None:
         self.number = number
-        self.host = f"broker{number}"
+        self.host = f"10.0.0.{number}"
+        self.name = f"broker {number}"
         self.folder = folder
         self.process: Process | None = None
         self.node: Node | None = None
@@ -60,8 +61,6 @@ class Broker:
         self._note = note
         self._random = Random(f"{seed} broker {number}")
         self._starting: asyncio.Task[None] | None = None
-        self._graves: list[Any] = []
-        """What belonged to dead processes: collected as garbage, its `finally` would run."""
         address = f"PLAINTEXT://{self.host}:{PORT}"
         self._settings = {
             "node.id": str(number),
@@ -84,7 +83,7 @@ class Broker:
         """Start a process unless one runs."""
         if self.process is not None:
             return
-        self._note(f"{self.host} starts")
+        self._note(f"{self.name} starts")
         process = self.process = Process(self.host)
         self.node = process.context.run(self._make)
         task = self._starting = self._loop.start_in(process, self.node.start)
@@ -101,7 +100,7 @@ class Broker:
     def _started(self, process: Process, task: asyncio.Task[None]) -> None:
         if self.process is process and not task.cancelled() and task.exception() is not None:
             # Such as an ensemble out of reach: a person, or a supervisor, starts it again.
-            self._note(f"{self.host} could not start: {task.exception()!r}")
+            self._note(f"{self.name} could not start: {task.exception()!r}")
             self.kill()
 
     def _ended_itself(self, node: Node) -> None:
@@ -112,10 +111,7 @@ class Broker:
         process, node = self.process, self.node
         if process is None or node is None:
             return
-        self._note(f"{self.host} is killed")
-        for task in process.tasks:
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
-        self._graves.append((process, node))
+        self._note(f"{self.name} is killed")
         self._loop.forget(process)
         self._loop.network.died(process)
         if hasattr(node, "store"):
@@ -125,7 +121,7 @@ class Broker:
     def pause(self) -> None:
         """SIGSTOP."""
         if self.process is not None:
-            self._note(f"{self.host} is paused")
+            self._note(f"{self.name} is paused")
             self.process.is_paused = True
 
     def resume(self) -> None:
@@ -138,7 +134,7 @@ class Broker:
         process, node = self.process, self.node
         if process is None or node is None:
             return
-        self._note(f"{self.host} leaves")
+        self._note(f"{self.name} leaves")
         starting = self._starting
         assert starting is not None
 
@@ -155,5 +151,5 @@ class Broker:
     def lose_disk(self) -> None:
         """The data folder is empty at the next start."""
         assert self.process is None
-        self._note(f"{self.host} loses its disk")
+        self._note(f"{self.name} loses its disk")
         shutil.rmtree(self.folder, ignore_errors=True)

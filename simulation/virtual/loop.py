@@ -24,6 +24,8 @@ T = TypeVar("T")
 MAX_CALLBACKS: Final = 20_000_000
 """A run that needs more does not end."""
 MAX_THREAD_DELAY_S: Final = 0.003
+DRIVER: Final = "10.0.2.1"
+"""The address of the simulation itself: of its operator and its checks."""
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
@@ -33,12 +35,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
         super().__init__()
         self.random = random
         self.callbacks = 0
-        self.driver = Process("driver")
+        self.driver = Process(DRIVER)
         self.network = Network(self, random)
         self._now_s = 0.0
         self._processes: list[Process] = []
         self._timers: list[asyncio.TimerHandle] = []
-        self._count = 0
+        self._dead: list[Process] = []
 
     def time(self) -> float:
         return self._now_s
@@ -174,8 +176,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
             self._enqueue(handle)
 
     def forget(self, process: Process) -> None:
-        """The process was killed: its callbacks are gone."""
+        """The process was killed: its callbacks are gone, its tasks neither run nor end."""
         process.kill()
+        self._dead.append(process)
+        for task in process.tasks:
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
         if process in self._processes:
             self._processes.remove(process)
 

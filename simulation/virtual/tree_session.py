@@ -30,8 +30,8 @@ from simulation.virtual.process import CURRENT, Process
 
 T = TypeVar("T")
 
-TREE: Final = "tree"
-"""The tree's host, to cut brokers off from it."""
+TREE: Final = "10.0.3.1"
+"""The tree's address, to cut brokers off from it."""
 
 
 class TreeHost:

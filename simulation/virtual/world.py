@@ -7,8 +7,9 @@ import json
 import logging
 import shutil
 import tempfile
+import traceback
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -19,16 +20,17 @@ from faults.anomaly import Policy
 from faults.checker import check
 from faults.history import Elected, Epochs, Event, FinalRead
 
+from ottla.controller import layout
+from ottla.coordination.tree import Delete
 from ottla.coordination.tree import Node as TreeNode
-from ottla.protocol.errors import ErrorCode
-from ottla.protocol.messages import messages_of
-from ottla.protocol.versions import CREATE_TOPICS
 from simulation.faults import LAST_MS, Fault, draw_faults
 from simulation.tree import Tree
 from simulation.virtual.broker import PORT, Broker
 from simulation.virtual.clients import Producer, Reader
-from simulation.virtual.connection import Connections, NoAnswerError
+from simulation.virtual.disk import SyncedSizes
 from simulation.virtual.loop import VirtualLoop
+from simulation.virtual.operator import Operator
+from simulation.virtual.process import Process
 from simulation.virtual.replicas import check_replicas
 from simulation.virtual.tree_session import TREE, TreeHost
 from simulation.virtual.violation import Violation
@@ -63,9 +65,11 @@ class World:
         self.seed = seed
         self.count = plan.choice((3, 3, 4))
         self.partitions = plan.choice((1, 2))
-        self.factor = plan.choice((2, 3, 3))
+        self.factor = min(self.count, plan.choice((2, 3, 3)))
         self.min_isr = plan.choice((1, 2))
-        self.faults = tuple(draw_faults(plan, self.count, KINDS) if faults is None else faults)
+        self.faults = tuple(
+            draw_faults(plan, self.count, weights=KINDS) if faults is None else faults
+        )
         self.loop = VirtualLoop(Random(f"{seed} world"))
         self.transcript: deque[str] = deque(maxlen=MAX_LINES)
         self.history: list[Event] = []
@@ -91,6 +95,11 @@ class World:
         self.producers: list[Producer] = []
         self.readers: list[Reader] = []
         self.bugs: list[str] = []
+        self.synced = SyncedSizes()
+        self._topics = 0
+        self._torn: dict[int, None] = {}
+        self._forgiven: dict[int, None] = {}
+        self._tasks: dict[asyncio.Task[None], None] = {}
 
     def note(self, text: str) -> None:
         """A line of the transcript."""
@@ -134,7 +143,8 @@ class World:
         self.loop.set_exception_handler(self._on_exception)
         try:
             self.loop.driver.context.run(self.host.watch_sessions)
-            self.loop.run(self._main)
+            with self.synced.watching():
+                self.loop.run(self._main)
             if self.bugs:
                 violation = self.bugs[0]
         except Violation as error:
@@ -145,6 +155,7 @@ class World:
             logging.getLogger("ottla").removeHandler(handler)
             for broker in self.brokers.values():
                 broker.kill()
+            _KEPT.append(self)
             shutil.rmtree(self.folder, ignore_errors=True)
         if violation is not None:
             self.note(f"VIOLATION {violation}")
@@ -165,12 +176,14 @@ class World:
         if isinstance(error, Violation | AssertionError):
             self.bugs.append(str(error) or repr(error))
         else:
-            self.bugs.append(f"{context.get('message')}: {error!r}")
+            task = context.get("task") or context.get("future")
+            self.bugs.append(f"{context.get('message')}: {error!r} {task!r}")
 
     async def _main(self) -> None:
         for broker in self.brokers.values():
             self.loop.call_later(self.loop.random.random() * 0.1, broker.start)
-        await self._create_topic()
+        self.operator = Operator(self.addresses, Random(f"{self.seed} operator"), self.note)
+        await self.operator.create(TOPIC, self.partitions, self.factor)
         for index in range(self.partitions):
             self._start_clients(index)
         faults = asyncio.ensure_future(self._faults())
@@ -183,8 +196,6 @@ class World:
         await self._check()
 
     def _start_clients(self, index: int) -> None:
-        from simulation.virtual.process import Process
-
         for _ in range(2):
             number = len(self.producers) + 1
             producer = Producer(
@@ -196,37 +207,14 @@ class World:
                 Random(f"{self.seed} producer {number}"),
             )
             self.producers.append(producer)
-            self.loop.start_in(Process(f"producer{number}"), producer.run)
+            self.loop.start_in(Process(f"10.0.1.{number}"), producer.run)
         reader = self._reader(index)
         self.readers.append(reader)
-        self.loop.start_in(Process(f"reader{reader.number}"), reader.run)
+        self.loop.start_in(Process(f"10.0.4.{reader.number}"), reader.run)
 
     def _reader(self, index: int) -> Reader:
         number = len(self.readers) + 1
         return Reader(number, (TOPIC, index), self.addresses, self.record, lambda: self.loop.now_ms)
-
-    async def _create_topic(self) -> None:
-        build = messages_of(CREATE_TOPICS, 7, "request")
-        topic = build.CreatableTopic(
-            name=TOPIC,
-            num_partitions=self.partitions,
-            replication_factor=min(self.factor, self.count),
-            assignments=(),
-            configs=(),
-        )
-        request = build.CreateTopicsRequest(topics=(topic,), timeout=1_000)
-        connections = Connections("operator", self.addresses)
-        for _ in range(200):
-            await asyncio.sleep(0.2)
-            for number in self.brokers:
-                try:
-                    answer = await connections.ask(number, request)
-                except NoAnswerError:
-                    continue
-                code = ErrorCode(answer.topics[0].error_code)
-                if code in (ErrorCode.none, ErrorCode.topic_already_exists):
-                    return
-        raise Violation("no topic could be created")
 
     # Faults.
 
@@ -261,15 +249,89 @@ class World:
                 if broker.is_up and not broker.is_paused:
                     leaving = self.loop.create_task(broker.stop())
                     leaving.add_done_callback(lambda _: self.loop.call_later(end_s, broker.start))
+            case "lose disk" | "power":
+                if self._others_in_sync(fault.one):
+                    broker.kill()
+                    if fault.kind == "lose disk":
+                        broker.lose_disk()
+                    else:
+                        for line in self.synced.cut_unsynced(broker.folder, Random(fault.seed)):
+                            self.note(f"{broker.name} lost {line}")
+                            self._torn[fault.one] = None
+                    self.loop.call_later(end_s, self._start_torn, fault.one)
+            case "depose":
+                self._depose()
+            case "reassign":
+                index = fault.seed % self.partitions
+                self._spawn(self.operator.reassign(TOPIC, index, self.factor))
+            case "preferred":
+                self._spawn(self.operator.elect_preferred())
+            case "delete":
+                self._spawn(self._make_and_delete(end_s))
             case _:
                 raise AssertionError(fault.kind)
+
+    def _start_torn(self, number: int) -> None:
+        """A broker comes back after a power failure or with an empty disk.
+
+        If the controller holds it for the only in-sync replica, because it noticed the others'
+        absence first, what only they have may be lost, as in Kafka.
+        """
+        for index in range(self.partitions):
+            state = self._state(index)
+            if state is not None and number in self._torn and set(state["isr"]) == {number}:
+                self.note(f"{TOPIC}-{index} may lose what broker {number} lost")
+                self._forgiven[index] = None
+        self._torn.pop(number, None)
+        self.brokers[number].start()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self.loop.create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
+
+    def _others_in_sync(self, number: int) -> bool:
+        """True if every partition has another in-sync replica: nothing may be lost then."""
+        states = [self._state(index) for index in range(self.partitions)]
+        return all(state is not None and set(state["isr"]) - {number} for state in states)
+
+    def _state(self, index: int) -> dict[str, Any] | None:
+        node = self.tree.nodes.get(layout.state_path(TOPIC, index))
+        return None if node is None else json.loads(node.data)
+
+    def _depose(self) -> None:
+        """The controller's node is gone, as after an operator's delete: another is elected."""
+        if layout.CONTROLLER in self.tree.nodes:
+            session = self.tree.connect()
+            self.tree.multi(session, [Delete(layout.CONTROLLER)])
+            self.tree.expire(session)
+
+    async def _make_and_delete(self, lasts_s: float) -> None:
+        """Another topic comes, is written to, and goes: logs vanish under flushes and fetches."""
+        self._topics += 1
+        name = f"short-{self._topics}"
+        await self.operator.create(name, 2, self.factor)
+        process = Process(f"10.0.5.{self._topics}")
+        producer = Producer(
+            100 + self._topics,
+            (name, 0),
+            self.addresses,
+            lambda _: None,
+            lambda: self.loop.now_ms,
+            Random(f"{self.seed} {name}"),
+        )
+        self.loop.start_in(process, producer.run)
+        await asyncio.sleep(lasts_s)
+        await self.operator.delete(name)
+        self.loop.forget(process)
+        self.loop.network.died(process)
 
     def _heal(self) -> None:
         self.note("all is healed")
         self.loop.network.heal()
-        for broker in self.brokers.values():
+        for number, broker in self.brokers.items():
             broker.resume()
-            broker.start()
+            self._start_torn(number)
 
     # The end.
 
@@ -279,8 +341,8 @@ class World:
         until_ms = self.loop.now_ms + RECOVERS_WITHIN_MS
         while True:
             await asyncio.sleep(0.3)
-            for broker in self.brokers.values():
-                broker.start()
+            for number in self.brokers:
+                self._start_torn(number)
             why = self._unhealed()
             if why is None and all(
                 producer.acknowledged > count
@@ -295,25 +357,23 @@ class World:
 
     def _unhealed(self) -> str | None:
         for index in range(self.partitions):
-            node = self.tree.nodes.get(f"/brokers/topics/{TOPIC}/partitions/{index}/state")
-            if node is None:
+            state = self._state(index)
+            if state is None:
                 return f"{TOPIC}-{index} has no state"
-            state = json.loads(node.data)
             if state["leader"] == -1:
                 return f"{TOPIC}-{index} has no leader: {state}"
-            if len(state["isr"]) < min(self.factor, self.count):
+            if len(state["isr"]) < self.factor:
                 return f"{TOPIC}-{index} has replicas out of sync: {state}"
         for broker in self.brokers.values():
             if broker.failure is not None:
-                raise Violation(f"{broker.host} ended itself: {broker.failure}")
+                raise Violation(f"{broker.name} ended itself: {broker.failure}")
         return None
 
     async def _check(self) -> None:
         await asyncio.sleep(8)  # producers end their last batch, replicas copy it
         for index in range(self.partitions):
-            state = json.loads(
-                self.tree.nodes[f"/brokers/topics/{TOPIC}/partitions/{index}/state"].data
-            )
+            state = self._state(index)
+            assert state is not None
             partition = check_replicas(self.brokers, TOPIC, index, state["leader"])
             reader = Reader(0, (TOPIC, index), self.addresses, lambda _: None, lambda: 0)
             end = partition.high_watermark
@@ -324,12 +384,32 @@ class World:
             starts = tuple((each.epoch, each.start_offset) for each in partition.log.epochs.entries)
             self.record(Epochs(self.loop.now_ms, index, starts))
         verdict = check(self.history, Policy.strict)
-        if not verdict.is_good:
-            first = verdict.forbidden[0]
+        forbidden = [each for each in verdict.forbidden if each.partition not in self._forgiven]
+        if forbidden:
+            first = forbidden[0]
             raise Violation(f"{first.kind.value}: {TOPIC}-{first.partition}: {first.what}")
 
 
-KINDS: Final = ("crash", "pause", "cut", "cut tree", "expire", "leave")
+KINDS: Final = (
+    ("crash", 5),
+    ("power", 4),
+    ("pause", 4),
+    ("cut", 5),
+    ("cut tree", 4),
+    ("expire", 2),
+    ("leave", 3),
+    ("lose disk", 2),
+    ("depose", 3),
+    ("reassign", 3),
+    ("preferred", 2),
+    ("delete", 3),
+)
+"""What goes wrong or is asked for, with its weight."""
+
+
+_KEPT: Final[list[World]] = []
+"""Every run of this process: freed, coroutines of dead processes would run their `finally`, and
+what these do and log would be taken for another seed's. `__main__` ends its workers in time."""
 
 
 def memory_folder() -> str | None:
@@ -346,7 +426,12 @@ class _ErrorLog(logging.Handler):
         self._bugs = bugs
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._bugs.append(f"logged: {record.getMessage()}")
+        cause = ""
+        if record.exc_info is not None and record.exc_info[1] is not None:
+            error = record.exc_info[1]
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            cause = f": {error!r} at {Path(where.filename).name}:{where.lineno}"
+        self._bugs.append(f"logged: {record.getMessage()}{cause}")
 
 
 def run(seed: int, faults: Sequence[Fault] | None = None) -> Outcome:

@@ -26,7 +26,7 @@ def test_fewer_faults_and_still_a_violation() -> None:
         for outcome in (run(seed, deciders=deciders) for seed in range(100))
         if outcome.violation is not None and len(outcome.faults) > 4
     )
-    shrunk = shrink(failed, deciders)
+    shrunk = shrink(failed, lambda faults: run(failed.seed, faults, deciders))
     assert shrunk.violation is not None
     assert len(shrunk.faults) < len(failed.faults)
     assert shrunk.transcript

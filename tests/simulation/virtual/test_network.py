@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from simulation.virtual.loop import VirtualLoop
+from simulation.virtual.loop import DRIVER, VirtualLoop
 from simulation.virtual.process import Process
 
 
@@ -70,7 +70,7 @@ def test_a_cut_holds_bytes_until_it_is_healed() -> None:
     async def main(loop: VirtualLoop) -> None:
         await serve(loop)
         _, client = await loop.create_connection(Client, "server", 9092)
-        loop.network.cut("driver", "server")
+        loop.network.cut(DRIVER, "server")
         client.transport.write(b"held")
         await asyncio.sleep(5)
         assert client.data == b""

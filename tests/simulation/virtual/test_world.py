@@ -2,28 +2,58 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from simulation.faults import Fault
 from simulation.virtual.world import run
 
-SEEDS = range(6)
+SEEDS = 200
+PART = 20
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_seed_holds(seed: int) -> None:
-    outcome = run(seed)
-    assert outcome.violation is None, "\n".join(outcome.transcript)
-    assert outcome.acknowledged > 0
+@pytest.mark.parametrize("first", range(0, SEEDS, PART))
+def test_what_must_always_hold_does(first: int) -> None:
+    """A failing seed is shown in full by `python -m simulation.virtual --seed N`."""
+    outcomes = [run(seed) for seed in range(first, first + PART)]
+    assert not {each.seed: each.violation for each in outcomes if each.violation is not None}
+    assert all(each.acknowledged > 0 for each in outcomes)
 
 
-def test_a_seed_repeats_exactly() -> None:
-    first, second = run(1), run(1)
-    assert (first.digest, first.callbacks) == (second.digest, second.callbacks)
-    assert first.transcript == second.transcript
+def test_a_seed_repeats_exactly_in_any_process() -> None:
+    """Neither the order of sets nor an address in memory may decide anything."""
+    code = "from simulation.virtual.world import run; print(run(1).digest, run(2).digest)"
+    digests = set()
+    for hash_seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=Path(__file__).parents[3],
+            env=environment,
+            timeout=120,
+        )
+        digests.add(done.stdout)
+    assert len(digests) == 1
+
+
+ONCE: dict[int, str] = {
+    67: "a refused plan whose caller had gone away was logged as an unhandled error",
+}
+
+
+@pytest.mark.parametrize("seed", ONCE)
+def test_a_seed_that_failed_once_does_no_more(seed: int) -> None:
+    assert run(seed).violation is None, ONCE[seed]
 
 
 def test_a_killed_leader_is_succeeded() -> None:
     fault = Fault(4_000, "crash", 1, 2, 3_000, 0)
     outcome = run(2, [fault])
     assert outcome.violation is None
-    assert any("broker1 is killed" in line for line in outcome.transcript)
+    assert any("broker 1 is killed" in line for line in outcome.transcript)
