@@ -78,3 +78,27 @@ def stop(
     from ottla.cli.pipeline_status import stop_pipelines
 
     raise typer.Exit(stop_pipelines(readable_file(file, only), wait))
+
+
+@commands.command()
+def package(
+    file: File,
+    glue: Annotated[
+        str, typer.Option("--glue", metavar="VERSION", help="AWS Glue's version, such as 6.0.")
+    ],
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", metavar="DIR", help="The folder to write; by default FILE-glue."),
+    ] = None,
+    location: Annotated[
+        str | None,
+        typer.Option("--location", metavar="S3URL", help="Where the folder is uploaded to."),
+    ] = None,
+    role: Annotated[
+        str | None, typer.Option("--role", metavar="ROLE", help="The IAM role that runs the job.")
+    ] = None,
+) -> None:
+    """Write what AWS Glue needs to run FILE: script, wheel, job definition, list of jars."""
+    from ottla.cli.pipeline_package import package_file
+
+    package_file(file, glue, to, location, role)

@@ -38,18 +38,18 @@ def readable_file(file: Path, only: Sequence[str] | None) -> FileSpec:
         ]
         if needed:
             raise listed(file, needed) from error
-    return _chosen(_read(file, _AllSet(os.environ)), only)
+    return _chosen(_read(file, AllSet(os.environ)), only)
 
 
-class _AllSet(dict[str, str]):
+class AllSet(dict[str, str]):
     """An environment in which every variable is set: those that are not, to a placeholder."""
 
     def __contains__(self, name: object) -> bool:
         return True
 
     def get(self, name: str, default: str | None = None) -> str:  # type: ignore[override]
-        # An empty path or text would be a problem of its own.
-        return super().get(name, "unset")
+        # An empty text would be a problem of its own, and so would an address without a port.
+        return super().get(name, "unset:1")
 
 
 def listed(file: Path, problems: Iterable[Problem]) -> UsageFailed:

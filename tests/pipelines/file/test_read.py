@@ -1,5 +1,6 @@
 """From a pipeline file's text to specifications."""
 
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -288,3 +289,24 @@ def test_reading_imports_no_pyspark(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.split() == ["False", "False"], done.stderr
+
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/pipelines.md"])
+def test_the_files_in_the_documentation_are_right(page: str) -> None:
+    examples = re.findall(r"```toml\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    assert examples
+    for example in examples:
+        (one,) = read(example).pipelines
+        assert one.source.topic == "flights"
+
+
+def test_the_guide_names_every_field() -> None:
+    text = (ROOT / "docs/pipelines.md").read_text()
+    section = text[text.index("## The pipeline file") : text.index("## `session`")]
+    written = re.findall(r"^(\w+) = ", FULL, re.MULTILINE)
+    assert len(written) > 15
+    for field in [*written, "function", "view", "conf"]:
+        assert field in section, field
