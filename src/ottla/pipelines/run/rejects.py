@@ -1,7 +1,7 @@
 """Rejected rows: written to `<target>_rejected`, in the same batch and with the same promise.
 
-Spark counts them while it reads a batch. Only when there are some is the batch's range of
-offsets read a second time, for these rows alone: no projection or join of a pipeline loses them.
+Spark counts them while it reads a batch, and notes in which blocks of offsets they lie. Only these
+blocks are read a second time, for these rows alone: no projection or join of a pipeline loses them.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import json
 import logging
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.run.execution import Execution
 from ottla.pipelines.sinks.port import Batch
+from ottla.pipelines.source.observed import BLOCKS, READ, ranges_of
 from ottla.pipelines.source.source import REJECTED, Source
 from ottla.pipelines.source.topic import only_rejected
 
@@ -34,8 +35,9 @@ class Rejects:
     sink: DeltaSink
     sources: tuple[Source, ...]
     max_rows: int | None = None
-    trusted: bool = True  # Spark reads all rows of a batch, so its count of them is right
+    reads_all: bool = True  # nothing in the plan makes Spark stop reading a batch early
     count: int = 0
+    _place: DeltaSink | None = None
 
     def write(self, execution: Execution, batch: Batch, *, skipped: bool) -> None:
         """Write the rejected rows of the batch that the query has just written.
@@ -45,56 +47,91 @@ class Rejects:
         """
         if not self.sources:
             return
-        counts = execution.counted()
-        certain = self.trusted and not skipped
-        counted = {source.metric: _counted(counts, source) for source in self.sources}
-        suspects = [one for one in self.sources if not certain or counted[one.metric] != 0]
-        frames = [
-            only_rejected(read_range(self.spark, source, *offsets), source)
-            for source in suspects
-            if (offsets := execution.range_of(source.name)) is not None
-        ]
-        if not frames:
+        counted = {} if skipped else execution.counted()
+        suspects: list[Suspect] = []
+        for source in self.sources:
+            span = execution.range_of(source.name)
+            found = suspect(source, span, counted.get(source.metric), self.reads_all)
+            if found is not None:
+                suspects.append(found)
+        if not suspects:
             return
+        frames = [only_rejected(read_range(self.spark, one), one.source) for one in suspects]
         frame: DataFrame = reduce(lambda one, other: one.unionByName(other), frames)
-        exact = certain and None not in counted.values()
-        found = sum(counted[one.metric] or 0 for one in suspects) if exact else frame.count()
-        if not found:
+        counts = [one.count for one in suspects]
+        known = [count for count in counts if count is not None]
+        number = sum(known) if len(known) == len(counts) else frame.count()
+        if not number:
             return
-        place = self.sink.rejected(frame.schema)
-        place.make()
-        place.write(frame, batch)
-        self.count += found
+        if self._place is None:
+            self._place = self.sink.rejected(frame.schema)
+            self._place.make()
+        self._place.write(frame, batch)
+        self.count += number
         log.warning(
             "%d rows of %s were rejected in batch %d: they are kept in %s",
-            found,
-            ", ".join(source.name for source in suspects),
+            number,
+            ", ".join(one.source.name for one in suspects),
             batch.number,
-            place.name,
+            self._place.name,
         )
         if self.max_rows is not None and self.count > self.max_rows:
             raise PipelineError(
                 f"{self.count} rows were rejected in this run, more than max_rejects="
-                f"{self.max_rows}: see the column reason of {place.name}"
+                f"{self.max_rows}: see the column reason of {self._place.name}"
             )
 
 
-def _counted(counts: dict[str, dict[str, object]], source: Source) -> int | None:
-    """Return how many rows of a source were rejected, None where nothing was counted."""
-    found = counts.get(source.metric, {}).get(REJECTED)
-    return None if found is None else int(str(found))
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A part of a topic that has rejected rows, or may have: `count` is None where not known."""
+
+    source: Source
+    first: dict[int, int]
+    end: dict[int, int]
+    count: int | None
 
 
-def read_range(
-    spark: SparkSession, source: Source, first: dict[int, int], last: dict[int, int]
-) -> DataFrame:
-    """Return Kafka's raw rows of a topic from the first offsets to before the last."""
+def suspect(
+    source: Source,
+    span: tuple[dict[int, int], dict[int, int]] | None,
+    counted: dict[str, Any] | None,
+    reads_all: bool,
+) -> Suspect | None:
+    """Return what is to be read again of a source in this batch, None for nothing.
+
+    Spark's count is right if it read the whole batch: nothing in the plan stops early, or it has
+    seen as many rows as the range has offsets (a compacted topic has fewer). The read is then
+    narrowed to where the rejected rows lie.
+    """
+    if span is None:
+        return None
+    first, end = span
+    if counted is None:
+        return Suspect(source, first, end, None)
+    offsets = sum(end[partition] - max(first[partition], 0) for partition in end)
+    if not reads_all and counted[READ] != offsets:
+        return Suspect(source, first, end, None)
+    if not counted[REJECTED]:
+        return None
+    ranges = ranges_of(counted[BLOCKS])
+    return Suspect(
+        source,
+        {partition: max(first[partition], ranges[partition][0]) for partition in ranges},
+        {partition: min(end[partition], ranges[partition][1]) for partition in ranges},
+        int(counted[REJECTED]),
+    )
+
+
+def read_range(spark: SparkSession, part: Suspect) -> DataFrame:
+    """Return Kafka's raw rows of a part of a topic."""
+    name = part.source.name
     return (
         spark.read.format("kafka")
-        .options(**source.kafka.for_spark())
-        .option("subscribe", source.name)
-        .option("startingOffsets", json.dumps({source.name: first}))
-        .option("endingOffsets", json.dumps({source.name: last}))
+        .options(**part.source.kafka.for_spark())
+        .option("assign", json.dumps({name: sorted(part.end)}))
+        .option("startingOffsets", json.dumps({name: part.first}))
+        .option("endingOffsets", json.dumps({name: part.end}))
         .option("includeHeaders", True)
         .load()
     )

@@ -198,12 +198,16 @@ def _runner(checked: Plan) -> BatchRunner:
     )
 
 
+# Nodes of a plan that may stop reading their input: a limit, a join whose other side is empty.
+_STOP_EARLY: Final = ("GlobalLimit", "LocalLimit", "Offset", "Tail", "Join")
+
+
 def reads_all(frame: DataFrame) -> bool:
-    """Tell whether Spark reads every row of a batch: a limit may stop reading early."""
+    """Tell whether nothing in the plan may stop reading a batch early."""
     plans = [frame._jdf.queryExecution().analyzed()]
     while plans:
         node = plans.pop()
-        if node.nodeName() in ("GlobalLimit", "LocalLimit", "Offset", "Tail"):
+        if node.nodeName() in _STOP_EARLY:
             return False
         children = node.children()
         plans += [children.apply(index) for index in range(children.size())]

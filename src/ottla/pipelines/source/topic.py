@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ottla.pipelines.errors import PipelineError, require_pyspark
 from ottla.pipelines.kafka.settings import read_settings
+from ottla.pipelines.source.observed import observed_places
 from ottla.pipelines.source.parse import GIVEN, REASON, is_object, parse, read_schema, take_parsed
 from ottla.pipelines.source.source import OPTION, REJECTED, SOURCES, TOMBSTONES, Source
 from ottla.pipelines.source.starting import read_starting
@@ -91,6 +92,7 @@ def _rows(frame: DataFrame, source: Source) -> DataFrame:
             source.metric,
             F.count(REASON).alias(REJECTED),
             F.count(F.when(tombstone, 1)).alias(TOMBSTONES),
+            *(observed_places(REASON) if source.can_reject else ()),
         )
     if source.can_reject:
         frame = frame.where(parses)

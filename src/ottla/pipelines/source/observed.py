@@ -1,0 +1,41 @@
+"""What Spark counts of a source while it reads a batch: its rows, and where rejected rows lie.
+
+Spark calls these observed metrics. The places are blocks of BLOCK offsets, so that a batch full of
+rejected rows stays small in the driver: one entry for each block and not for each row.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+READ: Final = "read"
+BLOCKS: Final = "blocks"
+BLOCK: Final = 1_024
+
+
+def observed_places(reason: str) -> list[Column]:
+    """Return what to observe: all rows, and the blocks of the rows that have a reason."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    block = F.struct("partition", (F.col("offset") / BLOCK).cast("bigint"))
+    return [
+        F.count(F.lit(1)).alias(READ),
+        F.collect_set(F.when(F.col(reason).isNotNull(), block)).alias(BLOCKS),
+    ]
+
+
+def ranges_of(blocks: Any) -> dict[int, tuple[int, int]]:
+    """Return for each partition with rejected rows the first block's start and the last's end.
+
+    `blocks` is the observed value as Spark's JVM has it, a sequence of (partition, block).
+    """
+    found: dict[int, tuple[int, int]] = {}
+    for index in range(blocks.size()):
+        row = blocks.apply(index)
+        partition, block = int(row.getInt(0)), int(row.getLong(1))
+        first, end = found.get(partition, (block * BLOCK, block * BLOCK))
+        found[partition] = (min(first, block * BLOCK), max(end, (block + 1) * BLOCK))
+    return found
