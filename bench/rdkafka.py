@@ -33,8 +33,12 @@ def built() -> Path:
     return built / "examples" / tool
 
 
-def run(command: Sequence[str], seconds: float = CLIENT_SECONDS) -> str:
-    """Run a client to its end; what it printed. Raises ClientError."""
+def run(
+    command: Sequence[str], seconds: float = CLIENT_SECONDS, codes: Sequence[int] = (0,)
+) -> str:
+    """Run a client to its end; what it printed. Raises ClientError, also where it ends with another
+    exit code than these.
+    """
     try:
         done = subprocess.run(
             command,
@@ -46,15 +50,17 @@ def run(command: Sequence[str], seconds: float = CLIENT_SECONDS) -> str:
         )
     except subprocess.TimeoutExpired as fault:
         raise ClientError(f"{command[0]} did not end in {seconds:.0f} s") from fault
-    if done.returncode != 0:
+    if done.returncode not in codes:
         raise ClientError(f"{command[0]} ended with {done.returncode}:\n{done.stdout[-1500:]}")
     return done.stdout
 
 
-def produced(said: str) -> tuple[float, float]:
-    """MB/s and records/s of a producer, from its last line. Raises ClientError on lost records."""
+def produced(said: str, count: int = 0) -> tuple[float, float]:
+    """MB/s and records/s of a producer, from its last line. Raises ClientError on lost records, and
+    where fewer than `count` were delivered.
+    """
     found = PRODUCED.findall(said)
-    if not found or found[-1][1] != "0":
+    if not found or found[-1][1] != "0" or int(found[-1][0]) < count:
         raise ClientError(f"the producer did not deliver everything:\n{said[-1500:]}")
     return float(found[-1][4]), float(found[-1][3])
 

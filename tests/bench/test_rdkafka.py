@@ -22,6 +22,8 @@ def test_lost_records_are_a_fault() -> None:
     with pytest.raises(ClientError, match="did not deliver"):
         rdkafka.produced(PRODUCED.replace("0 failed) in 2953", "7 failed) in 2953"))
     with pytest.raises(ClientError):
+        rdkafka.produced(PRODUCED, 300_001)
+    with pytest.raises(ClientError):
         rdkafka.produced("nothing")
 
 
@@ -34,5 +36,6 @@ def test_a_consumer_must_have_them_all() -> None:
 def test_a_client_that_fails_or_hangs_is_told() -> None:
     with pytest.raises(ClientError, match="ended with 3"):
         rdkafka.run([sys.executable, "-c", "raise SystemExit(3)"])
+    assert rdkafka.run([sys.executable, "-c", "raise SystemExit(3)"], codes=(0, 3)) == ""
     with pytest.raises(ClientError, match="did not end"):
         rdkafka.run([sys.executable, "-c", "import time; time.sleep(60)"], seconds=0.2)

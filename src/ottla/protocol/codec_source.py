@@ -201,7 +201,12 @@ class _Source:
             else:
                 yield from self._write_sized(field)
         if self._tagged:
-            yield "write_tags(output, message, tagged)"
+            unset = " and ".join(
+                f"message.{field.name} is {self._name(field.default, 'default')}"
+                for field in self._tagged.values()
+            )
+            yield f"if {unset}: tail.append(0)"
+            yield "else: write_tags(output, message, tagged)"
         elif self._flexible:
             yield "tail.append(0)"
         yield "return"
