@@ -1,4 +1,4 @@
-"""How many connections may be open, in all and from one address (KIP-402)."""
+"""How many connections may be open, in total and from one address (KIP-402)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """A connection to another broker: requests out, responses matched by correlation id.
 
-One broker asks, one answers, in order, as a client would. A Peer connects at first use and again
-after a loss; when to try again is the caller's matter. A request that is not answered in time ends
-the connection, as in Kafka's NetworkClient: what stands behind it would not be answered either.
+One broker sends requests and the other answers them in order, as with a client. A Peer connects at
+first use and again after a loss; the caller decides when to try again. A request that is not
+answered in time ends the connection, as in Kafka's NetworkClient: the requests after it would not
+be answered either.
 """
 
 from __future__ import annotations
@@ -39,16 +40,16 @@ class PeerError(Exception):
 
 
 class Probe(Enum):
-    """What is known of a listener after knocking."""
+    """What a connection attempt has shown of a listener."""
 
     ALIVE = "alive"
     REFUSED = "refused"
     UNKNOWN = "unknown"
-    """No answer at all: it may live behind a network that is cut."""
+    """No answer at all: it may be alive, with the network cut."""
 
 
 async def probe(host: str, port: int, timeout_ms: int = PROBE_WITHIN_MS) -> Probe:
-    """Whether somebody listens at the address; nothing is sent."""
+    """Whether the address takes connections; nothing is sent."""
     try:
         async with asyncio.timeout(timeout_ms / 1000):
             transport, _ = await _connect(host, port, asyncio.Protocol)
@@ -84,7 +85,7 @@ async def _connect(
 
 
 class _Link:
-    """One TCP connection: each frame of its stream is a response to who waits for it."""
+    """One TCP connection; each frame of its stream is the response to a request."""
 
     def __init__(
         self, address: tuple[str, int], max_frame_bytes: int, lost: Callable[[_Link, str], None]
@@ -114,7 +115,7 @@ class _Link:
         """See `pause_writing`."""
 
     def end(self, why: str) -> None:
-        """Ends the connection; who waits learns why."""
+        """Ends the connection. Requests that wait fail with the reason."""
         if self.ended:
             return
         self.ended = True
@@ -137,7 +138,7 @@ class _Link:
 
 
 class Peer:
-    """Asks one broker; made by Peers. For the event loop's thread alone."""
+    """Sends requests to one broker; made by Peers. For the event loop's thread alone."""
 
     def __init__(
         self,
@@ -147,7 +148,7 @@ class Peer:
         *,
         max_frame_bytes: int,
     ) -> None:
-        """`name` stands in the errors ("broker 2"); `address` tells where it is at present."""
+        """`name` stands in the errors ("broker 2"); `address` gives its present address."""
         self.name = name
         self.client_id = client_id
         self._address = address
@@ -289,6 +290,6 @@ class Peer:
             self._link.end(why)
 
     def close(self) -> None:
-        """For good; who waits for an answer gets a PeerError."""
+        """For good. Requests that wait fail with a PeerError."""
         self._closed = True
         self._end("is no longer needed")

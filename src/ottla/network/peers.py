@@ -1,7 +1,7 @@
 """The other brokers: one connection for each broker and purpose.
 
-A purpose has a connection of its own because a broker answers a connection's requests in turn: a
-long poll would hold up what is asked behind it. Every connection names its broker and purpose as
+Each purpose has its own connection because a broker answers a connection's requests in turn: a long
+poll would delay the requests after it. Every connection names its broker and purpose as
 client id (`broker-1-metadata`), from its first request on.
 """
 
@@ -60,7 +60,7 @@ class Peers:
             found.close()
 
     def close(self) -> None:
-        """Ends all; who waits for an answer gets a PeerError."""
+        """Ends all. Requests that wait fail with a PeerError."""
         peers, self._peers = self._peers, {}
         for each in peers.values():
             each.close()
