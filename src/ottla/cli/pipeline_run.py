@@ -92,7 +92,8 @@ class Session:
             except BaseException:
                 # The reader of the output has gone, or a bug: the queries still end in order.
                 self._is_stopping.set()
-                self._has_ended.wait(STOP_S)
+                if not self._has_session.is_set() or not self._has_ended.wait(STOP_S):
+                    kill_spark()
                 raise
         if self.failure is not None:
             raise Failed(self.failure)
@@ -221,12 +222,17 @@ def told_log(lines: list[str]) -> Iterator[None]:
         logger.propagate = before
 
 
-def end_at_once(code: int, leave: Callable[[int], Any] = os._exit) -> None:
-    """End this process and Spark's, without waiting for anything."""
+def kill_spark() -> None:
+    """End Spark's process, if this one has started it."""
     spark = sys.modules.get("pyspark.core.context")
     process = getattr(spark.SparkContext._gateway, "proc", None) if spark else None
     if process is not None:
         process.kill()
+
+
+def end_at_once(code: int, leave: Callable[[int], Any] = os._exit) -> None:
+    """End this process and Spark's, without waiting for anything."""
+    kill_spark()
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     leave(code)
