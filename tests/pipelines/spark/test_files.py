@@ -28,3 +28,18 @@ def test_what_is_not_there_is_none(spark, tmp_path: Path) -> None:
     assert not files.exists()
     assert files.names() == []
     assert files.read("one") is None
+
+
+def test_a_file_is_replaced_as_a_whole_and_leaves_nothing_beside_it(spark, tmp_path: Path) -> None:
+    files = Files(spark, str(tmp_path / "folder"))
+    files.write("a.json", "one")
+    files.write("a.json", "two")
+
+    assert files.read("a.json") == "two"
+    assert [name for name in files.names() if not name.endswith(".crc")] == ["a.json"]
+    files.move("a.json", "kept/a.json")
+    assert (files.read("a.json"), files.read("kept/a.json")) == (None, "two")
+    files.delete("kept")
+    files.delete("kept")
+    assert not files.exists("kept")
+    assert Files(spark, str(tmp_path / "folder")).is_file() is False

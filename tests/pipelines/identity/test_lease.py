@@ -1,0 +1,78 @@
+"""One run at a time on one checkpoint."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.identity.lease import FILE, Lease
+from ottla.pipelines.spark.files import Files
+
+pytestmark = pytest.mark.spark
+
+
+def change(folder: Path, **said: Any) -> None:
+    """Let the lease say something else, as another run or another host would."""
+    file = folder / FILE
+    file.write_text(json.dumps(json.loads(file.read_text()) | said))
+    (folder / f".{FILE}.crc").unlink(missing_ok=True)
+
+
+def test_a_lease_keeps_others_away_while_its_query_runs(spark, tmp_path: Path) -> None:
+    files = Files(spark, str(tmp_path))
+    active = True
+    first = Lease(files)
+    first.acquire()
+    first.keep(lambda: active, lambda: None)
+
+    with pytest.raises(PipelineError, match=f"in use by process {os.getpid()} on .* Stop that"):
+        Lease(files).acquire()
+    active = False  # the query has ended, and its thread has not seen it yet
+    second = Lease(files)
+    second.acquire()
+    first.release()
+    assert (tmp_path / FILE).exists()  # the second's
+    second.release()
+    assert not (tmp_path / FILE).exists()
+
+
+def test_a_process_that_is_gone_holds_nothing_and_one_that_runs_does(spark, tmp_path: Path) -> None:
+    files = Files(spark, str(tmp_path))
+    Lease(files).acquire()
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    change(tmp_path, process=gone.pid)
+    Lease(files).check()
+
+    other = os.getppid()
+    born = Path(f"/proc/{other}/stat").read_text().rpartition(")")[2].split()[19]
+    change(tmp_path, process=other, born=born)
+    with pytest.raises(PipelineError, match=f"in use by process {other}"):
+        Lease(files).check()
+    change(tmp_path, born="1")  # the number was given again
+    Lease(files).check()
+
+
+def test_a_run_on_another_host_is_watched_for_its_beats(spark, tmp_path: Path) -> None:
+    files = Files(spark, str(tmp_path))
+    Lease(files).acquire()
+    change(tmp_path, host="elsewhere", beats=7)
+    Lease(files).check(watch_s=0.2)  # it beats no more
+
+    timer = threading.Timer(0.3, change, [tmp_path], {"beats": 8})
+    timer.start()
+    with pytest.raises(PipelineError, match="on elsewhere"):
+        Lease(files).check(watch_s=60)
+    timer.join()
+
+
+def test_a_damaged_lease_says_what_to_do(spark, tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text('{"version"')
+    with pytest.raises(PipelineError, match=r"is damaged\. Make sure that no query runs"):
+        Lease(Files(spark, str(tmp_path))).acquire()

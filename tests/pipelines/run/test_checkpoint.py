@@ -1,0 +1,71 @@
+"""Where a query stands, by Spark's own files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.pipelines.run.checkpoint import Checkpoint
+from ottla.pipelines.spark.files import Files
+
+pytestmark = pytest.mark.spark
+
+
+def plan(folder: Path, batch: int, *offsets: dict[str, Any]) -> None:
+    (folder / "offsets").mkdir(exist_ok=True)
+    lines = ["v1", "{}", *(json.dumps(one) for one in offsets)]
+    (folder / "offsets" / str(batch)).write_text("\n".join(lines))
+
+
+def done(folder: Path, batch: int) -> None:
+    (folder / "commits").mkdir(exist_ok=True)
+    (folder / "commits" / str(batch)).write_text('v1\n{"nextBatchWatermarkMs":0}')
+
+
+def test_it_stands_where_the_last_batch_that_is_delivered_ends(spark, tmp_path: Path) -> None:
+    checkpoint = Checkpoint(Files(spark, str(tmp_path)))
+    assert (checkpoint.planned(), checkpoint.standing()) == (None, {})
+
+    (tmp_path / "sources" / "0").mkdir(parents=True)
+    (tmp_path / "sources" / "0" / "0").write_bytes(b'\0v1\n{"t":{"0":3}}')
+    plan(tmp_path, 0, {"t": {"0": 5, "1": 2}})
+    assert checkpoint.standing() == {"t": {0: 3, 1: 0}}
+    assert checkpoint.standing(delivered=0) == {"t": {0: 5, 1: 2}}
+
+    done(tmp_path, 0)
+    plan(tmp_path, 1, {"t": {"0": 9, "1": 2}})
+    assert checkpoint.standing() == {"t": {0: 5, 1: 2}}
+    done(tmp_path, 1)
+    assert checkpoint.standing() == {"t": {0: 9, 1: 2}}
+
+
+def test_a_topic_of_two_sources_stands_at_the_first_of_both(spark, tmp_path: Path) -> None:
+    checkpoint = Checkpoint(Files(spark, str(tmp_path)))
+    plan(tmp_path, 0, {"t": {"0": 5}}, {"t": {"0": 4}, "u": {"0": 1}}, {"version": 1})
+    done(tmp_path, 0)
+
+    assert checkpoint.standing() == {"t": {0: 4}, "u": {0: 1}}
+    assert checkpoint.count_sources() == 3
+
+
+def test_a_note_counts_for_its_query_alone(spark, tmp_path: Path) -> None:
+    checkpoint = Checkpoint(Files(spark, str(tmp_path)))
+    assert checkpoint.noted("q") == -1
+    checkpoint.note("q", 0)
+    checkpoint.note("q", 1)
+    assert (checkpoint.noted("q"), checkpoint.noted("other")) == (1, -1)
+
+
+def test_state_is_moved_away_also_after_a_crash_in_the_middle(spark, tmp_path: Path) -> None:
+    checkpoint = Checkpoint(Files(spark, str(tmp_path)))
+    plan(tmp_path, 0, {"t": {"0": 5}})
+    done(tmp_path, 0)
+    (tmp_path / "replaced-1").mkdir()
+    (tmp_path / "offsets").rename(tmp_path / "replaced-1" / "offsets")
+
+    checkpoint.replace(1)
+
+    assert sorted(p.name for p in (tmp_path / "replaced-1").iterdir()) == ["commits", "offsets"]
+    assert checkpoint.planned() is None
+    assert checkpoint.next_replaced() == 2
