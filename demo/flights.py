@@ -30,9 +30,6 @@ _NUMBERS: Final = (
     "distance",
 )
 _WORDS: Final = ("carrier", "tailnum", "origin", "dest", "time_hour")
-SCHEMA: Final = ", ".join(
-    [f"{name} INT" for name in _NUMBERS] + [f"{name} STRING" for name in _WORDS]
-)
 
 
 class NoDataError(Exception):

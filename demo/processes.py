@@ -1,4 +1,4 @@
-"""The two processes that the demo starts: `ottla serve` and the pipeline. Both end with it."""
+"""The processes that the demo starts: `ottla serve` and the pipeline. All end with it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
+from demo.flights import data_folder
+
+PIPELINE_FILE: Final = Path(__file__).parent / "flights.toml"
 _READY: Final = re.compile(r"ready on (\S+:\d+)")
 _START_S: Final = 30
 _STOP_S: Final = 15
@@ -29,7 +32,13 @@ class Child:
     A Ctrl-C in the terminal so reaches the demo alone, which then ends its children in order.
     """
 
-    def __init__(self, arguments: Sequence[str], log: Path, started: list[Child]) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        log: Path,
+        started: list[Child],
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.log = log
         self._errors: IO[bytes] = log.open("wb")
         self._process = subprocess.Popen(
@@ -37,6 +46,7 @@ class Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
+            env=environment,
             start_new_session=True,
         )
         self._buffer = b""
@@ -61,11 +71,6 @@ class Child:
             self._buffer += more
         line, self._buffer = self._buffer.split(b"\n", 1)
         return line.decode()
-
-    def tell(self, word: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{word}\n".encode())
-        self._process.stdin.flush()
 
     def stop(self) -> None:
         """End the whole group: first asked, after a while killed. Returns when all are gone."""
@@ -98,35 +103,52 @@ def start_broker(folder: Path, started: list[Child]) -> str:
     raise DemoError(f"The broker did not start: its words are in {broker.log}")
 
 
+def pipeline_environment(
+    bootstrap: str, folder: Path, starting: str = "earliest"
+) -> dict[str, str]:
+    """Return the environment that `flights.toml` is read with."""
+    return os.environ | {
+        "OTTLA_DEMO_BROKER": bootstrap,
+        "OTTLA_DEMO_FOLDER": str(folder),
+        "OTTLA_DEMO_DATA": str(data_folder()),
+        "OTTLA_DEMO_STARTING": starting,
+    }
+
+
 class Pipeline:
-    """The pipeline's process, as the demo sees it."""
+    """`ottla pipeline run flights.toml`, as the demo sees it."""
 
-    def __init__(self, bootstrap: str, folder: Path, group: str, started: list[Child]) -> None:
-        arguments = ["demo.pipeline", "--bootstrap", bootstrap, "--folder", str(folder)]
-        arguments += ["--group", group]
-        self.child = Child(arguments, folder / "pipeline.log", started)
+    def __init__(self, bootstrap: str, folder: Path, started: list[Child]) -> None:
+        self.environment = pipeline_environment(bootstrap, folder)
+        self._spark_log = folder / "spark.log"
+        arguments = ["ottla", "pipeline", "run", str(PIPELINE_FILE), "--json"]
+        arguments += ["--log", str(self._spark_log)]
+        self.child = Child(arguments, folder / "pipeline.log", started, self.environment)
 
-    def wait_for(self, name: str, limit_s: float, show: Callable[[str], None]) -> dict[str, Any]:
-        """Return what it says once it says `name`; shows what goes on meanwhile.
-
-        Raises DemoError with its own words where it failed, or when the time is over.
-        """
+    def wait_for_start(self, limit_s: float, show: Callable[[str], None]) -> None:
+        """Wait until the pipeline runs; shows what happens meanwhile. Raises DemoError."""
         until = time.monotonic() + limit_s
         while time.monotonic() < until:
-            line = self.child.line(0.2)
-            if line is None:
-                show(self.goes_on())
-                continue
-            said: dict[str, Any] = json.loads(line)
-            if "error" in said:
-                raise DemoError(str(said["error"]))
-            if name in said:
-                return said
+            if self.look(0.2) == "running":
+                return
+            show(self.goes_on())
         raise DemoError(f"The pipeline takes too long: its words are in {self.child.log}")
+
+    def look(self, wait_s: float) -> str | None:
+        """Return the pipeline's state, None when it says nothing new. Raises DemoError."""
+        line = self.child.line(wait_s)
+        if line is None:
+            return None
+        said: dict[str, Any] = json.loads(line)
+        if said["state"] == "failed":
+            raise DemoError(str(said["failure"]))
+        return str(said["state"])
 
     def goes_on(self) -> str:
         """Say what Spark's start is at: the first time it fetches its jars."""
-        text = self.child.log.read_text(errors="replace")
+        if not self._spark_log.exists():
+            return "Spark starts"
+        text = self._spark_log.read_text(errors="replace")
         fetched = re.findall(r"^downloading \S+/(\S+\.jar)", text, re.MULTILINE)
         if fetched and ":: retrieving ::" not in text:
             return f"Spark fetches its jars from Maven Central, once ({fetched[-1]})"

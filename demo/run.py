@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import subprocess
 import sys
@@ -20,12 +21,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from demo.flights import FLIGHTS, TOPIC, NoDataError, data_folder, read_flights
-from demo.processes import Child, DemoError, Pipeline, start_broker
+from demo.processes import PIPELINE_FILE, Child, DemoError, Pipeline, start_broker
 from demo.publish import Broker
 
 GROUP: Final = "flights-delta"
 _SPARK_STARTS_S: Final = 600  # its first start fetches jars
 _DELIVERED_S: Final = 300
+_STOPPED_S: Final = 90
 _EXIT_INTERRUPTED: Final = 130
 
 
@@ -63,25 +65,26 @@ class Demo:
         broker = Broker(bootstrap, TOPIC)
         broker.create_topic()
         # Spark takes some seconds to start: it does so while the flights are published.
-        pipeline = Pipeline(bootstrap, self.folder, GROUP, self.children)
+        pipeline = Pipeline(bootstrap, self.folder, self.children)
         with self.step("publish"), self.bar("Publishing the flights", FLIGHTS) as (bar, task):
             sent = broker.publish(read_flights(), lambda count: bar.update(task, completed=count))
         with self.step("Spark starts (beyond publishing)"):
             self.wait_for_spark(pipeline)
         with self.step("into Delta"), self.bar("Streaming them into Delta", sent) as (bar, task):
             self.wait_for_lag(broker, pipeline, bar, task)
+        with self.step("pipeline stops"), self.console.status("Stopping the pipeline"):
+            stopped = self.command("pipeline", "stop", PIPELINE_FILE, within=pipeline.environment)
+        self.console.print(stopped)
         with self.step("queries on the table"), self.console.status("Asking the table"):
-            pipeline.child.tell("stop")
-            found = pipeline.wait_for("rows", _DELIVERED_S, lambda _: None)
+            found = self.ask_the_table()
         with self.step("journey"):
             journey = self.ottla("journey", bootstrap, *self.worst_place(found))
         self.report(sent, found, journey, bootstrap)
 
     def wait_for_spark(self, pipeline: Pipeline) -> None:
         with self.console.status("Spark starts") as status:
-            said = pipeline.wait_for("session", _SPARK_STARTS_S, status.update)
-            pipeline.wait_for("query", _SPARK_STARTS_S, status.update)
-        self.console.print(f"Spark {said['session']} runs the pipeline")
+            pipeline.wait_for_start(_SPARK_STARTS_S, status.update)
+        self.console.print(f"The pipeline runs: ottla pipeline run demo/{PIPELINE_FILE.name}")
 
     def wait_for_lag(self, broker: Broker, pipeline: Pipeline, bar: Progress, task: Any) -> None:
         until = time.monotonic() + _DELIVERED_S
@@ -90,10 +93,20 @@ class Demo:
             bar.update(task, completed=place)
             if end == place:
                 return
-            # What it says is only of interest if it failed.
-            if (line := pipeline.child.line(0.2)) is not None:
-                raise DemoError(line)
-        raise DemoError(f"The lag does not end: Spark's words are in {pipeline.child.log}")
+            pipeline.look(0.2)
+        raise DemoError(f"The lag does not end: Spark's words are in {self.folder}/spark.log")
+
+    def ask_the_table(self) -> dict[str, Any]:
+        asked = Child(
+            ["demo.summary", str(self.folder / "flights")],
+            self.folder / "summary.log",
+            self.children,
+        )
+        line = asked.line(_DELIVERED_S)
+        if line is None:
+            raise DemoError(f"The table does not answer: Spark's words are in {asked.log}")
+        found: dict[str, Any] = json.loads(line)
+        return found
 
     @staticmethod
     def worst_place(found: dict[str, Any]) -> tuple[str, str, str]:
@@ -102,9 +115,15 @@ class Demo:
 
     def ottla(self, command: str, bootstrap: str, *arguments: str) -> str:
         """Run a command of Ottla's own, as a person would; returns what it printed."""
-        words = [sys.executable, "-m", "ottla", *command.split(), *arguments]
+        return self.command(*command.split(), *arguments, "--bootstrap", bootstrap)
+
+    def command(self, *words: str | Path, within: dict[str, str] | None = None) -> str:
         done = subprocess.run(
-            [*words, "--bootstrap", bootstrap], capture_output=True, text=True, timeout=60
+            [sys.executable, "-m", "ottla", *map(str, words)],
+            capture_output=True,
+            text=True,
+            timeout=_STOPPED_S,
+            env=within,
         )
         return (done.stdout + done.stderr).rstrip()
 

@@ -1,8 +1,12 @@
 """The demo's data."""
 
 import json
+from pathlib import Path
 
-from demo.flights import FLIGHTS, SCHEMA, read_flights
+from demo.flights import FLIGHTS, read_flights
+from demo.processes import PIPELINE_FILE, pipeline_environment
+
+from ottla.pipelines.file.read import read_file
 
 
 def test_every_flight_is_a_record_keyed_by_its_tail_number() -> None:
@@ -18,4 +22,8 @@ def test_every_flight_is_a_record_keyed_by_its_tail_number() -> None:
     assert first[0] == b"N14228"
     record = json.loads(first[1])
     assert (record["carrier"], record["dep_delay"], record["dest"]) == ("UA", 2, "IAH")
-    assert set(record) <= {field.split()[0] for field in SCHEMA.split(", ")}
+    environment = pipeline_environment("localhost:9092", Path("/demo"))
+    (pipeline,) = read_file(PIPELINE_FILE, environment).pipelines
+    assert pipeline.source.schema is not None
+    assert set(record) <= {field.split()[0] for field in pipeline.source.schema.split(",")}
+    assert Path(pipeline.transform.tables[0].path).is_file()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.pipelines.environment import fetch_jars_once
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_the_demo_takes_every_flight_to_its_row(
     demo: subprocess.Popen[str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     fetch_jars_once(tmp_path_factory)
-    said, _ = demo.communicate(timeout=280)
+    said, _ = demo.communicate(timeout=560)
 
     assert demo.returncode == 0, said
     assert "336,776 flights in, 336,776 rows out: equal" in said
