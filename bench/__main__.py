@@ -18,6 +18,7 @@ from bench.child import ChildDiedError
 from bench.figures import delta
 from bench.figures.cluster_idle import ClusterIdle
 from bench.figures.cluster_throughput import ClusterThroughput
+from bench.figures.cold_reads import ColdReads
 from bench.figures.compressed import CompressedProduce
 from bench.figures.controller_failover import ControllerFailover
 from bench.figures.delta_limit import DeltaLimit
@@ -42,6 +43,7 @@ FIGURES: tuple[Figure, ...] = (
     SmallRequests(),
     JavaClients(),
     Latency(),
+    ColdReads(),
     Partitions(),
     ClusterThroughput("1 KB", 1000, 1_000_000),
     ClusterThroughput("100 B", 100, 5_000_000),

@@ -26,6 +26,7 @@ class Broker(Protocol):
     """One broker with a folder of its own."""
 
     name: str
+    folder: Path
     port: int
     format_seconds: float
     child: Child

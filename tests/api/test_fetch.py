@@ -1,12 +1,13 @@
 import asyncio
 import errno
+import threading
 from typing import Any
 
 import pytest
 
 from ottla.broker.partition import Partition
 from ottla.controller.deletion import UnwantedTopic
-from ottla.log.file_range import FileRange
+from ottla.log import file_range, page_cache
 from ottla.protocol.errors import ErrorCode
 from ottla.records.header import iterate_headers
 
@@ -145,15 +146,73 @@ async def test_a_deleted_topic_wakes_who_waits(node_call: Any) -> None:
     assert found.error_code is ErrorCode.unknown_topic_or_partition
 
 
-async def test_a_disk_that_cannot_be_read_is_told(
+class ColdDisk:
+    """Nothing is in the page cache, and a read from the disk waits for `release`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reads = 0
+        self._gate = threading.Semaphore(0)
+        read_fully = file_range.read_fully
+
+        def wait(fd: int, buffer: memoryview, position: int) -> int:
+            self.reads += 1
+            assert self._gate.acquire(timeout=60)
+            return read_fully(fd, buffer, position)
+
+        monkeypatch.setattr(file_range, "read_cached", lambda *_: 0)
+        monkeypatch.setattr(file_range, "read_fully", wait)
+        self.release = self._gate.release
+
+    async def reading(self, count: int) -> None:
+        async with asyncio.timeout(60):
+            while self.reads < count:
+                await asyncio.sleep(0.005)
+
+
+async def test_others_are_answered_while_cold_data_is_read(
     node_call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await node_call.produce("t", node_call.batch(b"old"))
+    disk = ColdDisk(monkeypatch)
+    waiting = asyncio.create_task(fetch(node_call, 0))
+    await disk.reading(1)
+    assert (await node_call.produce("t", node_call.batch(b"new"))).base_offset == 1
+    assert not waiting.done()
+    disk.release()
+    found = await waiting
+    assert (offsets(found), found.high_watermark) == ([0], 1)
+
+
+async def test_what_was_cut_while_it_was_read_is_not_sent(
+    node_call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other records may lie at that place of the file by then."""
+    await node_call.create("u", 2)
+    for index in (0, 1):
+        await node_call.produce("u", node_call.batch(b"a"), index=index)
+    disk = ColdDisk(monkeypatch)
+    waiting = [asyncio.create_task(fetch(node_call, 0, topic="u", index=n)) for n in (0, 1)]
+    await disk.reading(2)
+    node_call.node.partitions.find("u", 1).truncate_to(0, 0)
+    for _ in waiting:
+        disk.release()
+    whole, cut = await asyncio.gather(*waiting)
+    assert offsets(whole) == [0]
+    assert (cut.error_code, cut.records) == (ErrorCode.not_leader_or_follower, b"")
+
+
+@pytest.mark.parametrize("reads_at", ["read_cached", "read_fully"])
+async def test_a_disk_that_cannot_be_read_is_told(
+    node_call: Any, monkeypatch: pytest.MonkeyPatch, reads_at: str
 ) -> None:
     await node_call.produce("t", node_call.batch(b"a"))
 
-    def fail(self: FileRange) -> bytes:
+    def fail(*_: object) -> int:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(FileRange, "read", fail)
+    monkeypatch.setattr(file_range, reads_at, fail)
+    if reads_at == "read_fully":
+        monkeypatch.setattr(file_range, "read_cached", lambda *_: 0)
     found = await fetch(node_call, 0, max_wait=0)
     assert (found.error_code, found.high_watermark) == (ErrorCode.kafka_storage_error, -1)
 
@@ -233,3 +292,25 @@ async def test_a_session_remembers_the_name_of_a_topic_that_is_gone(node_call: A
     assert await next_code(1) is ErrorCode.unknown_topic_or_partition
     await node_call.create("gone")
     assert await next_code(2) is ErrorCode.inconsistent_topic_id
+
+
+async def test_an_offset_is_looked_up_in_a_thread_where_the_index_is_cold(
+    node_call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await node_call.create("u", segment_bytes="1048576")
+    for _ in range(8):
+        await node_call.produce("u", node_call.batch(bytes(400_000)))
+    assert len(node_call.node.partitions.find("u", 0).log.segments) > 2
+    for module in (page_cache, file_range):
+        monkeypatch.setattr(module, "read_cached", lambda *_: 0)
+    works: list[Any] = []
+    run = node_call.node.disk_reads.run
+
+    async def counted(work: Any) -> Any:
+        works.append(work)
+        return await run(work)
+
+    monkeypatch.setattr(node_call.node.disk_reads, "run", counted)
+    found = await fetch(node_call, 1, topic="u")
+    assert offsets(found) == [1]
+    assert len(works) == 2, "the look-up, and the data"

@@ -79,3 +79,21 @@ async def test_what_is_refused(node_call: Any) -> None:
 async def test_read_committed_is_the_same_where_there_are_no_transactions(node_call: Any) -> None:
     await fill(node_call)
     assert (await find(node_call, LATEST, isolation_level=1)).offset == 6
+
+
+async def test_what_is_asked_while_another_leads_is_not_answered_from_here(
+    node_call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search runs in a thread; the log may be cut and written again meanwhile."""
+    await node_call.produce("t", node_call.batch(b"a", time_ms=500))
+
+    async def deposed(work: Any) -> Any:
+        for broker in (2, 3):
+            await node_call.appear(broker)
+        await node_call.place("t", (1, 2, 3), leader=2)
+        await node_call.place("t", (1, 2, 3), isr=(1,))
+        return work()
+
+    monkeypatch.setattr(node_call.node.disk_reads, "run", deposed)
+    answer = await find(node_call, 500)
+    assert answer.error_code is ErrorCode.not_leader_or_follower

@@ -1,10 +1,21 @@
 import random
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ottla.log.flush import flush
-from ottla.log.lookup import FoundTimestamp, find_max_timestamp, find_timestamp, locate
+from ottla.log.log import Log
+from ottla.log.lookup import (
+    FoundTimestamp,
+    Search,
+    max_timestamp_searches,
+    timestamp_searches,
+)
+from ottla.log.retention import remove_expired
+from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.record import Record
 
 
@@ -22,6 +33,18 @@ def timed(bench: Any) -> Any:
         bench.times += times
     assert len(bench.log.segments) > 4
     return bench
+
+
+def _first(searches: Iterator[Search]) -> FoundTimestamp | None:
+    return next((found for each in searches if (found := each.run()) is not None), None)
+
+
+def find_timestamp(log: Log, timestamp_ms: int) -> FoundTimestamp | None:
+    return _first(timestamp_searches(log, timestamp_ms))
+
+
+def find_max_timestamp(log: Log) -> FoundTimestamp | None:
+    return _first(max_timestamp_searches(log))
 
 
 def _expected(times: list[int], asked: int, start: int = 0) -> FoundTimestamp | None:
@@ -62,7 +85,6 @@ def test_an_empty_log_has_none(bench: Any) -> None:
     log = bench.open()
     assert find_max_timestamp(log) is None
     assert find_timestamp(log, 0) is None
-    assert locate(log, 0) is None
 
 
 def test_with_append_time_the_batch_speaks_for_its_records(bench: Any) -> None:
@@ -71,16 +93,22 @@ def test_with_append_time_the_batch_speaks_for_its_records(bench: Any) -> None:
     assert find_max_timestamp(log) == FoundTimestamp(bench.now_ms, 0, 0)
 
 
-def test_where_a_record_lies(timed: Any) -> None:
-    for offset in range(0, 360, 7):
-        place = locate(timed.log, offset)
-        assert place is not None
-        with open(place.file, "rb") as file:
-            data = file.read()
-        assert data[place.position : place.position + 8] == place.header.base_offset.to_bytes(8)
-        assert place.header.base_offset <= offset <= place.header.last_offset
-        assert place.index_entry[1] <= place.position
-        assert place.is_active == (offset >= timed.log.active.base_offset)
-    assert locate(timed.log, 360) is None
-    timed.log.advance_start(10)
-    assert locate(timed.log, 9) is None
+def test_segments_that_go_between_two_searches_are_passed_by(timed: Any) -> None:
+    """Each search runs in a thread; retention goes on meanwhile."""
+    log = timed.log
+    searches = timestamp_searches(log, timed.times[-1] - 500)
+    log.config = replace(log.config, retention_bytes=3_000)
+    first = next(timestamp_searches(log, 0))
+    removal = remove_expired(log, now_ms=0, high_watermark=log.end_offset)
+    assert removal is not None
+    removal.run()
+    assert first.run() == _expected(timed.times, 0), "it holds its file"
+    assert _first(searches) == _expected(timed.times, timed.times[-1] - 500, log.start_offset)
+
+
+def test_a_damaged_batch_is_a_storage_error(timed: Any) -> None:
+    path = Path(timed.log.segments[0].path)
+    path.write_bytes(bytes(path.stat().st_size))
+    with pytest.raises(ApiError, match="damaged") as refused:
+        find_timestamp(timed.log, 0)
+    assert refused.value.code is ErrorCode.kafka_storage_error

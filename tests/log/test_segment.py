@@ -1,6 +1,10 @@
 import os
 from typing import Any
 
+import pytest
+
+from ottla.log import page_cache
+from ottla.log.page_cache import NotCachedError
 from ottla.log.segment import Found
 from ottla.records.record import Record
 
@@ -65,3 +69,21 @@ def test_one_write_may_take_more_batches_than_the_system_takes_buffers(bench: An
     batches = b"".join(build_batch([Record(0, 1, None, b"v")]) for _ in range(1_500))
     log.append(batches, list(iterate_headers(batches)), leader_epoch=0, now_ms=1)
     assert [record.offset for record in bench.read_all(log)] == list(range(1_500))
+
+
+def test_a_look_up_that_would_wait_for_the_disk_says_so(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = bench.open()
+    bench.fill(log, 60)
+    segment = log.segments[0]
+    assert segment is not log.active
+    monkeypatch.setattr(page_cache, "read_cached", lambda fd, buffer, position: 0)
+    with pytest.raises(NotCachedError):
+        segment.find(4, wait=False)
+    segment.find_work(4)()
+    monkeypatch.undo()
+    assert segment.find(4) == segment.find(4, wait=True)
+    (bench.folder / "00000000000000000000.index").unlink()
+    segment.find_work(4)()
+    assert segment.find(4) is not None

@@ -9,6 +9,7 @@ from ottla.broker.cluster_view import ClusterView
 from ottla.broker.controller import Controller
 from ottla.broker.coordinator import GroupCoordinators
 from ottla.broker.departed import DepartedBrokers
+from ottla.broker.disk_reads import DiskReads
 from ottla.broker.fetch_session import FetchSessions
 from ottla.broker.journey import Journey
 from ottla.broker.partitions import Partitions
@@ -32,6 +33,7 @@ class Broker(Protocol):
     features_epoch: int
     partitions: Partitions
     fetch_sessions: FetchSessions
+    disk_reads: DiskReads
     leader_throttle: Throttle
     storage_failure: StorageFailure
     groups: GroupCoordinators

@@ -10,21 +10,27 @@ response comes whole, even where it exceeds the limits (KIP-74).
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from ottla.api.context import Context
 from ottla.api.current_leader import current_leader, node_endpoints
 from ottla.api.metadata import broker_addresses
+from ottla.broker.disk_reads import DiskReads
 from ottla.broker.fetch_session import Fetch, FetchedPartition
 from ottla.broker.fetch_watch import CONSUMER, Key
+from ottla.broker.held_partition import HeldPartition
 from ottla.broker.partition import Partition, Read, refused_read
 from ottla.broker.partition_read import NO_REPLICA, rack_aware_replica
 from ottla.config.broker_cluster import RACK_AWARE_SELECTOR
-from ottla.log.file_range import EMPTY
+from ottla.log.file_range import EMPTY, RangeRead
+from ottla.log.page_cache import NotCachedError, ReadBuffers
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.versioned_field import VersionedField
+from ottla.records.header import Buffer
 from ottla.replication.leader import Follower
 
 KEY: Final = 1
@@ -35,6 +41,8 @@ logger = logging.getLogger("ottla.fetch")
 MAX_RESPONSE_BYTES: Final = 8 << 20
 """A response lies in memory until its client has taken it, and slow clients may be many: so it
 holds no more than this, or one batch, whatever larger limit client and fetch.max.bytes allow."""
+
+Found: TypeAlias = dict[Key, tuple[FetchedPartition, Read]]
 
 _READ_COMMITTED: Final = 1
 _FROM_FOLLOWERS: Final = 11
@@ -57,6 +65,8 @@ async def handle(request: Any, context: Context) -> Any:
     try:
         while True:
             reads.look()
+            while await reads.look_up():
+                reads.look()
             left_ms = until_ms - broker.clock.monotonic_ms()
             ends = left_ms <= 0 or broker.closing or reads.are_enough
             if fetch.session_id or not ends:
@@ -64,7 +74,11 @@ async def handle(request: Any, context: Context) -> Any:
             if ends:
                 if reads.replica != CONSUMER:
                     _count_throttled(reads.found.values(), context)
-                return _respond(fetch, reads.found.values(), context)
+                data: dict[Key, memoryview] = {}
+                cold = _load(reads.found, data, broker.disk_reads.buffers)
+                if cold:
+                    await _load_cold(cold, reads.found, data, broker.disk_reads)
+                return _respond(fetch, reads.found, data, context)
             await fetch.watch.wait(left_ms)
     finally:
         if not fetch.session_id:
@@ -90,13 +104,16 @@ class _Reads:
     """What one request has found so far, in the partitions that had to be looked at."""
 
     def __init__(self, fetch: Fetch, request: Any, context: Context) -> None:
-        self.found: dict[Key, tuple[FetchedPartition, Read]] = {}
+        self.found: Found = {}
         """Where each partition's data lies; it is read when the response is written."""
         self._fetch = fetch
         self._context = context
         self._size_bytes = 0
         self._is_urgent = False
         self._unwatched: list[tuple[Key, Read]] = []
+        self._cold: list[Key] = []
+        """Partitions whose offset cannot be looked up without the disk."""
+        self._looked_up: set[Key] = set()
         self._follower = follower = _follower(request)
         asked_bytes = request.max_bytes
         self._most = min(asked_bytes, context.broker.config.fetch_max_bytes, MAX_RESPONSE_BYTES)
@@ -125,9 +142,15 @@ class _Reads:
         for key in watch:
             each = self._fetch.partitions[key]
             before = self.found.get(key)
-            if before is not None:
-                self._size_bytes -= before[1].size_bytes
-            read = self._read(each, noted=before is not None)
+            size_before = 0 if before is None else before[1].size_bytes
+            self._size_bytes -= size_before
+            try:
+                read = self._read(each, noted=before is not None, wait=key in self._looked_up)
+            except NotCachedError:
+                # It stays due, and is looked at again after `look_up`.
+                self._size_bytes += size_before
+                self._cold.append(key)
+                continue
             self._size_bytes += read.size_bytes
             self.found[key] = each, read
             self._unwatched.append((key, read))
@@ -140,6 +163,22 @@ class _Reads:
                 or (self._follower is not None and each.is_behind(read.log_start_offset))
             )
 
+    async def look_up(self) -> bool:
+        """Reads from the disk what `look` needs to find offsets, in a thread; False: nothing."""
+        if not self._cold:
+            return False
+        self.watch()
+        works = []
+        for key in self._cold:
+            each = self._fetch.partitions[key]
+            with suppress(ApiError):  # `look` says what is wrong
+                log = self._context.broker.partitions.find(each.topic, each.index).log
+                works.append(log.find_work(each.fetch_offset))
+        self._looked_up.update(self._cold)
+        self._cold.clear()
+        await self._context.broker.disk_reads.run(partial(_run_all, works))
+        return True
+
     def watch(self) -> None:
         """Has what was looked at wake this fetch; to be called before anything else may happen."""
         for key, read in self._unwatched:
@@ -147,7 +186,7 @@ class _Reads:
                 self._fetch.watch.watch(key, read.partition)
         self._unwatched.clear()
 
-    def _read(self, each: FetchedPartition, *, noted: bool) -> Read:
+    def _read(self, each: FetchedPartition, *, noted: bool, wait: bool) -> Read:
         """A follower's position is taken from its fetch once, not again when it has waited."""
         follower, context = self._follower, self._context
         left = self._most - self._size_bytes
@@ -168,6 +207,7 @@ class _Reads:
                 ),
                 noted=noted,
                 leader_only=self._leader_only,
+                wait=wait,
             )
             if follower is not None:
                 read = _throttle(partition, follower.broker_id, read, context)
@@ -226,13 +266,85 @@ def _prefer(partition: Partition, offset: int, rack: str, read: Read, context: C
     return read._replace(range=EMPTY, preferred_replica=preferred)
 
 
-def _respond(fetch: Fetch, reads: Iterable[tuple[FetchedPartition, Read]], context: Context) -> Any:
+class _Cold(NamedTuple):
+    """A read that waits for the disk, and how often its log had been cut before."""
+
+    key: Key
+    partition: HeldPartition
+    cuts: int
+    read: RangeRead
+
+
+def _load(found: Found, data: dict[Key, memoryview], buffers: ReadBuffers) -> list[_Cold]:
+    """Puts into `data` what is in the page cache; returns the reads that wait for the disk. In
+    `found` an error takes the place of what cannot be read.
+    """
+    cold: list[_Cold] = []
+    for key, (each, read) in found.items():
+        if not read.range.size_bytes:
+            continue
+        try:
+            begun = read.begin(buffers)
+        except OSError as error:
+            found[key] = each, _unreadable(each, error)
+            continue
+        if isinstance(begun, memoryview):
+            data[key] = begun
+        else:
+            assert read.partition is not None
+            cold.append(_Cold(key, read.partition, read.partition.log.cuts, begun))
+    return cold
+
+
+async def _load_cold(
+    cold: list[_Cold], found: Found, data: dict[Key, memoryview], reads: DiskReads
+) -> None:
+    """The same for what waits for the disk, in a thread."""
+    faults = await reads.run(partial(_finish, [each.read for each in cold]))
+    for (key, partition, cuts, read), fault in zip(cold, faults, strict=True):
+        each = found[key][0]
+        if fault is not None:
+            found[key] = each, _unreadable(each, fault)
+        elif partition.log.cuts != cuts:
+            # Other records may lie there by now.
+            found[key] = each, refused_read(ErrorCode.not_leader_or_follower)
+        else:
+            data[key] = read.data
+
+
+def _run_all(works: list[Callable[[], None]]) -> None:
+    for work in works:
+        work()
+
+
+def _finish(reads: list[RangeRead]) -> list[OSError | None]:
+    """Reads from the disk, for a worker thread: what failed, in the order of the reads."""
+    faults: list[OSError | None] = []
+    for read in reads:
+        try:
+            read.finish()
+        except OSError as error:
+            faults.append(error)
+        else:
+            faults.append(None)
+    return faults
+
+
+def _unreadable(each: FetchedPartition, error: OSError) -> Read:
+    logger.error("cannot read %s-%d: %s", each.topic, each.index, error)
+    return refused_read(ErrorCode.kafka_storage_error)
+
+
+def _respond(fetch: Fetch, found: Found, data: dict[Key, memoryview], context: Context) -> Any:
     build = context.messages
     topics: dict[Any, list[Any]] = {}
     leaders: set[int] = set()
-    for each, read in reads:
+    for key, (each, read) in found.items():
         if fetch.is_news(each, read):
-            topics.setdefault(each.topic, []).append(_partition_data(each, read, context, leaders))
+            records = data.get(key, b"")
+            topics.setdefault(each.topic, []).append(
+                _partition_data(each, read, records, context, leaders)
+            )
     extra = {}
     if leaders and context.version >= 16:
         extra["node_endpoints"] = node_endpoints(leaders, context)
@@ -249,13 +361,10 @@ def _respond(fetch: Fetch, reads: Iterable[tuple[FetchedPartition, Read]], conte
     )
 
 
-def _partition_data(each: FetchedPartition, read: Read, context: Context, leaders: set[int]) -> Any:
+def _partition_data(
+    each: FetchedPartition, read: Read, records: Buffer, context: Context, leaders: set[int]
+) -> Any:
     build = context.messages
-    try:
-        records = read.data()
-    except OSError as error:
-        logger.error("cannot read %s-%d: %s", each.topic, each.index, error)
-        read, records = refused_read(ErrorCode.kafka_storage_error), b""
     extra = {}
     if read.diverging_epoch is not None:
         epoch, end_offset = read.diverging_epoch

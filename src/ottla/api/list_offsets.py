@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from ottla.api.context import Context
 from ottla.broker.partition import Partition
+from ottla.log.lookup import FoundTimestamp
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.versioned_field import VersionedField
@@ -71,7 +72,7 @@ async def handle(request: Any, context: Context) -> Any:
             try:
                 if asked[topic.name, each.partition_index] > 1:
                     raise ApiError(ErrorCode.invalid_request)
-                found = _find(request, topic.name, each, context)
+                found = await _find(request, topic.name, each, context)
             except ApiError as error:
                 answers.append(
                     build.ListOffsetsPartitionResponse(
@@ -92,7 +93,7 @@ async def handle(request: Any, context: Context) -> Any:
     return build.ListOffsetsResponse(topics=tuple(topics))
 
 
-def _find(request: Any, topic: str, each: Any, context: Context) -> Answer:
+async def _find(request: Any, topic: str, each: Any, context: Context) -> Answer:
     if each.timestamp < 0 and context.version < _SINCE_VERSION.get(each.timestamp, _NEVER):
         raise ApiError(ErrorCode.unsupported_version)
     partition: Partition = context.broker.partitions.find(topic, each.partition_index)
@@ -116,14 +117,30 @@ def _find(request: Any, topic: str, each: Any, context: Context) -> Answer:
         case Asked.LATEST_TIERED | Asked.EARLIEST_PENDING_UPLOAD:
             return Answer(-1, -1, -1)  # nothing is ever moved to remote storage
         case Asked.MAX_TIMESTAMP:
-            found = partition.find_max_timestamp()
+            found = await _search(partition, None, context)
         case time_ms:
-            found = partition.find_timestamp(time_ms)
+            found = await _search(partition, time_ms, context)
     if found is not None and end is not None and found.offset >= end:
         _check_known(partition, end, context)
     if found is None or (end is not None and found.offset >= end):
         return Answer(-1, -1, -1)
     return Answer(found.timestamp_ms, found.offset, found.leader_epoch)
+
+
+async def _search(
+    partition: Partition, timestamp_ms: int | None, context: Context
+) -> FoundTimestamp | None:
+    """Goes through the batches in a thread. Raises ApiError: KAFKA_STORAGE_ERROR, and
+    NOT_LEADER_OR_FOLLOWER where another broker led, or the log was cut, meanwhile.
+    """
+    before = partition.leadership, partition.log.cuts
+    for search in partition.searches(timestamp_ms):
+        found = await context.broker.disk_reads.run(search.run)
+        if (partition.leadership, partition.log.cuts) != before:
+            raise ApiError(ErrorCode.not_leader_or_follower)
+        if found is not None:
+            return found
+    return None
 
 
 def _check_known(partition: Partition, end: int, context: Context) -> None:

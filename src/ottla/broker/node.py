@@ -23,6 +23,7 @@ from ottla.broker.controller import Controller, StartError
 from ottla.broker.controller_client import reserve_producer_ids
 from ottla.broker.coordinator import GroupCoordinators
 from ottla.broker.departed import DepartedBrokers
+from ottla.broker.disk_reads import DiskReads
 from ottla.broker.fetch_session import FetchSessions
 from ottla.broker.forwarding import ControllerForwarding
 from ottla.broker.group_log import group_coordinators
@@ -83,6 +84,7 @@ class Node:
             config.max_incremental_fetch_session_cache_slots,
             lambda: self.random.randrange(1, 2**31),
         )
+        self.disk_reads = DiskReads()
         self.connection_limits = ConnectionLimits(config)
         self.journey = Journey(self.clock, enabled=config.ottla_journey_enable)
         self.care = LogCare(self)
@@ -163,6 +165,7 @@ class Node:
         opening.push_async_callback(self._stop_following)
         await applier.open_all()
         opening.callback(self._close_logs)
+        opening.callback(self.disk_reads.close)
         if not self.store.was_clean:
             # A log that recovery has cut ends before its old recovery point: a second crash must
             # not take what is written next for flushed.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from ottla.broker.held_partition import NO_EPOCH, HeldPartition, Role
 from ottla.broker.waiting import wake
-from ottla.log.file_range import EMPTY, FileRange
-from ottla.log.lookup import FoundTimestamp, find_max_timestamp, find_timestamp
+from ottla.log.file_range import EMPTY, FileRange, RangeRead
+from ottla.log.lookup import Search, max_timestamp_searches, timestamp_searches
+from ottla.log.page_cache import ReadBuffers
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.replication.leader import Follower, Leader
 
@@ -17,7 +18,7 @@ NO_REPLICA: Final = -1
 
 
 class Read(NamedTuple):
-    """What a fetch finds in one partition; the data lies in the file until `data` is called."""
+    """What a fetch finds in one partition; the data lies in the file until it is read."""
 
     partition: HeldPartition | None
     range: FileRange
@@ -35,10 +36,11 @@ class Read(NamedTuple):
     def size_bytes(self) -> int:
         return self.range.size_bytes
 
-    def data(self) -> bytes:
+    def begin(self, buffers: ReadBuffers) -> memoryview | RangeRead:
+        """Its data, as far as it is in the page cache; see `FileRange.begin`."""
         if self.partition is not None:
             self.partition.counts.bytes_out += self.range.size_bytes
-        return self.range.read()
+        return self.range.begin(buffers)
 
 
 def refused_read(code: ErrorCode) -> Read:
@@ -81,13 +83,15 @@ class ReadPartition(HeldPartition):
         follower: Follower | None = None,
         noted: bool = False,
         leader_only: bool = True,
+        wait: bool = True,
     ) -> Read:
         """Where the batches from `offset` on lie, at most `max_bytes` of them.
 
         A `follower` reads to the log's end and thereby holds all before `offset`, unless this was
         `noted` before; a consumer reads what is committed, from a follower too if not `leader_only`
         (KIP-392). Raises ApiError: OFFSET_OUT_OF_RANGE, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH,
-        NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR.
+        NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR; where it is not to `wait` for the disk,
+        NotCachedError.
         """
         if leader_epoch != NO_EPOCH:
             self.check_leader_epoch(leader_epoch)
@@ -122,6 +126,7 @@ class ReadPartition(HeldPartition):
             max_bytes=max_bytes,
             up_to_offset=up_to_offset,
             min_one_batch=min_one_batch,
+            wait=wait,
         )
         if follower is not None and not noted:
             self._fetched(follower, offset)
@@ -203,10 +208,10 @@ class ReadPartition(HeldPartition):
             return epoch, self.log.end_offset
         return self.log.epochs.end_of(epoch, self.log.end_offset)
 
-    def find_timestamp(self, timestamp_ms: int) -> FoundTimestamp | None:
-        """The first record whose timestamp is at least `timestamp_ms`."""
-        return find_timestamp(self.log, timestamp_ms)
-
-    def find_max_timestamp(self) -> FoundTimestamp | None:
-        """The record with the largest timestamp (KIP-734)."""
-        return find_max_timestamp(self.log)
+    def searches(self, timestamp_ms: int | None) -> Iterator[Search]:
+        """The searches for the first record whose timestamp is at least `timestamp_ms`; None: for
+        the one with the largest timestamp (KIP-734). See `log.lookup`.
+        """
+        if timestamp_ms is None:
+            return max_timestamp_searches(self.log)
+        return timestamp_searches(self.log, timestamp_ms)

@@ -11,6 +11,7 @@ import os
 from struct import Struct
 
 from ottla.log.errors import InsaneIndexError
+from ottla.log.page_cache import Pread
 
 
 def append_entries(path: str, stored_bytes: int, entries: bytes) -> None:
@@ -37,7 +38,9 @@ def read_entries(path: str, entry: Struct) -> bytes:
     return data
 
 
-def find_entry(path: str, entry: Struct, key: int) -> tuple[int, tuple[int, int] | None]:
+def find_entry(
+    path: str, entry: Struct, key: int, pread: Pread = os.pread
+) -> tuple[int, tuple[int, int] | None]:
     """The last entry whose first field is at most `key`, found in the file: its number and itself,
     or -1 and None.
 
@@ -56,7 +59,7 @@ def find_entry(path: str, entry: Struct, key: int) -> tuple[int, tuple[int, int]
         found: tuple[int, int] | None = None
         while high - low > 1:
             middle = (low + high) // 2
-            first, second = entry.unpack(os.pread(fd, entry.size, middle * entry.size))
+            first, second = entry.unpack(pread(fd, entry.size, middle * entry.size))
             if first <= key:
                 low, found = middle, (first, second)
             else:

@@ -6,7 +6,7 @@ into a worker thread, its `apply()` back on the loop. Crash: see `recovery`.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple
 from uuid import UUID
@@ -336,13 +336,15 @@ class Log:
         max_bytes: int,
         up_to_offset: int | None = None,
         min_one_batch: bool = True,
+        wait: bool = True,
     ) -> FileRange:
         """The file range that begins with the batch of `offset` and ends before `up_to_offset` or
         at the limit.
 
         The first batch is whole, however large, where `min_one_batch` is set; otherwise the range
         is empty when it does not fit. Empty too at the end. Raises ApiError OFFSET_OUT_OF_RANGE or
-        KAFKA_STORAGE_ERROR.
+        KAFKA_STORAGE_ERROR; where it is not to `wait` for the disk to look the offset up,
+        NotCachedError: then `find_work` reads what it needs.
         """
         end_offset = self.end_offset
         if not self.start_offset <= offset <= end_offset:
@@ -356,10 +358,10 @@ class Log:
             return EMPTY
         for number in range(self.segment_number(offset), len(self.segments)):
             segment = self.segments[number]
-            found = self.find(segment, offset)
+            found = self.find(segment, offset, wait=wait)
             if found is None:
                 continue  # compaction left a gap at the segment's end
-            limit = self._limit(number, up_to_offset)
+            limit = self._limit(number, up_to_offset, wait=wait)
             wanted = max(max_bytes, found.size_bytes) if min_one_batch else max_bytes
             size_bytes = min(limit - found.position, wanted)
             if size_bytes <= 0 or (size_bytes < found.size_bytes and not min_one_batch):
@@ -373,7 +375,11 @@ class Log:
             return len(self.segments) - 1
         return max(bisect_right(self.segments, offset, key=_base_offset) - 1, 0)
 
-    def _limit(self, number: int, up_to_offset: int) -> int:
+    def find_work(self, offset: int) -> Callable[[], None]:
+        """See `Segment.find_work`; raises ApiError KAFKA_STORAGE_ERROR."""
+        return self.segments[self.segment_number(offset)].find_work(offset)
+
+    def _limit(self, number: int, up_to_offset: int, *, wait: bool) -> int:
         """Where in the segment's file the readable part ends."""
         segment = self.segments[number]
         next_offset = (
@@ -383,13 +389,13 @@ class Log:
         )
         if up_to_offset >= next_offset:
             return segment.size_bytes
-        found = self.find(segment, up_to_offset)
+        found = self.find(segment, up_to_offset, wait=wait)
         return segment.size_bytes if found is None else found.position
 
-    def find(self, segment: Segment, offset: int) -> Found | None:
+    def find(self, segment: Segment, offset: int, *, wait: bool = True) -> Found | None:
         """`Segment.find`, with a damaged file as KAFKA_STORAGE_ERROR."""
         try:
-            return segment.find(offset)
+            return segment.find(offset, wait=wait)
         except CorruptBatchError as error:
             raise ApiError(
                 ErrorCode.kafka_storage_error, f"{segment.path} is damaged: {error}"

@@ -1,9 +1,21 @@
-"""Looking records up: by time (ListOffsets), and where one lies (the journey)."""
+"""Looking records up by time (ListOffsets).
+
+Which segment, and from which place in its file, is found on the event loop, with the indexes. Going
+through the batches there, which may have to come from the disk and be decompressed, is a search for
+a worker thread. The log may change between two of them: the next segment is looked up only then.
+"""
+
+from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from ottla.log.errors import storage_error
 from ottla.log.log import Log
+from ottla.log.open_file import OpenFile
+from ottla.log.scan import scan_headers
 from ottla.log.segment import Segment
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.errors import CorruptBatchError, InvalidRecordError
@@ -19,100 +31,93 @@ class FoundTimestamp(NamedTuple):
     leader_epoch: int
 
 
-class Place(NamedTuple):
-    """Where a record lies. `index_entry` is the one that leads there: (offset, position)."""
+class Search(ABC):
+    """A search in the rest of one segment, whose file it holds open. Made on the event loop."""
 
-    file: str
-    segment_offset: int
-    position: int
-    header: BatchHeader
-    index_entry: tuple[int, int]
-    is_active: bool
+    def __init__(self, segment: Segment, offset: int) -> None:
+        """From the batch that the index has for `offset`; raises ApiError KAFKA_STORAGE_ERROR."""
+        self._path = segment.path
+        self._file: OpenFile = segment.file()
+        self._position = segment.lookup(offset)
+        self._end = segment.size_bytes
+
+    def run(self) -> FoundTimestamp | None:
+        """What is found, in any thread. Raises ApiError KAFKA_STORAGE_ERROR."""
+        try:
+            for position, header in scan_headers(self._file, self._position, self._end):
+                found = self._look(position, header)
+                if found is not None:
+                    return found
+        except (CorruptBatchError, InvalidRecordError) as error:
+            raise ApiError(
+                ErrorCode.kafka_storage_error, f"{self._path} is damaged: {error}"
+            ) from None
+        except OSError as error:
+            raise storage_error(f"cannot read {self._path}", error) from None
+        return None
+
+    @abstractmethod
+    def _look(self, position: int, header: BatchHeader) -> FoundTimestamp | None:
+        """The record in this batch; None where the search goes on."""
+
+    def _batch_at(self, position: int, header: BatchHeader) -> bytes:
+        return os.pread(self._file.fd, header.size_bytes, position)
 
 
-def find_timestamp(log: Log, timestamp_ms: int) -> FoundTimestamp | None:
-    """The first record from the log's start on that is at least as young; None where all are older.
+class _TimestampSearch(Search):
+    def __init__(self, segment: Segment, timestamp_ms: int, start_offset: int) -> None:
+        # The entry is the last that is not younger, so no record up to its offset is young enough.
+        _, offset = segment.time_index_entry(timestamp_ms - 1)
+        super().__init__(segment, max(offset, start_offset))
+        self._timestamp_ms = timestamp_ms
+        self._start_offset = start_offset
 
-    Raises ApiError KAFKA_STORAGE_ERROR.
+    def _look(self, position: int, header: BatchHeader) -> FoundTimestamp | None:
+        wanted_ms, start_offset = self._timestamp_ms, self._start_offset
+        if header.max_timestamp < wanted_ms or header.last_offset < start_offset:
+            return None
+        for record in iterate_records(self._batch_at(position, header), header):
+            if record.timestamp_ms >= wanted_ms and record.offset >= start_offset:
+                return FoundTimestamp(record.timestamp_ms, record.offset, header.leader_epoch)
+        return None
+
+
+class _MaxTimestampSearch(Search):
+    def __init__(self, segment: Segment) -> None:
+        self._largest_ms = segment.largest_record_timestamp()
+        super().__init__(segment, segment.max_timestamp_offset)
+
+    def _look(self, position: int, header: BatchHeader) -> FoundTimestamp | None:
+        largest_ms, epoch = self._largest_ms, header.leader_epoch
+        if header.max_timestamp < largest_ms:
+            return None
+        if header.timestamp_type is TimestampType.log_append_time or header.count == 0:
+            return FoundTimestamp(largest_ms, header.base_offset, epoch)
+        for record in iterate_records(self._batch_at(position, header), header):
+            if record.timestamp_ms == largest_ms:
+                return FoundTimestamp(largest_ms, record.offset, epoch)
+        # The producer's header lied: its last record stands in.
+        return FoundTimestamp(largest_ms, header.last_offset, epoch)
+
+
+def timestamp_searches(log: Log, timestamp_ms: int) -> Iterator[Search]:
+    """The searches for the first record from the log's start on that is at least as young, to be
+    run in this order until one finds it. Raises ApiError KAFKA_STORAGE_ERROR.
     """
-    for segment in log.segments[log.segment_number(log.start_offset) :]:
+    offset = log.start_offset
+    while offset < log.end_offset:
+        number = log.segment_number(offset)
+        segment, is_last = log.segments[number], number + 1 == len(log.segments)
+        offset = log.end_offset if is_last else log.segments[number + 1].base_offset
         if segment.size_bytes and segment.largest_timestamp() >= timestamp_ms:
-            found = _find_in(segment, timestamp_ms, log.start_offset)
-            if found is not None:
-                return found
-    return None
+            yield _TimestampSearch(segment, timestamp_ms, log.start_offset)
 
 
-def _find_in(segment: Segment, timestamp_ms: int, start_offset: int) -> FoundTimestamp | None:
-    # The entry is the last that is not younger, so no record up to its offset is young enough.
-    _, offset = segment.time_index_entry(timestamp_ms - 1)
-    position = segment.lookup(max(offset, start_offset))
-    try:
-        for at, header in segment.headers(position):
-            if header.max_timestamp < timestamp_ms or header.last_offset < start_offset:
-                continue
-            for record in iterate_records(_batch_at(segment, at, header), header):
-                if record.timestamp_ms >= timestamp_ms and record.offset >= start_offset:
-                    return FoundTimestamp(record.timestamp_ms, record.offset, header.leader_epoch)
-    except (CorruptBatchError, InvalidRecordError) as error:
-        raise _damaged(segment, error) from None
-    return None
-
-
-def find_max_timestamp(log: Log) -> FoundTimestamp | None:
-    """The first record with the largest timestamp (KIP-734); None for an empty log.
+def max_timestamp_searches(log: Log) -> Iterator[Search]:
+    """The search for the first record with the largest timestamp (KIP-734); none in an empty log.
 
     Raises ApiError KAFKA_STORAGE_ERROR.
     """
     segments = [segment for segment in log.segments if segment.size_bytes]
-    if not segments or log.start_offset == log.end_offset:
-        return None
-    segment = max(segments, key=Segment.largest_record_timestamp)
-    largest, last_offset = segment.largest_record_timestamp(), segment.max_timestamp_offset
-    try:
-        for at, header in segment.headers(segment.lookup(last_offset)):
-            if header.max_timestamp < largest:
-                continue
-            if header.timestamp_type is TimestampType.log_append_time or header.count == 0:
-                return FoundTimestamp(largest, header.base_offset, header.leader_epoch)
-            for record in iterate_records(_batch_at(segment, at, header), header):
-                if record.timestamp_ms == largest:
-                    return FoundTimestamp(largest, record.offset, header.leader_epoch)
-            # The producer's header lied: its last record stands in.
-            return FoundTimestamp(largest, header.last_offset, header.leader_epoch)
-    except (CorruptBatchError, InvalidRecordError) as error:
-        raise _damaged(segment, error) from None
-    return None
-
-
-def locate(log: Log, offset: int) -> Place | None:
-    """Where the batch with `offset` lies; None where it is not in the log (compacted, deleted, not
-    yet written).
-
-    Raises ApiError KAFKA_STORAGE_ERROR.
-    """
-    if not log.start_offset <= offset < log.end_offset:
-        return None
-    segment = log.segments[log.segment_number(offset)]
-    found = log.find(segment, offset)
-    if found is None:
-        return None
-    _, header = next(segment.headers(found.position))
-    if header.base_offset > offset:
-        return None
-    return Place(
-        segment.path,
-        segment.base_offset,
-        found.position,
-        header,
-        segment.offset_index.lookup(offset),
-        segment is log.active,
-    )
-
-
-def _batch_at(segment: Segment, position: int, header: BatchHeader) -> bytes:
-    return os.pread(segment.file().fd, header.size_bytes, position)
-
-
-def _damaged(segment: Segment, error: ApiError) -> ApiError:
-    return ApiError(ErrorCode.kafka_storage_error, f"{segment.path} is damaged: {error}")
+    if segments and log.start_offset < log.end_offset:
+        yield _MaxTimestampSearch(max(segments, key=Segment.largest_record_timestamp))

@@ -7,6 +7,7 @@ where that batch begins, so the batch of any offset lies at or behind the entry 
 Crash: see `index_file`.
 """
 
+import os
 from array import array
 from bisect import bisect_left, bisect_right
 from struct import Struct
@@ -14,6 +15,7 @@ from typing import Final
 
 from ottla.log.errors import InsaneIndexError
 from ottla.log.index_file import append_entries, find_entry, last_entry, read_entries
+from ottla.log.page_cache import Pread
 
 ENTRY: Final = Struct(">ii")
 
@@ -62,15 +64,15 @@ class OffsetIndex:
         self._offsets.append(offset - self.base_offset)
         self._positions.append(position)
 
-    def lookup(self, offset: int) -> tuple[int, int]:
+    def lookup(self, offset: int, pread: Pread = os.pread) -> tuple[int, int]:
         """The last entry at or before `offset`: (offset, position); (first offset, 0) where there
         is none.
 
-        Raises InsaneIndexError.
+        Raises InsaneIndexError, and what `pread` raises.
         """
         relative = offset - self.base_offset
         if self._offsets is None:
-            _, found = find_entry(self.path, ENTRY, relative)
+            _, found = find_entry(self.path, ENTRY, relative, pread)
             if found is None:
                 return self.base_offset, 0
             return self.base_offset + found[0], found[1]

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ottla.log.open_file import OpenFile
+from ottla.log.page_cache import Pread
 from ottla.records.errors import CorruptBatchError
 from ottla.records.header import (
     HEADER_BYTES,
@@ -19,18 +20,24 @@ WHOLE_CHUNK_BYTES: Final = 1024 * 1024
 
 
 def scan_headers(
-    file: OpenFile, position: int, end: int, chunk_bytes: int = LOOKUP_CHUNK_BYTES
+    file: OpenFile,
+    position: int,
+    end: int,
+    chunk_bytes: int = LOOKUP_CHUNK_BYTES,
+    pread: Pread = os.pread,
 ) -> Iterator[tuple[int, BatchHeader]]:
     """Position and header of each batch from `position` on that ends at or before `end`.
 
     Reads over the records, and skips them where batches are larger than a chunk.
-    Raises CorruptBatchError at bytes that are no header.
+    Raises CorruptBatchError at bytes that are no header, and what `pread` raises.
     """
-    chunk, chunk_at = b"", position
+    chunk: bytes | bytearray = b""
+    chunk_at = position
     while position + HEADER_BYTES <= end:
         at = position - chunk_at
         if at + HEADER_BYTES > len(chunk):
-            chunk, chunk_at, at = os.pread(file.fd, chunk_bytes, position), position, 0
+            wanted = min(chunk_bytes, end - position)
+            chunk, chunk_at, at = pread(file.fd, wanted, position), position, 0
         header = read_header(chunk, at)
         if position + header.size_bytes > end:
             return

@@ -10,16 +10,20 @@ cuts off.
 import os
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from ottla.log import names
 from ottla.log.errors import InsaneIndexError, storage_error
-from ottla.log.offset_index import OffsetIndex
+from ottla.log.index_file import find_entry
+from ottla.log.offset_index import ENTRY, OffsetIndex
 from ottla.log.open_file import OpenFile, OpenFiles
+from ottla.log.page_cache import Pread, pread_cached
 from ottla.log.scan import scan_headers
 from ottla.log.time_index import TimeIndex
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.records.errors import CorruptBatchError
 from ottla.records.header import NO_TIMESTAMP, BatchHeader
 
 _MAX_RECENT: Final = 512
@@ -192,11 +196,13 @@ class Segment:
         self._bytes_since_entry = self.size_bytes - position
         self._ends_known = True
 
-    def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+    def headers(
+        self, position: int = 0, pread: Pread = os.pread
+    ) -> Iterator[tuple[int, BatchHeader]]:
         """Positions and headers of the batches from `position` on."""
         if self.size_bytes == 0:
             return iter(())
-        return scan_headers(self.file(), position, self.size_bytes)
+        return scan_headers(self.file(), position, self.size_bytes, pread=pread)
 
     def first_timestamp(self) -> int:
         """The largest timestamp of the first batch; -1 for an empty segment."""
@@ -305,10 +311,11 @@ class Segment:
         except OSError as error:
             raise storage_error(f"cannot cut the half-written end of {self.path}", error) from None
 
-    def find(self, offset: int) -> Found | None:
+    def find(self, offset: int, *, wait: bool = True) -> Found | None:
         """The batch that holds `offset`, or the first one behind it; None where there is none here.
 
-        Raises CorruptBatchError, ApiError KAFKA_STORAGE_ERROR.
+        Raises CorruptBatchError, ApiError KAFKA_STORAGE_ERROR; where it is not to `wait` for the
+        disk, NotCachedError.
         """
         recent, positions = self._recent_offsets, self._recent_positions
         if recent and positions and offset >= recent[0]:
@@ -320,15 +327,20 @@ class Segment:
             return Found(position, end - position)
         if self.size_bytes == 0:
             return None
-        for at, header in self.headers(self.lookup(offset)):
+        pread: Pread = os.pread if wait else pread_cached
+        for at, header in self.headers(self.lookup(offset, pread), pread):
             if header.base_offset + header.last_offset_delta >= offset:
                 return Found(at, header.size_bytes)
         return None
 
-    def lookup(self, offset: int) -> int:
+    def find_work(self, offset: int) -> Callable[[], None]:
+        """Reads what `find` reads, for a worker thread: then it is in the page cache."""
+        return partial(_find, self.offset_index.path, self.base_offset, self.file(), offset)
+
+    def lookup(self, offset: int, pread: Pread = os.pread) -> int:
         """The position that the index has for `offset`: its batch begins there or behind."""
         try:
-            _, position = self.offset_index.lookup(offset)
+            _, position = self.offset_index.lookup(offset, pread)
             if position < self.size_bytes:
                 return position
         except InsaneIndexError:
@@ -394,3 +406,15 @@ class Segment:
         if os.fstat(fd).st_size != self.size_bytes:
             os.ftruncate(fd, self.size_bytes)  # the rest was preallocated
         self._recent_offsets = self._recent_positions = None
+
+
+def _find(index_path: str, base_offset: int, file: OpenFile, offset: int) -> None:
+    """What is damaged or gone is left to `Segment.find`, which says so."""
+    try:
+        _, entry = find_entry(index_path, ENTRY, offset - base_offset)
+        position = 0 if entry is None else entry[1]
+        for _, header in scan_headers(file, position, os.fstat(file.fd).st_size):
+            if header.last_offset >= offset:
+                return
+    except (InsaneIndexError, CorruptBatchError, OSError):
+        return
