@@ -12,6 +12,15 @@ import pytest
 from tests.pipelines.environment import fetch_jars_once, serve
 
 
+@pytest.fixture(scope="session", autouse=True)
+def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the pipelines of this run keep traces and Spark's log, instead of the user's home."""
+    folder = tmp_path_factory.mktemp("state")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OTTLA_STATE_DIR", str(folder))
+        yield folder
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A session as users get it; its warehouse and temporary files are the test's own."""

@@ -21,9 +21,9 @@ FETCH_WITHIN_S = 240
 
 
 @contextlib.contextmanager
-def serve(data: Path) -> Iterator[str]:
-    """Run `ottla serve` on a free port; gives its address."""
-    arguments = ["serve", "--listen", "127.0.0.1:0", "--data", str(data)]
+def serve(data: Path, listen: str = "127.0.0.1:0") -> Iterator[str]:
+    """Run `ottla serve`, on a free port unless one is given; gives its address."""
+    arguments = ["serve", "--listen", listen, "--data", str(data)]
     errors = data.parent / f"{data.name}.stderr"
     with errors.open("w") as file:
         process = subprocess.Popen(

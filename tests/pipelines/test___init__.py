@@ -35,7 +35,7 @@ def test_the_guides_examples_run(
     flights = [{"carrier": "HA", "dep_delay": 1301}, {"carrier": "UA", "dep_delay": 2}]
     produce(name, [(None, json.dumps(flight)) for flight in flights] + [(None, "no flight")])
     examples = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
-    assert len(examples) == 4
+    assert len(examples) == 5
     script = "\n".join(examples).replace("localhost:9092", bootstrap)
     script = script.replace('"./', f'"{tmp_path}/')
     script = script.replace('    "flights",\n', f'    "{name}",\n')
@@ -56,4 +56,5 @@ def test_the_guides_examples_run(
     assert [(row["carrier"], row["dep_delay"]) for row in rows] == [("HA", 1301.0)]
     assert spark.table("delays").count() == 2
     assert spark.table("airlines").count() == 1
+    assert spark.read.format("delta").load(str(tmp_path / "lake" / "all")).count() == 2
     assert "value is not a JS" in capsys.readouterr().out

@@ -16,6 +16,7 @@ from ottla.pipelines.delivery import Delivery
 from ottla.pipelines.identity.record import Offsets
 from ottla.pipelines.run.execution import Execution
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata
+from ottla.pipelines.sinks.constraints import is_marked, split
 from ottla.pipelines.sinks.port import Batch
 
 if TYPE_CHECKING:
@@ -77,11 +78,13 @@ class BatchRunner:
         )
         once = self.delivery is Delivery.EXACTLY_ONCE
         batch = Batch(query_id, number, said.text(), once)
+        # Rows that a constraint of the table refuses would make Delta refuse the whole batch.
+        rows, refused = split(frame) if is_marked(frame) else (frame, None)
         with _adaptive(frame.sparkSession):
-            version = self.sink.write(frame, batch)
+            version = self.sink.write(rows, batch)
         # An earlier run committed this batch, and the sink skipped it: nothing was read.
         skipped = version is None
-        self.rejects.write(execution, batch, skipped=skipped)
+        self.rejects.write(execution, batch, refused, skipped=skipped)
         self._keep(number, self.sink.version_of(query_id, number) if skipped else version, ends)
 
     def _keep(self, number: int, version: int | None, ends: Offsets) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.run.execution import Execution
+from ottla.pipelines.sinks.constraints import METRIC, VIOLATED
 from ottla.pipelines.sinks.port import Batch
 from ottla.pipelines.source.observed import BLOCKS, READ, ranges_of
 from ottla.pipelines.source.source import REJECTED, Source
@@ -39,13 +40,16 @@ class Rejects:
     count: int = 0
     _place: DeltaSink | None = None
 
-    def write(self, execution: Execution, batch: Batch, *, skipped: bool) -> None:
+    def write(
+        self, execution: Execution, batch: Batch, refused: DataFrame | None, *, skipped: bool
+    ) -> None:
         """Write the rejected rows of the batch that the query has just written.
 
+        `refused`: the rows that violate a constraint of the table, None for a table without any.
         `skipped`: the batch was not read, as the sink had it already; nothing was counted then.
         Raises PipelineError when there are more than `max_rows` in this run.
         """
-        if not self.sources:
+        if not self.sources and refused is None:
             return
         counted = {} if skipped else execution.counted()
         suspects: list[Suspect] = []
@@ -54,11 +58,17 @@ class Rejects:
             found = suspect(source, span, counted.get(source.metric), self.reads_all)
             if found is not None:
                 suspects.append(found)
-        if not suspects:
-            return
         frames = [only_rejected(read_range(self.spark, one), one.source) for one in suspects]
-        frame: DataFrame = reduce(lambda one, other: one.unionByName(other), frames)
         counts = [one.count for one in suspects]
+        violated = counted.get(METRIC, {}).get(VIOLATED)
+        if refused is not None and violated != 0:
+            frames.append(refused)
+            counts.append(violated)
+        if not frames:
+            return
+        frame: DataFrame = reduce(
+            lambda one, other: one.unionByName(other, allowMissingColumns=True), frames
+        )
         known = [count for count in counts if count is not None]
         number = sum(known) if len(known) == len(counts) else frame.count()
         if not number:
@@ -71,7 +81,7 @@ class Rejects:
         log.warning(
             "%d rows of %s were rejected in batch %d: they are kept in %s",
             number,
-            ", ".join(one.source.name for one in suspects),
+            ", ".join(one.source.name for one in suspects) or "the query",
             batch.number,
             self._place.name,
         )

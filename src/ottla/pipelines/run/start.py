@@ -5,6 +5,7 @@ Each batch is one commit. What a kill leaves is decided by the delivery: see `de
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import re
@@ -12,16 +13,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.pipelines.errors import PipelineError, explain, require_pyspark
+from ottla.pipelines.errors import PipelineError, require_pyspark
 from ottla.pipelines.identity.lease import Lease
 from ottla.pipelines.identity.record import FILE, Identity
 from ottla.pipelines.identity.topic_watch import TopicWatch
 from ottla.pipelines.kafka.brokers import look_up
 from ottla.pipelines.progress.report import report_query
 from ottla.pipelines.run.batch import BatchRunner
+from ottla.pipelines.run.failures import About
 from ottla.pipelines.run.frame import Written, write_frame
+from ottla.pipelines.run.guard import BatchGuard
+from ottla.pipelines.run.interrupt import interruptible
 from ottla.pipelines.run.plan import Plan, plan, specify
 from ottla.pipelines.run.rejects import Rejects
+from ottla.pipelines.run.report import reported
+from ottla.pipelines.run.spark_log import route_failures
 from ottla.pipelines.running import QUERIES
 from ottla.pipelines.source.starting import write_initial_offsets
 
@@ -65,7 +71,9 @@ def to_delta(
         max_rejects: how many rows of one run may be rejected before the query fails.
 
     Returns:
-        Spark's StreamingQuery, running; for a batch frame what was written.
+        The query, running: a StreamingQuery whose failures are PipelineErrors of one line, and
+        that is started again after failures that pass by themselves. For a batch frame what was
+        written.
 
     Raises:
         PipelineError: a wrong argument; brokers, a topic, a table or a checkpoint that do not fit
@@ -85,9 +93,8 @@ def to_delta(
         max_rejects=max_rejects,
     )
     _check_frame(df)
-    if not df.isStreaming:
-        return write_frame(specification)
-    return start(plan(specification))
+    with interruptible(), reported(About(target=str(target), checkpoint=str(checkpoint))):
+        return start(plan(specification)) if df.isStreaming else write_frame(specification)
 
 
 def _check_frame(df: DataFrame) -> None:
@@ -102,6 +109,14 @@ def start(checked: Plan) -> StreamingQuery:
 
     Raises PipelineError: another query runs on this checkpoint, or Spark refuses the query.
     """
+    specification = checked.specification
+    route_failures(specification.frame.sparkSession, os.environ)
+    about = About(target=str(specification.target), checkpoint=str(specification.checkpoint))
+    with reported(about):
+        return _carry_out(checked)
+
+
+def _carry_out(checked: Plan) -> StreamingQuery:
     specification, checkpoint = checked.specification, checked.checkpoint
     spark = specification.frame.sparkSession
     _check_active(checked)
@@ -215,11 +230,13 @@ def reads_all(frame: DataFrame) -> bool:
 
 
 def _run(checked: Plan, runner: BatchRunner) -> StreamingQuery:
-    from pyspark.errors import PySparkException
+    from ottla.pipelines.run.query import supervised
 
     specification = checked.specification
     location = checked.checkpoint.files.location
-    writer = specification.frame.writeStream.foreachBatch(runner)
+    guard = BatchGuard(runner)
+    frame = checked.sink.constrained(specification.frame)
+    writer = frame.writeStream.foreachBatch(guard)
     writer = writer.option("checkpointLocation", location)
     name = re.sub(r"\W+", "_", checked.sink.target.short_name)
     if name not in [query.name for query in runner.spark.streams.active]:
@@ -230,8 +247,22 @@ def _run(checked: Plan, runner: BatchRunner) -> StreamingQuery:
     if runner.query_id():
         # A former run's checkpoint: its listeners ask for it while the query starts.
         QUERIES[runner.query_id()] = runner
+    servers = {source.kafka.bootstrap_servers: None for _, source in checked.sources}
+    about = About(
+        query=name,
+        target=checked.sink.shown,
+        checkpoint=location.removeprefix("file:"),
+        topics=tuple(source.name for _, source in checked.sources),
+        servers=",".join(servers) or "the broker",
+    )
+    return supervised(writer.start, guard, about, functools.partial(_probe, checked))
+
+
+def _probe(checked: Plan) -> str | None:
+    """Return why a source cannot be read now, None when all can."""
     try:
-        return writer.start()
-    except PySparkException as error:
-        words = str(error)
-        raise PipelineError(explain(words, "") or words.splitlines()[0]) from error
+        for _, source in checked.sources:
+            look_up(source.kafka, [source.name])
+    except PipelineError as error:
+        return str(error)
+    return None

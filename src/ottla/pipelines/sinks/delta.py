@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ottla.pipelines.delivery import Delivery
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.sinks.constraints import mark, read_constraints
 from ottla.pipelines.sinks.delta_table import DeltaTable, forget_last_commit, last_commit
 from ottla.pipelines.sinks.target import Target
 
@@ -95,6 +96,15 @@ class DeltaSink:
     def make(self) -> None:
         """Make the table, empty, unless it is there. Raises PipelineError."""
         self.target = self.target.made(self.spark, self.schema, self.partition_by)
+
+    def constrained(self, frame: DataFrame) -> DataFrame:
+        """Mark the rows of a frame that the table's constraints refuse; see `constraints.split`.
+
+        A table without constraints, or one whose constraints hold anyway, gives the frame back.
+        """
+        snapshot = self.table.snapshot()
+        constraints = read_constraints(snapshot.properties(), snapshot.schema)
+        return mark(frame, snapshot.schema, constraints) if constraints else frame
 
     def write(self, frame: DataFrame, batch: Batch) -> int | None:
         """Append a batch; None when the table has it already."""

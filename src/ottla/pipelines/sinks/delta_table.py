@@ -54,6 +54,15 @@ class Snapshot:
     schema: StructType
     _java: Any
 
+    def properties(self) -> dict[str, str]:
+        """Return the table's properties, such as its CHECK constraints."""
+        found = {}
+        pairs = self._java.metadata().configuration().iterator()
+        while pairs.hasNext():
+            pair = pairs.next()
+            found[str(pair._1())] = str(pair._2())
+        return found
+
     def transactions(self) -> dict[str, int]:
         """Return the last batch of each writer, by `txnAppId`; Delta may run a Spark job."""
         found = {}

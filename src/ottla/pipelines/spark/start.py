@@ -36,6 +36,8 @@ CATALOG: Final = "spark.sql.catalog.spark_catalog"
 DELTA_CATALOG: Final = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 KAFKA_SOURCE: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 
+# Set in a session whose JVM session() started: its logging is Ottla's to route.
+STARTED_BY_OTTLA: Final = "spark.ottla.started"
 CLASS_PATH: Final = "spark.driver.extraClassPath"
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LOCAL_IP: Final = "SPARK_LOCAL_IP"  # without it Spark warns of a host name that is loopback
@@ -115,7 +117,7 @@ def session(
     lasting = found is not None or bool(requested)
     archive = _find_archive(folder, java, settings) if class_archive and lasting else None
     with _launch_environment(java.home, given, settings, archive):
-        spark = _start(app, master, settings)
+        spark = _start(app, master, settings | {STARTED_BY_OTTLA: "true"})
     if found is None and not requested:
         _remember_jars(folder, wanted, spark)
     if archive is not None and not archive.is_ready:

@@ -1,0 +1,110 @@
+"""The causes of a failure as plain data, read from Python's and the JVM's exceptions.
+
+A failure of Spark arrives as PySpark's copy of a Java exception, which holds one text of up to
+700 lines. The Java exception itself knows its class, its error condition and its causes.
+"""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass
+from typing import Any, Final
+
+MAX_CAUSES: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One exception of a chain: its full class name, its text and Spark's error condition."""
+
+    kind: str
+    message: str = ""
+    condition: str = ""
+
+    @property
+    def short_kind(self) -> str:
+        """The class name without its package."""
+        return self.kind.rpartition(".")[2].rpartition("$")[2]
+
+
+def causes_of(error: BaseException) -> list[Cause]:
+    """Return the chain of causes, the outermost first, at most MAX_CAUSES."""
+    found: list[Cause] = []
+    link: BaseException | None = error
+    while link is not None and len(found) < MAX_CAUSES:
+        java = java_exception_of(link)
+        if java is None:
+            found.append(Cause(_name(type(link)), _text(link)))
+        else:
+            found += _java_causes(java, MAX_CAUSES - len(found))
+        link = link.__cause__
+    return found
+
+
+def trace_of(error: BaseException) -> str:
+    """Return Python's traceback, then the JVM's for each exception of the JVM in the chain."""
+    parts = ["".join(traceback.format_exception(error))]
+    link: BaseException | None = error
+    for _ in range(MAX_CAUSES):
+        if link is None:
+            break
+        if java := java_exception_of(link):
+            parts.append(_java_trace(java))
+        elif text := getattr(link, "_stackTrace", None):
+            parts.append(str(text))
+        link = link.__cause__
+    return "\n".join(parts)
+
+
+def java_exception_of(error: BaseException) -> Any:
+    """Return the JVM's exception behind a Python one, None for one of Python's own."""
+    java = getattr(error, "java_exception", None)
+    return java if java is not None else getattr(error, "_origin", None)
+
+
+def failure_of_query(query: Any) -> tuple[list[Cause], str] | None:
+    """Return causes and trace of the JVM's query that failed, None if it has not failed.
+
+    `query`: the JVM's StreamingQuery. Its own exception only wraps the cause in the plan's text.
+    """
+    failed = query.exception()
+    if not failed.isDefined():
+        return None
+    wrapped = failed.get()
+    cause = wrapped.getCause()
+    return _java_causes(wrapped if cause is None else cause, MAX_CAUSES), _java_trace(wrapped)
+
+
+def _java_causes(java: Any, limit: int) -> list[Cause]:
+    found: list[Cause] = []
+    while java is not None and len(found) < limit:
+        kind = str(java.getClass().getName())
+        found.append(Cause(kind, str(java.getMessage() or ""), _condition(java)))
+        java = java.getCause()
+    return found
+
+
+def _condition(java: Any) -> str:
+    """Return Spark's name for the kind of failure, such as CAST_INVALID_INPUT, "" without one."""
+    from py4j.java_gateway import is_instance_of
+    from pyspark import SparkContext
+
+    if not is_instance_of(SparkContext._gateway, java, "org.apache.spark.SparkThrowable"):
+        return ""
+    return str(java.getCondition() or "")
+
+
+def _java_trace(java: Any) -> str:
+    from pyspark import SparkContext
+
+    jvm: Any = SparkContext._jvm
+    return str(jvm.org.apache.commons.lang3.exception.ExceptionUtils.getStackTrace(java))
+
+
+def _name(kind: type) -> str:
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+
+
+def _text(error: BaseException) -> str:
+    # PySpark's copies hold the description apart from the plan and the stack.
+    return str(getattr(error, "_desc", None) or error)

@@ -1,0 +1,124 @@
+"""`PipelineQuery`: Spark's StreamingQuery, whose failures are one line and which is started again.
+
+Only imported where PySpark is.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+from pyspark.sql.streaming import StreamingQuery
+
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.run.failures import About
+from ottla.pipelines.run.guard import BatchGuard
+from ottla.pipelines.run.interrupt import end_quietly, interruptible
+from ottla.pipelines.run.report import reported
+from ottla.pipelines.run.supervisor import STOP_WITHIN_S, Supervisor, log
+
+_NEXT_RUN_S: Final = 60.0
+
+
+class PipelineQuery(StreamingQuery):  # type: ignore[misc]
+    """One query over all its restarts: its id stays, its runId changes.
+
+    `awaitTermination` and `processAllAvailable` raise PipelineError with one line; `exception`
+    returns it.
+    """
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        # StreamingQuery's own attribute is the property below: it changes with a restart.
+        self._supervisor = supervisor
+
+    @property
+    def _jsq(self) -> Any:
+        return self._supervisor.current._jsq
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802 - Spark's name
+        """True while the query runs or waits for its next try."""
+        return not self._supervisor.ended.is_set()
+
+    def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802
+        """Wait for the end, at most `timeout` seconds; then return whether it has ended.
+
+        Raises PipelineError when the query failed. Ctrl-C stops the query.
+        """
+        if timeout is not None and (not isinstance(timeout, int | float) or timeout <= 0):
+            raise PipelineError(f"timeout={timeout!r}: give a number of seconds above 0, or None")
+        self._wait(self._supervisor.ended, timeout)
+        self._raise_failure()
+        return None if timeout is None else self._supervisor.ended.is_set()
+
+    def processAllAvailable(self) -> None:  # noqa: N802
+        """Wait until what is in the topic now is in the table. Raises as awaitTermination does."""
+        while self.isActive:
+            restarts = self._supervisor.restarts
+            done = threading.Event()
+            failed: list[Exception] = []
+            threading.Thread(target=self._process, args=(done, failed), daemon=True).start()
+            self._wait(done, None)
+            if not failed:
+                break
+            # The supervisor decides whether the query continues.
+            self._supervisor.wait_for_change(restarts, _NEXT_RUN_S)
+        self._raise_failure()
+
+    def stop(self) -> None:
+        """Stop the query, or the wait for its next try."""
+        self._supervisor.stop()
+
+    def exception(self) -> PipelineError | None:
+        """Return why the query ended, None while it runs or when it was stopped."""
+        return self._supervisor.error
+
+    def _process(self, done: threading.Event, failed: list[Exception]) -> None:
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        try:
+            super().processAllAvailable()
+        except (Py4JError, PySparkException, OSError) as error:
+            failed.append(error)
+        finally:
+            done.set()
+
+    def _wait(self, event: threading.Event, timeout: float | None) -> None:
+        """Wait in Python, not in the JVM: Ctrl-C ends this wait at once."""
+        self._supervisor.waiters += 1
+        try:
+            with interruptible():
+                event.wait(timeout)
+        except KeyboardInterrupt as interrupt:
+            self._supervisor.stop(STOP_WITHIN_S)
+            log.warning(
+                "%s was stopped by Ctrl-C. The next start continues from the checkpoint",
+                self._supervisor.about.query,
+            )
+            end_quietly(interrupt)
+            raise
+        finally:
+            self._supervisor.waiters -= 1
+
+    def _raise_failure(self) -> None:
+        if self._supervisor.error is not None:
+            raise PipelineError(str(self._supervisor.error))
+
+
+def supervised(
+    start: Callable[[], StreamingQuery],
+    guard: BatchGuard,
+    about: About,
+    probe: Callable[[], str | None],
+) -> PipelineQuery:
+    """Start a query and return it as one that survives failures that pass by themselves.
+
+    `start` starts Spark's query, whose batches `guard` writes; `probe` returns why the broker
+    cannot be read now, None when it can. Raises PipelineError when the query does not start.
+    """
+    supervisor = Supervisor(start, guard, about, probe)
+    with reported(about):
+        supervisor.begin()
+    return PipelineQuery(supervisor)

@@ -1,0 +1,88 @@
+"""A failure as the user gets it: one line, and Spark's trace in a file that the line names."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import traceback
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from ottla.pipelines.errors import PipelineError, explain
+from ottla.pipelines.run.causes import Cause, causes_of, java_exception_of, trace_of
+from ottla.pipelines.run.failures import About, one_line, sentence_for
+from ottla.pipelines.run.trace_file import write_trace
+
+
+def words_for(causes: Sequence[Cause], about: About) -> str:
+    """Return the sentence for a chain of causes."""
+    words = "\n".join(f"{cause.kind}: {cause.message}" for cause in causes)
+    return explain(words, "") or sentence_for(causes, replace(about, hadoop=_hadoop_version(about)))
+
+
+def report(
+    causes: Sequence[Cause], trace: str, about: About, before: str = "", after: str = ""
+) -> PipelineError:
+    """Return the error for a chain of causes; writes the trace to a file.
+
+    `before`: words that begin the line, such as "flights stopped in batch 7"; `after`: a sentence
+    that ends it.
+    """
+    text = _joined(before, words_for(causes, about), after)
+    header = f"{text}\n\nquery: {about.query}\ntarget: {about.target}\n\n"
+    file = write_trace(os.environ, about.query, header + trace, datetime.now())
+    return PipelineError(text if file is None else f"{text} (Spark's trace: {file})")
+
+
+def report_exception(
+    error: Exception, about: About, before: str = "", after: str = ""
+) -> PipelineError:
+    """Return the error for an exception: ours as it is, Python's in its own words."""
+    if isinstance(error, PipelineError):
+        return PipelineError(_joined("", str(error), after)) if after else error
+    causes = causes_of(error)
+    if _is_of_spark(error):
+        return report(causes, trace_of(error), about, before, after)
+    place = traceback.extract_tb(error.__traceback__)
+    where = f" ({place[-1].filename}, line {place[-1].lineno})" if place else ""
+    text = _joined(before, one_line(f"{type(error).__name__}: {error}{where}"), after)
+    file = write_trace(os.environ, about.query, trace_of(error), datetime.now())
+    return PipelineError(text if file is None else f"{text} (trace: {file})")
+
+
+@contextlib.contextmanager
+def reported(about: About) -> Iterator[None]:
+    """Turn what Spark raises in the block into a PipelineError."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        raise report_exception(error, about) from None
+
+
+def _joined(before: str, text: str, after: str) -> str:
+    line = f"{before}: {text}" if before else text
+    return f"{line.rstrip('.')}. {after}" if after else line
+
+
+def _is_of_spark(error: BaseException) -> bool:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    return java_exception_of(error) is not None or isinstance(error, Py4JError | PySparkException)
+
+
+def _hadoop_version(about: About) -> str:
+    """Return the version of Spark's Hadoop: its file systems' jars must have the same."""
+    from py4j.protocol import Py4JError
+    from pyspark import SparkContext
+
+    jvm: Any = SparkContext._jvm
+    try:
+        return str(jvm.org.apache.hadoop.util.VersionInfo.getVersion())
+    except (Py4JError, OSError, AttributeError):  # Spark's process may be gone
+        return about.hadoop

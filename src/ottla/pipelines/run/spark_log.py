@@ -1,0 +1,108 @@
+"""What Spark's JVM logs about failures: to a file instead of the screen.
+
+Spark logs one failure up to six times, each with its stack, and Kafka's client logs every
+attempt. The pipeline reports a failure itself, in one line. So the loggers that tell of failures
+write to `<state folder>/logs/spark-<pid>.log`: at most MAX_LOG_FILES files of LOG_SIZE, for the
+newest MAX_PROCESSES processes. Only in a session that Ottla started, and only where nobody
+configured log4j.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.pipelines.run.trace_file import state_folder
+from ottla.pipelines.spark.start import STARTED_BY_OTTLA
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOG_SIZE: Final = "10MB"
+MAX_LOG_FILES: Final = 2
+MAX_PROCESSES: Final = 10
+
+_APPENDER: Final = "ottla"
+# Where log4j's configuration lies when nobody gave another one.
+_DEFAULT: Final = "org/apache/spark/log4j2"
+_LOGGERS: Final = (
+    "io.delta",
+    "org.apache.hadoop",
+    "org.apache.kafka",
+    "org.apache.parquet",
+    "org.apache.spark.api.python",
+    "org.apache.spark.executor",
+    "org.apache.spark.scheduler",
+    "org.apache.spark.sql",
+    "org.apache.spark.storage",
+    "org.apache.spark.util",
+)
+# PySpark's own loggers repeat a failed row's message as JSON on stderr.
+_OF_PYTHON: Final = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+
+
+def route_failures(spark: SparkSession, environment: Mapping[str, str]) -> Path | None:
+    """Send what Spark logs about failures to a file; return it, None where nothing was changed."""
+    if spark.sparkContext._conf.get(STARTED_BY_OTTLA, "") != "true":
+        return None
+    jvm: Any = spark._jvm
+    context = jvm.org.apache.logging.log4j.LogManager.getContext(False)
+    configuration = context.getConfiguration()
+    if configuration.getAppender(_APPENDER) is not None:
+        return None
+    source = str(configuration.getConfigurationSource().getLocation() or "")
+    folder = state_folder(environment, "logs") if _DEFAULT in source else None
+    if folder is None:
+        return None
+    file = folder / f"spark-{os.getpid()}.log"
+    _remove_old(folder)
+    _route(jvm, context, configuration, file)
+    _silence_pyspark()
+    return file
+
+
+def _route(jvm: Any, context: Any, configuration: Any, file: Path) -> None:
+    core = jvm.org.apache.logging.log4j.core
+    rolling = core.appender.rolling
+    layout = core.layout.PatternLayout.newBuilder().withPattern("%d %p %c: %m%n%ex").build()
+    appender = (
+        core.appender.RollingFileAppender.newBuilder()
+        .setName(_APPENDER)
+        .setConfiguration(configuration)
+        .withFileName(str(file))
+        .withFilePattern(f"{file}.%i")
+        .withPolicy(rolling.SizeBasedTriggeringPolicy.createPolicy(LOG_SIZE))
+        .withStrategy(
+            rolling.DefaultRolloverStrategy.newBuilder()
+            .withConfig(configuration)
+            .withMax(str(MAX_LOG_FILES - 1))
+            .build()
+        )
+        .setLayout(layout)
+        .build()
+    )
+    appender.start()
+    configuration.addAppender(appender)
+    level = jvm.org.apache.logging.log4j.Level.WARN
+    for name in _LOGGERS:
+        logger = core.config.LoggerConfig(name, level, False)
+        logger.addAppender(appender, None, None)
+        configuration.addLogger(name, logger)
+    context.updateLoggers()
+
+
+def _silence_pyspark() -> None:
+    from pyspark.logger import PySparkLogger
+
+    for name in _OF_PYTHON:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def _remove_old(folder: Path) -> None:
+    logs = sorted(folder.glob("spark-*.log"), key=lambda file: file.stat().st_mtime)
+    for old in logs[: -(MAX_PROCESSES - 1)]:
+        for file in folder.glob(f"{old.name}*"):
+            file.unlink(missing_ok=True)

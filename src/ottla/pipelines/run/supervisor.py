@@ -1,0 +1,253 @@
+"""Keeps a query running: starts it again after failures that pass by themselves, with a limit.
+
+One thread for each query waits for its end. Spark gives up on a broker after about three minutes
+of silence, so the thread asks the broker itself when a batch does not move, and logs the answer.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.run.causes import Cause, causes_of, failure_of_query, trace_of
+from ottla.pipelines.run.failures import About
+from ottla.pipelines.run.guard import BatchGuard
+from ottla.pipelines.run.report import report, report_exception
+from ottla.pipelines.run.retry import (
+    BROKER,
+    COMMIT,
+    STORAGE,
+    TOPIC,
+    Retries,
+    RetryLimits,
+    passes_by_itself,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming import StreamingQuery
+
+log: Final = logging.getLogger("ottla.pipelines")
+
+POLL_MS: Final = 1_000
+# After so many polls in which a batch did not move the broker is asked.
+STILL_POLLS: Final = 4
+# Spark's status while it waits for the broker or for the tasks that read from it.
+_WAITING: Final = ("Getting offsets", "Processing new data")
+STOP_WITHIN_S: Final = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a run of the query ended."""
+
+    causes: Sequence[Cause]
+    trace: str
+    batch: int | None = None
+    error: Exception | None = None  # the batch's own exception, where there is one
+
+
+@dataclass
+class Supervisor:
+    """One query over all its restarts.
+
+    `start` starts Spark's query; `probe` returns why the broker cannot be read now, None when it
+    can. `begin` starts both the query and the thread.
+    """
+
+    start: Callable[[], StreamingQuery]
+    guard: BatchGuard
+    about: About
+    probe: Callable[[], str | None]
+    limits: RetryLimits = field(default_factory=RetryLimits)
+
+    def __post_init__(self) -> None:
+        self.ended = threading.Event()
+        self.error: PipelineError | None = None
+        self.restarts = 0
+        self.waiters = 0
+        self._stopping = threading.Event()
+        self._changed = threading.Condition()
+        self._retries = Retries(self.limits)
+        self._batches_seen = 0
+        self._still_polls = 0
+        self._away_since: float | None = None
+
+    def begin(self) -> None:
+        """Start the query and watch it. Raises what Spark raises at a start."""
+        from pyspark import InheritableThread
+
+        self.current = self.start()
+        # On a thread of its own Spark's local properties would be lost at a restart.
+        InheritableThread(target=self._run, name=f"ottla-{self.about.query}", daemon=True).start()
+
+    def stop(self, within_s: float | None = None) -> None:
+        """Stop the query and wait for its end, at most `within_s`; a try that waits is ended."""
+        self._stopping.set()
+        if within_s is None:
+            self.current.stop()
+            self.ended.wait(STOP_WITHIN_S)
+        else:
+            # Spark may wait for its tasks for as long as they take.
+            threading.Thread(target=self.current.stop, daemon=True).start()
+            self.ended.wait(within_s)
+
+    def wait_for_change(self, restarts: int, timeout_s: float) -> None:
+        """Wait until the query has ended, or was started again since `restarts` restarts."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self.ended.is_set() or self.restarts != restarts, timeout_s
+            )
+
+    def _run(self) -> None:
+        try:
+            failure = self._wait()
+            while failure is not None and not self._stopping.is_set():
+                if not self._start_again(failure):
+                    break
+                failure = self._wait()
+        finally:
+            with self._changed:
+                self.ended.set()
+                self._changed.notify_all()
+
+    def _wait(self) -> Failure | None:
+        """Wait for the end of Spark's query; return why it failed, None when it was stopped."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        query: Any = self.current._jsq
+        try:
+            while not query.awaitTermination(POLL_MS):
+                if self._broker_stayed_away(query):
+                    # Spark's own wait for the broker would hold up the end.
+                    threading.Thread(target=self.current.stop, daemon=True).start()
+                    return Failure([Cause(BROKER)], "", None, PipelineError(self._away_words()))
+        except (Py4JError, PySparkException, OSError) as error:
+            return self._failure_of(query, error)
+        return None
+
+    def _failure_of(self, query: Any, error: Exception) -> Failure:
+        from py4j.protocol import Py4JError
+
+        if own := self.guard.error:
+            return Failure(causes_of(own), trace_of(own), self.guard.batch, own)
+        if ended := _process_ended():
+            return Failure([Cause("ProcessEnded", ended)], trace_of(error))
+        try:
+            found = failure_of_query(query)
+        except (Py4JError, OSError):
+            found = None
+        causes, trace = found or (causes_of(error), trace_of(error))
+        return Failure(causes, trace)
+
+    def _start_again(self, failure: Failure) -> bool:
+        """Start the query again if that may help; False when it was given up or stopped."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        if self.guard.batches_done != self._batches_seen:
+            self._batches_seen = self.guard.batches_done
+            self._retries.progressed()
+        away: str | None = None
+        while True:
+            kind = passes_by_itself(failure.causes)
+            wait_s = None if kind is None else self._retries.next_wait(kind, time.monotonic())
+            if kind is None or wait_s is None:
+                self._give_up(failure)
+                return False
+            log.warning(
+                "%s: %s. Trying again in %.0f s (try %d, for at most %.0f s)",
+                self.about.query, (away or self._reason(kind)).rstrip("."), wait_s,
+                self._retries.tries, self.limits.max_elapsed_s,
+            )  # fmt: skip
+            if self._stopping.wait(wait_s):
+                return False
+            away = self.probe() if kind == BROKER else None
+            if away:
+                continue
+            self.guard.clear()
+            try:
+                self.current = self.start()
+            except (Py4JError, PySparkException, PipelineError, OSError) as again:
+                failure = Failure(causes_of(again), trace_of(again), None, again)
+                continue
+            self._away_since, self._still_polls = None, 0
+            with self._changed:
+                self.restarts += 1
+                self._changed.notify_all()
+            return True
+
+    def _reason(self, kind: str) -> str:
+        """Return why the query is started again, in a few words."""
+        about = self.about
+        return {
+            BROKER: f"{about.servers} does not answer",
+            TOPIC: f"{', '.join(about.topics)} is not on {about.servers}",
+            STORAGE: f"The storage of {about.target} does not answer or slows requests down",
+            COMMIT: f"Another job committed to {about.target} at the same time",
+        }[kind]
+
+    def _give_up(self, failure: Failure) -> None:
+        at = "" if failure.batch is None else f" in batch {failure.batch}"
+        before, after = f"{self.about.query} stopped{at}", ""
+        if tries := self._retries.tries:
+            minutes = self._retries.elapsed(time.monotonic()) / 60
+            after = f"Gave up after {tries} tries in {minutes:.1f} min"
+        if failure.error is not None:
+            self.error = report_exception(failure.error, self.about, before, after)
+        else:
+            self.error = report(failure.causes, failure.trace, self.about, before, after)
+        if not self.waiters:
+            # Nobody waits for the query, so nobody would learn that it ended.
+            log.error("%s", self.error)
+
+    def _broker_stayed_away(self, query: Any) -> bool:
+        """Ask the broker when a batch does not move; True when it was away for too long."""
+        busy = str(json.loads(query.status().json())["message"]).startswith(_WAITING)
+        moved = self.guard.batches_done != self._batches_seen
+        self._batches_seen = self.guard.batches_done
+        if moved:
+            self._retries.progressed()
+        self._still_polls = self._still_polls + 1 if busy and not moved else 0
+        if self._still_polls < STILL_POLLS:
+            return False
+        self._still_polls = 0
+        away = self.probe()
+        now = time.monotonic()
+        if away is None:
+            if self._away_since is not None:
+                log.warning("%s: %s answers again", self.about.query, self.about.servers)
+            self._away_since = None
+            return False
+        if self._away_since is None:
+            self._away_since = now
+            log.warning(
+                "%s: %s. Waiting for it, at most %.0f s",
+                self.about.query, away.rstrip("."), self.limits.max_elapsed_s,
+            )  # fmt: skip
+        return now - self._away_since >= self.limits.max_elapsed_s
+
+    def _away_words(self) -> str:
+        return (
+            f"{self.about.query} stopped: {self.about.servers} did not answer for "
+            f"{self.limits.max_elapsed_s:.0f} s. Start it: the next start continues from the "
+            "checkpoint"
+        )
+
+
+def _process_ended() -> str | None:
+    """Return how Spark's own process ended, None while it runs or is not ours to see."""
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    code = process.poll() if process is not None else None
+    if code is None:
+        return None
+    why = {52: "out of memory, exit code 52", -9: "killed, perhaps for lack of memory"}
+    return f"Spark's process ended ({why.get(code, f'exit code {code}')})"

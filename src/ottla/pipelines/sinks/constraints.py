@@ -1,0 +1,147 @@
+"""The constraints of a Delta table, checked before Delta checks them.
+
+Delta refuses a whole commit for one row that violates a constraint. The rows of a stream are
+therefore marked with the constraint that they violate, and counted, in the plan of the stream
+itself: the batch is read once, and a second time only when there are such rows.
+
+Delta's protocol keeps them in three places: the table's property `delta.constraints.<name>` (CHECK,
+violated by false and by null), `nullable: false` of a field (NOT NULL; of a nested one its parents
+are not null either), and a field's `__CHAR_VARCHAR_TYPE_STRING`, such as `varchar(5)`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
+
+METRIC: Final = "ottla.constraints"  # the name of the count in the query's progress
+VIOLATED: Final = "violated"
+REASON: Final = "_ottla_violated"
+ROW: Final = "row"
+
+_CHECK: Final = "delta.constraints."
+_LENGTH: Final = "__CHAR_VARCHAR_TYPE_STRING"
+# The table computes these columns itself where the rows lack them.
+_COMPUTED: Final = ("CURRENT_DEFAULT", "delta.generationExpression", "delta.identity.start")
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """`condition` is SQL that is true for a row that fits; `reason` says what is violated."""
+
+    condition: str
+    reason: str
+
+
+def read_constraints(properties: Mapping[str, str], schema: StructType) -> tuple[Constraint, ...]:
+    """Return the constraints in a table's properties and schema, NOT NULL first."""
+    checks = [
+        Constraint(text, f"violates the CHECK constraint {name[len(_CHECK) :]} ({text})")
+        for name, text in sorted(properties.items())
+        if name.lower().startswith(_CHECK)
+    ]
+    return (*_of_fields(schema), *checks)
+
+
+def _of_fields(schema: StructType, parents: tuple[str, ...] = ()) -> Iterator[Constraint]:
+    from pyspark.sql.types import StructType
+
+    for field in schema.fields:
+        if any(name in field.metadata for name in _COMPUTED):
+            continue
+        path = (*parents, field.name)
+        quoted = ".".join(f"`{name.replace('`', '``')}`" for name in path)
+        shown = ".".join(path)
+        if not field.nullable:
+            yield Constraint(f"{quoted} IS NOT NULL", f"the column {shown} is null, but NOT NULL")
+        if limit := re.search(r"\((\d+)\)", str(field.metadata.get(_LENGTH, ""))):
+            yield Constraint(
+                f"{quoted} IS NULL OR length({quoted}) <= {limit[1]}",
+                f"the column {shown} is longer than {field.metadata[_LENGTH]} allows",
+            )
+        if isinstance(field.dataType, StructType):
+            yield from _of_fields(field.dataType, path)
+
+
+def mark(frame: DataFrame, table: StructType, constraints: tuple[Constraint, ...]) -> DataFrame:
+    """Add the column REASON, null for a row that fits, and count the others as METRIC.
+
+    A frame on which no constraint can be violated is returned as it is. Constraints that Spark
+    cannot evaluate on the frame, such as one on a column that the table computes, are left to
+    Delta.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    padded = _with_missing_columns(frame, table)
+    proven = {f"`{field.name}` IS NOT NULL" for field in frame.schema.fields if not field.nullable}
+    asked = [one for one in constraints if one.condition not in proven and _resolves(padded, one)]
+    if not asked:
+        return frame
+    reason: Column = F.lit(None).cast("string")
+    for constraint in reversed(asked):
+        fits = F.coalesce(F.expr(constraint.condition), F.lit(False))
+        reason = F.when(~fits, F.lit(constraint.reason)).otherwise(reason)
+    marked = padded.withColumn(REASON, reason).select(*_quoted(frame), REASON)
+    return marked.observe(METRIC, F.count(REASON).alias(VIOLATED))
+
+
+def _with_missing_columns(frame: DataFrame, table: StructType) -> DataFrame:
+    """Add the table's columns that a frame lacks: Delta writes null there."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    known = {name.lower() for name in frame.columns}
+    return frame.withColumns(
+        {
+            field.name: F.lit(None).cast(field.dataType)
+            for field in table.fields
+            if field.name.lower() not in known
+            and not any(name in field.metadata for name in _COMPUTED)
+        }
+    )
+
+
+def _resolves(frame: DataFrame, constraint: Constraint) -> bool:
+    from pyspark.errors import AnalysisException, ParseException
+    from pyspark.sql import functions as F  # noqa: N812
+
+    try:
+        frame.select(F.expr(constraint.condition).cast("boolean"))
+    except (AnalysisException, ParseException):
+        return False
+    return True
+
+
+def _quoted(frame: DataFrame) -> list[str]:
+    return [f"`{name.replace('`', '``')}`" for name in frame.columns]
+
+
+def is_marked(frame: DataFrame) -> bool:
+    """Tell whether `mark` added its column to a frame."""
+    return REASON in frame.columns
+
+
+def split(marked: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Return of a marked frame the rows that fit, and the others as rows to reject.
+
+    Rejected rows have `reason`, the whole row as JSON in ROW (binary fields as base64), and
+    `partition`, `offset` and `timestamp` where the frame still has these columns of the topic.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    good = marked.where(F.col(REASON).isNull()).drop(REASON)
+    columns = _quoted(good)
+    bad = marked.where(F.col(REASON).isNotNull())
+    types = {field.name: field.dataType.simpleString() for field in good.schema.fields}
+    places = [
+        F.col(name)
+        for name, kind in (("partition", "int"), ("offset", "bigint"), ("timestamp", "timestamp"))
+        if types.get(name) == kind
+    ]
+    row = F.to_json(F.struct(*columns), {"ignoreNullFields": "false"}).alias(ROW)
+    return good, bad.select(*places, F.col(REASON).alias("reason"), row)

@@ -1,0 +1,235 @@
+"""Chains of causes, as Spark 4.0.0 and Delta 4.0.1 gave them, become one line each."""
+
+import pytest
+
+from ottla.pipelines.run.causes import Cause
+from ottla.pipelines.run.failures import About, one_line, sentence_for
+
+ABOUT = About(
+    query="flights",
+    target="/lake/flights",
+    checkpoint="/cp/flights",
+    topics=("flights",),
+    servers="localhost:9092",
+    hadoop="3.4.1",
+)
+ANALYSIS = "org.apache.spark.sql.delta.DeltaAnalysisException"
+SCHEMAS = """[_LEGACY_ERROR_TEMP_DELTA_0007] A schema mismatch detected when writing to the Delta \
+table (Table ID: 513e6bef).
+To enable schema migration using DataFrameWriter or DataStreamWriter, please set:
+'.option("mergeSchema", "true")'.
+
+Table schema:
+root
+-- id: long (nullable = true)
+-- place: struct (nullable = true)
+    |-- name: string (nullable = true)
+
+
+Data schema:
+root
+-- id: long (nullable = true)
+-- place: struct (nullable = true)
+    |-- name: string (nullable = true)
+    |-- height: double (nullable = true)
+-- extra: integer (nullable = true)
+
+"""
+WORKER = """
+  An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "/app/job.py", line 129, in bad
+    raise ValueError("no sevens here")
+ValueError: no sevens here
+
+"""
+CAST = """[CAST_INVALID_INPUT] The value 'w0' of the type "STRING" cannot be cast to "INT" because \
+it is malformed. Use `try_cast`. SQLSTATE: 22018
+== SQL (line 1, position 1) ==
+cast(value.word as int) as n
+^^^^^^^^^^^^^^^^^^^^^^^
+"""
+DATAFRAME = """[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012
+== DataFrame ==
+"__truediv__" was called from
+/app/job.py:12
+"""
+CONFLICT = (
+    "[DELTA_METADATA_CHANGED] MetadataChangedException: The metadata of the Delta table has been "
+    "changed by a concurrent update. Please try the operation again.\nConflicting commit: "
+    '{"timestamp":1795320655968,"operation":"SET TBLPROPERTIES"}'
+)
+KAFKA = "org.apache.kafka.common.errors."
+
+
+@pytest.mark.parametrize(
+    ("causes", "parts"),
+    [
+        (
+            [Cause(ANALYSIS, SCHEMAS, "_LEGACY_ERROR_TEMP_DELTA_0007")],
+            ["2 columns that the table /lake/flights lacks: place.height DOUBLE, extra INT.",
+             "select()"],
+        ),
+        (
+            [
+                Cause(ANALYSIS, "Failed to merge fields 'word' and 'word'",
+                      "DELTA_FAILED_TO_MERGE_FIELDS"),
+                Cause(ANALYSIS, "Failed to merge incompatible data types IntegerType and "
+                      "StringType", "DELTA_MERGE_INCOMPATIBLE_DATATYPE"),
+            ],
+            ["The column word is STRING in the rows and INT in the table /lake/flights", "cast"],
+        ),
+        (
+            [Cause("io.D", "CHECK constraint small (id < 5) violated by row with values:\n - id : "
+                   "8\n - word : x", "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES")],
+            ["refused a row with id=8 word=x: CHECK constraint small (id < 5)."],
+        ),
+        (
+            [Cause("io.D", "NOT NULL constraint violated for column: word.\n",
+                   "DELTA_NOT_NULL_CONSTRAINT_VIOLATED")],
+            ["the column word is NOT NULL there and null in the row"],
+        ),
+        (
+            [Cause("pyspark.errors.exceptions.captured.PythonException", WORKER)],
+            ["raised ValueError: no sevens here (/app/job.py, line 129, in bad)."],
+        ),
+        (
+            [Cause("org.apache.spark.SparkNumberFormatException", CAST, "CAST_INVALID_INPUT")],
+            ["in 'cast(value.word as int) as n': The value 'w0' of the type", "`try_cast`"],
+        ),
+        (
+            [Cause("org.apache.spark.SparkArithmeticException", DATAFRAME, "DIVIDE_BY_ZERO")],
+            ["in __truediv__() at /app/job.py:12: Division by zero."],
+        ),
+        (
+            [Cause("java.lang.RuntimeException", "java.lang.ClassNotFoundException: Class "
+                   "org.apache.hadoop.fs.s3a.S3AFileSystem not found")],
+            ["s3a://", "packages=['org.apache.hadoop:hadoop-aws:3.4.1']"],
+        ),
+        (
+            [Cause("org.apache.hadoop.fs.UnsupportedFileSystemException",
+                   'No FileSystem for scheme "s3"')],
+            ["write s3a:// instead"],
+        ),
+        (
+            [Cause("org.apache.hadoop.fs.UnsupportedFileSystemException",
+                   'No FileSystem for scheme "gs"')],
+            ["gs://", "gcs-connector"],
+        ),
+        (
+            [Cause("org.apache.hadoop.fs.FileAlreadyExistsException",
+                   "Destination exists and is not a directory: /cp/flights")],
+            ["The checkpoint /cp/flights is a file"],
+        ),
+        (
+            [Cause("d.DeltaIOException", "[X] Cannot create file:/lake/flights/_delta_log",
+                   "DELTA_CANNOT_CREATE_LOG_PATH")],
+            ["cannot write to /lake/flights/_delta_log.", "this user may write"],
+        ),
+        (
+            [Cause("org.apache.spark.SparkException", "Task failed while writing rows to "
+                   "file:/lake/flights.", "TASK_WRITE_FAILED"),
+             Cause("java.nio.file.AccessDeniedException", "s3a://lake/flights: AccessDenied")],
+            ["cannot write to /lake/flights (s3a://lake/flights: AccessDenied)"],
+        ),
+        (
+            [Cause("org.apache.spark.SparkException", "[TASK_WRITE_FAILED] Task failed while "
+                   "writing rows to file:/small/t. SQLSTATE: 58030", "TASK_WRITE_FAILED"),
+             Cause("java.io.IOException", "No space left on device")],
+            ["The disk is full while writing /small/t (No space left on device)"],
+        ),
+        (
+            [Cause("java.lang.OutOfMemoryError", "Java heap space")],
+            ["out of memory (Java heap space)", "spark.driver.memory", "max_rows="],
+        ),
+        (
+            [Cause("ProcessEnded", "Spark's process ended (exit code 134)")],
+            ["Spark's process ended (exit code 134). The next start continues"],
+        ),
+        (
+            [Cause("org.apache.spark.SparkException", "Concurrent update to the log.",
+                   "CONCURRENT_STREAM_LOG_UPDATE")],
+            ["Another run uses the checkpoint /cp/flights"],
+        ),
+        (
+            [Cause("io.delta.exceptions.ConcurrentTransactionException", "x",
+                   "DELTA_CONCURRENT_TRANSACTION")],
+            ["Another run uses the checkpoint /cp/flights"],
+        ),
+        (
+            [Cause("io.delta.exceptions.MetadataChangedException", CONFLICT,
+                   "DELTA_METADATA_CHANGED")],
+            ["Another job committed to /lake/flights at the same time (SET TBLPROPERTIES)"],
+        ),
+        (
+            [Cause("java.util.concurrent.ExecutionException", "x"),
+             Cause(KAFKA + "UnknownTopicOrPartitionException", "This server does not host")],
+            ["flights is no longer on localhost:9092"],
+        ),
+        (
+            [Cause(KAFKA + "TopicAuthorizationException", "Not authorized to access topics")],
+            ["may not read flights on localhost:9092", "READ and DESCRIBE"],
+        ),
+        (
+            [Cause(KAFKA + "SaslAuthenticationException", "Authentication failed")],
+            ["localhost:9092 refused the login", "sasl.*"],
+        ),
+        (
+            [Cause(KAFKA + "TimeoutException", "Timed out waiting for a node assignment.")],
+            ["localhost:9092 does not answer: Timed out waiting"],
+        ),
+        (
+            [Cause("org.apache.spark.sql.kafka010.KafkaIllegalStateException",
+                   "[KAFKA_DATA_LOSS.START_OFFSET_RESET] Some data may have been lost: Kafka "
+                   "partition flights-0's start offset was reset.",
+                   "KAFKA_DATA_LOSS.START_OFFSET_RESET")],
+            ["no longer on localhost:9092", "on_lost='skip'"],
+        ),
+        (
+            [Cause("org.apache.spark.SparkException",
+                   "Job aborted because SparkContext was shut down")],
+            ["The Spark session was stopped during a batch"],
+        ),
+        (
+            [Cause("org.apache.spark.SparkException", "Job 7 cancelled part of cancellation of all "
+                   "jobs")],
+            ["A job of the query was cancelled"],
+        ),
+        (
+            [Cause("java.io.IOException", "SlowDown: reduce your request rate (Status Code: 503)")],
+            ["The storage of /lake/flights does not answer or slows requests down"],
+        ),
+        (
+            [Cause("org.apache.spark.sql.AnalysisException", "[A.B] Invalid output mode: append. "
+                   "SQLSTATE: 42KDE", "A.B")],
+            ["Invalid output mode: append."],
+        ),
+        ([Cause("x.y.Outer", "wrapped"), Cause("x.y.Inner", "why\n\tat a.b")], ["Inner: why"]),
+        ([Cause("x.Silent")], ["Silent"]),
+    ],
+)  # fmt: skip
+def test_each_failure_is_one_line_with_cause_and_way_out(
+    causes: list[Cause], parts: list[str]
+) -> None:
+    said = sentence_for(causes, ABOUT)
+
+    assert "\n" not in said
+    for part in parts:
+        assert part in said
+    for noise in ("SQLSTATE", "[DELTA", "[CAST", "\tat ", "mergeSchema"):
+        assert noise not in said
+
+
+def test_the_place_that_was_read_is_named() -> None:
+    about = About(place="flights partition 0, offsets 3 to 9")
+
+    said = sentence_for([Cause("x.PythonException", WORKER)], about)
+
+    assert "(/app/job.py, line 129, in bad) while it read flights partition 0, offsets 3 to 9" in (
+        said
+    )
+
+
+def test_a_long_text_is_cut() -> None:
+    assert len(one_line("word " * 10_000)) < 1_000
+    assert one_line(" a\n b\t c ") == "a b c"

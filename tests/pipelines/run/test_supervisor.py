@@ -1,0 +1,128 @@
+"""A broker that goes away: a line in the log soon, and an end to the wait."""
+
+import json
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.pipelines.environment import serve
+
+from ottla.pipelines import PipelineError, to_delta, topic
+from ottla.pipelines.run.retry import RetryLimits
+
+pytestmark = pytest.mark.spark
+
+WITHIN_S = 120.0
+
+
+def produce(address: str, start: int) -> None:
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": address})
+    for number in range(start, start + 10):
+        producer.produce("rows", json.dumps({"id": number}))
+    assert producer.flush(30) == 0
+
+
+def make_topic(address: str) -> None:
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": address})
+    admin.create_topics([NewTopic("rows", 2, 1)])["rows"].result(timeout=30)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + WITHIN_S
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def test_a_query_outlives_its_broker_for_a_while(
+    spark: Any,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    data, table = tmp_path / "data", tmp_path / "table"
+    lines: Callable[[], list[str]] = lambda: [  # noqa: E731
+        record.getMessage()
+        for record in caplog.records
+        if record.name == "ottla.pipelines" and record.levelno >= logging.WARNING
+    ]
+    with serve(data) as address:
+        make_topic(address)
+        produce(address, 0)
+        rows = topic(spark, "rows", bootstrap_servers=address, schema="id BIGINT").select("value.*")
+        query = to_delta(rows, table, checkpoint=tmp_path / "checkpoint")
+        query.processAllAvailable()
+
+    # The broker is away; then it is back, on the same port.
+    wait_for(lambda: bool(lines()))
+    assert lines()[0].startswith(f"table: No broker answers at {address}")
+    assert lines()[0].endswith("Waiting for it, at most 600 s")
+    assert query.isActive
+    with serve(data, address):
+        produce(address, 10)
+        query.processAllAvailable()
+        assert spark.read.format("delta").load(str(table)).count() == 20
+        wait_for(lambda: lines()[-1] == f"table: {address} answers again")
+        assert query.isActive
+
+    # It stays away this time.
+    query._supervisor.limits = RetryLimits(max_elapsed_s=1)
+    with pytest.raises(PipelineError) as caught:
+        query.awaitTermination(WITHIN_S)
+
+    assert not query.isActive
+    assert str(caught.value) == str(query.exception())
+    assert str(caught.value) == (
+        f"table stopped: {address} did not answer for 1 s. Start it: the next start continues "
+        "from the checkpoint"
+    )
+    noise = [line for line in capfd.readouterr().err.splitlines() if "rdkafka" not in line]
+    assert noise == []
+
+
+def test_a_topic_that_was_deleted_is_not_waited_for_long(
+    spark: Any, bootstrap: str, new_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    from confluent_kafka.admin import AdminClient
+
+    name = new_topic()
+    rows = topic(spark, name, bootstrap_servers=bootstrap, schema="id BIGINT").select("value.*")
+    query = to_delta(rows, tmp_path / "table", checkpoint=tmp_path / "checkpoint")
+    query.processAllAvailable()
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_topics([name])[name].result(timeout=30)
+
+    with pytest.raises(PipelineError) as caught:
+        query.awaitTermination(WITHIN_S)
+
+    assert str(caught.value).startswith(f"table stopped: {name} is no longer on {bootstrap}")
+    assert "Gave up after 3 tries in " in str(caught.value)
+
+
+def test_stop_ends_the_wait_for_the_next_try(
+    spark: Any, bootstrap: str, new_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    from confluent_kafka.admin import AdminClient
+
+    name = new_topic()
+    rows = topic(spark, name, bootstrap_servers=bootstrap, schema="id BIGINT").select("value.*")
+    query = to_delta(rows, tmp_path / "table", checkpoint=tmp_path / "checkpoint")
+    query._supervisor._retries.limits = RetryLimits(first_wait_s=600)
+    query.processAllAvailable()
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_topics([name])[name].result(timeout=30)
+    wait_for(lambda: query._supervisor._retries.tries == 1)
+
+    assert query.isActive
+    query.stop()
+
+    assert not query.isActive
+    assert query.exception() is None
+    query.awaitTermination()
