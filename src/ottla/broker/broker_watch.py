@@ -18,13 +18,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.background import Background
 from ottla.controller import layout
 from ottla.controller.image import BrokerImage
+from ottla.controller.leadership import Election
+from ottla.controller.returned_brokers import ReturnedBrokers
 from ottla.coordination.tree import CoordinationError, Event, NoNodeError
 from ottla.network.peer import Probe, probe
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -36,6 +38,7 @@ logger = logging.getLogger("ottla.controller")
 
 PROBE_AGAIN_AFTER_MS: Final = (20, 50, 100, 200, 400)
 RETRY_MS: Final = 200
+RETURN_CHECK_MS: Final = 500
 RECONNECTS_WITHIN_MS: Final = 2_000
 
 
@@ -119,6 +122,7 @@ class BrokerWatch:
             return
         self._background.keep(partial(self._follow, again))
         self._background.keep(self._rebalance)
+        self._background.keep(self._give_back)
         for broker_id in self._node.image.brokers:
             self.hung_up(broker_id)
 
@@ -146,10 +150,27 @@ class BrokerWatch:
         while True:
             await asyncio.sleep(config.leader_imbalance_check_interval_seconds)
             if config.auto_leader_rebalance_enable:
-                try:
-                    await self._node.controller.rebalance()
-                except ApiError as error:
-                    logger.info("no rebalance of leaders: %s", error)
+                await self._rebalance_once(None)
+
+    async def _give_back(self) -> None:
+        """Brokers that have come back lead again soon; see `ottla.controller.returned_brokers`."""
+        config, clock = self._node.config, self._node.clock
+        interval_ms = round(config.leader_imbalance_check_interval_seconds * 1000)
+        returned = ReturnedBrokers(interval_ms)
+        while True:
+            due = returned.due(self._node.image, clock.monotonic_ms())
+            if due and config.auto_leader_rebalance_enable:
+                elections = await self._rebalance_once(due)
+                leaders = {election.leader for election in elections}
+                returned.gave_back(leaders, clock.monotonic_ms())
+            await asyncio.sleep(RETURN_CHECK_MS / 1000)
+
+    async def _rebalance_once(self, only: Collection[int] | None) -> tuple[Election, ...]:
+        try:
+            return await self._node.controller.rebalance(only)
+        except ApiError as error:
+            logger.info("no rebalance of leaders: %s", error)
+            return ()
 
     async def _take_in(self) -> bool | None:
         """One look: whether it must be tried again; None where the term is over."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING, TypeVar
 
@@ -26,6 +26,7 @@ from ottla.controller.differences import differences
 from ottla.controller.elections import ElectionType, elect_leaders
 from ottla.controller.image import BrokerAppeared, BrokerImage, ClusterImage, MetadataDelta
 from ottla.controller.in_sync_changes import IsrAnswer, ProposedIsr, alter_partitions
+from ottla.controller.leadership import Election
 from ottla.controller.loading import ROOTS, load_image
 from ottla.controller.plan import Outcome, Plan
 from ottla.controller.producer_ids import reserve_producer_ids
@@ -193,12 +194,15 @@ class Controller:
         say_elections(leaving.elections)
         return leaving.may_shut_down
 
-    async def rebalance(self) -> None:
+    async def rebalance(self, only: Collection[int] | None = None) -> tuple[Election, ...]:
         """Partitions go back to their preferred leaders; see `ottla.controller.rebalance`."""
         elections = await self.carry_out(
-            lambda: rebalance(self.image, self._config, shutting_down=self._shutting_down)
+            lambda: rebalance(
+                self.image, self._config, shutting_down=self._shutting_down, only=only
+            )
         )
         say_elections(elections)
+        return elections
 
     async def alter_partitions(
         self, broker_id: int, broker_epoch: int, proposals: Sequence[ProposedIsr]

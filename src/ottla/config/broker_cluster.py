@@ -158,7 +158,8 @@ class LeadershipSettings(Settings):
     leader_imbalance_check_interval_seconds = long(
         "leader.imbalance.check.interval.seconds",
         300,
-        "How often the controller looks for such an imbalance.",
+        "How often the controller looks for such an imbalance. It looks at a broker that has come "
+        "back as soon as that is in sync.",
         at_least(1),
     )
     leader_imbalance_per_broker_percentage = integer(

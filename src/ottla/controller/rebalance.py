@@ -17,11 +17,16 @@ from ottla.controller.plan import Draft, Plan
 
 
 def rebalance(
-    image: ClusterImage, config: BrokerConfig, *, shutting_down: Collection[int] = ()
+    image: ClusterImage,
+    config: BrokerConfig,
+    *,
+    shutting_down: Collection[int] = (),
+    only: Collection[int] | None = None,
 ) -> Plan[tuple[Election, ...]]:
     """Elect the preferred leaders of brokers that lead too little; the reply is what was moved.
 
-    Partitions under reassignment stay as they are: their replicas will change anyway.
+    `only` names the brokers to look at, None all of them. Partitions under reassignment stay as
+    they are: their replicas will change anyway.
     """
     draft = Draft()
     changes = PartitionChanges(image)
@@ -36,6 +41,8 @@ def rebalance(
                 elsewhere.setdefault(first, []).append((topic, index))
     elections: list[Election] = []
     for broker in sorted(elsewhere):
+        if only is not None and broker not in only:
+            continue
         share = 100 * len(elsewhere[broker]) / preferred[broker]
         if share <= config.leader_imbalance_per_broker_percentage or not brokers.eligible(broker):
             continue
