@@ -1,10 +1,12 @@
 """Brokers' parts in one cluster, on one tree: registration, election, sessions that end."""
 
 import asyncio
+import gc
 from typing import Any
 
 import pytest
 
+from ottla.broker import membership
 from ottla.broker.controller import StartError
 from ottla.controller import layout
 from ottla.controller.config_changes import ConfigChange, ResourceChange, ResourceType
@@ -331,3 +333,28 @@ async def test_a_number_that_another_took_meanwhile_is_said_and_waited_for(
     await eventually(lambda: node.membership.broker_epoch != before)
     there = await node.membership.session.exists(path)
     assert there.owner == node.membership.session.number
+
+
+async def test_without_zookeeper_a_broker_leaves_soon(
+    neighbours: Any, eventually: Any, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    """The controller's plan waits for the ensemble until the session is over, twenty seconds."""
+    first, _ = [await neighbours.start(number) for number in (1, 2)]
+    await eventually(lambda: set(first.image.brokers) == {1, 2})
+    await first.controller.create_topics([NewTopic("t", 4, 2)])
+    answers = asyncio.Event()
+
+    async def multi(self: Any, operations: Any) -> None:
+        await answers.wait()
+        raise ConnectionLostError("multi")
+
+    kind = type(first.membership.session)
+    monkeypatch.setattr(kind, "multi", multi)
+    monkeypatch.setattr(kind, "is_connected", property(lambda self: False))
+    monkeypatch.setattr(membership, "NO_CONTROLLER_MS", 300)
+    await asyncio.wait_for(first.membership.leave(), 20)
+    assert "leaving without handing leadership over" in caplog.text
+    answers.set()
+    await eventually(lambda: "no longer the controller" in caplog.text)
+    gc.collect()
+    assert "never retrieved" not in caplog.text

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from tests.system.cluster_load import TOPIC, create, loaded_cluster, produce, wait_for
 
-from ottla.testing import Cluster
+from ottla.testing import BrokerProcess, Cluster
 
 LATER_S = 4
 """A broker that had not come back would have lost its short session by then."""
@@ -152,3 +153,15 @@ def test_a_revived_leader_acknowledges_nothing_that_the_new_one_lacks(tmp_path: 
         cluster.wait_registered(cluster.brokers)
         cluster.wait_in_sync(TOPIC)
         load.wait_progress()
+
+
+def test_brokers_end_cleanly_without_zookeeper() -> None:
+    """All at once, as Ctrl-C ends them: their controller can move no leadership any more."""
+    with Cluster(brokers=2) as cluster:
+        create(cluster, TOPIC, 4, replication_factor=2)
+        cluster.kill_zookeeper()
+        brokers = [cluster._broker(number) for number in (1, 2)]
+        with ThreadPoolExecutor(2) as threads:
+            assert list(threads.map(BrokerProcess.stop, brokers)) == [0, 0]
+        for broker in brokers:
+            assert "Traceback" not in broker.said()

@@ -141,11 +141,13 @@ class Controller:
             log.warning("broker %d is no longer the controller: %s", self._config.id, why)
             self._end()
 
-    async def close(self) -> None:
-        """Lets the plan under way end, then resigns."""
+    async def close(self, *, wait: bool = True) -> None:
+        """Resigns, and lets the plan under way end first; not `wait`, where it cannot end."""
         if self._plans is not None:
             self._plans.end()
-            await self._plans.idle()
+            if wait:
+                await self._plans.idle()
+        if self._plans is not None:  # the plan may have found that the tenure was over
             self._end()
 
     def _end(self) -> None:

@@ -239,16 +239,36 @@ class Membership:
         tries = 1 + config.controlled_shutdown_max_retries
         until = loop.time() + tries * config.controlled_shutdown_retry_backoff_ms / 1000
         heard = loop.time()
-        while loop.time() < until:
-            if await self._may_leave():
-                return
-            if self._node.controller.active or self.fetcher.is_answered:
-                heard = loop.time()
-            elif loop.time() > heard + NO_CONTROLLER_MS / 1000:
-                logger.warning("no controller answers: leaving without handing leadership over")
-                return
-            await asyncio.sleep(SHORT_MS / 1000)
+        asking: asyncio.Future[bool] | None = None
+        try:
+            while loop.time() < until:
+                if asking is None:
+                    asking = asyncio.ensure_future(self._may_leave())
+                await asyncio.wait({asking}, timeout=RETRY_MS / 1000)
+                if not asking.done():
+                    # Without ZooKeeper a controller does not answer before its session is over.
+                    may_answer = self._is_connected
+                elif asking.result():
+                    return
+                else:
+                    asking = None
+                    may_answer = self._is_connected and (
+                        self._node.controller.active or self.fetcher.is_answered
+                    )
+                    await asyncio.sleep(SHORT_MS / 1000)
+                if may_answer:
+                    heard = loop.time()
+                elif loop.time() > heard + NO_CONTROLLER_MS / 1000:
+                    logger.warning("no controller answers: leaving without handing leadership over")
+                    return
+        finally:
+            if asking is not None:
+                asking.cancel()
         logger.warning("some partitions have no other broker to lead them: leaving all the same")
+
+    @property
+    def _is_connected(self) -> bool:
+        return self._session is not None and self._session.is_connected
 
     async def _may_leave(self) -> bool:
         node = self._node
@@ -263,7 +283,7 @@ class Membership:
         """Leaves the cluster; others see it at once."""
         await self._background.close()
         await self.fetcher.close()
-        await self._node.controller.close()
+        await self._node.controller.close(wait=self._is_connected)
         session, self._session = self._session, None
         if session is None:
             return

@@ -92,6 +92,10 @@ class EmbeddedCoordination:
         self._data_watches: dict[str, list[Watch]] = {}
         self._child_watches: dict[str, list[Watch]] = {}
 
+    @property
+    def is_connected(self) -> bool:
+        return not self._expired
+
     async def get(self, path: str, watch: Watch | None = None) -> Node:
         node = await self._read(path, self._data_watches, watch, lambda store: store.get(path))
         if node is None:

@@ -149,6 +149,10 @@ class Coordination(Protocol):
     def number(self) -> int:
         """The session, as `Node.owner` has it."""
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether the tree can be reached now, as far as is known."""
+
     async def get(self, path: str, watch: Watch | None = None) -> Node:
         """The node; `watch` waits for its data to change or for its end. NoNodeError."""
 

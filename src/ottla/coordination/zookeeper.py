@@ -125,6 +125,10 @@ class ZooKeeperCoordination:
         """How it stands; see `on_state`."""
         return self._session.state
 
+    @property
+    def is_connected(self) -> bool:
+        return self._session.state is State.CONNECTED
+
     def on_state(self, callback: Callable[[State], None]) -> None:
         """Be told of each change of the state, on the loop, before the watches are."""
         self._session.state_callbacks.append(callback)
