@@ -5,7 +5,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test check bench conformance soak faults lock clean
+NEWEST_SPARK := .venv-newest-spark
+
+.PHONY: demo test test-all check bench conformance soak faults lock clean
 
 demo: $(READY)
 	@$(BIN)/python -m demo
@@ -13,7 +15,15 @@ demo: $(READY)
 # Without Apache Kafka the tests that need it are skipped, which CI takes for a failure.
 test: $(READY)
 	@$(BIN)/python -m bench.fetch || test -z "$$CI"
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not full" $(ARGS)
+
+# Also what takes minutes, and the pipelines on the newest Spark.
+test-all: $(READY) $(NEWEST_SPARK)/.ready
+	@$(BIN)/python -m bench.fetch || test -z "$$CI"
 	@$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+	@conf=$$($(NEWEST_SPARK)/bin/python -m bench.newest_spark) && SPARK_CONF_DIR=$$conf \
+	  $(NEWEST_SPARK)/bin/python -m pytest -n 0 tests/pipelines/run tests/pipelines/sinks \
+	  tests/pipelines/source tests/system/test_pipeline_*.py $(ARGS)
 
 check: $(READY)
 	$(BIN)/ruff format --check .
@@ -45,6 +55,14 @@ $(READY): requirements.lock pyproject.toml hatch_build.py src/ottla/records/walk
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(READY)
 
+# As a user gets it today, so without hashes.
+$(NEWEST_SPARK)/.ready: pyproject.toml
+	@echo "Making the environment with the newest Spark in $(NEWEST_SPARK) (once; minutes) ..."
+	@$(PYTHON) -m venv $(NEWEST_SPARK)
+	@$(NEWEST_SPARK)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  pyspark==4.2.0 delta-spark==4.4.0 -e '.[dev]'
+	@touch $@
+
 # Needs uv. The Spark pair is the newest whose every jar resolves through Spark's own Ivy.
 lock:
 	printf 'pyspark==4.0.0\ndelta-spark==4.0.1\n' > .constraints
@@ -53,4 +71,4 @@ lock:
 	rm .constraints
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(NEWEST_SPARK) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

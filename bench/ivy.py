@@ -31,13 +31,18 @@ def ivy_jar() -> Path:
     return found[-1]
 
 
-def module_file(coordinates: Sequence[str]) -> str:
-    """An Ivy file that wants each `group:artifact:version`, with what they need at run time."""
+def module_file(coordinates: Sequence[str], *, alone: bool = False) -> str:
+    """An Ivy file that wants each `group:artifact:version`, with what they need at run time.
+
+    `alone` leaves out what they need.
+    """
+    transitive = str(not alone).lower()
     wanted = []
     for coordinate in coordinates:
         group, artifact, version = coordinate.split(":")
         wanted.append(
-            f'<dependency org="{group}" name="{artifact}" rev="{version}" conf="default->default"/>'
+            f'<dependency org="{group}" name="{artifact}" rev="{version}" conf="default->default"'
+            f' transitive="{transitive}"/>'
         )
     return (
         '<ivy-module version="2.0"><info organisation="ottla" module="wanted"/>'
@@ -46,14 +51,22 @@ def module_file(coordinates: Sequence[str]) -> str:
     )
 
 
-def fetch(coordinates: Sequence[str], into: Path, settings: Path | None = None) -> None:
+def fetch(
+    coordinates: Sequence[str],
+    into: Path,
+    settings: Path | None = None,
+    *,
+    alone: bool = False,
+) -> None:
     """Put the jars of `group:artifact:version` and of all they need into a folder.
+
+    `alone` leaves out what they need.
 
     Raises FetchError when one of them cannot be had, NoJavaError without Java.
     """
     with tempfile.TemporaryDirectory() as scratch:
         wanted = Path(scratch) / "ivy.xml"
-        wanted.write_text(module_file(coordinates))
+        wanted.write_text(module_file(coordinates, alone=alone))
         command = [java.find(), "-jar", str(ivy_jar()), "-cache", str(cache.folder("ivy"))]
         if settings is not None:
             command += ["-settings", str(settings)]

@@ -26,7 +26,7 @@ SCHEMA = "id long, name string, amount double, note string"
 JOBS = {"plain": delta_plain, "ottla": delta_ottla}
 MASTER = "local[2]"
 BATCHES_KEPT = 1_000
-BURST_WAIT_SECONDS = 60.0
+BURST_WAIT_SECONDS = 300.0
 
 
 def row(number: int, note: str) -> bytes:

@@ -71,10 +71,12 @@ def fetch_jars_once(folders: pytest.TempPathFactory) -> None:
 
 def _in_cache() -> bool:
     """Tell whether this user's Ivy has the very jars that session() asks for."""
-    from ottla.pipelines.spark.jars import wanted_packages
-    from ottla.pipelines.spark.start import find_installed
+    from ottla.pipelines.spark.jars import JARS, names, read_given, wanted_packages
+    from ottla.pipelines.spark.start import _spark_home, find_installed
 
-    wanted = [package.split(":") for package in wanted_packages(find_installed(), [], [])]
+    # The lane of the newest Spark names its jars in spark-defaults.conf.
+    given = names(read_given(os.environ, _spark_home()).settings.get(JARS))
+    wanted = [package.split(":") for package in wanted_packages(find_installed(), [], given)]
     return all(
         list(Path.home().glob(f".ivy2*/jars/{group}_{name}-{version}.jar"))
         for group, name, version in wanted

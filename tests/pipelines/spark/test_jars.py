@@ -109,3 +109,17 @@ def test_settings_of_sparks_launcher_are_found_and_taken_out_of_its_arguments(
         "spark.jars": "/a.jar",
     }
     assert given.submit_arguments == "--driver-memory 2g pyspark-shell"
+
+
+def test_jars_that_spark_has_itself_are_left_out() -> None:
+    given = [
+        "/ivy/io.delta_delta-spark_2.13-4.0.1.jar",
+        "/ivy/org.slf4j_slf4j-api-2.0.13.jar",
+        "/ivy/org.apache.kafka_kafka-clients-3.9.0.jar",
+        "/opt/slf4j-api-2.0.16.jar",
+        "/opt/mine.jar",
+    ]
+
+    kept = jars.without_own(given, {"slf4j-api", "clients"})
+
+    assert kept == [given[0], given[2], given[4]]

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlsplit
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.spark import versions
@@ -110,29 +109,19 @@ def parse_jar(place: str) -> tuple[str, str] | None:
     return (match["name"], match["version"]) if match else None
 
 
-def split_needed(jars: Sequence[str], own: Set[str]) -> tuple[list[str], list[str]]:
-    """Return the jars of Delta and the Kafka source as local paths, and all others.
+def without_own(jars: Sequence[str], own: Set[str]) -> list[str]:
+    """Return the jars whose artifact Spark does not have itself; `own` has those names.
 
-    `own` names what Spark has itself: such a jar is in neither list when it comes with one of
-    the needed ones, for a class of Spark's own jars is always loaded first.
+    Spark loads its own classes first, so that the others would not be used.
     """
-    first, rest, spare = [], [], []
+    kept = []
     for jar in jars:
         parsed = parse_jar(jar)
-        # Ivy puts the organisation before the name, separated by "_".
+        # Ivy's folder puts the organisation before the name, separated by "_".
         name = parsed[0] if parsed else ""
-        path = unquote(urlsplit(jar).path) if jar.startswith("file:") else jar
-        if "://" not in path and any(_is_artifact(name, needed) for needed in _NEEDED):
-            first.append(path)
-        elif any(name == one or name.endswith(f"_{one}") for one in own):
-            spare.append(jar)
-        else:
-            rest.append(jar)
-    return (first, rest) if first else ([], [*rest, *spare])
-
-
-def _is_artifact(name: str, artifact: str) -> bool:
-    return re.fullmatch(rf"(.+_)?{re.escape(artifact)}(_\d+\.\d+)*", name) is not None
+        if not any(name == one or name.endswith(f"_{one}") for one in own):
+            kept.append(jar)
+    return kept
 
 
 def check_jars(installed: Installed, jars: Sequence[str]) -> None:

@@ -104,38 +104,41 @@ def session(
     if ivy_settings is not None:
         settings[jar_lists.IVY_SETTINGS] = _existing_file(ivy_settings)
     folder = cache.folder(os.environ)
-    found = None if requested else resolved.read(folder, wanted)
-    if found is None:
-        settings |= {jar_lists.PACKAGES: ",".join(wanted), jar_lists.JARS: ",".join(listed)}
-    else:
-        settings |= {jar_lists.PACKAGES: "", jar_lists.JARS: ",".join([*listed, *found])}
-    if defaults.is_local(master):
-        _load_with_spark(settings)
+    found = None if requested or not wanted else resolved.read(folder, wanted)
+    settings |= {jar_lists.PACKAGES: ",".join(wanted), jar_lists.JARS: ",".join(listed)}
+    if found is not None:
+        settings |= _take_found(found, listed, settings, is_local=defaults.is_local(master))
     java = find_java(os.environ)
     log.info("Spark %s runs on Java %d (%s)", installed.spark, java.major, java.origin)
     # A start that asks Ivy has another class path than the next one, which does not.
-    lasting = found is not None or bool(requested)
+    lasting = found is not None or bool(requested) or not wanted
     archive = _find_archive(folder, java, settings) if class_archive and lasting else None
     with _launch_environment(java.home, given, settings, archive):
         spark = _start(app, master, settings | {STARTED_BY_OTTLA: "true"})
-    if found is None and not requested:
+    if wanted and found is None and not requested:
         _remember_jars(folder, wanted, spark)
     if archive is not None and not archive.is_ready:
         _finish_at_exit(archive, spark)
     return spark
 
 
-def _load_with_spark(settings: dict[str, str]) -> None:
-    """Have the JVM of a local session load the jars with Spark's own, from where they are.
+def _take_found(
+    found: list[str], listed: list[str], settings: Mapping[str, str], *, is_local: bool
+) -> dict[str, str]:
+    """Return the settings for jars that need no Ivy.
 
-    From `spark.jars` Spark would copy them first, and the JVM could archive none of their
-    classes. Those that Spark has itself are left out; they would not be used from there either.
+    The JVM of a local session loads them from where they are. From `spark.jars` Spark would copy
+    them first, and the JVM could archive none of their classes.
     """
+    if not is_local:
+        return {jar_lists.PACKAGES: "", jar_lists.JARS: ",".join([*listed, *found])}
     own = {parsed[0] for jar in _own_jars() if (parsed := jar_lists.parse_jar(jar))}
-    first, rest = jar_lists.split_needed(jar_lists.names(settings.get(jar_lists.JARS)), own)
     given = settings.get(CLASS_PATH, "")
-    settings[jar_lists.JARS] = ",".join(rest)
-    settings[CLASS_PATH] = ":".join(part for part in (given, *first) if part)
+    loaded = jar_lists.without_own(found, own)
+    return {
+        jar_lists.PACKAGES: "",
+        CLASS_PATH: ":".join(part for part in (given, *loaded) if part),
+    }
 
 
 def _own_jars() -> list[str]:

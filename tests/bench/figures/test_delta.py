@@ -1,0 +1,38 @@
+"""How the figures of the pipelines count."""
+
+import pytest
+from bench.figures.delta_job import row
+from bench.measure import ClientError
+
+from bench.figures import delta
+
+FOUND = {"batches": [[100, 9000], [100, 500], [100, 1000], [300, 1000]]}
+
+
+def test_the_first_batches_do_not_count() -> None:
+    assert delta.rate(FOUND, 1) == 200
+    assert delta.batch_time(FOUND, 1) == 1000
+
+
+def test_too_few_batches_are_said() -> None:
+    with pytest.raises(ClientError, match="only 4 batches, of which 3 warm up"):
+        delta.rate(FOUND, 3)
+
+
+def test_the_share_is_ottlas_over_the_plain_jobs_and_the_order_changes() -> None:
+    comparison = delta.Comparison("bulk", "rows/s", 1.1, more_is_better=True)
+    order: list[str] = []
+
+    def run(job: str) -> float:
+        order.append(job)
+        return {"plain": 100.0, "ottla": 120.0}[job]
+
+    found = [comparison.measure(run) for _ in range(2)]
+
+    assert found[0] == {"bulk, plain": 100, "bulk, ottla": 120, "bulk, share": 1.2} == found[1]
+    assert order == ["plain", "ottla", "ottla", "plain"]
+    assert comparison.measures[2].limit == 1.1
+
+
+def test_a_row_is_json_of_the_schema() -> None:
+    assert row(7, "n") == b'{"id":7,"name":"row 7","amount":1.0,"note":"n"}'
