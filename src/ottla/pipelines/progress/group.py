@@ -7,6 +7,7 @@ has members, so a pipeline needs a group that no consumer joins.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,6 +15,7 @@ from typing import Any, Final
 # Kafka's default for `offset.metadata.max.bytes`; a broker refuses more.
 MAX_METADATA_BYTES: Final = 4_096
 TIMEOUT_S: Final = 5
+_PAUSE_S: Final = 0.1
 
 Partition = tuple[str, int]
 
@@ -66,6 +68,7 @@ class Group:
         wanted = None
         if partitions is not None:
             wanted = [TopicPartition(topic, partition) for topic, partition in partitions]
+        self._find_coordinator()
         request = [ConsumerGroupTopicPartitions(self.name, wanted)]
         ask = self._client().list_consumer_group_offsets
         found: dict[Partition, Commit] = {}
@@ -77,6 +80,36 @@ class Group:
                 metadata = (answer.metadata or "").rstrip("\0")
                 found[answer.topic, answer.partition] = Commit(answer.offset, metadata)
         return found
+
+    def _find_coordinator(self) -> None:
+        """Wait, at most TIMEOUT_S, until the group's coordinator answers as such.
+
+        A coordinator that is still loading answers NOT_COORDINATOR, as every one does on a new
+        cluster. Asked for offsets, librdkafka then ends the whole process with a segmentation
+        fault (its issue 5040); asked for the group, it reports the error.
+        """
+        from confluent_kafka import KafkaError, KafkaException
+
+        until = time.monotonic() + TIMEOUT_S
+        while True:
+            asked = self._client().describe_consumer_groups([self.name], request_timeout=TIMEOUT_S)
+            try:
+                asked[self.name].result(timeout=2 * TIMEOUT_S)
+                return
+            except KafkaException as error:
+                code = error.args[0].code()
+                if code == KafkaError.GROUP_ID_NOT_FOUND:
+                    return
+                loading = (
+                    KafkaError.NOT_COORDINATOR,
+                    KafkaError.COORDINATOR_NOT_AVAILABLE,
+                    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+                )
+                if code not in loading or time.monotonic() > until:
+                    raise GroupError(_reason(error.args[0])) from error
+            except TimeoutError as error:
+                raise GroupError(f"no answer within {2 * TIMEOUT_S} s") from error
+            time.sleep(_PAUSE_S)
 
     def delete(self) -> None:
         """Delete the group and its commits; a group that is not there is no error."""
