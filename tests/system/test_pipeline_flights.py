@@ -20,7 +20,7 @@ from demo.processes import PIPELINE_FILE, pipeline_environment
 from demo.publish import Broker
 from tests.pipelines.environment import fetch_jars_once, serve
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1_800)]
+pytestmark = [pytest.mark.spark, pytest.mark.full, pytest.mark.timeout(1_800)]
 
 WITHIN_S = 600
 
