@@ -142,7 +142,8 @@ def _has_trailing(column: Column) -> Column:
     array = F.concat(F.lit("["), column.cast("string"), F.lit(f',{{"{_END}":true}}]'))
     elements = F.from_json(array, f"array<struct<{_END}: boolean>>")
     whole = (F.size(elements) == 2) & elements[1][_END]
-    return more & ~F.coalesce(whole, F.lit(False))
+    # CASE, not AND: Spark evaluates what occurs twice in an AND's right side for every row.
+    return F.when(more, ~F.coalesce(whole, F.lit(False))).otherwise(F.lit(False))
 
 
 def _faults(name: str, schema: DataType, *, name_fields: bool) -> list[tuple[Column, Column]]:
