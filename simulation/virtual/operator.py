@@ -63,12 +63,14 @@ class Operator:
                 f"operator: delete {topic}: {ErrorCode(answer.responses[0].error_code).name}"
             )
 
-    async def elect_preferred(self) -> None:
-        """Ask for preferred leaders everywhere."""
+    async def elect(self, *, unclean: bool = False) -> None:
+        """Ask for preferred leaders everywhere, or for any leader where there is none."""
         build = messages_of(ELECT_LEADERS, 2, "request")
-        request = build.ElectLeadersRequest(election_type=0, topic_partitions=None, timeout=1_000)
+        request = build.ElectLeadersRequest(
+            election_type=1 if unclean else 0, topic_partitions=None, timeout=1_000
+        )
         if await self._ask(request) is not None:
-            self._note("operator: preferred leaders elected")
+            self._note(f"operator: {'unclean' if unclean else 'preferred'} leaders elected")
 
     async def reassign(self, topic: str, partition: int, factor: int) -> None:
         """Move a partition to brokers chosen by chance."""

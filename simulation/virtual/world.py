@@ -116,8 +116,11 @@ class World:
         """The tree changed: elections are part of the history."""
         self.digest = crc32(f"{path} {after}".encode(), self.digest)
         parts = path.split("/")
+        if path.startswith(f"{layout.BROKER_IDS}/") and after is not None:
+            self._torn.pop(int(parts[3]), None)
         if path.endswith("/state") and after is not None and parts[3] == TOPIC:
             state = json.loads(after.data)
+            self._forgive(int(parts[5]), state["isr"])
             self.note(f"tree: {TOPIC}-{parts[5]} {after.data.decode()}")
             place = (int(parts[5]), state["leader_epoch"])
             known = self.leaders.setdefault(place, state["leader"])
@@ -254,36 +257,32 @@ class World:
                     broker.kill()
                     if fault.kind == "lose disk":
                         broker.lose_disk()
+                        self._torn[fault.one] = None
                     else:
                         for line in self.synced.cut_unsynced(broker.folder, Random(fault.seed)):
                             self.note(f"{broker.name} lost {line}")
                             self._torn[fault.one] = None
-                    self.loop.call_later(end_s, self._start_torn, fault.one)
+                    self.loop.call_later(end_s, broker.start)
             case "depose":
                 self._depose()
             case "reassign":
                 index = fault.seed % self.partitions
                 self._spawn(self.operator.reassign(TOPIC, index, self.factor))
             case "preferred":
-                self._spawn(self.operator.elect_preferred())
+                self._spawn(self.operator.elect())
             case "delete":
                 self._spawn(self._make_and_delete(end_s))
             case _:
                 raise AssertionError(fault.kind)
 
-    def _start_torn(self, number: int) -> None:
-        """A broker comes back after a power failure or with an empty disk.
-
-        If the controller holds it for the only in-sync replica, because it noticed the others'
-        absence first, what only they have may be lost, as in Kafka.
+    def _forgive(self, index: int, isr: list[int]) -> None:
+        """The in-sync set was written. A broker that lost data and has not registered since may be
+        all that is left of it, if the controller noticed the others' absence first: what only they
+        have may be lost then, as in Kafka.
         """
-        for index in range(self.partitions):
-            state = self._state(index)
-            if state is not None and number in self._torn and set(state["isr"]) == {number}:
-                self.note(f"{TOPIC}-{index} may lose what broker {number} lost")
-                self._forgiven[index] = None
-        self._torn.pop(number, None)
-        self.brokers[number].start()
+        if isr and set(isr) <= self._torn.keys():
+            self.note(f"{TOPIC}-{index} may lose what its last in-sync replica lost")
+            self._forgiven[index] = None
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self.loop.create_task(work)
@@ -329,9 +328,9 @@ class World:
     def _heal(self) -> None:
         self.note("all is healed")
         self.loop.network.heal()
-        for number, broker in self.brokers.items():
+        for broker in self.brokers.values():
             broker.resume()
-            self._start_torn(number)
+            broker.start()
 
     # The end.
 
@@ -341,8 +340,13 @@ class World:
         until_ms = self.loop.now_ms + RECOVERS_WITHIN_MS
         while True:
             await asyncio.sleep(0.3)
-            for number in self.brokers:
-                self._start_torn(number)
+            for broker in self.brokers.values():
+                broker.start()
+            for index in self._forgiven:
+                state = self._state(index)
+                if state is not None and state["leader"] == -1:
+                    # No in-sync replica has its disk any more: the operator gives up what is lost.
+                    await self.operator.elect(unclean=True)
             why = self._unhealed()
             if why is None and all(
                 producer.acknowledged > count

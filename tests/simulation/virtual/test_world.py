@@ -44,6 +44,7 @@ def test_a_seed_repeats_exactly_in_any_process() -> None:
 
 ONCE: dict[int, str] = {
     67: "a refused plan whose caller had gone away was logged as an unhandled error",
+    204: "a broker without its disk was left as the only in-sync replica: allowed, as in Kafka",
 }
 
 
