@@ -37,7 +37,7 @@ def make_topic(address: str) -> None:
 def wait_for(condition: Callable[[], bool]) -> None:
     until = time.monotonic() + WITHIN_S
     while not condition():
-        assert time.monotonic() < until
+        assert time.monotonic() < until, "waited in vain"
         time.sleep(0.1)
 
 

@@ -214,6 +214,7 @@ class Supervisor:
         self._batches_seen = self.guard.batches_done
         if moved:
             self._retries.progressed()
+            self._answers_again()
         self._still_polls = self._still_polls + 1 if busy and not moved else 0
         if self._still_polls < STILL_POLLS:
             return False
@@ -221,9 +222,7 @@ class Supervisor:
         away = self.probe()
         now = time.monotonic()
         if away is None:
-            if self._away_since is not None:
-                log.warning("%s: %s answers again", self.about.query, self.about.servers)
-            self._away_since = None
+            self._answers_again()
             return False
         if self._away_since is None:
             self._away_since = now
@@ -232,6 +231,12 @@ class Supervisor:
                 self.about.query, away.rstrip("."), self.limits.max_elapsed_s,
             )  # fmt: skip
         return now - self._away_since >= self.limits.max_elapsed_s
+
+    def _answers_again(self) -> None:
+        """The broker answers, or a batch ended: if it had been away, say so."""
+        if self._away_since is not None:
+            log.warning("%s: %s answers again", self.about.query, self.about.servers)
+        self._away_since = None
 
     def _away_words(self) -> str:
         return (
