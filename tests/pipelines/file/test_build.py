@@ -1,7 +1,8 @@
 """From specifications to Spark."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,6 +31,15 @@ checkpoint = "./checkpoints/flights"
 trigger = "available-now"
 """
 TABLE = '[transform.tables.airlines]\nformat = "csv"\npath = "airlines.csv"\n'
+
+
+@pytest.fixture(autouse=True)
+def no_views_left(spark: Any) -> Iterator[None]:
+    """The session is shared: other tests name tables as the views here."""
+    yield
+    for table in spark.catalog.listTables():
+        if table.isTemporary:
+            spark.catalog.dropTempView(table.name)
 
 
 @pytest.fixture

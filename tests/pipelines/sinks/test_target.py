@@ -87,3 +87,12 @@ def test_what_is_no_target_is_refused(spark) -> None:
     ):
         with pytest.raises(PipelineError, match=words):
             find_target(spark, target)
+
+
+def test_a_view_is_no_table(spark) -> None:
+    spark.range(1).createOrReplaceTempView("only_a_view")
+    try:
+        with pytest.raises(PipelineError, match="only_a_view is a temporary view of this session"):
+            find_target(spark, "only_a_view")
+    finally:
+        spark.catalog.dropTempView("only_a_view")

@@ -88,6 +88,11 @@ def find_target(
         )
     if not spark.catalog.tableExists(name):
         return Target(name, _home(spark, name), is_table=True)
+    if spark.catalog.getTable(name).isTemporary:
+        raise PipelineError(
+            f"{name} is a temporary view of this session, not a table: give the target another "
+            "name, or drop the view"
+        )
     detail: Any = spark.sql(f"DESCRIBE DETAIL {name}").first()
     if detail["format"] != "delta":
         raise PipelineError(f"The table {name} is {detail['format']}, not Delta")
