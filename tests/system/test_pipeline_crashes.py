@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import threading
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,7 +95,9 @@ class Ottla:
         self.child = Child([sys.executable, "-m", "ottla", *serve], self.folder / "broker.log")
 
 
-@pytest.fixture(params=["ottla", pytest.param("kafka", marks=pytest.mark.kafka)])
+@pytest.fixture(
+    params=["ottla", pytest.param("kafka", marks=[pytest.mark.kafka, pytest.mark.full])]
+)
 def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ottla | ApacheKafka]:
     """A broker of each kind in turn."""
     if request.param == "kafka":
@@ -166,7 +169,7 @@ def new_pipeline(
     fetch_jars_once(tmp_path_factory)
 
     def make(delivery: str) -> Pipeline:
-        name = f"numbers-{delivery}"
+        name = f"numbers-{delivery}-{uuid.uuid4().hex[:8]}"
         admin = AdminClient({"bootstrap.servers": broker.address})
         admin.create_topics([NewTopic(name, len(PARTITIONS), 1)])[name].result(timeout=30)
         return Pipeline(broker.address, name, tmp_path, delivery)
