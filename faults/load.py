@@ -354,13 +354,15 @@ def _indexes(places: Sequence[TopicPartition]) -> tuple[int, ...]:
 
 def _watermarks(reader: Consumer, place: TopicPartition, until: float) -> tuple[int, int]:
     """Start and end, from a leader that may tell them: a new one waits for its followers (KIP-207),
-    and librdkafka leaves it to its caller to ask again.
+    and leadership may move, as back to a preferred leader. librdkafka leaves the retry to its
+    caller.
     """
     while True:
         try:
             found: tuple[int, int] = reader.get_watermark_offsets(place, timeout=CALL_WITHIN_S)
         except KafkaException as fault:
-            if fault.args[0].name() != "OFFSET_NOT_AVAILABLE" or time.monotonic() > until:
+            retriable = fault.args[0].name() in ("OFFSET_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION")
+            if not retriable or time.monotonic() > until:
                 raise
             time.sleep(TICK_S)
         else:
