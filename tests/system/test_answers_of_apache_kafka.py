@@ -267,7 +267,8 @@ def _delete_topics(asked: Asked, *named: tuple[str | None, uuid.UUID]) -> Any:
 def _fetch(
     asked: Asked, session: tuple[int, int], topics: dict[uuid.UUID, int], forget: Any = ()
 ) -> Any:
-    """The session's id, and what is answered by topic id."""
+    """The error, the session's id, and each partition's error code by topic; a topic that this
+    request does not name has its place in the response for a name."""
     build = asked.wire.request(FETCH, 13)
     wanted = tuple(
         build.FetchTopic(
@@ -289,8 +290,8 @@ def _fetch(
     )
     answer = asked.wire.ask(request)
     found = {
-        topics.get(uuid.UUID(int=topic.topic_id.int), "?"): each.error_code
-        for topic in answer.responses
+        topics.get(uuid.UUID(int=topic.topic_id.int), f"number {number}"): each.error_code
+        for number, topic in enumerate(answer.responses)
         for each in topic.partitions
     }
     return answer.error_code, answer.session_id, found
@@ -308,7 +309,7 @@ def removed_from_a_session(asked: Asked, again: bool) -> list[Any]:
         _metadata_id(asked, gone)
     for epoch in (1, 2):
         code, _, found = _fetch(asked, (session, epoch), {})
-        outcome += [code, {**dict.fromkeys(found, "?")} and list(found.values())]
+        outcome += [code, sorted(found.values())]
     return outcome
 
 
