@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from confluent_kafka import (
     Consumer,
@@ -54,6 +54,8 @@ NEVER_WRITTEN: Final = frozenset(
 )
 """Only these leave no doubt. NOT_ENOUGH_REPLICAS does not: an attempt before it may have been
 written whose answer was lost."""
+
+T = TypeVar("T")
 
 
 class LoadError(Exception):
@@ -225,7 +227,7 @@ class Load:
             for partition in range(self.partitions):
                 self._read_partition(reader, partition, until)
             places = [TopicPartition(self.topic, each) for each in range(self.partitions)]
-            found = reader.committed(places, timeout=CALL_WITHIN_S)
+            found = _asked(lambda: reader.committed(places, timeout=CALL_WITHIN_S), until)
             offsets = tuple((each.partition, max(each.offset, -1)) for each in found)
             self.recorder.record(FinalCommitted(self.recorder.now_ms(), offsets))
         except KafkaException as fault:
@@ -353,20 +355,30 @@ def _indexes(places: Sequence[TopicPartition]) -> tuple[int, ...]:
 
 
 def _watermarks(reader: Consumer, place: TopicPartition, until: float) -> tuple[int, int]:
-    """Start and end, from a leader that may tell them: a new one waits for its followers (KIP-207),
-    and leadership may move, as back to a preferred leader. librdkafka leaves the retry to its
-    caller.
-    """
+    """Start and end of a partition."""
+    found: tuple[int, int] = _asked(
+        lambda: reader.get_watermark_offsets(place, timeout=CALL_WITHIN_S), until
+    )
+    return found
+
+
+# A new leader waits for its followers (KIP-207), and leaders and coordinators move, as back to a
+# preferred one. librdkafka leaves the retry to its caller.
+_ASKED_AGAIN: Final = (
+    *("OFFSET_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION"),
+    *("NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE"),
+)
+
+
+def _asked(call: Callable[[], T], until: float) -> T:
+    """Call until it is answered or the time is up. Raises KafkaException."""
     while True:
         try:
-            found: tuple[int, int] = reader.get_watermark_offsets(place, timeout=CALL_WITHIN_S)
+            return call()
         except KafkaException as fault:
-            retriable = fault.args[0].name() in ("OFFSET_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION")
-            if not retriable or time.monotonic() > until:
+            if fault.args[0].name() not in _ASKED_AGAIN or time.monotonic() > until:
                 raise
             time.sleep(TICK_S)
-        else:
-            return found
 
 
 def _flush(producer: Producer) -> None:
