@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming import StreamingQueryListener
 
@@ -14,15 +15,13 @@ if TYPE_CHECKING:
         QueryTerminatedEvent,
     )
 
-    from ottla.pipelines.source.watch import Watch
-
 
 class RejectsListener(StreamingQueryListener):  # type: ignore[misc]
-    """Hands the counts of each progress to the watch."""
+    """Hands the counts of each progress on: query id, run id, name and observed metrics."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, progressed: Callable[[str, str, str | None, Any], None]) -> None:
         super().__init__()
-        self._watch = watch
+        self._progressed = progressed
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
         """Nothing was read yet."""
@@ -30,7 +29,7 @@ class RejectsListener(StreamingQueryListener):  # type: ignore[misc]
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         """Look at the counts of a batch."""
         progress = event.progress
-        self._watch.progressed(
+        self._progressed(
             str(progress.id), str(progress.runId), progress.name, progress.observedMetrics
         )
 

@@ -55,5 +55,5 @@ def watch_rejects(spark: SparkSession) -> None:
     if spark not in _WATCHED:
         from ottla.pipelines.source.listener import RejectsListener
 
-        _WATCHED[spark] = RejectsListener(Watch())
+        _WATCHED[spark] = RejectsListener(Watch().progressed)
         spark.streams.addListener(_WATCHED[spark])
