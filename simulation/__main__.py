@@ -12,9 +12,8 @@ from rich.progress import Progress
 from rich.table import Table
 
 from simulation.shrink import shrink
+from simulation.transcript import show
 from simulation.world import Outcome, run
-
-_LINES = 60
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -33,13 +32,10 @@ def one(seed: int, *, with_transcript: bool, console: Console) -> int:
     outcome = run(seed)
     if outcome.violation is not None:
         outcome = shrink(outcome, lambda faults: run(seed, faults))
-    console.print(_line(outcome), markup=False, highlight=False)
     if with_transcript or outcome.violation is not None:
-        for fault in outcome.faults:
-            console.print(f"{fault.at_ms:6} ms  {fault}", markup=False, highlight=False)
-        console.print("...")
-        for line in outcome.transcript[-_LINES:]:
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+        show(console, _line(outcome), outcome.faults, outcome.transcript)
+    else:
+        show(console, _line(outcome))
     return 0 if outcome.violation is None else 1
 
 

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.progress import Progress
 
 from simulation.shrink import shrink
+from simulation.transcript import show
 from simulation.virtual.world import Outcome, run
 
-MAX_SHOWN_LINES = 80
 SEEDS_A_PROCESS = 100
 
 
@@ -33,13 +33,10 @@ def one(seed: int, *, with_transcript: bool, console: Console) -> int:
     outcome = run(seed)
     if outcome.violation is not None:
         outcome = shrink(outcome, lambda faults: run(seed, faults))
-    console.print(line_of(outcome), markup=False, highlight=False)
     if with_transcript or outcome.violation is not None:
-        for fault in outcome.faults:
-            console.print(f"{fault.at_ms:6} ms  {fault}", markup=False, highlight=False)
-        console.print("...")
-        for line in outcome.transcript[-MAX_SHOWN_LINES:]:
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+        show(console, line_of(outcome), outcome.faults, outcome.transcript)
+    else:
+        show(console, line_of(outcome))
     return 0 if outcome.violation is None else 1
 
 

@@ -171,10 +171,6 @@ class Reader:
             return False
         partition = answer.responses[0].partitions[0]
         code = ErrorCode(partition.error_code)
-        if code is ErrorCode.offset_out_of_range:
-            # A truncation behind the reader: it goes on where the log ends now, as clients do.
-            self._connections.forget_leader(self._topic, self._partition)
-            return False
         if code is not ErrorCode.none:
             self._connections.forget_leader(self._topic, self._partition)
             return False

@@ -32,7 +32,7 @@ class FileRange:
         return os.pread(self._file.fd, self.size_bytes, self.position)
 
     def begin(self, buffers: ReadBuffers) -> memoryview | RangeRead:
-        """The bytes where all are in the page cache, else a read that is to be finished.
+        """The bytes where all are in the page cache, else a read that must be finished.
 
         Raises OSError.
         """

@@ -5,7 +5,7 @@ nothing. A system or file system without it is treated as if nothing were cached
 in a thread.
 
 A new buffer of a megabyte costs as much as reading it from the page cache, for the kernel maps its
-pages anew each time. So large buffers stay here. One is free once nobody holds a view of it, which
+pages again each time. So large buffers stay here. One is free once nobody holds a view of it, which
 bytearray itself knows: it cannot be resized until then.
 """
 

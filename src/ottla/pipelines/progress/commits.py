@@ -145,7 +145,7 @@ class GroupCommitter:
         return not self._waiting and not self._is_busy and not has_state
 
     def _state_due_s(self) -> float | None:
-        """When the state is to be committed next, None where there is none to commit."""
+        """When to commit the state next; None if there is none to commit."""
         if self.run is None or self._last is None:
             return None
         if self.run.has_ended:
