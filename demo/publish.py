@@ -1,4 +1,4 @@
-"""Publishing every flight with confluent-kafka, keyed by its tail number."""
+"""Publishes every flight with confluent-kafka, keyed by its tail number."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHOWN_EVERY: Final = 2_000
 
 
 class Broker:
-    """What the demo asks of the broker, over the Kafka protocol."""
+    """The demo's requests to the broker, over the Kafka protocol."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._settings = {"bootstrap.servers": bootstrap, "log_level": 0}
@@ -35,7 +35,7 @@ class Broker:
     def publish(
         self, records: Iterable[tuple[bytes | None, bytes]], show: Callable[[int], None]
     ) -> int:
-        """Send all records; returns how many the broker acknowledged. Raises DemoError."""
+        """Send all records; return how many the broker acknowledged. Raises DemoError."""
         sent = failed = 0
 
         def delivered(error: Any, _message: Any) -> None:
@@ -56,7 +56,7 @@ class Broker:
                 try:
                     producer.produce(self._topic, value, key, on_delivery=delivered)
                     break
-                except BufferError:  # its queue is full: let it send
+                except BufferError:  # the queue is full: let the producer send
                     producer.poll(0.1)
             sent += 1
             if sent % _SHOWN_EVERY == 0:
@@ -69,7 +69,7 @@ class Broker:
         return sent
 
     def place(self, group: str) -> tuple[int, int]:
-        """Return how many records the topic has and how many of them the group has behind it."""
+        """Return how many records the topic has and how many of them the group has read."""
         from confluent_kafka.admin import OffsetSpec
 
         partitions = [TopicPartition(self._topic, number) for number in range(PARTITIONS)]
@@ -82,5 +82,5 @@ class Broker:
             answer = self._admin.list_consumer_group_offsets(request)[group]
             places = answer.result(timeout=_TIMEOUT_S).topic_partitions
         except KafkaException as error:
-            raise DemoError(f"The broker does not answer: {error.args[0].str()}") from error
+            raise DemoError(f"The broker does not respond: {error.args[0].str()}") from error
         return ends, sum(max(place.offset, 0) for place in places)

@@ -1,4 +1,4 @@
-"""The demo from start to end, as it is shown in the terminal."""
+"""Runs the demo from start to end and shows it in the terminal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _EXIT_INTERRUPTED: Final = 130
 
 
 class Demo:
-    """What is started and measured on the way."""
+    """The started processes and the measured times."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -64,7 +64,7 @@ class Demo:
         self.console.print(f"Ottla is ready on {bootstrap} after {self.times[0][1]:.2f} s")
         broker = Broker(bootstrap, TOPIC)
         broker.create_topic()
-        # Spark takes some seconds to start: it does so while the flights are published.
+        # Spark takes some seconds to start, so it starts while the flights are published.
         pipeline = Pipeline(bootstrap, self.folder, self.children)
         with self.step("publish"), self.bar("Publishing the flights", FLIGHTS) as (bar, task):
             sent = broker.publish(read_flights(), lambda count: bar.update(task, completed=count))
@@ -93,7 +93,7 @@ class Demo:
             bar.update(task, completed=place)
             if end == place:
                 return
-            pipeline.look(0.2)
+            pipeline.state(0.2)
         raise DemoError(f"The lag does not end: Spark's words are in {self.folder}/spark.log")
 
     def ask_the_table(self) -> dict[str, Any]:
@@ -205,7 +205,7 @@ def main() -> int:
     except (DemoError, NoDataError) as error:
         print(f"demo: {error}", file=sys.stderr)
     except KafkaException as error:
-        print(f"demo: the broker does not answer: {error.args[0].str()}", file=sys.stderr)
+        print(f"demo: the broker does not respond: {error.args[0].str()}", file=sys.stderr)
     finally:
         demo.stop()
     demo.console.print(f"All that the demo made is in {folder}", soft_wrap=True)

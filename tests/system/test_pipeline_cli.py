@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -14,35 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.cli.test_pipeline_snapshot import RUN
 from tests.pipelines.environment import fetch_jars_once, serve
+from tests.system.pipeline_commands import TEXT, WAIT_S, Running, ottla, produce
 
 from ottla.pipelines.progress.commits import Delivered
 from ottla.pipelines.progress.group import Group
 from ottla.pipelines.progress.requests import find_request
-
-TEXT = """
-[source]
-bootstrap_servers = "{bootstrap}"
-topic = "{topic}"
-schema = "n INT NOT NULL"
-[transform]
-sql = "SELECT value.n, offset FROM {view}"
-[sink]
-target = "./lake/numbers"
-[delivery]
-checkpoint = "./cp/numbers"
-group = "{topic}-delta"
-trigger = "1 second"
-[spark]
-master = "local[2]"
-[spark.conf]
-spark.sql.shuffle.partitions = 2
-spark.driver.extraJavaOptions = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""
-WAIT_S = 240
 
 
 @pytest.fixture(scope="module")
@@ -67,21 +43,6 @@ def file(bootstrap: str, topic: str, tmp_path: Path) -> Path:
     return file
 
 
-def produce(bootstrap: str, topic: str, values: list[str]) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap})
-    for value in values:
-        producer.produce(topic, value, partition=0)
-    assert producer.flush(30) == 0
-
-
-def words(*words: str) -> list[str]:
-    return [sys.executable, "-m", "ottla", "pipeline", *words]
-
-
-def ottla(*given: str, timeout: int = 60) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(words(*given), capture_output=True, text=True, timeout=timeout)
-
-
 def test_a_killed_run_is_silent_and_takes_no_request(
     bootstrap: str, topic: str, file: Path
 ) -> None:
@@ -100,8 +61,8 @@ def test_a_killed_run_is_silent_and_takes_no_request(
     assert "silent" in silent.stdout
     asked = ottla("stop", str(file))
     assert asked.returncode == 1
-    assert "numbers does not run: last seen" in asked.stderr
-    assert find_request(group.companion("stop")) is None
+    assert "numbers is not running: last seen" in asked.stderr
+    assert find_request(group.companion("stop"), (topic, 0)) is None
 
     group.commit(delivered.commits(replace(RUN, state="stopped", by="anna@laptop")))
     stopped = ottla("status", str(file), "--json")
@@ -109,7 +70,7 @@ def test_a_killed_run_is_silent_and_takes_no_request(
     assert '"lag_messages": 2' in stopped.stdout
     again = ottla("stop", str(file))
     assert again.returncode == 0
-    assert "numbers does not run: stopped" in again.stdout
+    assert "numbers is not running: stopped" in again.stdout
 
 
 def test_a_run_that_does_not_answer_is_a_sentence(bootstrap: str, topic: str, file: Path) -> None:
@@ -121,44 +82,10 @@ def test_a_run_that_does_not_answer_is_a_sentence(bootstrap: str, topic: str, fi
 
     assert done.returncode == 1
     assert "numbers has not stopped within 1 s; the request stands" in done.stderr
-    request = find_request(group.companion("stop"))
+    request = find_request(group.companion("stop"), (topic, 0))
     assert request is not None
     assert request.run == RUN.id
     assert "@" in request.by
-
-
-class Running:
-    """`ottla pipeline run` in the background, with its output as lines of JSON."""
-
-    def __init__(self, file: Path, log: Path) -> None:
-        self.out = log.with_suffix(".out")
-        self.errors = log.with_suffix(".err")
-        with self.out.open("w") as out, self.errors.open("w") as errors:
-            self.process = subprocess.Popen(
-                words("run", str(file), "--json", "--log", str(log)),
-                stdout=out,
-                stderr=errors,
-                start_new_session=True,
-            )
-
-    def lines(self) -> list[dict[str, object]]:
-        return [json.loads(line) for line in self.out.read_text().splitlines()]
-
-    def wait_for_rows(self, rows: int) -> None:
-        until = time.monotonic() + WAIT_S
-        while time.monotonic() < until and self.process.poll() is None:
-            if any(line["rows"] == rows for line in self.lines()):
-                return
-            time.sleep(0.2)
-        raise AssertionError(self.out.read_text() + self.errors.read_text())
-
-    def wait(self) -> int:
-        return self.process.wait(WAIT_S)
-
-    def kill(self) -> None:
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait(30)
 
 
 @pytest.fixture
@@ -222,7 +149,7 @@ def test_what_is_wrong_is_found_before_spark_starts(
     right = file.read_text()
     for wrong, said in (
         (right.replace(f'topic = "{topic}"', 'topic = "nubmers"'), "There is no topic 'nubmers'"),
-        (right.replace(bootstrap, "127.0.0.1:1"), "no broker can be reached at 127.0.0.1:1"),
+        (right.replace(bootstrap, "127.0.0.1:1"), "cannot reach a broker at 127.0.0.1:1"),
     ):
         file.write_text(wrong)
         for command in ("run", "check"):

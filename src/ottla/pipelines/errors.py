@@ -1,4 +1,4 @@
-"""What goes wrong with a pipeline, said in one line with what to type instead."""
+"""What goes wrong with a pipeline, in one line with what to type instead."""
 
 from __future__ import annotations
 

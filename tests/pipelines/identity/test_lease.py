@@ -1,4 +1,4 @@
-"""One run at a time on one checkpoint."""
+"""At most one run on a checkpoint at a time."""
 
 import json
 import os

@@ -57,6 +57,22 @@ def test_a_misspelt_topic_names_the_nearest(bootstrap: str, new_topic: Callable[
         brokers.look_up(read_settings(bootstrap), [name.replace("topic", "topik")])
 
 
+def test_a_client_that_is_kept_asks_again_and_again(
+    bootstrap: str, new_topic: Callable[..., str]
+) -> None:
+    from confluent_kafka.admin import AdminClient
+
+    name = new_topic()
+    kept = brokers.Brokers(read_settings(bootstrap))
+    first = kept.topic_ids([name])
+    assert kept.topic_ids([name]) == first
+
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_topics([name])[name].result(timeout=30)
+    with pytest.raises(PipelineError, match=r"is no longer on .*: it was deleted"):
+        kept.topic_ids([name])
+
+
 def test_a_topic_like_none_says_how_to_make_it(bootstrap: str) -> None:
     with pytest.raises(PipelineError, match="type: ottla topic create 0000"):
         brokers.look_up(read_settings(bootstrap), ["0000"])

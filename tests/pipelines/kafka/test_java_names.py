@@ -1,5 +1,6 @@
 """librdkafka's settings as Java's; that they work is shown on Apache Kafka itself."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,31 @@ def test_a_certificate_without_its_key_and_an_old_key_are_refused(
     (tmp_path / "key.pem").write_text(PEM.format("RSA PRIVATE KEY"))
     with pytest.raises(PipelineError, match="openssl pkcs8 -topk8 -in"):
         to_java(pem)
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_key_that_java_cannot_decrypt_is_refused_and_others_are_not(
+    pem: dict[str, str], tmp_path: Path, as_text: bool
+) -> None:
+    for name, how in (("new", ["-v2", "aes-256-cbc"]), ("old", ["-v1", "PBE-SHA1-3DES"])):
+        key = tmp_path / f"{name}.key"
+        made = ["openssl", "genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024"]
+        plain = subprocess.run(made, capture_output=True, check=True, timeout=60).stdout
+        encrypt = ["openssl", "pkcs8", "-topk8", *how, "-passout", "pass:k", "-out", str(key)]
+        subprocess.run(encrypt, input=plain, capture_output=True, check=True, timeout=60)
+        given = dict(pem)
+        if as_text:
+            del given["ssl.key.location"]
+            given["ssl.key.pem"] = key.read_text()
+        else:
+            given["ssl.key.location"] = str(key)
+        if name == "old":
+            assert to_java(given)["ssl.keystore.key"] == key.read_text()
+            continue
+        with pytest.raises(PipelineError, match="encrypted with PBES2") as caught:
+            to_java(given)
+        assert "-v1 PBE-SHA1-3DES -out key8.pem" in str(caught.value)
+        assert key.read_text() not in str(caught.value)
 
 
 @pytest.mark.parametrize(

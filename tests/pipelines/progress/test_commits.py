@@ -11,8 +11,8 @@ from ottla.pipelines.progress import commits
 from ottla.pipelines.progress import group as group_module
 from ottla.pipelines.progress.commits import Delivered, GroupCommitter, last_batch
 from ottla.pipelines.progress.group import Commit, Group
-from ottla.pipelines.progress.report import new_run
 from ottla.pipelines.progress.requests import StopRequest, put_request
+from ottla.pipelines.progress.starting import new_run
 from ottla.pipelines.progress.state import Run, read_said
 
 WAIT_S = 30
@@ -25,7 +25,7 @@ def delivered(topic: str, batch: int | None, **where: object) -> Delivered:
 
 def state_in(group: Group, topic: str) -> Run:
     """The run that the group has, on the lowest partition alone."""
-    found = group.read()
+    found = group.read_all()
     other = read_said(found[topic, 1].metadata)
     assert other is None or other.run is None
     said = read_said(found[topic, 0].metadata)
@@ -46,7 +46,7 @@ def test_a_group_gets_each_batch_in_order(
         committer.put(delivered(topic, batch, table="/lake/flights", version=batch))
 
     assert committer.drain(WAIT_S)
-    found = group.read()
+    found = group.read_all()
     assert [found[place].offset for place in places] == [50, 51]
     said = json.loads(found[topic, 0].metadata)
     assert said == {
@@ -65,7 +65,7 @@ def test_a_run_keeps_its_state_beside_its_place(
     new_topic: Callable[..., str], new_group: Callable[[], Group]
 ) -> None:
     topic, group = new_topic(), new_group()
-    committer = GroupCommitter(group, run=new_run())
+    committer = GroupCommitter(group, run=new_run("running"))
 
     committer.put(delivered(topic, None))
     assert committer.drain(WAIT_S)
@@ -80,7 +80,7 @@ def test_a_run_keeps_its_state_beside_its_place(
     assert committer.drain(WAIT_S)
     run = state_in(group, topic)
     assert (run.state, run.failure, run.rows) == ("failed", "The disk is full", 100)
-    assert group.read()[topic, 0].offset == 10
+    assert group.read_all()[topic, 0].offset == 10
     committer.close()
 
 
@@ -102,7 +102,7 @@ def test_state_is_renewed_while_no_batch_ends(
             renewed.set()
 
     monkeypatch.setattr(group, "commit", commit)
-    committer = GroupCommitter(group, run=new_run())
+    committer = GroupCommitter(group, run=new_run("running"))
     committer.put(delivered(topic, 1))
 
     assert renewed.wait(WAIT_S)
@@ -126,22 +126,23 @@ def test_a_request_stops_the_run_that_it_names(
         stopped.append(request)
         asked.set()
 
-    run = new_run()
+    run = new_run("running")
     companion = group.companion("stop")
-    put_request(group, (topic, 0), StopRequest("an earlier run", "ben", 1))
+    put_request(group, [(topic, 0)], StopRequest("an earlier run", "ben", 1))
     committer = GroupCommitter(group, run=run, on_stop=stop)
+    committer.put(Delivered("flights", "id-1", None, {topic: {0: 0}}))
     until = threading.Event()
     for _ in range(int(WAIT_S / 0.05)):
-        if not companion.read():
+        if not companion.read_all():
             break
         until.wait(0.05)
-    assert companion.read() == {}
-    put_request(group, (topic, 0), StopRequest(run.id, "anna", 2))
+    assert companion.read_all() == {}
+    put_request(group, [(topic, 0)], StopRequest(run.id, "anna", 2))
 
     assert asked.wait(WAIT_S)
     committer.close()
     assert [request.by for request in stopped] == ["anna"]
-    assert companion.read() == {}
+    assert companion.read_all() == {}
 
 
 def test_a_broker_that_is_away_is_logged_once_and_what_waits_is_bounded(
@@ -183,7 +184,7 @@ def test_what_waited_is_committed_when_the_broker_is_back(
     committer.put(delivered(topic, 2))
 
     assert committer.drain(WAIT_S)
-    assert [commit.offset for commit in group.read().values()] == [20, 21]
+    assert [commit.offset for commit in group.read_all().values()] == [20, 21]
     assert "cannot be committed" in caplog.text
     assert "is committed again" in caplog.text
     committer.close()

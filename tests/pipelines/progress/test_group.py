@@ -13,11 +13,11 @@ def test_commits_come_back_with_their_metadata(
     new_topic: Callable[..., str], new_group: Callable[[], Group]
 ) -> None:
     topic, group = new_topic(), new_group()
-    assert group.read() == {}
+    assert group.read_all() == {}
 
     group.commit({(topic, 0): Commit(7, "seven"), (topic, 1): Commit(0)})
 
-    assert group.read() == {(topic, 0): Commit(7, "seven"), (topic, 1): Commit(0, "")}
+    assert group.read_all() == {(topic, 0): Commit(7, "seven"), (topic, 1): Commit(0, "")}
     assert group.read([(topic, 0)]) == {(topic, 0): Commit(7, "seven")}
 
 
@@ -30,11 +30,11 @@ def test_a_companion_is_another_group_and_can_be_deleted(
     companion.commit({(topic, 0): Commit(9, "x")})
 
     assert companion.name == f"{group.name}.stop"
-    assert group.read() == {(topic, 0): Commit(7)}
+    assert group.read_all() == {(topic, 0): Commit(7)}
     companion.delete()
     companion.delete()
-    assert companion.read() == {}
-    assert group.read() == {(topic, 0): Commit(7)}
+    assert companion.read_all() == {}
+    assert group.read_all() == {(topic, 0): Commit(7)}
 
 
 def test_what_the_broker_refuses_is_one_line(new_group: Callable[[], Group]) -> None:
@@ -50,9 +50,9 @@ def test_a_broker_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPat
         unused.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{unused.getsockname()[1]}"
         with pytest.raises(GroupError):
-            Group({"bootstrap.servers": address}, "group").read()
+            Group({"bootstrap.servers": address}, "group").read_all()
 
 
 def test_a_setting_that_librdkafka_does_not_know_is_one_line() -> None:
     with pytest.raises(GroupError, match=r"securty\.protocol"):
-        Group({"bootstrap.servers": "localhost:1", "securty.protocol": "ssl"}, "group").read()
+        Group({"bootstrap.servers": "localhost:1", "securty.protocol": "ssl"}, "group").read_all()

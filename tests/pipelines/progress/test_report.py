@@ -201,7 +201,7 @@ def test_two_queries_of_one_session_have_a_group_each(
     # Asked from elsewhere, one of the two ends and says so.
     put_request(
         KafkaGroup(settings, groups[0]),
-        (names[0], 0),
+        [(names[0], 0), (names[0], 1)],
         StopRequest(first.id, "anna@laptop", 1),
     )
     run = wait_for_run(bootstrap, groups[0], lambda run, said: run.has_ended)

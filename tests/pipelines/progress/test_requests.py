@@ -20,15 +20,16 @@ def test_other_metadata_is_no_request(metadata: str) -> None:
     assert read_request(metadata) is None
 
 
-def test_the_latest_request_in_the_companion_group_counts(
+def test_a_run_finds_the_latest_request_on_any_of_its_partitions(
     new_topic: Callable[..., str], new_group: Callable[[], Group]
 ) -> None:
     topic, group = new_topic(), new_group()
     companion = group.companion("stop")
-    assert find_request(companion) is None
+    assert find_request(companion, (topic, 0)) is None
 
-    put_request(group, (topic, 0), StopRequest("one", "anna", 17))
-    put_request(group, (topic, 1), StopRequest("two", "ben", 18))
+    for request in (StopRequest("one", "anna", 17), StopRequest("two", "ben", 18)):
+        put_request(group, [(topic, 0), (topic, 1)], request)
 
-    assert find_request(companion) == StopRequest("two", "ben", 18)
-    assert group.read() == {}
+    for partition in (0, 1):
+        assert find_request(companion, (topic, partition)) == StopRequest("two", "ben", 18)
+    assert group.read_all() == {}

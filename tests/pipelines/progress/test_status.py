@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from ottla.pipelines.progress.commits import Delivered
 from ottla.pipelines.progress.group import Commit, Group
-from ottla.pipelines.progress.report import new_run
+from ottla.pipelines.progress.starting import new_run
 from ottla.pipelines.progress.status import Lag, read_lag, read_status
 
 
@@ -20,7 +20,7 @@ def test_state_place_and_lag_come_from_the_broker(
     new_group: Callable[[], Group],
     produce: Callable[..., None],
 ) -> None:
-    topic, group, run = new_topic(), new_group(), new_run()
+    topic, group, run = new_topic(), new_group(), new_run("running")
     produce(topic, [(None, "a")] * 5, partition=0)
     delivered = Delivered("flights", "id-1", 3, {topic: {0: 2, 1: 0}}, "/lake/flights", 4)
     group.commit(delivered.commits(run))

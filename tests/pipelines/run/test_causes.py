@@ -1,6 +1,6 @@
 """Chains of Python's exceptions as data; those of the JVM are shown by test_query.py."""
 
-from ottla.pipelines.run.causes import MAX_CAUSES, Cause, causes_of, trace_of
+from ottla.pipelines.run.causes import MAX_CAUSES, Cause, causes_of, is_interruption, trace_of
 
 
 def raised(error: BaseException, cause: BaseException | None) -> BaseException:
@@ -30,3 +30,10 @@ def test_a_long_chain_is_cut() -> None:
 def test_short_names() -> None:
     assert Cause("org.apache.Some$Inner").short_kind == "Inner"
     assert Cause("KeyError").short_kind == "KeyError"
+
+
+def test_a_stop_is_told_from_a_failure() -> None:
+    assert is_interruption([Cause("SparkException"), Cause("java.lang.InterruptedException")])
+    assert is_interruption([Cause("SparkException", "", "SPARK_JOB_CANCELLED")])
+    assert not is_interruption([Cause("java.lang.IllegalStateException")])
+    assert not is_interruption([])

@@ -1,9 +1,11 @@
-"""The exception of a failed batch is kept, and logged by nobody."""
+"""The exception of a failed batch is kept and not logged."""
 
 import logging
+import re
 
 import pytest
 
+from ottla.pipelines.run.causes import Cause
 from ottla.pipelines.run.guard import BatchFailedError, BatchGuard
 
 
@@ -22,6 +24,28 @@ def test_the_exception_of_a_batch_is_kept() -> None:
     assert (guard.error, guard.batch, guard.frame, guard.batches_done) == (problem, 1, "frame", 1)
     guard.clear()
     assert (guard.error, guard.frame) == (None, None)
+
+
+def test_spark_is_told_of_its_own_stop_in_a_short_text() -> None:
+    class InterruptedBatchError(Exception):
+        pass
+
+    def write(frame: object, batch: int) -> None:
+        raise InterruptedBatchError("x" * 100_000)
+
+    guard = BatchGuard(write)
+    with pytest.raises(BatchFailedError, match=r"batch 0: InterruptedBatchError$"):
+        guard(None, 0)
+    with pytest.MonkeyPatch.context() as patch:
+        causes = [Cause("java.lang.InterruptedException")]
+        patch.setattr("ottla.pipelines.run.guard.causes_of", lambda error: causes)
+        with pytest.raises(BatchFailedError) as caught:
+            guard(None, 0)
+    assert re.search(
+        "py4j.protocol.Py4JJavaError: An error occurred while calling.*InterruptedException",
+        str(caught.value),
+    )
+    assert len(str(caught.value)) < 200
 
 
 def test_py4j_does_not_log_a_failed_batch(caplog: pytest.LogCaptureFixture) -> None:

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming import StreamingQuery
 
 from ottla.pipelines import PipelineError, to_delta, topic
+from ottla.pipelines.progress.report import REPORTERS
 
 pytestmark = pytest.mark.spark
 
@@ -231,6 +232,40 @@ def test_a_query_is_sparks_own_kind(lab: Lab, caplog: pytest.LogCaptureFixture) 
     assert query.awaitTermination(5) is True
     query.awaitTermination()
     query.processAllAvailable()
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+@pytest.mark.parametrize("by_spark", [False, True], ids=["query.stop()", "Spark's own stop"])
+def test_a_query_that_is_stopped_inside_a_batch_has_not_failed(
+    lab: Lab, tmp_path: Path, caplog: pytest.LogCaptureFixture, by_spark: bool
+) -> None:
+    started = tmp_path / "started"
+
+    @F.udf("string")
+    def wait(word: str) -> str:
+        started.touch()
+        time.sleep(1)
+        return word
+
+    frame = lab.frame.select(wait("value.word").alias("word"))
+    query = to_delta(frame, lab.table, checkpoint=lab.checkpoint, group=f"{lab.name}-delta")
+    reporter = REPORTERS[query.id]
+    for _ in range(600):
+        if started.exists():
+            break
+        time.sleep(0.1)
+    if by_spark:
+        lab.spark.streams.get(query.id).stop()
+    else:
+        query.stop()
+
+    assert query.awaitTermination(60) is True
+    assert query.exception() is None
+    for _ in range(600):
+        if reporter.run.has_ended:
+            break
+        time.sleep(0.1)
+    assert (reporter.run.state, reporter.run.failure) == ("stopped", None)
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 

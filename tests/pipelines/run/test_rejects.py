@@ -1,11 +1,26 @@
-"""What is read again of a batch for its rejected rows."""
+"""What is read again of a batch for its rejected rows, and when they are written."""
 
+import json
+import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from ottla.pipelines import PipelineError, to_delta, topic
 from ottla.pipelines.kafka.settings import KafkaSettings
-from ottla.pipelines.run.rejects import Suspect, suspect
+from ottla.pipelines.run import rejects
+from ottla.pipelines.run.due_rejects import Part
+from ottla.pipelines.run.execution import Execution
+from ottla.pipelines.run.rejects import find_part
+from ottla.pipelines.sinks.delta import DeltaSink
 from ottla.pipelines.source.source import Source
+
+pytestmark = pytest.mark.spark
 
 SOURCE = Source("flights", KafkaSettings("localhost:9092"), {})
 SPAN = ({0: 100, 1: 5_000, 2: -2}, {0: 9_000, 1: 6_000, 2: 10})
@@ -41,19 +56,220 @@ def counted(rejected: int, read: int, *blocks: tuple[int, int]) -> dict[str, Any
     return {"rejected": rejected, "read": read, "blocks": Blocks([Block(*one) for one in blocks])}
 
 
+def find(counts: dict[str, Any] | None, *, reads_all: bool) -> Part | None:
+    return find_part(SOURCE, "id", SPAN, counts, reads_all=reads_all)
+
+
+def part(first: dict[int, int], end: dict[int, int], count: int | None) -> Part:
+    return Part("flights", "id", {}, first, end, count)
+
+
 def test_a_batch_without_rejected_rows_is_not_read_again() -> None:
-    assert suspect(SOURCE, SPAN, counted(0, 50), True) is None
-    assert suspect(SOURCE, SPAN, counted(0, OFFSETS), False) is None
-    assert suspect(SOURCE, None, counted(1, 1), True) is None
+    assert find(counted(0, 50), reads_all=True) is None
+    assert find(counted(0, OFFSETS), reads_all=False) is None
+    assert find_part(SOURCE, "id", None, counted(1, 1), reads_all=True) is None
 
 
 def test_only_the_blocks_of_rejected_rows_are_read_again() -> None:
-    found = suspect(SOURCE, SPAN, counted(3, 50, (0, 4), (0, 2), (1, 4)), True)
+    found = find(counted(3, 50, (0, 4), (0, 2), (1, 78)), reads_all=True)
 
-    assert found == Suspect(SOURCE, {0: 2_048, 1: 5_000}, {0: 5_120, 1: 5_120}, 3)
+    assert found == part({0: 128, 1: 5_000}, {0: 320, 1: 5_056}, 3)
 
 
 def test_a_batch_that_was_not_read_to_its_end_is_read_again_whole() -> None:
-    whole = Suspect(SOURCE, *SPAN, None)
-    assert suspect(SOURCE, SPAN, counted(0, OFFSETS - 1), False) == whole
-    assert suspect(SOURCE, SPAN, None, True) == whole
+    whole = part(*SPAN, None)
+    assert find(counted(0, OFFSETS - 1), reads_all=False) == whole
+    assert find(None, reads_all=True) == whole
+
+
+SCHEMA = "id BIGINT NOT NULL"
+RECORDS = 60
+EACH_BATCH = 20
+
+
+class Job:
+    """A topic in which each tenth record does not parse, read in batches of 20 records."""
+
+    def __init__(self, spark: Any, bootstrap: str, name: str, folder: Path) -> None:
+        self.spark, self.bootstrap, self.name, self.folder = spark, bootstrap, name, folder
+
+    def run(self, *, max_rows: int = EACH_BATCH, **arguments: Any) -> Any:
+        source: dict[str, Any] = {"schema": SCHEMA}
+        source |= {
+            name: arguments.pop(name) for name in ("starting", "schema") if name in arguments
+        }
+        rows = topic(
+            self.spark, self.name, bootstrap_servers=self.bootstrap, max_rows=max_rows, **source
+        )
+        arguments.setdefault("trigger", {"availableNow": True})
+        arguments.setdefault("checkpoint", self.folder / "checkpoint")
+        query = to_delta(
+            rows.select("value.*", "partition", "offset"), self.folder / "table", **arguments
+        )
+        if "availableNow" in arguments["trigger"]:
+            query.awaitTermination()
+        return query
+
+    @property
+    def note(self) -> Path:
+        return self.folder / "checkpoint" / "ottla-rejects.json"
+
+    def rejected(self) -> list[bytes]:
+        rows = self.spark.read.format("delta").load(f"{self.folder / 'table'}_rejected").collect()
+        return sorted(bytes(row["value"]) for row in rows)
+
+    def commits(self) -> list[dict[str, Any]]:
+        """The userMetadata of the commits to the rejected rows, the first first."""
+        history = self.spark.sql(f"DESCRIBE HISTORY delta.`{self.folder / 'table'}_rejected`")
+        rows = history.where("userMetadata IS NOT NULL").orderBy("version").collect()
+        return [json.loads(row["userMetadata"]) for row in rows]
+
+
+BAD = [b'{"other": %d}' % number for number in range(0, RECORDS, 10)]
+
+
+@pytest.fixture
+def job(
+    spark: Any,
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    tmp_path: Path,
+) -> Job:
+    name = new_topic(1)
+    values = [json.dumps({"id" if number % 10 else "other": number}) for number in range(RECORDS)]
+    produce(name, [(None, value) for value in values])
+    return Job(spark, bootstrap, name, tmp_path)
+
+
+def test_the_rejected_rows_of_several_batches_share_a_commit(
+    job: Job, caplog: pytest.LogCaptureFixture
+) -> None:
+    job.run()
+
+    assert job.rejected() == BAD
+    assert [commit["batch"] for commit in job.commits()] == [2]
+    assert "6 rows of" in caplog.text
+    assert "were rejected in batches 0 to 2" in caplog.text
+    assert not job.note.exists()
+
+
+def test_long_ranges_are_read_by_spark(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rejects, "MAX_READ_HERE", 0)
+    job.run()
+
+    assert job.rejected() == BAD
+
+
+def test_at_most_so_many_batches_share_a_commit(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rejects, "MAX_WAITING_BATCHES", 2)
+    job.run(max_rows=10)
+
+    assert job.rejected() == BAD
+    assert [commit["batch"] for commit in job.commits()] == [1, 3, 5]
+
+
+def test_a_batch_waits_no_longer_than_the_limit(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rejects, "MAX_WAIT_S", 0.0)
+    job.run()
+
+    assert job.rejected() == BAD
+    assert [commit["batch"] for commit in job.commits()] == [0, 1, 2]
+
+
+def kill_in_batch(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """End the query after the commit of this batch, as a kill would: nothing more is written."""
+    write = rejects.Rejects.write
+
+    def killed(self: Any, execution: Any, batch: Any, *arguments: Any, **names: Any) -> None:
+        if batch.number == number:
+            raise PipelineError("killed")
+        write(self, execution, batch, *arguments, **names)
+
+    monkeypatch.setattr(rejects.Rejects, "write", killed)
+
+
+def test_a_run_that_is_killed_leaves_a_note_and_the_next_run_writes_the_rows(
+    job: Job, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with monkeypatch.context() as patch:
+        kill_in_batch(patch, 2)
+        with pytest.raises(PipelineError, match="killed"):
+            job.run()
+    assert job.note.exists()
+    noted = job.note.read_text()
+
+    job.run()
+    assert job.rejected() == BAD
+    assert "4 rejected rows that an earlier run did not write are kept in" in caplog.text
+    assert not job.note.exists()
+
+    # As after a kill between the commit and the removal of the note.
+    job.note.write_text(noted)
+    job.run()
+    assert job.rejected() == BAD
+
+
+def test_a_note_keeps_the_schema_by_which_rows_were_rejected(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = DeltaSink.write
+
+    def killed(self: Any, frame: Any, batch: Any) -> Any:
+        if batch.number == 2:
+            raise PipelineError("killed")
+        return write(self, frame, batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DeltaSink, "write", killed)
+        with pytest.raises(PipelineError, match="killed"):
+            job.run()
+
+    # With this schema a row without an id parses; the rows of the note are rejected all the same.
+    job.run(schema="id BIGINT")
+    assert job.rejected() == BAD[:4]
+
+
+def test_a_table_without_its_checkpoint_still_gets_the_rejected_rows(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        kill_in_batch(patch, 1)
+        with pytest.raises(PipelineError, match="killed"):
+            job.run()
+    shutil.rmtree(job.folder / "checkpoint")
+
+    job.run(starting="table")
+    assert job.rejected() == BAD
+    # The rejected rows of the last batch are known to be written: they are not written twice.
+    shutil.rmtree(job.folder / "checkpoint")
+    job.run(starting="table")
+    assert job.rejected() == BAD
+
+
+def test_offsets_that_the_broker_has_removed_are_named(
+    job: Job, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with monkeypatch.context() as patch:
+        kill_in_batch(patch, 2)
+        with pytest.raises(PipelineError, match="killed"):
+            job.run()
+    admin = AdminClient({"bootstrap.servers": job.bootstrap})
+    admin.delete_records([TopicPartition(job.name, 0, 15)])
+    job.run()
+
+    assert job.rejected() == BAD[2:]
+    assert f"no longer holds the offsets 0 to 14 of {job.name}-0" in caplog.text
+
+
+def test_a_query_that_is_stopped_writes_what_waits(
+    job: Job, produce: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Execution, "more_waits", lambda self: True)
+    query = job.run(trigger={"processingTime": "100 milliseconds"})
+    query.processAllAvailable()
+    assert job.note.exists()
+
+    query.stop()
+    assert job.rejected() == BAD
+    assert not job.note.exists()

@@ -27,6 +27,7 @@ KAFKA = "org.apache.kafka.common.errors."
         ("java.util.concurrent.TimeoutException", "Cannot fetch record for offset 7", BROKER),
         ("java.util.concurrent.TimeoutException", "Futures timed out", None),
         ("cimpl.KafkaException", "KafkaError{code=_TRANSPORT,val=-195}", BROKER),
+        ("cimpl.KafkaException", "KafkaError{code=UNKNOWN_TOPIC_OR_PART,val=3}", TOPIC),
         ("cimpl.KafkaException", "KafkaError{code=TOPIC_AUTHORIZATION_FAILED}", None),
         ("io.delta.exceptions.MetadataChangedException", "", COMMIT),
         ("io.delta.exceptions.ProtocolChangedException", "", COMMIT),

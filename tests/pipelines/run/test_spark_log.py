@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ottla.pipelines.run.spark_log import route_failures
+from ottla.pipelines.run.spark_log import TO_STDERR, route_failures
 from ottla.pipelines.spark.start import STARTED_BY_OTTLA
 
 pytestmark = pytest.mark.spark
@@ -38,5 +38,16 @@ def test_the_log_of_a_session_that_others_started_is_left_alone(
     conf = spark.sparkContext._conf
     assert conf.get(STARTED_BY_OTTLA) == "true"
     monkeypatch.setattr(type(conf), "get", lambda self, name, default=None: default)
+
+    assert route_failures(spark, os.environ) is None
+
+
+def test_a_command_that_has_a_log_of_its_own_gets_the_failures_too(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_to = {STARTED_BY_OTTLA: "true", TO_STDERR: "true"}
+    monkeypatch.setattr(
+        type(spark.sparkContext._conf), "get", lambda self, name, default=None: set_to.get(name)
+    )
 
     assert route_failures(spark, os.environ) is None

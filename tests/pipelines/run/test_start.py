@@ -200,7 +200,7 @@ def test_wrong_arguments_are_refused_in_one_line(spark, job: Job, tmp_path: Path
         (job.frame, table, {"checkpoint": checkpoint, "on_lost": "cry"}, "'stop' or 'skip'"),
         (job.frame, table, {"checkpoint": checkpoint, "schema_changes": "x"}, "'refuse' or 'add'"),
         (job.frame, table, {"checkpoint": checkpoint, "max_rejects": -1}, "a number of rows"),
-        (job.frame, table, {"checkpoint": checkpoint, "group": " "}, "write a group's name"),
+        (job.frame, table, {"checkpoint": checkpoint, "group": " "}, "write the name of a group"),
         (job.frame, table, {"checkpoint": checkpoint, "partition_by": "no"}, "is not a column"),
     ):
         with pytest.raises(PipelineError, match=words) as caught:

@@ -7,16 +7,9 @@ from pathlib import Path
 import pytest
 
 from ottla.pipelines.run import trace_file
-from ottla.pipelines.run.trace_file import MAX_TRACES, folders, state_folder, write_trace
+from ottla.pipelines.run.trace_file import MAX_TRACES, write_trace
 
 NOW = datetime(2026, 11, 22, 4, 10, 15)
-
-
-def test_the_folder_is_the_users_and_can_be_chosen() -> None:
-    assert list(folders({"OTTLA_STATE_DIR": "/x", "HOME": "/h"})) == [Path("/x")]
-    found = list(folders({"XDG_STATE_HOME": "/s", "HOME": "/h"}))
-    assert found[:2] == [Path("/s/ottla"), Path("/h/.local/state/ottla")]
-    assert found[2].name.startswith("ottla-")
 
 
 def test_a_trace_is_written_for_its_user_alone(tmp_path: Path) -> None:
@@ -53,5 +46,4 @@ def test_without_a_writable_folder_there_is_no_file(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     environment = {"OTTLA_STATE_DIR": str(tmp_path / "file")}
 
-    assert state_folder(environment, "traces") is None
     assert write_trace(environment, "q", "text", NOW) is None

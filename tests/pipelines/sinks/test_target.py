@@ -83,7 +83,7 @@ def test_what_is_no_target_is_refused(spark) -> None:
         ("", "write a path with a slash"),
         (None, "write a path with a slash"),
         ("texts", "The table texts is parquet, not Delta"),
-        ("nowhere.flights", "The table nowhere.flights cannot be made"),
+        ("nowhere.flights", "The table nowhere.flights cannot be created"),
     ):
         with pytest.raises(PipelineError, match=words):
             find_target(spark, target)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.pipelines.errors import PipelineError, explain, require_pyspark
 from ottla.pipelines.file.specification import FileSpec, FunctionSpec, PipelineSpec, TableSpec
-from ottla.pipelines.run.plan import Plan, plan, specify
+from ottla.pipelines.run.plan import Plan, plan
+from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.start import start
 from ottla.pipelines.source.topic import topic
 from ottla.pipelines.spark.start import session
@@ -17,6 +18,8 @@ from ottla.pipelines.spark.start import session
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
+
+    from ottla.pipelines.progress.state import Run
 
 
 def open_session(spec: FileSpec, *, conf: Mapping[str, Any] | None = None) -> SparkSession:
@@ -79,10 +82,10 @@ def plan_pipeline(spark: SparkSession, spec: PipelineSpec) -> Plan:
     """
     sink, delivery = spec.sink, spec.delivery
     return plan(
-        specify(
+        Specification(
             build_frame(spark, spec),
             sink.target,
-            checkpoint=delivery.checkpoint,
+            delivery.checkpoint,
             trigger=None if delivery.trigger is None else dict([delivery.trigger]),
             delivery=delivery.guarantee,
             schema_changes=sink.schema_changes,
@@ -94,9 +97,14 @@ def plan_pipeline(spark: SparkSession, spec: PipelineSpec) -> Plan:
     )
 
 
-def start_pipeline(spark: SparkSession, spec: PipelineSpec) -> StreamingQuery:
-    """Plan a pipeline and start it; returns its query. Raises PipelineError."""
-    return start(plan_pipeline(spark, spec))
+def start_pipeline(
+    spark: SparkSession, spec: PipelineSpec, run: Run | None = None
+) -> StreamingQuery:
+    """Plan a pipeline and start it; returns its query. Raises PipelineError.
+
+    `run`: the run that is already reported to the group; the query continues it.
+    """
+    return start(plan_pipeline(spark, spec), run)
 
 
 def _given(**arguments: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Strict fields: each is asked for by name and type, and what nobody asked for is unknown. Pure."""
+"""Strict fields: each is asked for by name and type, and all others are unknown. Pure."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class Fields:
         return list(self._table)
 
     def end(self, elsewhere: Mapping[str, str] | None = None) -> None:
-        """Report the fields that nobody asked for. `elsewhere`: known names and their tables."""
+        """Report the unknown fields. `elsewhere`: known names and their tables."""
         for name in self._table:
             if name in self._known:
                 continue

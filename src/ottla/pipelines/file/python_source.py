@@ -24,7 +24,7 @@ class PythonSource:
 
 
 def read_python(text: str) -> PythonSource | Problem:
-    """Return what a Python pipeline file holds, or what keeps it from being read."""
+    """Return what a Python pipeline file holds, or what prevents it from being read."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError) as error:

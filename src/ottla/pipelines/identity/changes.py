@@ -1,8 +1,8 @@
-"""What changed around a checkpoint since its last run, decided before Spark logs an offset.
+"""What changed around a checkpoint since its last run, found before Spark logs an offset.
 
 Spark itself compares nothing but offsets: a topic that was deleted and created again is read from
-where the old one ended, and a wrong topic is logged before it is looked at. Pure: all that is
-known is handed in.
+where the old one ended, and a wrong topic is logged before it is checked. Pure: the caller passes
+all that is known.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Partitions:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Records of a topic that this checkpoint can no longer read, and where it can go on."""
+    """Records of a topic that this checkpoint can no longer read, and where it can continue."""
 
     sentence: str
     topic: str
@@ -45,7 +45,8 @@ def wrong_source(
     if identity is not None and identity.cluster != cluster:
         return (
             f"The checkpoint {place} belongs to the cluster {identity.cluster}, and "
-            f"bootstrap_servers leads to {cluster}. Use the former brokers, or a new checkpoint"
+            f"bootstrap_servers leads to {cluster}. Use the brokers of that cluster, or a new "
+            "checkpoint"
         )
     # The checkpoint may also stand in topics that other sources of the frame read.
     wanted, known = set(read), set(identity.topics if identity else standing)
@@ -72,7 +73,7 @@ def wrong_table(
     if identity.table_location == location:
         return (
             f"The table {name} was deleted and created again since the checkpoint {place} last "
-            "wrote to it: the rows before would be missing. Use a new checkpoint to read the "
+            "wrote to it: earlier rows would be missing. Use a new checkpoint to read the "
             "topic again, or starting= to choose where it begins"
         )
     return (
@@ -105,7 +106,7 @@ def losses(
                 p: min(offset, now.latest[p]) for p, offset in at.items() if p in now.latest
             }
             sentence = (
-                f"Topic {name!r} ends {cut} records before the place of this checkpoint: the "
+                f"Topic {name!r} ends {cut} records before the offset of this checkpoint: the "
                 "topic was created again, or its brokers lost records"
             )
             found.append(Loss(sentence, name, go_on_at))

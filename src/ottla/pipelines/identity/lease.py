@@ -1,4 +1,4 @@
-"""One run at a time on one checkpoint.
+"""At most one run on a checkpoint at a time.
 
 `<checkpoint>/ottla-run.json`, one JSON object, replaced as a whole every BEAT_S seconds:
 
@@ -6,8 +6,8 @@
      "token": "<of this run>", "beats": n}
 
 A run that ends deletes it. A crash leaves it: on the same host the next start sees that the
-process is gone; on another host it watches whether the beats go on. A run that finds another
-token in it has lost the checkpoint and stops.
+process is gone; on another host it watches whether the heartbeats continue. A run that finds
+another token in it has lost the checkpoint and stops.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ FILE: Final = "ottla-run.json"
 BEAT_S: Final = 4.0
 WATCH_S: Final = 2.5 * BEAT_S
 
+# A run that ends in this process must not delete what the next one has written meanwhile.
+_LOCK: Final = threading.Lock()
 # The runs of this process, by token: whether each still runs.
 _RUNS: Final[dict[str, Callable[[], bool]]] = {}
 
@@ -46,18 +48,19 @@ class Lease:
         self._ended = threading.Event()
 
     def acquire(self, *, watch_s: float = WATCH_S) -> None:
-        """Take the checkpoint. Raises PipelineError while another run has it.
+        """Acquire the checkpoint. Raises PipelineError while another run has it.
 
         Waits up to `watch_s` where the last run was on another host and did not end cleanly.
         """
         self.check(watch_s=watch_s)
-        self._beat()
+        with _LOCK:
+            self._beat()
         found = self._read()
         if found is None or found.get("token") != self._token:
             raise PipelineError(self._taken(found))
 
     def check(self, *, watch_s: float = WATCH_S) -> None:
-        """Raise PipelineError while another run has the checkpoint; takes nothing."""
+        """Raise PipelineError while another run has the checkpoint; acquires nothing."""
         found = self._read()
         if found is None:
             return
@@ -74,7 +77,7 @@ class Lease:
             raise PipelineError(self._taken(found))
 
     def keep(self, is_active: Callable[[], bool], stop: Callable[[], None]) -> None:
-        """Keep the checkpoint while the query runs, then give it back; returns at once.
+        """Keep the checkpoint while the query runs, then release it; returns at once.
 
         `stop` ends the query; it is called when another run has taken the checkpoint.
         """
@@ -83,12 +86,13 @@ class Lease:
         threading.Thread(target=self._keep, args=(is_active, stop), name=name, daemon=True).start()
 
     def release(self) -> None:
-        """Give the checkpoint back, unless another run has taken it."""
+        """Release the checkpoint, unless another run has taken it."""
         self._ended.set()
         _RUNS.pop(self._token, None)
-        found = self._read()
-        if found is not None and found.get("token") == self._token:
-            self._files.delete(FILE)
+        with _LOCK:
+            found = self._read()
+            if found is not None and found.get("token") == self._token:
+                self._files.delete(FILE)
 
     def _keep(self, is_active: Callable[[], bool], stop: Callable[[], None]) -> None:
         from py4j.protocol import Py4JError
@@ -104,7 +108,7 @@ class Lease:
             if not self._ended.is_set():
                 self.release()
         except (Py4JError, OSError) as error:
-            # Spark's JVM has ended, and the query with it; what it left says who it was.
+            # Spark's JVM has ended, and the query with it; the file that stays names its process.
             log.debug("The lease on %s ends: %s", self._files.location, error)
 
     def _beat(self) -> None:
@@ -152,21 +156,21 @@ class Lease:
         who = f"process {found['process']} on {found['host']}" if found else "another process"
         return (
             f"The checkpoint {self._files.location.removeprefix('file:')} is in use by {who}. "
-            "Stop that query first, or give this one a checkpoint of its own"
+            "Stop that query first, or use another checkpoint"
         )
 
 
 def _born(process: int) -> str | None:
-    """Return when a process of this host started, None when it is not there.
+    """Return when a process of this host started, None when there is no such process.
 
-    The kernel's own clock ticks, so that a number that was given again is not mistaken.
+    The kernel's own clock ticks, so that a reused process id is recognized.
     """
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return None
     except PermissionError:
-        pass  # it is there, and somebody else's
+        pass  # it runs, as another user
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
     except FileNotFoundError:

@@ -64,7 +64,7 @@ class Identity:
 def read_identity(text: str, place: str) -> Identity:
     """Return the record that a text holds; `place` names the file in errors.
 
-    Raises PipelineError for a text that is none.
+    Raises PipelineError for a text that is not a record.
     """
     try:
         said = json.loads(text)

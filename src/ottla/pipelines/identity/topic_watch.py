@@ -1,7 +1,7 @@
-"""Whether the topics of a running query are still those it started with.
+"""Checks that the topics of a running query are still those that it started with.
 
 Spark compares offsets alone: when a topic is deleted and created again while a query runs, and
-has grown past the query's place, Spark reads on in the new one.
+has grown past the query's offsets, Spark continues in the new one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ INTERVAL_S: Final = 1.0
 
 
 class TopicWatch:
-    """Asks for the ids of the topics, at most once a second."""
+    """Requests the ids of the topics, at most once a second."""
 
     def __init__(
         self,
@@ -40,5 +40,5 @@ class TopicWatch:
                 raise PipelineError(
                     f"Topic {name!r} was deleted and created again while the query ran; this "
                     "batch is not written. Start again to see what is lost, with on_lost='skip' "
-                    "to go on with the new topic"
+                    "to continue with the new topic"
                 )

@@ -48,11 +48,11 @@ def look_up(kafka: KafkaSettings, names: Iterable[str]) -> ClusterState:
     client, and when a topic does not exist.
     """
     wanted = sorted(set(names))
-    client = _Client(kafka)
-    metadata = client.metadata()
+    brokers = Brokers(kafka)
+    metadata = brokers.metadata()
     partitions = {name: _partitions(kafka, metadata.topics, name) for name in wanted}
-    ids = client.topic_ids(wanted)
-    earliest, latest = (client.offsets(partitions, spec) for spec in ("earliest", "latest"))
+    ids = brokers.topic_ids(wanted)
+    earliest, latest = (brokers.offsets(partitions, spec) for spec in ("earliest", "latest"))
     topics = {name: TopicState(name, ids[name], earliest[name], latest[name]) for name in wanted}
     return ClusterState(str(metadata.cluster_id), topics)
 
@@ -63,11 +63,11 @@ def offsets_at(kafka: KafkaSettings, name: str, when: datetime) -> dict[int, int
     A partition without such a record gets the offset after its last record. Raises PipelineError
     as `look_up` does.
     """
-    client = _Client(kafka)
-    partitions = {name: _partitions(kafka, client.metadata().topics, name)}
-    # The end first: a record that arrives between the two questions is then not passed over.
-    latest = client.offsets(partitions, "latest")[name]
-    found = client.offsets(partitions, int(when.timestamp() * 1_000))[name]
+    brokers = Brokers(kafka)
+    partitions = {name: _partitions(kafka, brokers.metadata().topics, name)}
+    # The end first: a record that arrives between the two requests is then not skipped.
+    latest = brokers.offsets(partitions, "latest")[name]
+    found = brokers.offsets(partitions, int(when.timestamp() * 1_000))[name]
     return {number: latest[number] if at < 0 else at for number, at in found.items()}
 
 
@@ -79,8 +79,11 @@ def _partitions(kafka: KafkaSettings, topics: Mapping[str, Any], name: str) -> l
     raise PipelineError(f"There is no topic {name!r} on {kafka.bootstrap_servers}: {hint}")
 
 
-class _Client:
-    """An AdminClient whose questions end after TIMEOUT_S, with an error of one line."""
+class Brokers:
+    """The brokers of one cluster: an AdminClient whose requests end after TIMEOUT_S.
+
+    Each method raises PipelineError, with one line, when the brokers do not answer or refuse.
+    """
 
     def __init__(self, kafka: KafkaSettings) -> None:
         from confluent_kafka import KafkaException
@@ -98,6 +101,7 @@ class _Client:
         """Return the metadata of the cluster and of all topics."""
         from confluent_kafka import KafkaException
 
+        self._errors.clear()
         until = time.monotonic() + TIMEOUT_S
         while True:
             try:
@@ -135,7 +139,10 @@ class _Client:
         return f" ({texts[-1]})" if texts and "Connection refused" not in texts[-1] else ""
 
     def topic_ids(self, names: list[str]) -> dict[str, str]:
-        """Return the id of each topic, in base64 as Kafka's tools print it."""
+        """Return the id of each topic, in base64 as Kafka's tools print it.
+
+        Raises PipelineError also for a topic that does not exist.
+        """
         from confluent_kafka import TopicCollection
 
         if not names:
@@ -167,11 +174,15 @@ class _Client:
         return found
 
     def _result(self, future: Any) -> Any:
-        from confluent_kafka import KafkaException
+        from confluent_kafka import KafkaError, KafkaException
 
         try:
             return future.result(timeout=2 * TIMEOUT_S)
         except KafkaException as error:
+            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise PipelineError(
+                    f"A topic of the query is no longer on {self._servers}: it was deleted"
+                ) from error
             raise PipelineError(
                 f"The brokers at {self._servers} refuse the look-up: {_one_line(error.args[0])}"
             ) from error

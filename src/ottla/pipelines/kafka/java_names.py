@@ -6,6 +6,7 @@ stores, `ssl.truststore.type=PEM`), KIP-768 (OAUTHBEARER with a token endpoint).
 
 from __future__ import annotations
 
+import base64
 import difflib
 import re
 from collections.abc import Mapping
@@ -84,6 +85,11 @@ _INSTEAD: Final = {
     "fetch.max.wait.ms": "librdkafka's name is fetch.wait.max.ms",
 }
 
+# The identifier of PBES2 in DER (1.2.840.113549.1.5.13, RFC 8018), which comes first in a key that
+# is encrypted so. Java's EncryptedPrivateKeyInfo has no algorithm of that name before JDK 19.
+_PBES2: Final = bytes.fromhex("06092a864886f70d01050d")
+_ALGORITHM_BYTES: Final = 40
+
 _LOGIN_MODULES: Final = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -156,6 +162,7 @@ def _stores(settings: Mapping[str, str]) -> dict[str, str]:
 def _pem(settings: Mapping[str, str], name: str) -> str:
     """Return the text of a PEM, given itself or as a file; empty when it is not given."""
     if text := settings.get(f"{name}.pem"):
+        _check_key(text, f"{name}.pem", "key.pem")
         return text
     path = settings.get(f"{name}.location", "")
     if not path or (name == "ssl.ca" and path == "probe"):
@@ -168,12 +175,29 @@ def _pem(settings: Mapping[str, str], name: str) -> str:
         raise PipelineError(f"{name}.location={path}: {reason}") from error
     if "-----BEGIN " not in text:
         raise PipelineError(f"{name}.location={path}: it is not a PEM file")
+    _check_key(text, f"{name}.location={path}", path)
+    return text
+
+
+def _check_key(text: str, given: str, path: str) -> None:
+    """Raise PipelineError for a private key that Java's client cannot read."""
     if re.search(r"-----BEGIN (RSA|EC|DSA) PRIVATE KEY", text):
         raise PipelineError(
-            f"{name}.location={path}: Spark's client takes keys in PKCS#8 only. Type: "
+            f"{given}: Spark's client takes keys in PKCS#8 only. Type: "
             f"openssl pkcs8 -topk8 -in {path} -out key8.pem"
         )
-    return text
+    found = re.search(r"-----BEGIN ENCRYPTED PRIVATE KEY-----([^-]*)", text)
+    if found is None:
+        return
+    try:
+        key = base64.b64decode(found[1])
+    except ValueError as error:
+        raise PipelineError(f"{given}: it is not PEM text") from error
+    if _PBES2 in key[:_ALGORITHM_BYTES]:
+        raise PipelineError(
+            f"{given}: the key is encrypted with PBES2, which Java before 19 cannot read. Type: "
+            f"openssl pkcs8 -in {path} -topk8 -v1 PBE-SHA1-3DES -out key8.pem"
+        )
 
 
 def _login(settings: Mapping[str, str]) -> dict[str, str]:

@@ -1,9 +1,9 @@
 """Committing a pipeline's place to a consumer group, beside the query and never in its way.
 
 One thread commits what is waiting, in order, and renews the run's state while nothing is waiting.
-While the broker is away it tries again a few times, logs that once, and keeps what waits, with a
-limit, until there is something new. Nothing is lost for good: the metadata of the last commit
-names its batch, from which the next start catches up.
+While the broker does not answer it retries a few times, logs that once, and keeps what waits,
+with a limit, until there is something new. Nothing is lost: the metadata of the last commit names
+its batch, and the next start catches up from there.
 """
 
 from __future__ import annotations
@@ -56,14 +56,19 @@ class Delivered:
             for partition, offset in partitions.items()
         }
         if run is not None and found:
-            home = min(found)
+            home = self.home
             found[home] = Commit(found[home].offset, replace(said, run=run).metadata())
         return found
 
     def state_commit(self, run: Run) -> dict[Partition, Commit]:
         """Return the one commit that renews the run's state; its offset stays the same."""
         found = self.commits(run)
-        return {min(found): found[min(found)]} if found else {}
+        return {self.home: found[self.home]} if found else {}
+
+    @property
+    def home(self) -> Partition:
+        """The partition whose commits have the run's state."""
+        return min((topic, number) for topic, numbers in self.offsets.items() for number in numbers)
 
 
 def last_batch(group: Group, query_id: str, partitions: list[Partition]) -> int | None:
@@ -252,30 +257,31 @@ class GroupCommitter:
 
     def _look_for_request(self) -> None:
         due_s = self._look_due_s()
-        if self._on_stop is None or due_s is None or due_s > time.monotonic():
+        last = self._last
+        if self._on_stop is None or due_s is None or due_s > time.monotonic() or last is None:
             return
         self._looked_at_s = time.monotonic()
         assert self.run is not None
         try:
             self._companion = self._companion or self.group.companion(SUFFIX)
-            request = find_request(self._companion)
+            request = find_request(self._companion, last.home)
             if request is None:
                 return
             self._companion.delete()
         except GroupError as error:
-            # A broker that is away is logged by the commits.
+            # The commits log a broker that does not answer.
             log.debug("The group %s.%s cannot be read: %s", self.group.name, SUFFIX, error)
             return
         if request.run == self.run.id:
             on_stop, self._on_stop = self._on_stop, None
-            # Apart: stopping a query takes its time, and its end is committed meanwhile.
+            # In another thread: stopping a query takes time, and its end is committed meanwhile.
             threading.Thread(target=on_stop, args=(request,), daemon=True).start()
 
     def _log(self, reason: str) -> None:
         """Log once that commits fail, and once that they succeed again."""
         if reason and not self._logged:
             log.warning(
-                "The progress of group %s cannot be committed to %s (%s); the query goes on, "
+                "The progress of group %s cannot be committed to %s (%s); the query continues, "
                 "and the group catches up when the broker answers",
                 self.group.name,
                 self.group.bootstrap_servers,

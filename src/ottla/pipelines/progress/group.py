@@ -1,8 +1,13 @@
 """One consumer group as a place to keep things: commits and their metadata, without a member.
 
-Each call is one request with a time-out. Works with any broker that speaks Kafka's AdminClient
-requests OffsetCommit, OffsetFetch and DeleteGroups. Kafka refuses such a commit while the group
-has members, so a pipeline needs a group that no consumer joins.
+A pipeline commits and reads for as long as it runs, over restarts of its broker, so it does that
+with a consumer that subscribes to nothing. librdkafka's AdminClient sends the same requests, but
+ends the whole process with a failed assertion when a broker goes away and returns while one of
+them waits (its issues 3663 and 4605). It is used where the consumer has no such request: to read
+a group without knowing its partitions, and to delete it; each time with a new client.
+
+Works with any broker that speaks OffsetCommit, OffsetFetch and DeleteGroups. Kafka refuses such a
+commit while the group has members, so a pipeline needs a group that no consumer joins.
 """
 
 from __future__ import annotations
@@ -39,49 +44,56 @@ class Group:
         self.name = name
         self.bootstrap_servers = settings["bootstrap.servers"]
         self._settings = dict(settings)
-        self._admin: Any = None
+        self._consumer: Any = None
 
     def companion(self, suffix: str) -> Group:
-        """Return the group `<name>.<suffix>`, reached through the same client."""
-        other = Group(self._settings, f"{self.name}.{suffix}")
-        other._admin = self._client()
-        return other
+        """Return the group `<name>.<suffix>`."""
+        return Group(self._settings, f"{self.name}.{suffix}")
 
     def commit(self, commits: Mapping[Partition, Commit]) -> None:
         """Commit all partitions in one request. Raises GroupError."""
-        from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+        from confluent_kafka import KafkaException, TopicPartition
 
         offsets = [
             TopicPartition(topic, partition, commit.offset, commit.metadata)
             for (topic, partition), commit in commits.items()
         ]
-        request = [ConsumerGroupTopicPartitions(self.name, offsets)]
-        ask = self._client().alter_consumer_group_offsets
-        for answer in self._ask(ask, request).topic_partitions:
-            if answer.error:
-                raise GroupError(_reason(answer.error))
+        # Without a coordinator librdkafka lets a commit wait for a minute. To read has a time-out.
+        self.read(list(commits)[:1])
+        try:
+            answers = self._client().commit(offsets=offsets, asynchronous=False)
+        except KafkaException as error:
+            raise GroupError(_reason(error.args[0])) from error
+        _check(answers)
 
-    def read(self, partitions: Iterable[Partition] | None = None) -> dict[Partition, Commit]:
-        """Return what is committed for these partitions, or for all. Raises GroupError."""
-        from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+    def read(self, partitions: Iterable[Partition]) -> dict[Partition, Commit]:
+        """Return what is committed for these partitions. Raises GroupError."""
+        from confluent_kafka import KafkaException, TopicPartition
 
-        wanted = None
-        if partitions is not None:
-            wanted = [TopicPartition(topic, partition) for topic, partition in partitions]
-        self._find_coordinator()
-        request = [ConsumerGroupTopicPartitions(self.name, wanted)]
-        ask = self._client().list_consumer_group_offsets
-        found: dict[Partition, Commit] = {}
-        for answer in self._ask(ask, request).topic_partitions:
-            if answer.error:
-                raise GroupError(_reason(answer.error))
-            if answer.offset >= 0:
-                # librdkafka hands over the NUL that ends C's strings.
-                metadata = (answer.metadata or "").rstrip("\0")
-                found[answer.topic, answer.partition] = Commit(answer.offset, metadata)
-        return found
+        wanted = [TopicPartition(topic, partition) for topic, partition in partitions]
+        try:
+            answers = self._client().committed(wanted, timeout=TIMEOUT_S)
+        except KafkaException as error:
+            raise GroupError(_reason(error.args[0])) from error
+        return _commits(answers)
 
-    def _find_coordinator(self) -> None:
+    def read_all(self) -> dict[Partition, Commit]:
+        """Return what is committed for any partition. Raises GroupError."""
+        from confluent_kafka import ConsumerGroupTopicPartitions
+
+        admin = self._admin()
+        self._find_coordinator(admin)
+        request = [ConsumerGroupTopicPartitions(self.name)]
+        futures = admin.list_consumer_group_offsets(request, request_timeout=TIMEOUT_S)
+        return _commits(self._result(futures).topic_partitions)
+
+    def delete(self) -> None:
+        """Delete the group and its commits; a group that does not exist is no error."""
+        admin = self._admin()
+        futures = admin.delete_consumer_groups([self.name], request_timeout=TIMEOUT_S)
+        self._result(futures, none_is_right=True)
+
+    def _find_coordinator(self, admin: Any) -> None:
         """Wait, at most TIMEOUT_S, until the group's coordinator answers as such.
 
         A coordinator that is still loading answers NOT_COORDINATOR, as every one does on a new
@@ -90,59 +102,75 @@ class Group:
         """
         from confluent_kafka import KafkaError, KafkaException
 
+        loading = (
+            KafkaError.NOT_COORDINATOR,
+            KafkaError.COORDINATOR_NOT_AVAILABLE,
+            KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        )
         until = time.monotonic() + TIMEOUT_S
         while True:
-            asked = self._client().describe_consumer_groups([self.name], request_timeout=TIMEOUT_S)
+            futures = admin.describe_consumer_groups([self.name], request_timeout=TIMEOUT_S)
             try:
-                asked[self.name].result(timeout=2 * TIMEOUT_S)
+                self._result(futures, none_is_right=True)
                 return
-            except KafkaException as error:
-                code = error.args[0].code()
-                if code == KafkaError.GROUP_ID_NOT_FOUND:
-                    return
-                loading = (
-                    KafkaError.NOT_COORDINATOR,
-                    KafkaError.COORDINATOR_NOT_AVAILABLE,
-                    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-                )
-                if code not in loading or time.monotonic() > until:
-                    raise GroupError(_reason(error.args[0])) from error
-            except TimeoutError as error:
-                raise GroupError(f"no answer within {2 * TIMEOUT_S} s") from error
+            except GroupError as error:
+                cause = error.__cause__
+                passes = isinstance(cause, KafkaException) and cause.args[0].code() in loading
+                if not passes or time.monotonic() > until:
+                    raise
             time.sleep(_PAUSE_S)
 
-    def delete(self) -> None:
-        """Delete the group and its commits; a group that is not there is no error."""
+    def _result(self, futures: Mapping[str, Any], *, none_is_right: bool = False) -> Any:
+        """Return the answer for this group; None, if that is right, for a group without commits."""
         from confluent_kafka import KafkaError, KafkaException
 
         try:
-            futures = self._client().delete_consumer_groups([self.name], request_timeout=TIMEOUT_S)
-            futures[self.name].result(timeout=2 * TIMEOUT_S)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
-                raise GroupError(_reason(error.args[0])) from error
-
-    def _ask(self, ask: Any, request: list[Any]) -> Any:
-        from confluent_kafka import KafkaException
-
-        try:
-            futures = ask(request, request_timeout=TIMEOUT_S)
             return futures[self.name].result(timeout=2 * TIMEOUT_S)
         except KafkaException as error:
+            if none_is_right and error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+                return None
             raise GroupError(_reason(error.args[0])) from error
         except TimeoutError as error:
             raise GroupError(f"no answer within {2 * TIMEOUT_S} s") from error
 
     def _client(self) -> Any:
+        from confluent_kafka import Consumer, KafkaException
+
+        if self._consumer is None:
+            own = {"group.id": self.name, "enable.auto.commit": False, "log_level": 0}
+            try:
+                self._consumer = Consumer({**self._settings, **own})
+            except KafkaException as error:
+                raise GroupError(_reason(error.args[0])) from error
+        return self._consumer
+
+    def _admin(self) -> Any:
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
-        if self._admin is None:
-            try:
-                self._admin = AdminClient({**self._settings, "log_level": 0})
-            except KafkaException as error:
-                raise GroupError(_reason(error.args[0])) from error
-        return self._admin
+        try:
+            return AdminClient({**self._settings, "log_level": 0})
+        except KafkaException as error:
+            raise GroupError(_reason(error.args[0])) from error
+
+
+def _commits(answers: Iterable[Any]) -> dict[Partition, Commit]:
+    _check(answers)
+    return {
+        (answer.topic, answer.partition): Commit(
+            answer.offset,
+            # librdkafka includes the NUL that ends C's strings.
+            (answer.metadata or "").rstrip("\0"),
+        )
+        for answer in answers
+        if answer.offset >= 0
+    }
+
+
+def _check(answers: Iterable[Any]) -> None:
+    for answer in answers:
+        if answer.error:
+            raise GroupError(_reason(answer.error))
 
 
 def _reason(error: Any) -> str:

@@ -1,4 +1,4 @@
-"""Spark's listener for what reports progress; apart, because its base class needs PySpark."""
+"""Spark's listener that reports progress; in its own file, because its base class needs PySpark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Events(Protocol):
 
 
 class ProgressListener(StreamingQueryListener):  # type: ignore[misc]
-    """Hands each event to the reporter."""
+    """Passes each event to the reporter."""
 
     def __init__(self, reporter: Events) -> None:
         super().__init__()

@@ -3,7 +3,7 @@
 Spark keeps a query's place in its checkpoint, where no broker sees it. A listener commits it to
 a group as well, so that `ottla group describe` (and any of Kafka's tools) shows the lag, and puts
 the Delta version of each batch into the commit's metadata, where the journey finds it. The
-checkpoint stays the truth: nothing reads its place from the group.
+checkpoint stays authoritative: nothing reads its offsets from the group.
 """
 
 from __future__ import annotations
@@ -11,18 +11,15 @@ from __future__ import annotations
 import atexit
 import contextlib
 import logging
-import os
 import re
-import socket
 import threading
 import time
-import uuid
 import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError, require_pyspark
-from ottla.pipelines.progress.commits import RENEW_S, Delivered, GroupCommitter, last_batch
+from ottla.pipelines.progress.commits import Delivered, GroupCommitter, last_batch
 from ottla.pipelines.progress.events import (
     Offsets,
     Progress,
@@ -31,6 +28,7 @@ from ottla.pipelines.progress.events import (
     read_progress,
 )
 from ottla.pipelines.progress.group import Group, GroupError
+from ottla.pipelines.progress.starting import new_run
 from ottla.pipelines.progress.state import Run, read_said
 from ottla.pipelines.running import QUERIES, Running
 from ottla.pipelines.sinks.delta_table import DeltaTable
@@ -66,7 +64,7 @@ def report_progress(
     Call it before the queries start. For each batch that is done the group gets the next offset
     of each partition, with metadata in JSON: `{"ottla.pipeline": 1, "query": ..., "id": ...,
     "batch": N, "delta": {"table": ..., "version": V}}`. After a restart it first reports the
-    batches that were done but not reported. A broker that is away never stops a query.
+    batches that were done but not reported. A broker that does not answer never stops a query.
 
     Two queries on one topic need a group each: give `to_delta` its `group` instead.
 
@@ -101,6 +99,7 @@ def report_query(
     group: str,
     settings: Mapping[str, str],
     ends_by_itself: bool = False,
+    run: Run | None = None,
 ) -> QueryReporter:
     """Keep one query's place and its run's state in a group of its own, until it has ended.
 
@@ -111,13 +110,16 @@ def report_query(
             `exception()` is then the reason.
         settings: librdkafka's, with `bootstrap.servers`.
         ends_by_itself: the query takes what there is and ends.
+        run: the run that the query belongs to; by default it begins with the query.
 
     Raises PipelineError: the group has no name.
     """
     from ottla.pipelines.progress.listener import ProgressListener
 
     name = checked_group(group, "to_delta")
-    reporter = QueryReporter(spark, query, Group(settings, name), ends_by_itself=ends_by_itself)
+    reporter = QueryReporter(
+        spark, query, Group(settings, name), run or new_run("running"), ends_by_itself
+    )
     reporter.listener = ProgressListener(reporter)
     with reporter.lock:
         # Events wait for the lock, so that older batches are committed before them.
@@ -277,7 +279,12 @@ class QueryReporter(Reporter):
     """
 
     def __init__(
-        self, spark: SparkSession, query: StreamingQuery, group: Group, *, ends_by_itself: bool
+        self,
+        spark: SparkSession,
+        query: StreamingQuery,
+        group: Group,
+        run: Run,
+        ends_by_itself: bool,
     ) -> None:
         self.query_id = str(query.id)
         self.name = query.name or self.query_id
@@ -287,7 +294,7 @@ class QueryReporter(Reporter):
         self._ends_by_itself = ends_by_itself
         self._starts = 0
         self._rows = self._rejected = 0
-        super().__init__(spark, GroupCommitter(group, run=new_run(), on_stop=self._stop_for))
+        super().__init__(spark, GroupCommitter(group, run=run, on_stop=self._stop_for))
 
     @property
     def run(self) -> Run:
@@ -367,10 +374,13 @@ class QueryReporter(Reporter):
         from py4j.protocol import Py4JError
 
         try:
-            reason = None if self._query.isActive else self._query.exception()
-        except (Py4JError, OSError, AttributeError):  # Spark's process may be gone
-            reason = None
-        failure = _first_line(str(reason) if reason is not None else exception)
+            if not self._query.isActive:
+                # It knows best: a query that was stopped inside a batch has not failed.
+                reason = self._query.exception()
+                exception = None if reason is None else str(reason)
+        except (Py4JError, OSError, AttributeError):
+            pass  # Spark's process may be gone
+        failure = _first_line(exception)
         ended = "finished" if self._ends_by_itself and self.run.by is None else "stopped"
         self.committer.update(state="failed" if failure else ended, failure=failure)
 
@@ -394,7 +404,7 @@ class QueryReporter(Reporter):
 
     def _place_in_group(self) -> Delivered | None:
         try:
-            found = self.committer.group.read()
+            found = self.committer.group.read_all()
         except GroupError as error:
             log.debug("The group %s cannot be read: %s", self.committer.group.name, error)
             return None
@@ -427,17 +437,3 @@ class QueryReporter(Reporter):
 def _first_line(text: str | None) -> str | None:
     lines = (text or "").strip().splitlines()
     return lines[0].strip() if lines else None
-
-
-def new_run() -> Run:
-    """Return the state of a run that begins now, in this process."""
-    now_ms = int(time.time() * 1_000)
-    return Run(
-        id=uuid.uuid4().hex[:8],
-        state="running",
-        host=socket.gethostname(),
-        pid=os.getpid(),
-        since_ms=now_ms,
-        seen_ms=now_ms,
-        every_s=RENEW_S,
-    )

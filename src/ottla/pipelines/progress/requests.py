@@ -1,6 +1,6 @@
 """A request to stop, from any machine that reaches the broker.
 
-It is a commit to the companion group `<group>.stop`, on one partition of the pipeline's topic. Its
+It is a commit to the companion group `<group>.stop`, on each partition that the group has. Its
 offset is 0, so that it does not count as having read anything; its metadata is
 
     {"ottla.stop": 1, "run": "9f2c41d0", "by": "anna@laptop", "at_ms": ...}
@@ -13,6 +13,7 @@ leaves the group with a request that no later run obeys.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -55,12 +56,13 @@ def read_request(metadata: str) -> StopRequest | None:
     return StopRequest(run, by[:MAX_NAME_CHARS], at_ms)
 
 
-def put_request(group: Group, where: Partition, request: StopRequest) -> None:
-    """Ask a run to stop; `where` is a partition of its topic. Raises GroupError."""
-    group.companion(SUFFIX).commit({where: Commit(0, request.metadata())})
+def put_request(group: Group, partitions: Iterable[Partition], request: StopRequest) -> None:
+    """Ask a run to stop; `partitions` are those of its topics. Raises GroupError."""
+    commit = Commit(0, request.metadata())
+    group.companion(SUFFIX).commit(dict.fromkeys(partitions, commit))
 
 
-def find_request(companion: Group) -> StopRequest | None:
-    """Return the latest request in the companion group. Raises GroupError."""
-    found = [read_request(commit.metadata) for commit in companion.read().values()]
-    return max((one for one in found if one), key=lambda one: one.at_ms, default=None)
+def find_request(companion: Group, partition: Partition) -> StopRequest | None:
+    """Return the request in the companion group, on this partition. Raises GroupError."""
+    found = [read_request(commit.metadata) for commit in companion.read([partition]).values()]
+    return next((one for one in found if one), None)

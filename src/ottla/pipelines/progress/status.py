@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ottla.pipelines.progress.group import TIMEOUT_S, Group, GroupError, Partition
+from ottla.pipelines.progress.starting import read_starting
 from ottla.pipelines.progress.state import Said, read_said
 
 MAX_SAMPLED: Final = 200
 """How many partitions are looked at for the age of their oldest message that is not delivered."""
 SAMPLE_S: Final = 3.0
 _SAMPLING: Final = {
-    "group.id": "ottla-lag",  # required by librdkafka; nothing is committed and none is joined
+    "group.id": "ottla-lag",  # required by librdkafka; no group is joined and nothing is committed
     "enable.auto.commit": False,
     "auto.offset.reset": "earliest",
     "fetch.wait.max.ms": 100,
@@ -41,7 +42,7 @@ class Lag:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """`said` is the newest metadata in the group; None where no pipeline has committed to it."""
+    """`said` is the newest metadata of the pipeline; None where it has committed nothing."""
 
     group: str
     offsets: dict[Partition, int]
@@ -51,12 +52,26 @@ class Status:
 
 def read_status(settings: Mapping[str, str], group: str, *, with_lag: bool = True) -> Status:
     """Read a pipeline's state and place from its group. Raises GroupError."""
-    committed = Group(settings, group).read()
+    asked = Group(settings, group)
+    committed = asked.read_all()
     offsets = {partition: commit.offset for partition, commit in committed.items()}
     said = [read_said(commit.metadata) for commit in committed.values()]
-    latest = max((one for one in said if one), key=_newest, default=None)
+    latest = _latest(max((one for one in said if one), key=_newest, default=None), asked)
     lag = read_lag(settings, offsets) if with_lag and offsets else None
     return Status(group, offsets, latest, lag)
+
+
+def _latest(latest: Said | None, group: Group) -> Said | None:
+    """Return the newest state: that of the group, or of a run that came no further than a start."""
+    starting = read_starting(group)
+    if starting is None or starting.run is None:
+        return latest
+    if latest is None:
+        return starting
+    run = latest.run
+    if run is not None and (run.id == starting.run.id or run.seen_ms > starting.run.seen_ms):
+        return latest
+    return replace(latest, run=starting.run)
 
 
 def _newest(said: Said) -> tuple[int, int]:

@@ -74,7 +74,13 @@ class BatchRunner:
                 return
             self.place.note(query_id, number)
         said = CommitMetadata(
-            self.query_name or query_id, query_id, number, self.cluster, self.topic_ids, ends
+            self.query_name or query_id,
+            query_id,
+            number,
+            self.cluster,
+            self.topic_ids,
+            ends,
+            self.rejects.written_until(execution),
         )
         once = self.delivery is Delivery.EXACTLY_ONCE
         batch = Batch(query_id, number, said.text(), once)
@@ -86,6 +92,10 @@ class BatchRunner:
         skipped = version is None
         self.rejects.write(execution, batch, refused, skipped=skipped)
         self._keep(number, self.sink.version_of(query_id, number) if skipped else version, ends)
+
+    def finish(self) -> None:
+        """Write the rejected rows that still wait; called when the query has been stopped."""
+        self.rejects.finish()
 
     def _keep(self, number: int, version: int | None, ends: Offsets) -> None:
         self.versions[number] = version

@@ -7,10 +7,20 @@ A failure of Spark arrives as PySpark's copy of a Java exception, which holds on
 from __future__ import annotations
 
 import traceback
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
 MAX_CAUSES: Final = 30
+
+# What the thread of a query gets when the query is stopped: Spark interrupts it and cancels its
+# jobs.
+_INTERRUPTIONS: Final = (
+    "java.lang.InterruptedException",
+    "java.io.InterruptedIOException",
+    "java.nio.channels.ClosedByInterruptException",
+)
+_CANCELLED: Final = "SPARK_JOB_CANCELLED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +49,11 @@ def causes_of(error: BaseException) -> list[Cause]:
             found += _java_causes(java, MAX_CAUSES - len(found))
         link = link.__cause__
     return found
+
+
+def is_interruption(causes: Iterable[Cause]) -> bool:
+    """Tell whether a batch failed because its query was stopped, or its jobs were cancelled."""
+    return any(cause.kind in _INTERRUPTIONS or cause.condition == _CANCELLED for cause in causes)
 
 
 def trace_of(error: BaseException) -> str:

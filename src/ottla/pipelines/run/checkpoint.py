@@ -94,7 +94,7 @@ class Checkpoint:
         return max(numbers, default=0) + 1
 
     def replace(self, number: int) -> None:
-        """Move the query's state away; moves what is left after a crash in the middle."""
+        """Move the query's state away; after a crash in between, move what is left."""
         for name in _STATE:
             if self.files.exists(name):
                 self.files.move(name, f"replaced-{number}/{name}")

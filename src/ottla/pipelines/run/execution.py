@@ -53,6 +53,36 @@ class Execution:
                 return {part: starts.get(part, EARLIEST) for part in ends}, ends
         return None
 
+    def more_waits(self) -> bool:
+        """Tell whether a topic is known to hold records after the end of this batch.
+
+        An earlier run may have planned the batch: then this run has not asked the broker yet, and
+        nothing is known.
+        """
+        from py4j.protocol import Py4JJavaError
+
+        pairs = self._java.availableOffsets().iterator()
+        while pairs.hasNext():
+            pair = pairs.next()
+            stream = pair._1()
+            if not stream.toString().startswith("KafkaV2["):
+                continue
+            try:
+                latest = stream.reportLatestOffset()
+            except Py4JJavaError as error:
+                # Spark 4.0 has no other answer for "not asked yet" (KafkaMicroBatchStream).
+                if "NullPointerException" not in str(error.java_exception.getClass().getName()):
+                    raise
+                latest = None
+            if latest is None:
+                continue
+            ends = read_offsets(json.loads(pair._2().json()))
+            for topic, partitions in read_offsets(json.loads(latest.json())).items():
+                known = ends.get(topic, {})
+                if any(known.get(part, 0) < offset for part, offset in partitions.items()):
+                    return True
+        return False
+
     def counted(self) -> dict[str, dict[str, Any]]:
         """Return what was observed in the batch so far, by the metric's name."""
         found: dict[str, dict[str, Any]] = {}

@@ -2,7 +2,7 @@
 
 Pure. Conditions are Spark's and Delta's own names (error-conditions.json of Spark,
 delta-error-classes.json of Delta); where a failure has none, the exception's class or text
-decides. The first rule that matches wins, so the special ones come first.
+decides. The first rule that matches wins, so the more specific ones come first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_WORDS: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """The names that a sentence may use: of the query and of what is around it."""
+    """The names of the query and its surroundings that a sentence may use."""
 
     query: str = "the query"
     target: str = "the target"
@@ -27,7 +27,7 @@ class About:
     topics: tuple[str, ...] = ()
     servers: str = "the broker"
     hadoop: str = "<Hadoop version>"
-    place: str = ""  # where the rows lie that were being read, such as "flights partition 0 ..."
+    place: str = ""  # what a failed task was reading: "flights partition 0, offsets 3 to 9"
 
 
 def sentence_for(causes: Sequence[Cause], about: About) -> str:
@@ -35,7 +35,7 @@ def sentence_for(causes: Sequence[Cause], about: About) -> str:
     for rule in _RULES:
         if said := rule(causes, about):
             return one_line(said)
-    return one_line(_unknown(causes))
+    return one_line(_unknown(causes) + _while_reading(about))
 
 
 def one_line(text: str) -> str:
@@ -45,7 +45,7 @@ def one_line(text: str) -> str:
 
 
 def _unknown(causes: Sequence[Cause]) -> str:
-    """Quote the innermost cause: what wraps it rarely adds anything."""
+    """Quote the innermost cause: its wrappers rarely add anything."""
     cause = next((one for one in reversed(causes) if one.message), causes[-1])
     if not cause.message:
         return cause.short_kind
@@ -244,7 +244,9 @@ def _checkpoint_file(causes: Sequence[Cause], about: About) -> str | None:
     taken = _search(causes, r"Destination exists and is not a directory: (\S+)")
     if taken is None:
         return None
-    return f"The checkpoint {taken[1]} is a file: give a folder, which is made if it is not there"
+    return (
+        f"The checkpoint {taken[1]} is a file: give a folder, which is created if it does not exist"
+    )
 
 
 def _disk_full(causes: Sequence[Cause], about: About) -> str | None:

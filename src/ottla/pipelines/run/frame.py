@@ -31,7 +31,7 @@ from ottla.pipelines.sinks.target import find_target
 from ottla.pipelines.spark.files import Files
 
 if TYPE_CHECKING:
-    from ottla.pipelines.run.plan import Specification
+    from ottla.pipelines.run.specification import Specification
 
 log: Final = logging.getLogger("ottla.pipelines")
 
@@ -40,7 +40,7 @@ FILE: Final = "ottla-calls.json"
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A call that is complete; it answers like a query that has ended, so code can take both.
+    """A completed call; it behaves like a query that has ended, so that code can handle both.
 
     `version` is the table's version that holds the rows, None when nothing was written.
     """
@@ -51,11 +51,11 @@ class Written:
     isActive: bool = False  # noqa: N815 - Spark's name
 
     def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802 - Spark's name
-        """Return True: all is written."""
+        """Return True: all rows are written."""
         return True
 
     def stop(self) -> None:
-        """Do nothing: all is written."""
+        """Do nothing: all rows are written."""
 
     def exception(self) -> None:
         """Return None: a call that fails raises."""
@@ -78,7 +78,7 @@ def write_frame(specification: Specification) -> Written:
     if specification.trigger or specification.group is not None:
         raise PipelineError(
             "trigger and group are for streaming frames; this frame is not streaming: leave "
-            "them away"
+            "them out"
         )
     frame = specification.frame
     spark = frame.sparkSession
@@ -87,7 +87,7 @@ def write_frame(specification: Specification) -> Written:
         find_target(spark, specification.target),
         frame.schema,
         specification.schema_changes,
-        specification.partition_by,
+        specification.partition_columns,
     )
     checkpoint = Checkpoint(Files(spark, os.fspath(specification.checkpoint)))
     check_place(specification, checkpoint, sink)
@@ -117,13 +117,13 @@ def _write(specification: Specification, files: Files, sink: DeltaSink) -> Writt
             "The last call on the checkpoint %s was cut off: this call finishes it",
             specification.checkpoint,
         )
-        if specification.delivery is Delivery.AT_MOST_ONCE:
+        if specification.delivery == Delivery.AT_MOST_ONCE:
             log.warning("at-most-once does not write it again: nothing is written")
             _keep(files, replace(call, done=True))
             return Written(sink.shown, None, sink.target.short_name)
     _keep(files, call)
     said = CommitMetadata(sink.target.short_name, call.id, call.call, "", {}, {})
-    once = specification.delivery is Delivery.EXACTLY_ONCE
+    once = specification.delivery == Delivery.EXACTLY_ONCE
     version = sink.write(specification.frame, Batch(call.id, call.call, said.text(), once))
     if version is None:
         log.warning("%s has the rows of that call already: nothing is written", sink.name)
@@ -133,7 +133,7 @@ def _write(specification: Specification, files: Files, sink: DeltaSink) -> Writt
 
 
 def _next(before: _Call | None, table_id: str) -> _Call:
-    """Return the call to make: the one that was cut off, or the next."""
+    """Return the call to make: the interrupted one, or the next."""
     if before is None or before.table != table_id:
         return _Call(uuid.uuid4().hex, table_id)
     return replace(before, call=before.call + 1, done=False) if before.done else before

@@ -1,17 +1,29 @@
-"""The function that Spark calls for each batch, with the exception of the batch that failed.
+"""The function that Spark calls for each batch; it keeps the exception of a batch that fails.
 
-Spark would keep only a text of the exception. py4j logs it with its traceback as well, on stderr
-where nobody set up logging; that record is dropped, for the exception itself is reported.
+Spark keeps only a text of the exception, and decides by that text whether the query failed or was
+stopped inside the batch. py4j also logs the exception with its traceback, on stderr where logging
+is not configured; that record is dropped, because the exception itself is reported.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from ottla.pipelines.run.causes import causes_of, is_interruption
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+# The text by which Spark recognizes that its own stop interrupted Python's code
+# (StreamExecution.isInterruptionException). It searches the text with a regular expression that
+# overflows the stack on a long one.
+_INTERRUPTED: Final = (
+    "py4j.protocol.Py4JJavaError: An error occurred while calling the batch: "
+    "java.lang.InterruptedException"
+)
 
 
 class BatchFailedError(Exception):
@@ -36,7 +48,8 @@ class BatchGuard:
             self._write(frame, batch)
         except Exception as error:  # noqa: BLE001 - kept, reported by the supervisor
             self.error = error
-            raise BatchFailedError(f"batch {batch}: {type(error).__name__}") from None
+            said = _INTERRUPTED if is_interruption(causes_of(error)) else type(error).__name__
+            raise BatchFailedError(f"batch {batch}: {said}") from None
         self.frame = None
         self.batches_done += 1
 

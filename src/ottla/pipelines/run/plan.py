@@ -1,61 +1,37 @@
 """`plan`: everything about a pipeline that can be checked before Spark runs it.
 
-A specification is what the caller asked for. A plan is a specification that fits what is there:
-brokers, topics, table and checkpoint. Making one changes nothing; `run.start` carries it out.
+A specification is what the caller asked for. A plan is a specification that fits the brokers,
+topics, table and checkpoint that exist. Planning changes nothing; `run.start` carries the plan out.
 """
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any
 
-from ottla.pipelines.delivery import Delivery, read_delivery
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.identity import changes
 from ottla.pipelines.identity.record import FILE, Identity, Offsets, Replacing, read_identity
 from ottla.pipelines.kafka.brokers import TopicState, look_up
 from ottla.pipelines.run.checkpoint import Checkpoint
-from ottla.pipelines.run.starting import first_offsets
-from ottla.pipelines.sinks.delta import DeltaSink, SchemaChanges
+from ottla.pipelines.run.due_rejects import Due
+from ottla.pipelines.run.specification import Specification
+from ottla.pipelines.run.starting import Start, first_offsets
+from ottla.pipelines.sinks.delta import DeltaSink
 from ottla.pipelines.sinks.target import find_target
 from ottla.pipelines.source.source import Source, sources_of
 from ottla.pipelines.spark.files import Files
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-log: Final = logging.getLogger("ottla.pipelines")
-
-OnLost = Literal["stop", "skip"]
-_TRIGGERS: Final = ("processingTime", "availableNow", "once")
-
-
-@dataclass(frozen=True)
-class Specification:
-    """What the caller of `to_delta` asked for, in itself consistent."""
-
-    frame: DataFrame
-    target: str | os.PathLike[str]
-    checkpoint: str | os.PathLike[str]
-    trigger: dict[str, Any]
-    delivery: Delivery
-    schema_changes: SchemaChanges
-    on_lost: OnLost
-    partition_by: tuple[str, ...]
-    group: str | None
-    max_rejects: int | None
-
 
 @dataclass(frozen=True)
 class Plan:
-    """A specification that fits what is there.
+    """A specification that fits what exists.
 
-    `starting`: explicit first offsets of a new query, None where the checkpoint goes on.
+    `starting`: explicit first offsets of a new query, None where the checkpoint continues.
     `replacing`: the state in the checkpoint is moved away before a new query starts there.
     `notices`: what the user should know, a line each.
+    `due`: rejected rows of the table's last batches, which may not be written.
     """
 
     specification: Specification
@@ -67,61 +43,12 @@ class Plan:
     starting: Offsets | None
     replacing: Replacing | None
     notices: tuple[str, ...]
+    due: tuple[Due, ...]
 
     @property
     def topic_ids(self) -> dict[str, str]:
         """The id of each topic."""
         return {name: state.topic_id for name, state in self.topics.items()}
-
-
-def specify(
-    frame: DataFrame,
-    target: str | os.PathLike[str],
-    *,
-    checkpoint: str | os.PathLike[str],
-    trigger: Mapping[str, Any] | None = None,
-    delivery: str = "exactly-once",
-    schema_changes: str = "refuse",
-    on_lost: str = "stop",
-    partition_by: str | tuple[str, ...] | list[str] = (),
-    group: str | None = None,
-    max_rejects: int | None = None,
-) -> Specification:
-    """Check the arguments of `to_delta` in themselves. Raises PipelineError."""
-    if not checkpoint or not isinstance(checkpoint, str | os.PathLike):
-        raise PipelineError(
-            "to_delta needs a checkpoint: a folder where the query keeps its place, kept as "
-            "long as the table, such as checkpoint='./checkpoints/flights'"
-        )
-    chosen = dict(trigger or {})
-    if len(chosen) > 1 or not set(chosen) <= set(_TRIGGERS):
-        raise PipelineError(
-            f"trigger={trigger!r}: write one of {{'availableNow': True}}, "
-            "{'processingTime': '10 seconds'}, {'once': True}"
-        )
-    if max_rejects is not None and (type(max_rejects) is not int or max_rejects < 0):
-        raise PipelineError(f"max_rejects={max_rejects!r}: write a number of rows, or None")
-    if group is not None and (not isinstance(group, str) or not group.strip()):
-        raise PipelineError(f"group={group!r}: write a group's name, such as 'flights-delta'")
-    columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
-    return Specification(
-        frame,
-        target,
-        checkpoint,
-        chosen,
-        read_delivery(delivery, "Delta", frozenset(Delivery)),
-        _one_of("schema_changes", schema_changes, ("refuse", "add")),
-        _one_of("on_lost", on_lost, ("stop", "skip")),
-        columns,
-        group,
-        max_rejects,
-    )
-
-
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> Any:
-    if value not in allowed:
-        raise PipelineError(f"{name}={value!r}: write {' or '.join(map(repr, allowed))}")
-    return value
 
 
 def plan(specification: Specification) -> Plan:
@@ -136,7 +63,7 @@ def plan(specification: Specification) -> Plan:
     if specification.group is not None and not sources:
         raise PipelineError(
             f"group={specification.group!r} is kept on the brokers of the frame's topic, and the "
-            "frame reads no topic(): leave group away"
+            "frame reads no topic(): leave out group"
         )
     cluster, topics = _look_up(sources)
     target = find_target(spark, specification.target)
@@ -145,7 +72,7 @@ def plan(specification: Specification) -> Plan:
         target,
         frame.schema,
         specification.schema_changes,
-        specification.partition_by,
+        specification.partition_columns,
     )
     if target.location:
         sink.table.forget()
@@ -153,7 +80,7 @@ def plan(specification: Specification) -> Plan:
     checkpoint = Checkpoint(Files(spark, os.fspath(specification.checkpoint)))
     check_place(specification, checkpoint, sink)
     identity = _identity(checkpoint)
-    starting, replacing = _where(
+    start, replacing = _where(
         specification, sink, checkpoint, identity, sources, cluster, topics, notices
     )
     return Plan(
@@ -163,9 +90,10 @@ def plan(specification: Specification) -> Plan:
         sources,
         cluster,
         topics,
-        starting,
+        start.offsets or None,
         replacing,
-        tuple(notices),
+        tuple(notices + start.notices),
+        tuple(start.due),
     )
 
 
@@ -184,7 +112,7 @@ def _look_up(sources: tuple[tuple[int, Source], ...]) -> tuple[str, dict[str, To
             if name in topics and topics[name].topic_id != topic.topic_id:
                 raise PipelineError(
                     f"The frame reads a topic {name!r} of two clusters, which one checkpoint "
-                    "cannot tell apart: write each with a query of its own"
+                    "cannot distinguish: use a separate query for each"
                 )
             topics[name] = topic
     return ",".join(clusters), topics
@@ -219,8 +147,11 @@ def _where(
     cluster: str,
     topics: dict[str, TopicState],
     notices: list[str],
-) -> tuple[Offsets | None, Replacing | None]:
-    """Return the first offsets of a new query, and the move that makes room for it."""
+) -> tuple[Start, Replacing | None]:
+    """Return where a new query starts, and the move that makes room for it.
+
+    Without offsets in it the query goes on from its checkpoint.
+    """
     place = str(specification.checkpoint)
     replacing = identity.replacing if identity else None
     if replacing is not None:
@@ -229,37 +160,34 @@ def _where(
         query_id = checkpoint.query_id()
         standing = checkpoint.standing(sink.last_batch(query_id) if query_id else None)
     if not standing and checkpoint.planned() is None:
-        starting, more = first_offsets(
-            specification.on_lost, sink, [source for _, source in sources], cluster, topics
-        )
-        notices += more
-        return starting, None
+        wanted = [source for _, source in sources]
+        return first_offsets(specification.on_lost, sink, wanted, cluster, topics), None
     if wrong := changes.wrong_source(identity, place, cluster, list(topics), standing):
         raise PipelineError(wrong)
     _check_table(specification, sink, checkpoint, identity)
     lost = changes.losses(identity, standing, {name: _now(topics[name]) for name in topics})
     if not lost:
-        return (standing, replacing) if replacing else (None, None)
+        return (Start(standing), replacing) if replacing else (Start(), None)
     if specification.on_lost == "skip" and checkpoint.count_sources() > len(sources):
         raise PipelineError(
             f"{lost[0].sentence}. on_lost='skip' cannot go on: the frame also reads streams that "
             "are not topic()'s, and they would start again from their beginning"
         )
     starting = resolve(lost, specification.on_lost, standing)
-    notices += [loss.sentence + "; on_lost='skip' goes on without them" for loss in lost]
+    notices += [loss.sentence + "; on_lost='skip' continues without them" for loss in lost]
     number = replacing.number if replacing else checkpoint.next_replaced()
     notices.append(
         f"The state of the query in {place} is moved to replaced-{number}: a new query begins, "
-        "and what a stateful query had gathered is lost"
+        "and a stateful query loses its state"
     )
-    return starting, Replacing(number, starting)
+    return Start(starting), Replacing(number, starting)
 
 
-def resolve(lost: list[changes.Loss], on_lost: OnLost, standing: Offsets) -> Offsets:
-    """Return where to go on without what is lost. Raises PipelineError unless it may be skipped."""
+def resolve(lost: list[changes.Loss], on_lost: str, standing: Offsets) -> Offsets:
+    """Return where to continue without what is lost. Raises PipelineError for on_lost="stop"."""
     if on_lost == "stop":
         raise PipelineError(
-            f"{lost[0].sentence}. Write on_lost='skip' to go on without them, or use a new "
+            f"{lost[0].sentence}. Write on_lost='skip' to continue without them, or use a new "
             "checkpoint and a new table"
         )
     return standing | {loss.topic: loss.go_on_at for loss in lost}

@@ -1,4 +1,4 @@
-"""`PipelineQuery`: Spark's StreamingQuery, whose failures are one line and which is started again.
+"""`PipelineQuery`: Spark's StreamingQuery, whose failures are one line, and which is restarted.
 
 Only imported where PySpark is.
 """
@@ -22,7 +22,7 @@ _NEXT_RUN_S: Final = 60.0
 
 
 class PipelineQuery(StreamingQuery):  # type: ignore[misc]
-    """One query over all its restarts: its id stays, its runId changes.
+    """One query with all its restarts: its id stays, its runId changes.
 
     `awaitTermination` and `processAllAvailable` raise PipelineError with one line; `exception`
     returns it.
@@ -53,7 +53,7 @@ class PipelineQuery(StreamingQuery):  # type: ignore[misc]
         return None if timeout is None else self._supervisor.ended.is_set()
 
     def processAllAvailable(self) -> None:  # noqa: N802
-        """Wait until what is in the topic now is in the table. Raises as awaitTermination does."""
+        """Wait until what the topic has now is in the table. Raises as awaitTermination does."""
         while self.isActive:
             restarts = self._supervisor.restarts
             done = threading.Event()
@@ -67,7 +67,7 @@ class PipelineQuery(StreamingQuery):  # type: ignore[misc]
         self._raise_failure()
 
     def stop(self) -> None:
-        """Stop the query, or the wait for its next try."""
+        """Stop the query, or the wait for its next start."""
         self._supervisor.stop()
 
     def exception(self) -> PipelineError | None:
@@ -112,13 +112,15 @@ def supervised(
     guard: BatchGuard,
     about: About,
     probe: Callable[[], str | None],
+    finish: Callable[[], None],
 ) -> PipelineQuery:
     """Start a query and return it as one that survives failures that pass by themselves.
 
     `start` starts Spark's query, whose batches `guard` writes; `probe` returns why the broker
-    cannot be read now, None when it can. Raises PipelineError when the query does not start.
+    cannot be read now, None when it can; `finish` runs when it has ended without a failure.
+    Raises PipelineError when the query does not start.
     """
-    supervisor = Supervisor(start, guard, about, probe)
+    supervisor = Supervisor(start, guard, about, probe, finish)
     with reported(about):
         supervisor.begin()
     return PipelineQuery(supervisor)

@@ -1,49 +1,105 @@
-"""Rejected rows: written to `<target>_rejected`, in the same batch and with the same promise.
+"""Rejected rows: written to `<target>_rejected`, with the same promise as their batch.
 
 Spark counts them while it reads a batch, and notes in which blocks of offsets they lie. Only these
 blocks are read a second time, for these rows alone: no projection or join of a pipeline loses them.
+
+A commit takes longer than the rows are worth. While the topic is known to hold more records, the
+rejected rows of several batches wait for one commit: they are noted in the checkpoint, and each
+batch's `userMetadata` says from which offsets on they are not written yet. The last batch of what
+the topic holds writes them all.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.identity.record import Offsets
+from ottla.pipelines.kafka.records import RangeReader, Record
+from ottla.pipelines.run.due_rejects import Due, Part, read_due, write_due
 from ottla.pipelines.run.execution import Execution
 from ottla.pipelines.sinks.constraints import METRIC, VIOLATED
 from ottla.pipelines.sinks.port import Batch
 from ottla.pipelines.source.observed import BLOCKS, READ, ranges_of
+from ottla.pipelines.source.raw import raw_frame
 from ottla.pipelines.source.source import REJECTED, Source
 from ottla.pipelines.source.topic import only_rejected
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from ottla.pipelines.kafka.brokers import TopicState
+    from ottla.pipelines.kafka.settings import KafkaSettings
     from ottla.pipelines.sinks.delta import DeltaSink
+    from ottla.pipelines.spark.files import Files
 
 log: Final = logging.getLogger("ottla.pipelines")
+
+MAX_WAITING_BATCHES: Final = 32
+MAX_WAIT_S: Final = 30.0
+MAX_READ_HERE: Final = 10_000
+"""So many offsets are read by the driver; more are read by Spark."""
+
+
+@dataclass
+class Waiting:
+    """Rejected rows of one or more batches that are noted and not written."""
+
+    first_batch: int
+    starts: Offsets  # where the first of these batches begins
+    since_s: float
+    batches: int = 0
+    parts: list[Part] = field(default_factory=list)
+    last: Batch | None = None
 
 
 @dataclass
 class Rejects:
-    """The rejected rows of one run: `count` of them so far, at most `max_rows` when it is set."""
+    """The rejected rows of one run: `count` of them so far, at most `max_rows` when it is set.
+
+    `files` is the checkpoint. `sources` are the sources of the query, `topic_ids` the ids of
+    their topics.
+    """
 
     spark: SparkSession
     sink: DeltaSink
+    files: Files
     sources: tuple[Source, ...]
+    topic_ids: Mapping[str, str]
     max_rows: int | None = None
     reads_all: bool = True  # nothing in the plan makes Spark stop reading a batch early
+    clock: Callable[[], float] = time.monotonic
     count: int = 0
     _place: DeltaSink | None = None
+    _waiting: Waiting | None = None
+
+    @property
+    def _rejecting(self) -> list[Source]:
+        return [source for source in self.sources if source.can_reject]
+
+    def written_until(self, execution: Execution) -> Offsets:
+        """Return the offsets up to which all rejected rows of each topic are written."""
+        if self._waiting is not None:
+            return self._waiting.starts
+        return self._starts(execution)
+
+    def _starts(self, execution: Execution) -> Offsets:
+        found: Offsets = {}
+        for source in self._rejecting:
+            if span := execution.range_of(source.name):
+                found[source.name] = span[0]
+        return found
 
     def write(
         self, execution: Execution, batch: Batch, refused: DataFrame | None, *, skipped: bool
     ) -> None:
-        """Write the rejected rows of the batch that the query has just written.
+        """Write or note the rejected rows of the batch that the query has just written.
 
         `refused`: the rows that violate a constraint of the table, None for a table without any.
         `skipped`: the batch was not read, as the sink had it already; nothing was counted then.
@@ -52,62 +108,172 @@ class Rejects:
         if not self.sources and refused is None:
             return
         counted = {} if skipped else execution.counted()
-        suspects: list[Suspect] = []
-        for source in self.sources:
-            span = execution.range_of(source.name)
-            found = suspect(source, span, counted.get(source.metric), self.reads_all)
-            if found is not None:
-                suspects.append(found)
-        frames = [only_rejected(read_range(self.spark, one), one.source) for one in suspects]
-        counts = [one.count for one in suspects]
+        parts = self._find_parts(execution, counted)
         violated = counted.get(METRIC, {}).get(VIOLATED)
-        if refused is not None and violated != 0:
-            frames.append(refused)
-            counts.append(violated)
-        if not frames:
+        if violated == 0:
+            refused = None
+        counts = [part.count for part in parts]
+        if parts or self._waiting is not None:
+            self._wait_for(execution, batch, parts)
+        self.count += sum(count for count in counts if count is not None)
+        is_over = self.max_rows is not None and self.count > self.max_rows
+        may_wait = refused is None and None not in counts and not is_over
+        if may_wait and self._may_wait(execution):
+            if parts:
+                self._note()
             return
-        frame: DataFrame = reduce(
-            lambda one, other: one.unionByName(other, allowMissingColumns=True), frames
-        )
-        known = [count for count in counts if count is not None]
-        number = sum(known) if len(known) == len(counts) else frame.count()
-        if not number:
-            return
-        if self._place is None:
-            self._place = self.sink.rejected(frame.schema)
-            self._place.make()
-        self._place.write(frame, batch)
-        self.count += number
-        log.warning(
-            "%d rows of %s were rejected in batch %d: they are kept in %s",
-            number,
-            ", ".join(one.source.name for one in suspects) or "the query",
-            batch.number,
-            self._place.name,
-        )
+        self._flush(batch, refused, violated)
         if self.max_rows is not None and self.count > self.max_rows:
+            assert self._place is not None, "rows were counted, so they were written"
             raise PipelineError(
                 f"{self.count} rows were rejected in this run, more than max_rejects="
                 f"{self.max_rows}: see the column reason of {self._place.name}"
             )
 
+    def finish(self) -> None:
+        """Write what waits: the query has been stopped."""
+        if self._waiting is not None and self._waiting.last is not None:
+            self._flush(self._waiting.last, None, None)
 
-@dataclass(frozen=True, slots=True)
-class Suspect:
-    """A part of a topic that has rejected rows, or may have: `count` is None where not known."""
+    def recover(self, topics: Mapping[str, TopicState]) -> None:
+        """Write what an earlier run noted. `topics`: the state of the query's topics."""
+        left = read_due(self.files)
+        for due in left:
+            self._write_left(due, topics)
+        if left:
+            write_due(self.files, [])
 
-    source: Source
-    first: dict[int, int]
-    end: dict[int, int]
-    count: int | None
+    def _find_parts(
+        self, execution: Execution, counted: Mapping[str, dict[str, Any]]
+    ) -> list[Part]:
+        parts = []
+        for source in self._rejecting:
+            span = execution.range_of(source.name)
+            found = find_part(
+                source,
+                self.topic_ids.get(source.name, ""),
+                span,
+                counted.get(source.metric),
+                reads_all=self.reads_all,
+            )
+            if found is not None:
+                parts.append(found)
+        return parts
+
+    def _wait_for(self, execution: Execution, batch: Batch, parts: list[Part]) -> None:
+        if self._waiting is None:
+            self._waiting = Waiting(batch.number, self._starts(execution), self.clock())
+        self._waiting.batches += 1
+        self._waiting.parts += parts
+        self._waiting.last = batch
+
+    def _may_wait(self, execution: Execution) -> bool:
+        waiting = self._waiting
+        return waiting is None or (
+            waiting.batches < MAX_WAITING_BATCHES
+            and self.clock() - waiting.since_s < MAX_WAIT_S
+            and execution.more_waits()
+        )
+
+    def _note(self) -> None:
+        waiting = self._waiting
+        assert waiting is not None, "nothing was found to note"
+        assert waiting.last is not None, "a batch found it"
+        last = waiting.last
+        due = Due(last.query_id, last.number, last.once, last.metadata, tuple(waiting.parts))
+        write_due(self.files, [due])
+
+    def _flush(self, batch: Batch, refused: DataFrame | None, violated: int | None) -> None:
+        """Write what waits and the rows that a constraint refuses, in one commit."""
+        waiting, self._waiting = self._waiting, None
+        parts = waiting.parts if waiting else []
+        frames = self._frames(parts)
+        counts = [part.count for part in parts]
+        if refused is not None:
+            frames.append(refused)
+            counts.append(violated)
+        if not frames:
+            return
+        frame = _union(frames)
+        known = sum(count for count in counts if count is not None)
+        number = frame.count() if None in counts else known
+        self.count += number - known + (violated or 0)
+        if number:
+            self._commit(frame, batch)
+            first = waiting.first_batch if waiting else batch.number
+            where = f"batch {batch.number}"
+            if first != batch.number:
+                where = f"batches {first} to {batch.number}"
+            log.warning(
+                "%d rows of %s were rejected in %s: they are kept in %s",
+                number,
+                ", ".join(dict.fromkeys(part.topic for part in parts)) or "the query",
+                where,
+                self._rejected().name,
+            )
+        if waiting is not None and waiting.batches > 1:
+            write_due(self.files, [])
+
+    def _commit(self, frame: DataFrame, batch: Batch) -> None:
+        if self._place is None:
+            self._place = self.sink.rejected(frame.schema)
+            self._place.make()
+        self._place.write(frame, batch)
+
+    def _rejected(self) -> DeltaSink:
+        assert self._place is not None
+        return self._place
+
+    def _write_left(self, due: Due, topics: Mapping[str, TopicState]) -> None:
+        parts = [
+            part
+            for part in (_readable(part, topics.get(part.topic)) for part in due.parts)
+            if part is not None
+        ]
+        if not parts:
+            return
+        frame = _union(self._frames(parts))
+        place = self.sink.rejected(frame.schema)
+        if place.holds(due.query_id, due.batch):
+            return
+        number = frame.count()
+        if not number:
+            return
+        self._commit(frame, Batch(due.query_id, due.batch, due.metadata, due.once))
+        log.warning(
+            "%d rejected rows that an earlier run did not write are kept in %s",
+            number,
+            self._rejected().name,
+        )
+
+    def _frames(self, parts: Iterable[Part]) -> list[DataFrame]:
+        """Return the rejected rows of these ranges; ranges of one topic and schema share a plan."""
+        from pyspark.sql.types import StructType
+
+        kafka = {source.name: source.kafka for source in self.sources}
+        alike: dict[str, list[Part]] = {}
+        for part in parts:
+            alike.setdefault(json.dumps([part.topic, part.schemas]), []).append(part)
+        frames = []
+        for group in alike.values():
+            name = group[0].topic
+            # DataType has no reader of its own for JSON of any type; a field of a struct does.
+            fields = [{"name": column, "type": type_, "nullable": True, "metadata": {}}
+                      for column, type_ in group[0].schemas.items()]  # fmt: skip
+            struct = StructType.fromJson({"type": "struct", "fields": fields})
+            source = Source(name, kafka[name], {one.name: one.dataType for one in struct.fields})
+            frames.append(only_rejected(read_parts(self.spark, source.kafka, group), source))
+        return frames
 
 
-def suspect(
+def find_part(
     source: Source,
+    topic_id: str,
     span: tuple[dict[int, int], dict[int, int]] | None,
     counted: dict[str, Any] | None,
+    *,
     reads_all: bool,
-) -> Suspect | None:
+) -> Part | None:
     """Return what is to be read again of a source in this batch, None for nothing.
 
     Spark's count is right if it read the whole batch: nothing in the plan stops early, or it has
@@ -117,31 +283,81 @@ def suspect(
     if span is None:
         return None
     first, end = span
+    whole = whole_part(source, topic_id, first, end)
     if counted is None:
-        return Suspect(source, first, end, None)
+        return whole
     offsets = sum(end[partition] - max(first[partition], 0) for partition in end)
     if not reads_all and counted[READ] != offsets:
-        return Suspect(source, first, end, None)
+        return whole
     if not counted[REJECTED]:
         return None
     ranges = ranges_of(counted[BLOCKS])
-    return Suspect(
-        source,
-        {partition: max(first[partition], ranges[partition][0]) for partition in ranges},
-        {partition: min(end[partition], ranges[partition][1]) for partition in ranges},
-        int(counted[REJECTED]),
+    return replace(
+        whole,
+        first={partition: max(first[partition], ranges[partition][0]) for partition in ranges},
+        end={partition: min(end[partition], ranges[partition][1]) for partition in ranges},
+        count=int(counted[REJECTED]),
     )
 
 
-def read_range(spark: SparkSession, part: Suspect) -> DataFrame:
+def whole_part(source: Source, topic_id: str, first: dict[int, int], end: dict[int, int]) -> Part:
+    """Return a range of a source in which any row may be rejected."""
+    schemas = {name: schema.jsonValue() for name, schema in source.schemas.items()}
+    return Part(source.name, topic_id, schemas, dict(first), dict(end), None)
+
+
+def _readable(part: Part, topic: TopicState | None) -> Part | None:
+    """Return the part that the broker still holds; log the offsets that it does not hold."""
+    is_same = topic is not None and topic.topic_id == part.topic_id
+    first: dict[int, int] = {}
+    for number, end in part.end.items():
+        begin = max(part.first[number], 0)
+        held = min(topic.earliest.get(number, end), end) if is_same and topic else end
+        if held > begin:
+            log.warning(
+                "The broker no longer holds the offsets %d to %d of %s-%d: rejected rows among "
+                "them, which an earlier run did not write, are lost",
+                begin, held - 1, part.topic, number,
+            )  # fmt: skip
+        if max(held, begin) < end:
+            first[number] = max(held, begin)
+    if not first:
+        return None
+    return replace(part, first=first, end={number: part.end[number] for number in first})
+
+
+def _union(frames: list[DataFrame]) -> DataFrame:
+    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
+
+
+def read_parts(spark: SparkSession, kafka: KafkaSettings, parts: list[Part]) -> DataFrame:
+    """Return Kafka's raw rows of some parts of one topic.
+
+    Short parts are read here, for a scan of Spark's takes longer than they do.
+    """
+    if sum(end - part.first[n] for part in parts for n, end in part.end.items()) <= MAX_READ_HERE:
+        found: list[Record] = []
+        with RangeReader(kafka) as reader:
+            for part in parts:
+                records = reader.read(part.topic, part.first, part.end)
+                if records is None:
+                    break
+                found += records
+            else:
+                return raw_frame(spark, found)
+    return reduce(
+        lambda one, other: one.union(other), [read_range(spark, kafka, part) for part in parts]
+    )
+
+
+def read_range(spark: SparkSession, kafka: KafkaSettings, part: Part) -> DataFrame:
     """Return Kafka's raw rows of a part of a topic."""
-    name = part.source.name
     return (
         spark.read.format("kafka")
-        .options(**part.source.kafka.for_spark())
-        .option("assign", json.dumps({name: sorted(part.end)}))
-        .option("startingOffsets", json.dumps({name: part.first}))
-        .option("endingOffsets", json.dumps({name: part.end}))
+        .options(**kafka.for_spark())
+        .option("assign", json.dumps({part.topic: sorted(part.end)}))
+        .option("startingOffsets", json.dumps({part.topic: part.first}))
+        .option("endingOffsets", json.dumps({part.topic: part.end}))
         .option("includeHeaders", True)
         .load()
     )

@@ -1,4 +1,4 @@
-"""A failure as the user gets it: one line, and Spark's trace in a file that the line names."""
+"""A failure as the user sees it: one line, and Spark's trace in a file that the line names."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def report(
 def report_exception(
     error: Exception, about: About, before: str = "", after: str = ""
 ) -> PipelineError:
-    """Return the error for an exception: ours as it is, Python's in its own words."""
+    """Return the error for an exception: a PipelineError unchanged, Python's in its own words."""
     if isinstance(error, PipelineError):
         return PipelineError(_joined("", str(error), after)) if after else error
     causes = causes_of(error)
@@ -77,7 +77,7 @@ def _is_of_spark(error: BaseException) -> bool:
 
 
 def _hadoop_version(about: About) -> str:
-    """Return the version of Spark's Hadoop: its file systems' jars must have the same."""
+    """Return the version of Spark's Hadoop: the jars of its file systems must have the same."""
     from py4j.protocol import Py4JError
     from pyspark import SparkContext
 

@@ -1,7 +1,7 @@
-"""Which failures are worth another try, and when. Pure: the caller passes the time.
+"""Which failures are worth a retry, and when. Pure: the caller passes the time.
 
 A broker that restarts, a leader that moves, a storage that is throttled and a commit that met
-another one pass by themselves. Everything else fails again at once, so it is not retried.
+another one pass by themselves. Everything else would fail again at once, so it is not retried.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ _PASSING: Final = (
      r"_TRANSPORT|_ALL_BROKERS_DOWN|_TIMED_OUT|REQUEST_TIMED_OUT|LEADER_NOT_AVAILABLE|"
      r"NOT_LEADER|BROKER_NOT_AVAILABLE|COORDINATOR_|NETWORK_EXCEPTION"),
     (TOPIC, _KAFKA + r"UnknownTopic(OrPartition|Id)Exception", ""),
+    (TOPIC, r"cimpl\.KafkaException|confluent_kafka\..*KafkaException", r"UNKNOWN_TOPIC"),
     (COMMIT, r"io\.delta\.exceptions\.(ConcurrentWrite|MetadataChanged|ProtocolChanged|"
      r"ConcurrentAppend|ConcurrentDeleteRead|ConcurrentDeleteDelete)Exception|"
      r".*\.CommitFailedException", ""),
@@ -56,9 +57,9 @@ _LASTING: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class RetryLimits:
-    """How long a failure that passes by itself is waited for.
+    """Limits of the wait for a failure that passes by itself.
 
-    The wait doubles from `first_wait_s` to `max_wait_s`. `max_topic_tries` holds for a topic
+    The wait doubles from `first_wait_s` to `max_wait_s`. `max_topic_tries` applies to a topic
     that the broker does not know: after a restart this may pass, after a deletion it does not.
     """
 
@@ -70,7 +71,7 @@ class RetryLimits:
 
 
 def passes_by_itself(causes: Sequence[Cause]) -> str | None:
-    """Return what is worth waiting for (BROKER, TOPIC, STORAGE or COMMIT), None for nothing."""
+    """Return what to wait for (BROKER, TOPIC, STORAGE, COMMIT), None where a retry cannot help."""
     if any(_LASTING.search(f"{cause.kind} {cause.message}") for cause in causes):
         return None
     for kind, name, text in _PASSING:
@@ -89,7 +90,7 @@ class Retries:
     _since: float = 0.0
 
     def progressed(self) -> None:
-        """Start over: the query has finished a batch."""
+        """Reset the count: the query has finished a batch."""
         self.tries = 0
 
     def next_wait(self, kind: str, now: float) -> float | None:

@@ -1,10 +1,11 @@
 """What Spark's JVM logs about failures: to a file instead of the screen.
 
 Spark logs one failure up to six times, each with its stack, and Kafka's client logs every
-attempt. The pipeline reports a failure itself, in one line. So the loggers that tell of failures
+attempt. The pipeline reports a failure itself, in one line. So the loggers that report failures
 write to `<state folder>/logs/spark-<pid>.log`: at most MAX_LOG_FILES files of LOG_SIZE, for the
-newest MAX_PROCESSES processes. Only in a session that Ottla started, and only where nobody
-configured log4j.
+newest MAX_PROCESSES processes. Only in a session that Ottla started, and only where log4j has no
+configuration of the user's. The command line sends all of Spark's log to one file itself; it
+says so with the setting TO_STDERR.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.pipelines.run.trace_file import state_folder
 from ottla.pipelines.spark.start import STARTED_BY_OTTLA
+from ottla.pipelines.state_folder import LOGS, remove_oldest, state_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,8 +26,10 @@ LOG_SIZE: Final = "10MB"
 MAX_LOG_FILES: Final = 2
 MAX_PROCESSES: Final = 10
 
+TO_STDERR: Final = "spark.ottla.failures.to.stderr"
+
 _APPENDER: Final = "ottla"
-# Where log4j's configuration lies when nobody gave another one.
+# Where log4j's configuration lies when the user gave none.
 _DEFAULT: Final = "org/apache/spark/log4j2"
 _LOGGERS: Final = (
     "io.delta",
@@ -46,7 +49,8 @@ _OF_PYTHON: Final = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
 def route_failures(spark: SparkSession, environment: Mapping[str, str]) -> Path | None:
     """Send what Spark logs about failures to a file; return it, None where nothing was changed."""
-    if spark.sparkContext._conf.get(STARTED_BY_OTTLA, "") != "true":
+    conf = spark.sparkContext._conf
+    if conf.get(STARTED_BY_OTTLA, "") != "true" or conf.get(TO_STDERR, "") == "true":
         return None
     jvm: Any = spark._jvm
     context = jvm.org.apache.logging.log4j.LogManager.getContext(False)
@@ -54,11 +58,11 @@ def route_failures(spark: SparkSession, environment: Mapping[str, str]) -> Path 
     if configuration.getAppender(_APPENDER) is not None:
         return None
     source = str(configuration.getConfigurationSource().getLocation() or "")
-    folder = state_folder(environment, "logs") if _DEFAULT in source else None
+    folder = state_folder(environment, LOGS) if _DEFAULT in source else None
     if folder is None:
         return None
     file = folder / f"spark-{os.getpid()}.log"
-    _remove_old(folder)
+    remove_oldest(folder, "spark-*.log", MAX_PROCESSES - 1)
     _route(jvm, context, configuration, file)
     _silence_pyspark()
     return file
@@ -99,10 +103,3 @@ def _silence_pyspark() -> None:
 
     for name in _OF_PYTHON:
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
-
-
-def _remove_old(folder: Path) -> None:
-    logs = sorted(folder.glob("spark-*.log"), key=lambda file: file.stat().st_mtime)
-    for old in logs[: -(MAX_PROCESSES - 1)]:
-        for file in folder.glob(f"{old.name}*"):
-            file.unlink(missing_ok=True)

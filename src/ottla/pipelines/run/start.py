@@ -1,6 +1,6 @@
-"""`to_delta`: a stream into a Delta table; plans the query, makes what it needs and starts it.
+"""`to_delta`: a stream into a Delta table; plans the query, creates what it needs and starts it.
 
-Each batch is one commit. What a kill leaves is decided by the delivery: see `delivery`.
+Each batch is one commit. The delivery decides what a kill leaves: see `delivery`.
 """
 
 from __future__ import annotations
@@ -13,27 +13,32 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.pipelines.delivery import Delivery
 from ottla.pipelines.errors import PipelineError, require_pyspark
 from ottla.pipelines.identity.lease import Lease
 from ottla.pipelines.identity.record import FILE, Identity
 from ottla.pipelines.identity.topic_watch import TopicWatch
-from ottla.pipelines.kafka.brokers import look_up
+from ottla.pipelines.kafka.brokers import Brokers, look_up
 from ottla.pipelines.progress.report import report_query
 from ottla.pipelines.run.batch import BatchRunner
+from ottla.pipelines.run.due_rejects import write_due
 from ottla.pipelines.run.failures import About
 from ottla.pipelines.run.frame import Written, write_frame
 from ottla.pipelines.run.guard import BatchGuard
 from ottla.pipelines.run.interrupt import interruptible
-from ottla.pipelines.run.plan import Plan, plan, specify
+from ottla.pipelines.run.plan import Plan, plan
 from ottla.pipelines.run.rejects import Rejects
 from ottla.pipelines.run.report import reported
 from ottla.pipelines.run.spark_log import route_failures
+from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.running import QUERIES
 from ottla.pipelines.source.starting import write_initial_offsets
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
+
+    from ottla.pipelines.progress.state import Run
 
 log: Final = logging.getLogger("ottla.pipelines")
 
@@ -57,9 +62,9 @@ def to_delta(
         df: a streaming frame, such as `topic` gives, with any projection or join on it; or a
             batch frame, which is one commit.
         target: a path (it has a slash: `./flights`, `s3a://lake/flights`) or a table's name
-            (`flights`, `lake.flights`). It is made if it is not there.
-        checkpoint: the folder where the query keeps its place. One for each query, kept as
-            long as the table: the two together are what makes it exactly once.
+            (`flights`, `lake.flights`). It is created if it does not exist.
+        checkpoint: the folder where the query keeps its progress. One for each query, kept as
+            long as the table: both together make the delivery exactly once.
         trigger: Spark's own keyword, `{"availableNow": True}` or
             `{"processingTime": "10 seconds"}`; None starts each batch when the last is done.
         delivery: "exactly-once", "at-least-once" or "at-most-once": what a kill may do.
@@ -67,12 +72,12 @@ def to_delta(
         on_lost: "stop" when records that were not delivered are gone (retention, a topic that
             was created again), or "skip" them.
         partition_by: the columns that a new table is partitioned by.
-        group: the consumer group that gets the query's place, for `ottla group describe`.
+        group: the consumer group that gets the query's offsets, for `ottla group describe`.
         max_rejects: how many rows of one run may be rejected before the query fails.
 
     Returns:
         The query, running: a StreamingQuery whose failures are PipelineErrors of one line, and
-        that is started again after failures that pass by themselves. For a batch frame what was
+        that restarts after failures which pass by themselves. For a batch frame what was
         written.
 
     Raises:
@@ -80,10 +85,10 @@ def to_delta(
             together; records that are lost.
     """
     require_pyspark()
-    specification = specify(
+    specification = Specification(
         df,
         target,
-        checkpoint=checkpoint,
+        checkpoint,
         trigger=trigger,
         delivery=delivery,
         schema_changes=schema_changes,
@@ -92,31 +97,24 @@ def to_delta(
         group=group,
         max_rejects=max_rejects,
     )
-    _check_frame(df)
     with interruptible(), reported(About(target=str(target), checkpoint=str(checkpoint))):
         return start(plan(specification)) if df.isStreaming else write_frame(specification)
 
 
-def _check_frame(df: DataFrame) -> None:
-    from pyspark.sql import DataFrame
+def start(checked: Plan, run: Run | None = None) -> StreamingQuery:
+    """Carry out a plan: acquire the checkpoint, create the table, write the identity, run.
 
-    if not isinstance(df, DataFrame):
-        raise PipelineError(f"to_delta takes a DataFrame, not {type(df).__name__}")
-
-
-def start(checked: Plan) -> StreamingQuery:
-    """Carry out a plan: take the checkpoint, make the table, note what belongs together, run.
-
+    `run`: the run that is already reported to the group; the query continues it.
     Raises PipelineError: another query runs on this checkpoint, or Spark refuses the query.
     """
     specification = checked.specification
     route_failures(specification.frame.sparkSession, os.environ)
     about = About(target=str(specification.target), checkpoint=str(specification.checkpoint))
     with reported(about):
-        return _carry_out(checked)
+        return _carry_out(checked, run)
 
 
-def _carry_out(checked: Plan) -> StreamingQuery:
+def _carry_out(checked: Plan, run: Run | None) -> StreamingQuery:
     specification, checkpoint = checked.specification, checked.checkpoint
     spark = specification.frame.sparkSession
     _check_active(checked)
@@ -128,6 +126,7 @@ def _carry_out(checked: Plan) -> StreamingQuery:
         checked.sink.make()
         _prepare_checkpoint(checked)
         runner = _runner(checked)
+        runner.rejects.recover(checked.topics)
         query = _run(checked, runner)
     except BaseException:
         lease.release()
@@ -141,26 +140,27 @@ def _carry_out(checked: Plan) -> StreamingQuery:
             query,
             group=specification.group,
             settings=settings,
-            ends_by_itself=bool({"availableNow", "once"} & set(specification.trigger)),
+            ends_by_itself=specification.ends_by_itself,
+            run=run,
         )
     return query
 
 
 def _check_active(checked: Plan) -> None:
-    """Refuse a second query on a checkpoint: Spark would stop the first without a word."""
+    """Refuse a second query on a checkpoint: Spark would stop the first one silently."""
     specification = checked.specification
     query_id = checked.checkpoint.query_id()
     if query_id in [query.id for query in specification.frame.sparkSession.streams.active]:
         raise PipelineError(
             f"A query of this session runs on the checkpoint {specification.checkpoint} already. "
-            "Stop that query first, or give this one a checkpoint of its own"
+            "Stop that query first, or use another checkpoint"
         )
 
 
 def _prepare_checkpoint(checked: Plan) -> None:
-    """Note what belongs together; make room for a new query and write its first offsets.
+    """Record what belongs together; make room for a new query and write its first offsets.
 
-    The note of a move that has begun is written before it, and taken back when all is in place.
+    A move is noted before it begins, and the note is removed when all is in place.
     """
     checkpoint, sink = checked.checkpoint, checked.sink
     identity = Identity(
@@ -180,6 +180,8 @@ def _prepare_checkpoint(checked: Plan) -> None:
         for number, source in checked.sources:
             first = {source.name: checked.starting[source.name]}
             write_initial_offsets(spark, checkpoint.files.location, number, first)
+    if checked.due:
+        write_due(checkpoint.files, list(checked.due))
     checkpoint.files.write(FILE, replace(identity, replacing=None).text())
 
 
@@ -187,23 +189,26 @@ def _runner(checked: Plan) -> BatchRunner:
     specification = checked.specification
     spark = specification.frame.sparkSession
     sources = [source for _, source in checked.sources]
+    # The same clients as long as the query runs.
+    brokers = {source.kafka: Brokers(source.kafka) for source in sources}
 
     def ask() -> dict[str, str]:
-        return {
-            name: state.topic_id
-            for source in sources
-            for name, state in look_up(source.kafka, [source.name]).topics.items()
-        }
+        ids: dict[str, str] = {}
+        for source in sources:
+            ids |= brokers[source.kafka].topic_ids([source.name])
+        return ids
 
     return BatchRunner(
         spark,
         checked.sink,
         checked.checkpoint,
-        specification.delivery,
+        Delivery(specification.delivery),
         Rejects(
             spark,
             checked.sink,
-            tuple(source for source in sources if source.can_reject),
+            checked.checkpoint.files,
+            tuple(sources),
+            checked.topic_ids,
             specification.max_rejects,
             reads_all(specification.frame),
         ),
@@ -218,7 +223,7 @@ _STOP_EARLY: Final = ("GlobalLimit", "LocalLimit", "Offset", "Tail", "Join")
 
 
 def reads_all(frame: DataFrame) -> bool:
-    """Tell whether nothing in the plan may stop reading a batch early."""
+    """Tell whether Spark reads each batch to its end."""
     plans = [frame._jdf.queryExecution().analyzed()]
     while plans:
         node = plans.pop()
@@ -255,7 +260,7 @@ def _run(checked: Plan, runner: BatchRunner) -> StreamingQuery:
         topics=tuple(source.name for _, source in checked.sources),
         servers=",".join(servers) or "the broker",
     )
-    return supervised(writer.start, guard, about, functools.partial(_probe, checked))
+    return supervised(writer.start, guard, about, functools.partial(_probe, checked), runner.finish)
 
 
 def _probe(checked: Plan) -> str | None:

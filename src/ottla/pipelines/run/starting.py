@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.identity.changes import Partitions, losses
 from ottla.pipelines.identity.record import Identity, Offsets
+from ottla.pipelines.run.due_rejects import Due
+from ottla.pipelines.run.rejects import whole_part
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata, latest_of_topics
 from ottla.pipelines.source.starting import starting_offsets
 
@@ -17,38 +20,62 @@ if TYPE_CHECKING:
     from ottla.pipelines.source.source import Source
 
 
+@dataclass
+class Start:
+    """The first offsets of each topic, what the user should know, and rejected rows to look for.
+
+    `due`: the last batches of the table whose rejected rows may not be written.
+    """
+
+    offsets: Offsets = field(default_factory=dict)
+    notices: list[str] = field(default_factory=list)
+    due: list[Due] = field(default_factory=list)
+
+
 def first_offsets(
-    on_lost: Literal["stop", "skip"],
+    on_lost: str,
     sink: DeltaSink,
     sources: Iterable[Source],
     cluster: str,
     topics: Mapping[str, TopicState],
-) -> tuple[Offsets, list[str]]:
-    """Return the first offsets of each topic, and what the user should know.
+) -> Start:
+    """Return where a query with a new checkpoint starts.
 
-    Raises PipelineError where the table holds the topic and the caller did not say where to go
-    on, or where what the table goes on from is lost.
+    Raises PipelineError where the table holds the topic and the caller did not say where to
+    continue, or where the records that follow the table's are lost.
     """
-    notices: list[str] = []
+    start = Start()
     wanted = list(sources)
     held = _held(sink, [source.name for source in wanted])
-    found: Offsets = {}
     for source in wanted:
         state = topics[source.name]
         last = held.get(source.name)
         if source.starting == "table":
             offsets, notice = _from_table(on_lost, sink, state, cluster, last)
-            notices.append(notice)
+            start.notices.append(notice)
+            start.due += _due(source, state, last)
         elif last is not None and source.starting in ("earliest", "latest"):
             raise PipelineError(
                 f"The table {sink.name} holds topic {source.name!r} already, written by another "
                 "checkpoint: starting again would double or miss rows. Write topic(..., "
-                "starting='table') to go on where the table ends, or give explicit offsets"
+                "starting='table') to continue where the table ends, or give explicit offsets"
             )
         else:
             offsets = starting_offsets(source, state)
-        found[source.name] = offsets
-    return found, notices
+        start.offsets[source.name] = offsets
+    return start
+
+
+def _due(source: Source, state: TopicState, last: CommitMetadata | None) -> list[Due]:
+    """Return the end of the table for which nobody knows whether its rejected rows are written.
+
+    A kill between the commit of a batch and the commit of its rejected rows leaves such an end.
+    """
+    if last is None or not source.can_reject or source.name not in last.rejects_from:
+        return []
+    first, end = last.rejects_from[source.name], last.offsets[source.name]
+    part = whole_part(source, last.topic_ids[source.name], first, end)
+    return [Due(last.query_id, last.batch, True, last.text(), (part,))]
 
 
 def _held(sink: DeltaSink, names: list[str]) -> dict[str, CommitMetadata]:
@@ -59,7 +86,7 @@ def _held(sink: DeltaSink, names: list[str]) -> dict[str, CommitMetadata]:
 
 
 def _from_table(
-    on_lost: Literal["stop", "skip"],
+    on_lost: str,
     sink: DeltaSink,
     state: TopicState,
     cluster: str,
@@ -75,7 +102,8 @@ def _from_table(
     if last.cluster != cluster:
         raise PipelineError(
             f"The table {sink.name} holds topic {name!r} of the cluster {last.cluster}, and "
-            f"bootstrap_servers leads to {cluster}. Use the former brokers, or explicit offsets"
+            f"bootstrap_servers leads to {cluster}. Use the brokers of that cluster, or explicit "
+            "offsets"
         )
     identity = Identity(cluster, {name: last.topic_ids[name]}, "", "", "")
     now = Partitions(state.topic_id, state.earliest, state.latest)
@@ -84,12 +112,12 @@ def _from_table(
     if lost and on_lost == "stop":
         raise PipelineError(
             f"{lost[0].sentence.replace('the checkpoint', 'the table')}. Write on_lost='skip' to "
-            "go on without them, or use a new table"
+            "continue without them, or use a new table"
         )
     if lost:
-        return lost[0].go_on_at, lost[0].sentence + "; on_lost='skip' goes on without them"
+        return lost[0].go_on_at, lost[0].sentence + "; on_lost='skip' continues without them"
     return offsets[name], (
-        f"Topic {name!r} goes on where the table {sink.name} ends: at batch {last.batch} of the "
+        f"Topic {name!r} continues where the table {sink.name} ends: at batch {last.batch} of the "
         f"query {last.query} ({last.query_id})"
     )
 

@@ -11,13 +11,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.run.causes import Cause, causes_of, failure_of_query, trace_of
 from ottla.pipelines.run.failures import About
 from ottla.pipelines.run.guard import BatchGuard
+from ottla.pipelines.run.place import failed_place
 from ottla.pipelines.run.report import report, report_exception
 from ottla.pipelines.run.retry import (
     BROKER,
@@ -28,6 +29,7 @@ from ottla.pipelines.run.retry import (
     RetryLimits,
     passes_by_itself,
 )
+from ottla.pipelines.run.uncaught import keep_off_screen
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("ottla.pipelines")
 
 POLL_MS: Final = 1_000
-# After so many polls in which a batch did not move the broker is asked.
+# The number of polls without progress after which the broker is asked.
 STILL_POLLS: Final = 4
 # Spark's status while it waits for the broker or for the tasks that read from it.
 _WAITING: Final = ("Getting offsets", "Processing new data")
@@ -54,16 +56,18 @@ class Failure:
 
 @dataclass
 class Supervisor:
-    """One query over all its restarts.
+    """One query with all its restarts.
 
     `start` starts Spark's query; `probe` returns why the broker cannot be read now, None when it
-    can. `begin` starts both the query and the thread.
+    can; `finish` writes what waits when the query has ended without a failure. `begin` starts
+    both the query and the thread.
     """
 
     start: Callable[[], StreamingQuery]
     guard: BatchGuard
     about: About
     probe: Callable[[], str | None]
+    finish: Callable[[], None]
     limits: RetryLimits = field(default_factory=RetryLimits)
 
     def __post_init__(self) -> None:
@@ -83,11 +87,12 @@ class Supervisor:
         from pyspark import InheritableThread
 
         self.current = self.start()
+        keep_off_screen(self.current)
         # On a thread of its own Spark's local properties would be lost at a restart.
         InheritableThread(target=self._run, name=f"ottla-{self.about.query}", daemon=True).start()
 
     def stop(self, within_s: float | None = None) -> None:
-        """Stop the query and wait for its end, at most `within_s`; a try that waits is ended."""
+        """Stop the query and wait for its end, at most `within_s`; cancels a pending restart."""
         self._stopping.set()
         if within_s is None:
             self.current.stop()
@@ -111,10 +116,26 @@ class Supervisor:
                 if not self._start_again(failure):
                     break
                 failure = self._wait()
+            if failure is None:
+                self._finish()
         finally:
             with self._changed:
                 self.ended.set()
                 self._changed.notify_all()
+
+    def _finish(self) -> None:
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        try:
+            self.finish()
+        except (Py4JError, PySparkException, PipelineError, OSError) as error:
+            reason = report_exception(error, self.about)
+            log.warning(
+                "%s has ended; its last rejected rows are not written yet: %s. The next start "
+                "writes them",
+                self.about.query, str(reason).rstrip("."),
+            )  # fmt: skip
 
     def _wait(self) -> Failure | None:
         """Wait for the end of Spark's query; return why it failed, None when it was stopped."""
@@ -125,7 +146,7 @@ class Supervisor:
         try:
             while not query.awaitTermination(POLL_MS):
                 if self._broker_stayed_away(query):
-                    # Spark's own wait for the broker would hold up the end.
+                    # Spark's own wait for the broker would delay the end.
                     threading.Thread(target=self.current.stop, daemon=True).start()
                     return Failure([Cause(BROKER)], "", None, PipelineError(self._away_words()))
         except (Py4JError, PySparkException, OSError) as error:
@@ -147,7 +168,7 @@ class Supervisor:
         return Failure(causes, trace)
 
     def _start_again(self, failure: Failure) -> bool:
-        """Start the query again if that may help; False when it was given up or stopped."""
+        """Restart the query if that may help; False when the supervisor gave up or was stopped."""
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
@@ -174,6 +195,7 @@ class Supervisor:
             self.guard.clear()
             try:
                 self.current = self.start()
+                keep_off_screen(self.current)
             except (Py4JError, PySparkException, PipelineError, OSError) as again:
                 failure = Failure(causes_of(again), trace_of(again), None, again)
                 continue
@@ -199,13 +221,21 @@ class Supervisor:
         if tries := self._retries.tries:
             minutes = self._retries.elapsed(time.monotonic()) / 60
             after = f"Gave up after {tries} tries in {minutes:.1f} min"
+        about = replace(self.about, place=self._failed_place(failure))
         if failure.error is not None:
-            self.error = report_exception(failure.error, self.about, before, after)
+            self.error = report_exception(failure.error, about, before, after)
         else:
-            self.error = report(failure.causes, failure.trace, self.about, before, after)
+            self.error = report(failure.causes, failure.trace, about, before, after)
         if not self.waiters:
-            # Nobody waits for the query, so nobody would learn that it ended.
+            # No caller waits for the query, so only the log can report its end.
             log.error("%s", self.error)
+
+    def _failed_place(self, failure: Failure) -> str:
+        """Return which records the failed task was reading, "" where that is not known."""
+        batch = self.guard.frame
+        if failure.error is None or failure.error is not self.guard.error or batch is None:
+            return ""
+        return failed_place(batch.sparkSession, str(self.current.runId), batch)
 
     def _broker_stayed_away(self, query: Any) -> bool:
         """Ask the broker when a batch does not move; True when it was away for too long."""
@@ -233,7 +263,7 @@ class Supervisor:
         return now - self._away_since >= self.limits.max_elapsed_s
 
     def _answers_again(self) -> None:
-        """The broker answers, or a batch ended: if it had been away, say so."""
+        """The broker answers, or a batch ended: log it if the broker had not answered."""
         if self._away_since is not None:
             log.warning("%s: %s answers again", self.about.query, self.about.servers)
         self._away_since = None
@@ -247,7 +277,7 @@ class Supervisor:
 
 
 def _process_ended() -> str | None:
-    """Return how Spark's own process ended, None while it runs or is not ours to see."""
+    """Return how Spark's own process ended, None while it runs or is unknown."""
     from pyspark import SparkContext
 
     process = getattr(SparkContext._gateway, "proc", None)

@@ -1,16 +1,19 @@
 """What each commit of a pipeline says about itself: Delta keeps it as the commit's `userMetadata`.
 
     {"ottla.pipeline": 1, "query": "<name>", "id": "<query id>", "batch": n, "cluster": "<id>",
-     "topics": {"<name>": {"id": "<topic id>", "offsets": {"<partition>": <next offset>}}}}
+     "topics": {"<name>": {"id": "<topic id>", "offsets": {"<partition>": <next offset>},
+                           "rejects_from": {"<partition>": <offset>}}}}
 
-`DESCRIBE HISTORY` shows it, and `starting="table"` goes on from it. Pure.
+`rejects_from` is there for a topic whose rows may be rejected: the rejected rows before it are
+written, those from it up to `offsets` may not be. `DESCRIBE HISTORY` shows all of it, and
+`starting="table"` continues from it. Pure.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ottla.pipelines.identity.record import Offsets, read_offsets
@@ -28,6 +31,7 @@ class CommitMetadata:
     cluster: str
     topic_ids: dict[str, str]
     offsets: Offsets
+    rejects_from: Offsets = field(default_factory=dict)
 
     def text(self) -> str:
         """Return it as it is kept, in one line."""
@@ -39,6 +43,7 @@ class CommitMetadata:
             "cluster": self.cluster,
             "topics": {
                 name: {"id": self.topic_ids.get(name, ""), "offsets": offsets}
+                | ({"rejects_from": self.rejects_from[name]} if name in self.rejects_from else {})
                 for name, offsets in self.offsets.items()
             },
         }
@@ -59,6 +64,13 @@ def read_metadata(text: str) -> CommitMetadata | None:
             said["cluster"],
             {name: topic["id"] for name, topic in topics.items()},
             read_offsets({name: topic["offsets"] for name, topic in topics.items()}),
+            read_offsets(
+                {
+                    name: topic["rejects_from"]
+                    for name, topic in topics.items()
+                    if "rejects_from" in topic
+                }
+            ),
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

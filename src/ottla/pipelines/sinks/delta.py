@@ -2,13 +2,13 @@
 
 With `once` a commit carries the query's id and the batch's number (Delta's `txnAppId` and
 `txnVersion`), and Delta skips a batch that it has: a batch that is killed before its commit leaves
-files that no version names; one that is killed after it is skipped when it comes again.
+files that no version refers to; one that is killed after it is skipped when it is written again.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from ottla.pipelines.delivery import Delivery
 from ottla.pipelines.errors import PipelineError
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from ottla.pipelines.sinks.port import Batch
 
-SchemaChanges = Literal["refuse", "add"]
-
 
 @dataclass
 class DeltaSink:
@@ -32,7 +30,7 @@ class DeltaSink:
     spark: SparkSession
     target: Target
     schema: StructType
-    schema_changes: SchemaChanges = "refuse"
+    schema_changes: str = "refuse"  # or "add"
     partition_by: tuple[str, ...] = ()
     deliveries: frozenset[Delivery] = field(default=frozenset(Delivery))
 
@@ -70,7 +68,7 @@ class DeltaSink:
             return []
         if self.table.holds_other_files():
             raise PipelineError(
-                f"{self.name} holds files that are no Delta table: choose another target"
+                f"{self.name} contains files but no Delta table: choose another target"
             )
         snapshot = self.table.snapshot()
         if snapshot.version < 0:
@@ -79,7 +77,7 @@ class DeltaSink:
             has = ", ".join(snapshot.partition_columns) or "no column"
             raise PipelineError(
                 f"The table {self.name} is partitioned by {has}, not by "
-                f"{', '.join(self.partition_by)}: leave partition_by away, or choose another target"
+                f"{', '.join(self.partition_by)}: leave out partition_by, or choose another target"
             )
         return self._compare(snapshot.schema)
 
@@ -94,7 +92,7 @@ class DeltaSink:
         return [f"The table {self.name} gets the column {name} ({kind})" for name, kind in extra]
 
     def make(self) -> None:
-        """Make the table, empty, unless it is there. Raises PipelineError."""
+        """Create the table, empty, unless it exists. Raises PipelineError."""
         self.target = self.target.made(self.spark, self.schema, self.partition_by)
 
     def constrained(self, frame: DataFrame) -> DataFrame:
@@ -121,6 +119,16 @@ class DeltaSink:
     def last_batch(self, query_id: str) -> int | None:
         """Return the last batch of a query that wrote `once`, None when there is none."""
         return self.table.snapshot().transactions().get(query_id)
+
+    def holds(self, query_id: str, batch: int) -> bool:
+        """Tell whether the table has a commit of this batch or a later one of the query."""
+        if not self.target.location or not self.table.exists():
+            return False
+        last = self.last_batch(query_id)
+        if last is not None and last >= batch:
+            return True
+        written = (commit.batch for commit in self.table.commits())
+        return any(one is not None and one[0] == query_id and one[1] >= batch for one in written)
 
     def version_of(self, query_id: str, batch: int) -> int | None:
         """Return the version that holds a batch, None when none is found in the history."""

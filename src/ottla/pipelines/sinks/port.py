@@ -1,8 +1,8 @@
-"""`Sink`: what a place for rows has to do so that a pipeline can write to it.
+"""`Sink`: what a pipeline needs of a place to write rows to.
 
-A sink makes its place before the first batch, writes one batch at a time, and says where a batch
-lies. It is told with each batch how it will be found again; the sink alone decides how it keeps
-a batch that comes twice from being stored twice.
+A sink creates its table before the first batch, writes one batch at a time, and returns where a
+batch is. Each batch has an id; the sink alone decides how a batch that is written twice is stored
+once.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Sink(Protocol):
         """The promises that this sink can keep."""
 
     def make(self) -> None:
-        """Make the place, empty, unless it is there. Raises PipelineError."""
+        """Create the place, empty, unless it exists. Raises PipelineError."""
 
     def write(self, frame: DataFrame, batch: Batch) -> int | None:
         """Write a batch and return the version that holds it.

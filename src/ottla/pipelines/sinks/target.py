@@ -12,7 +12,7 @@ from ottla.pipelines.sinks.delta_table import DeltaTable
 from ottla.pipelines.spark.files import Files
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
 _TABLE_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*){0,2}")
@@ -20,10 +20,10 @@ _TABLE_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*){0,2}")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A Delta table: the name the user gave and the folder where it lies.
+    """A Delta table: the name that the user gave, and its folder.
 
-    The folder of a catalog's table that has not been made is where Spark would put it, empty
-    where only the catalog knows.
+    For a catalog's table that does not exist yet, the folder is where Spark would create it; it
+    is empty where only the catalog knows.
     """
 
     name: str
@@ -47,22 +47,25 @@ class Target:
     def made(
         self, spark: SparkSession, schema: StructType, partition_by: tuple[str, ...]
     ) -> Target:
-        """Make the table, empty, unless it is there; return it with the folder where it lies.
+        """Create the table, empty, unless it exists; return it with its folder.
 
-        Two processes may make it at the same time: the second takes the table of the first.
-        Raises PipelineError where it cannot be made.
+        Two processes may create it at the same time: the second uses the table of the first.
+        Raises PipelineError where it cannot be created.
         """
+        from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
         try:
             if self.is_table:
                 _make_table(spark, self, schema, partition_by)
             elif not DeltaTable(spark, self.location).exists():
-                _empty(spark, schema, partition_by).save(self.location)
-        except PySparkException as error:
+                _create(spark, self, schema, partition_by)
+        except (PySparkException, Py4JJavaError) as error:
             if not self._is_there(spark):
+                if isinstance(error, Py4JJavaError):
+                    raise  # the caller finds the sentence in the chain of causes
                 reason = str(error).splitlines()[0]
-                raise PipelineError(f"The table {self.name} cannot be made: {reason}") from error
+                raise PipelineError(f"The table {self.name} cannot be created: {reason}") from error
         return find_target(spark, self.name, path=not self.is_table)
 
     def _is_there(self, spark: SparkSession) -> bool:
@@ -110,7 +113,7 @@ def _home(spark: SparkSession, name: str) -> str:
         home = spark.catalog.getDatabase(database or spark.catalog.currentDatabase())
     except PySparkException as error:
         reason = str(error).splitlines()[0]
-        raise PipelineError(f"The table {name} cannot be made: {reason}") from error
+        raise PipelineError(f"The table {name} cannot be created: {reason}") from error
     return Files(spark, f"{home.locationUri.rstrip('/')}/{table.lower()}").location
 
 
@@ -124,9 +127,22 @@ def _make_table(
     if target.location and DeltaTable(spark, target.location).exists():
         spark.sql(f"CREATE TABLE {target.name} USING delta LOCATION '{target.location}'")
     else:
-        _empty(spark, schema, partition_by).saveAsTable(target.name)
+        _create(spark, target, schema, partition_by)
 
 
-def _empty(spark: SparkSession, schema: StructType, partition_by: tuple[str, ...]) -> Any:
-    frame: DataFrame = spark.createDataFrame([], schema)
-    return frame.write.format("delta").mode("append").partitionBy(*partition_by)
+def _create(
+    spark: SparkSession, target: Target, schema: StructType, partition_by: tuple[str, ...]
+) -> None:
+    """Create the table by its metadata alone: writing a frame of no rows takes a Spark job.
+
+    All columns may be null, as in a table that a frame was written to.
+    """
+    java: Any = spark._jsparkSession
+    jvm: Any = spark._jvm
+    builder = jvm.io.delta.tables.DeltaTable.createIfNotExists(java)
+    builder = (
+        builder.tableName(target.name) if target.is_table else builder.location(target.location)
+    )
+    builder = builder.addColumns(java.parseDataType(schema.json()).asNullable())
+    columns = jvm.PythonUtils.toSeq(list(partition_by))
+    builder.partitionedBy(columns).execute()

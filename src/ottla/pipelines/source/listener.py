@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class RejectsListener(StreamingQueryListener):  # type: ignore[misc]
-    """Hands the counts of each progress on: query id, run id, name and observed metrics."""
+    """Passes on the counts of each progress: query id, run id, name and observed metrics."""
 
     def __init__(self, progressed: Callable[[str, str, str | None, Any], None]) -> None:
         super().__init__()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 READ: Final = "read"
 BLOCKS: Final = "blocks"
-BLOCK: Final = 1_024
+BLOCK: Final = 64
 
 
 def observed_places(reason: str) -> list[Column]:

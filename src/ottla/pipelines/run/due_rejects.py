@@ -1,0 +1,123 @@
+"""Rejected rows that are still to be written, kept in the checkpoint.
+
+`<checkpoint>/ottla-rejects.json`, one JSON object, replaced as a whole:
+
+    {"version": 1, "due": [{"query": "<query id>", "batch": n, "once": true,
+      "metadata": "<userMetadata of batch n>",
+      "parts": [{"topic": "<name>", "id": "<topic id>", "schemas": {"<column>": <type>},
+                 "first": {"<partition>": offset}, "end": {"<partition>": offset},
+                 "count": rows or null}]}]}
+
+An entry holds the batches of one query up to `batch`; they are written in one commit. A batch is
+noted before Spark counts it as done, so a crash leaves a note for rows that are not written, or
+for rows that are: the table knows the batch of its last commit and skips these.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.pipelines.errors import PipelineError
+
+if TYPE_CHECKING:
+    from ottla.pipelines.spark.files import Files
+
+FILE: Final = "ottla-rejects.json"
+VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A range of a topic that holds rejected rows, or may: `count` is None where not known.
+
+    `schemas` gives the types of key and value, as Spark's JSON, by which the rows were rejected.
+    """
+
+    topic: str
+    topic_id: str
+    schemas: dict[str, Any]
+    first: dict[int, int]
+    end: dict[int, int]
+    count: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """The rejected rows of one query's batches up to `batch`, for one commit."""
+
+    query_id: str
+    batch: int
+    once: bool
+    metadata: str
+    parts: tuple[Part, ...]
+
+
+def write_due(files: Files, due: list[Due]) -> None:
+    """Note what is to be written; an empty list removes the note."""
+    if not due:
+        files.delete(FILE)
+        return
+    entries = [
+        {
+            "query": one.query_id,
+            "batch": one.batch,
+            "once": one.once,
+            "metadata": one.metadata,
+            "parts": [
+                {
+                    "topic": part.topic,
+                    "id": part.topic_id,
+                    "schemas": part.schemas,
+                    "first": part.first,
+                    "end": part.end,
+                    "count": part.count,
+                }
+                for part in one.parts
+            ],
+        }
+        for one in due
+    ]
+    files.write(FILE, json.dumps({"version": VERSION, "due": entries}) + "\n")
+
+
+def read_due(files: Files) -> list[Due]:
+    """Return what an earlier run left to be written. Raises PipelineError for a damaged note."""
+    text = files.read(FILE)
+    if not text:
+        return []
+    try:
+        found = json.loads(text)
+        if found["version"] != VERSION:
+            raise PipelineError(
+                f"{files.location}/{FILE} was written by another version of Ottla (version "
+                f"{found['version']}, not {VERSION}). Use that version, or delete the file to "
+                "leave out the rejected rows that it names"
+            )
+        return [
+            Due(
+                one["query"],
+                int(one["batch"]),
+                bool(one["once"]),
+                one["metadata"],
+                tuple(_read_part(part) for part in one["parts"]),
+            )
+            for one in found["due"]
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PipelineError(
+            f"{files.location}/{FILE} is damaged. Restore it, or delete it to leave out the "
+            "rejected rows that it names"
+        ) from error
+
+
+def _read_part(part: dict[str, Any]) -> Part:
+    return Part(
+        part["topic"],
+        part["id"],
+        part["schemas"],
+        {int(partition): int(offset) for partition, offset in part["first"].items()},
+        {int(partition): int(offset) for partition, offset in part["end"].items()},
+        None if part["count"] is None else int(part["count"]),
+    )

@@ -1,0 +1,110 @@
+"""Where the records lie that a failed task was reading: topic, partition and range of offsets.
+
+Spark's exception names the row's value at most. Its status store names the stage and the task,
+and the lineage of the batch leads from that task to the range that the Kafka source gave it.
+Nothing is read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MAX_RANGES: Final = 3
+MAX_RDDS: Final = 1_000
+MAX_TASKS: Final = 2_000
+# The status store is filled from a queue of events.
+EVENTS_WITHIN_MS: Final = 5_000
+
+_KAFKA_PARTITION: Final = "KafkaBatchInputPartition"
+
+
+def failed_place(spark: SparkSession, run_id: str, batch: DataFrame) -> str:
+    """Return what the failed task of a batch was reading, "" where that is not known.
+
+    `run_id` names the jobs of the query's run; `batch` is the frame that Spark gave to the sink.
+    """
+    from py4j.protocol import Py4JError
+
+    try:
+        failed = _failed_task(spark, run_id)
+        return "" if failed is None else _shown(_ranges(batch, *failed))
+    except (Py4JError, OSError, AttributeError):
+        return ""  # Spark's process may be gone; the failure itself is reported all the same
+
+
+def _failed_task(spark: SparkSession, run_id: str) -> tuple[int, int, set[int]] | None:
+    """Return of the newest failed stage: the failed task, the number of tasks, its RDDs."""
+    context: Any = spark._jsc.sc()
+    context.listenerBus().waitUntilEmpty(EVENTS_WITHIN_MS)
+    tracker, store = context.statusTracker(), context.statusStore()
+    for job in sorted(tracker.getJobIdsForGroup(run_id), reverse=True):
+        info = tracker.getJobInfo(job)
+        if not info.isDefined() or str(info.get().status()) != "FAILED":
+            continue
+        for stage in sorted(info.get().stageIds(), reverse=True):
+            data = store.lastStageAttempt(stage)
+            if str(data.status()) != "FAILED":
+                continue
+            for task in _items(store.taskList(stage, data.attemptId(), MAX_TASKS)):
+                if str(task.status()) == "FAILED":
+                    return int(task.index()), int(data.numTasks()), set(_items(data.rddIds()))
+    return None
+
+
+def _ranges(batch: DataFrame, task: int, tasks: int, stage: set[int]) -> Iterator[Any]:
+    """Yield the input partitions of Kafka's source that a task of a stage reads."""
+    lineage = _lineage(batch._jdf.queryExecution().analyzed().rdd())
+    inside = [rdd for rdd in lineage if rdd.id() in stage]
+    # An RDD is made after its parents, so the newest one is what the stage computes. Above it
+    # the write adds steps with the same partitions.
+    top = max(inside, key=lambda rdd: int(rdd.id()), default=None)
+    if top is not None and int(top.getNumPartitions()) == tasks:
+        yield from _inputs(top, task)
+
+
+def _lineage(rdd: Any) -> list[Any]:
+    """Return an RDD and all that it is computed from."""
+    found: dict[int, Any] = {}
+    waiting = [rdd]
+    while waiting and len(found) < MAX_RDDS:
+        one = waiting.pop()
+        if one.id() not in found:
+            found[one.id()] = one
+            waiting += [dependency.rdd() for dependency in _items(one.dependencies())]
+    return list(found.values())
+
+
+def _inputs(rdd: Any, index: int) -> Iterator[Any]:
+    """Follow one partition of an RDD to the partitions of the source that it is made of."""
+    from py4j.java_gateway import is_instance_of
+    from pyspark import SparkContext
+
+    if rdd.getClass().getSimpleName() == "DataSourceRDD":
+        inputs = _items(rdd.partitions()[index].inputPartitions())
+        yield from (one for one in inputs if one.getClass().getSimpleName() == _KAFKA_PARTITION)
+        return
+    for dependency in _items(rdd.dependencies()):
+        if is_instance_of(SparkContext._gateway, dependency, "org.apache.spark.NarrowDependency"):
+            for parent in _items(dependency.getParents(index)):
+                yield from _inputs(dependency.rdd(), parent)
+
+
+def _items(sequence: Any) -> list[Any]:
+    """Return the items of a sequence of Scala's."""
+    return [sequence.apply(index) for index in range(sequence.size())]
+
+
+def _shown(inputs: Iterator[Any]) -> str:
+    ranges = []
+    for one in inputs:
+        span = one.offsetRange()
+        place, first, end = span.topicPartition(), span.fromOffset(), span.untilOffset()
+        offsets = f"offset {first}" if end == first + 1 else f"offsets {first} to {end - 1}"
+        ranges.append(f"{place.topic()} partition {place.partition()}, {offsets}")
+        if len(ranges) > MAX_RANGES:
+            return "; ".join(ranges[:MAX_RANGES]) + "; ..."
+    return "; ".join(ranges)

@@ -1,0 +1,78 @@
+"""`Specification`: what the caller of `to_delta` asked for, before anything is looked up."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.pipelines.delivery import Delivery, read_delivery
+from ottla.pipelines.errors import PipelineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_TRIGGERS: Final = ("processingTime", "availableNow", "once")
+
+
+@dataclass(frozen=True)
+class Specification:
+    """The arguments of `to_delta`, which describes them; consistent in themselves.
+
+    Raises PipelineError for an argument that is not allowed.
+    """
+
+    frame: DataFrame
+    target: str | os.PathLike[str]
+    checkpoint: str | os.PathLike[str]
+    _: KW_ONLY
+    trigger: Mapping[str, Any] | None = None
+    delivery: str = Delivery.EXACTLY_ONCE
+    schema_changes: str = "refuse"
+    on_lost: str = "stop"
+    partition_by: str | Sequence[str] = ()
+    group: str | None = None
+    max_rejects: int | None = None
+
+    def __post_init__(self) -> None:
+        from pyspark.sql import DataFrame
+
+        if not isinstance(self.frame, DataFrame):
+            raise PipelineError(f"to_delta takes a DataFrame, not {type(self.frame).__name__}")
+        if not self.checkpoint or not isinstance(self.checkpoint, str | os.PathLike):
+            raise PipelineError(
+                "to_delta needs a checkpoint: a folder where the query keeps its progress, kept as "
+                "long as the table, such as checkpoint='./checkpoints/flights'"
+            )
+        chosen = dict(self.trigger or {})
+        if len(chosen) > 1 or not set(chosen) <= set(_TRIGGERS):
+            raise PipelineError(
+                f"trigger={self.trigger!r}: write one of {{'availableNow': True}}, "
+                "{'processingTime': '10 seconds'}, {'once': True}"
+            )
+        most = self.max_rejects
+        if most is not None and (type(most) is not int or most < 0):
+            raise PipelineError(f"max_rejects={most!r}: write a number of rows, or None")
+        if self.group is not None and (not isinstance(self.group, str) or not self.group.strip()):
+            raise PipelineError(
+                f"group={self.group!r}: write the name of a group, such as 'flights-delta'"
+            )
+        read_delivery(self.delivery, "Delta", frozenset(Delivery))
+        _check_one_of("schema_changes", self.schema_changes, ("refuse", "add"))
+        _check_one_of("on_lost", self.on_lost, ("stop", "skip"))
+
+    @property
+    def ends_by_itself(self) -> bool:
+        """True where the query takes what the topic has now, and ends."""
+        return bool({"availableNow", "once"} & set(self.trigger or {}))
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """The columns of `partition_by`."""
+        return (self.partition_by,) if isinstance(self.partition_by, str) else (*self.partition_by,)
+
+
+def _check_one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise PipelineError(f"{name}={value!r}: write {' or '.join(map(repr, allowed))}")

@@ -1,0 +1,58 @@
+"""Short ranges of a topic, read by the driver."""
+
+from collections.abc import Callable
+
+import pytest
+
+from ottla.pipelines import PipelineError
+from ottla.pipelines.kafka import records
+from ottla.pipelines.kafka.records import RangeReader
+from ottla.pipelines.kafka.settings import KafkaSettings
+
+
+def test_a_range_is_read_from_its_first_offset_to_its_end(
+    bootstrap: str, new_topic: Callable[..., str], produce: Callable[..., None]
+) -> None:
+    name = new_topic()
+    produce(name, [(b"k", b"v%d" % number) for number in range(10)], partition=0)
+    produce(name, [(None, None, [("h", None), ("h", b"1")])], partition=1)
+
+    with RangeReader(KafkaSettings(bootstrap)) as reader:
+        found = reader.read(name, {0: 3, 1: -2}, {0: 6, 1: 1})
+        assert found is not None
+        places = sorted((record.partition, record.offset, record.value) for record in found)
+        assert places == [(0, 3, b"v3"), (0, 4, b"v4"), (0, 5, b"v5"), (1, 0, None)]
+        other = next(record for record in found if record.partition == 1)
+        assert (other.key, other.headers) == (None, [("h", None), ("h", b"1")])
+        # The same reader, a range that ends after the log's end.
+        again = reader.read(name, {0: 8}, {0: 12})
+        assert again is not None
+        assert [record.offset for record in again] == [8, 9]
+        assert reader.read(name, {0: 5}, {0: 5}) == []
+
+
+def test_more_than_the_limit_is_not_held(
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name = new_topic()
+    produce(name, [(None, bytes(1_000))] * 3, partition=0)
+    monkeypatch.setattr(records, "MAX_BYTES", 2_500)
+
+    with RangeReader(KafkaSettings(bootstrap)) as reader:
+        assert reader.read(name, {0: 0}, {0: 3}) is None
+
+
+def test_a_range_that_the_broker_does_not_hold_is_an_error(
+    bootstrap: str, new_topic: Callable[..., str], produce: Callable[..., None]
+) -> None:
+    name = new_topic()
+    produce(name, [(None, b"v")], partition=0)
+
+    with (
+        RangeReader(KafkaSettings(bootstrap)) as reader,
+        pytest.raises(PipelineError, match=f"{name}-0: the rejected rows cannot be read"),
+    ):
+        reader.read(name, {0: 100}, {0: 200})
