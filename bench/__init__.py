@@ -1,1 +1,1 @@
-"""`make bench`: Ottla and Apache Kafka in turn, on one machine, same clients, same settings."""
+"""`make bench`: measures Ottla and Apache Kafka in turn on one machine with the same clients."""

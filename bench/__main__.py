@@ -71,34 +71,36 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--runs", type=int, default=5, help="runs of each broker (5)")
     parser.add_argument(
-        "--only", action="append", choices=names, help="this figure; again for more"
+        "--only", action="append", choices=names, help="only this figure; repeat for more"
     )
     parser.add_argument(
-        "--quick", action="store_true", help="a tenth of the load; RESULTS.md is left as it is"
+        "--quick", action="store_true", help="a tenth of the load; does not change RESULTS.md"
     )
     parser.add_argument(
-        "--ottla-alone", action="store_true", help="without Apache Kafka; nothing is kept"
+        "--ottla-alone", action="store_true", help="without Apache Kafka; stores no results"
     )
     parser.add_argument(
-        "--profile", action="store_true", help="one run of Ottla under a profiler, instead"
+        "--profile", action="store_true", help="instead, one run of Ottla under a profiler"
     )
     parser.add_argument("--json", action="store_true", help="print the values as JSON")
     parser.add_argument(
-        "--report", action="store_true", help="write RESULTS.md anew from what was kept, no runs"
+        "--report",
+        action="store_true",
+        help="rewrite RESULTS.md from the stored results, without runs",
     )
     parser.add_argument("--ivy-settings", type=Path, help="an Ivy settings file, to name a mirror")
     return parser.parse_args()
 
 
 def order(run: int, contestants: Sequence[str]) -> list[str]:
-    """Who goes first changes from run to run."""
+    """The order of the brokers, which alternates from run to run."""
     return list(contestants) if run % 2 == 0 else list(reversed(contestants))
 
 
 def measure(
     figure: Figure, bench: Bench, runs: int, contestants: Sequence[str], console: Console
 ) -> dict[str, Any]:
-    """All runs of one figure, alternating: the entry that is kept."""
+    """Measure one figure in alternating runs; return the entry to store."""
     runs = min(runs, figure.runs or runs)
     values: dict[str, dict[str, list[float]]] = {name: {} for name in contestants}
     load = machine.load()
@@ -132,7 +134,7 @@ def measure(
 
 
 def run_all(options: argparse.Namespace, console: Console) -> dict[str, Any]:
-    """Measure what was asked for; the entries by figure."""
+    """Measure the requested figures; return the entries by figure."""
     chosen = [figure for figure in FIGURES if not options.only or figure.name in options.only]
     jars = KafkaJars.fetched(options.ivy_settings)
     bench = Bench(jars, rdkafka.built(), options.quick)

@@ -1,7 +1,7 @@
-"""Apache Kafka itself: fetched from Maven Central into the cache, formatted, started, stopped.
+"""Apache Kafka itself: fetches it from Maven Central into the cache; formats, starts and stops it.
 
-The bench measures against it, `make conformance` takes its tools, and tests use it where its jars
-are at hand (`KafkaJars.at_hand`; `bench.fetch` fetches them before).
+The bench measures against it, `make conformance` uses its tools, and tests use it if its jars are
+in the cache (`KafkaJars.at_hand`; `bench.fetch` fetches them).
 """
 
 import subprocess
@@ -19,19 +19,19 @@ COORDINATES = (
     f"org.apache.kafka:kafka_2.13:{VERSION}",
     f"org.apache.kafka:kafka-tools:{VERSION}",
 )
-# What Kafka's own start script says (kafka-server-start.sh, kafka-run-class.sh), heap included.
+# The flags of Kafka's own start scripts (kafka-server-start.sh, kafka-run-class.sh), with the heap.
 JVM_FLAGS = (
     "-Xmx1G -Xms1G -server -XX:+UseG1GC -XX:MaxGCPauseMillis=20"
     " -XX:InitiatingHeapOccupancyPercent=35 -XX:+ExplicitGCInvokesConcurrent"
     " -XX:MaxInlineLevel=15 -Djava.awt.headless=true"
 )
 
-# Tools live for a second or two: what starts soonest is best.
+# Tools run for a second or two, so these flags make the JVM start fast.
 TOOL_JVM_FLAGS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 class KafkaError(Exception):
-    """A tool of Apache Kafka failed; the text has what it said."""
+    """A tool of Apache Kafka failed; the message contains its output."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class KafkaJars:
 
     @classmethod
     def at_hand(cls) -> "KafkaJars | None":
-        """The jars of the cache, or None where they or Java are missing. Downloads nothing."""
+        """The jars in the cache, or None if they or Java are missing. Downloads nothing."""
         if not cache.is_ready(cls.place()):
             return None
         try:
@@ -57,7 +57,7 @@ class KafkaJars:
 
     @classmethod
     def fetched(cls, settings: Path | None = None) -> "KafkaJars":
-        """The jars of the cache, fetched first where they are missing (about 90 jars, 60 MB).
+        """The jars in the cache, fetched first if they are missing (about 90 jars, 60 MB).
 
         `settings` is an Ivy settings file. Raises ivy.FetchError or java.NoJavaError.
         """
@@ -67,13 +67,13 @@ class KafkaJars:
         return cls(cls.place(), java.find())
 
     def command(self, main: str, *arguments: str, jvm: Sequence[str] = ("-Xmx512m",)) -> list[str]:
-        """The command line of one of Kafka's classes."""
+        """The command line that runs one of Kafka's classes."""
         return [self.java, *jvm, "-cp", f"{self.folder}/*", main, *arguments]
 
     def run(self, main: str, *arguments: str, seconds: float = 120) -> str:
-        """Run a tool to its end and return what it printed, both streams.
+        """Run a tool to its end; return its stdout and stderr.
 
-        Raises KafkaError when it exits with another code than 0, or not in time.
+        Raises KafkaError if it exits with a code other than 0, or not in time.
         """
         command = self.command(main, *arguments, jvm=TOOL_JVM_FLAGS)
         try:
@@ -146,7 +146,7 @@ class ApacheKafka:
         self.format_seconds = time.monotonic() - began
 
     def start(self) -> None:
-        """Start the process; it may not listen yet. May be called again after `stop`."""
+        """Start the process without waiting for its port. May be called again after `stop`."""
         if not self._properties.is_file():
             self._format()
         command = self.jars.command("kafka.Kafka", str(self._properties), jvm=self._jvm)

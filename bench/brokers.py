@@ -1,4 +1,4 @@
-"""The two contestants behind one face: Ottla and Apache Kafka, one broker on the loopback."""
+"""Ottla and Apache Kafka behind one interface: one broker on the loopback interface."""
 
 import sys
 import tempfile
@@ -12,7 +12,7 @@ from bench.apache_kafka import ApacheKafka, KafkaJars
 from bench.child import Child
 from ottla.testing.ports import free_ports
 
-# Said to both, so that neither wins by a default. Retention and fsync stay at Kafka's defaults.
+# Set for both, so that no default favours one. Retention and fsync keep Kafka's defaults.
 SAME_SETTINGS = {
     "num.partitions": "1",
     "auto.create.topics.enable": "true",
@@ -23,7 +23,7 @@ START_WAIT_MS = 180_000
 
 
 class Broker(Protocol):
-    """One broker with a folder of its own."""
+    """One broker with its own folder."""
 
     name: str
     folder: Path
@@ -50,7 +50,7 @@ class Ottla:
         prefix: Sequence[str] = (),
         number: int = 0,
     ) -> None:
-        """`prefix` stands for `ottla` itself when the broker is to run under a profiler."""
+        """`prefix` replaces the `ottla` command to run the broker under a profiler."""
         self.folder = folder
         self.port = free_ports(1)[0]
         self.child: Child
@@ -66,7 +66,7 @@ class Ottla:
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Start the process; it may not listen yet. May be called again after `stop`."""
+        """Start the process without waiting for its port. May be called again after `stop`."""
         self.child = Child(self._command, self.folder / "broker.log")
 
     def stop(self) -> None:
@@ -80,7 +80,7 @@ def running(
     settings: Mapping[str, str] | None = None,
     prefix: Sequence[str] = (),
 ) -> Iterator[Broker]:
-    """A broker in a temporary folder, listening, for the length of a `with`."""
+    """A context manager with a listening broker in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="ottla-bench-", ignore_cleanup_errors=True) as scratch:
         broker: Broker
         if name == "Ottla":
@@ -97,7 +97,7 @@ def running(
 
 
 def settle(broker: Broker, seconds: float) -> float:
-    """Leave the broker alone for a while; the share of one core that it used meanwhile (0 to 1)."""
+    """Leave the broker idle; return the share of one core that it used meanwhile (0 to 1)."""
     before = broker.child.cpu_seconds()
     began = time.monotonic()
     time.sleep(seconds)

@@ -1,4 +1,4 @@
-"""Where downloaded and built things are kept: under the user's cache folder, not the repository."""
+"""Keeps downloads and builds in the user's cache folder, outside the repository."""
 
 import os
 import shutil
@@ -14,13 +14,13 @@ def folder(name: str) -> Path:
 
 
 def is_ready(place: Path) -> bool:
-    """Whether `making` has filled this folder to the end."""
+    """Whether `making` has filled this folder completely."""
     return (place / ".ready").is_file()
 
 
 @contextmanager
 def making(place: Path) -> Iterator[Path]:
-    """Fill a cache folder. One that was left half made by an earlier run is begun anew."""
+    """Fill a cache folder. Refill one that an earlier run left incomplete."""
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     yield place

@@ -1,4 +1,4 @@
-"""A broker that runs as a child process: started, watched through /proc, ended by its own id."""
+"""A broker as a child process: starts it, reads its usage from /proc, ends it by its own id."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class ChildDiedError(Exception):
-    """The process ended, or did not come up in time; the text has its last words."""
+    """The process ended, or did not start in time; the message has its last lines of output."""
 
 
 def cpu_seconds_in(stat: str) -> float:
@@ -25,7 +25,7 @@ def cpu_seconds_in(stat: str) -> float:
 
 
 class Child:
-    """One child process, which cannot outlive us. Ctrl-C reaches it through us only."""
+    """One child process, which cannot outlive this one. Ctrl-C reaches it only through us."""
 
     def __init__(
         self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
@@ -42,7 +42,7 @@ class Child:
         return self.process.pid
 
     def cpu_seconds(self) -> float:
-        """Processor time used so far, user and system, all threads."""
+        """CPU time so far: user and system, all threads."""
         return cpu_seconds_in(Path(f"/proc/{self.pid}/stat").read_text())
 
     def rss_bytes(self) -> int:
@@ -53,7 +53,7 @@ class Child:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
     def wait_for_port(self, port: int, wait_ms: int) -> None:
-        """Wait until the port takes connections. Raises ChildDiedError when that does not come."""
+        """Wait until the port accepts connections. Raises ChildDiedError if it does not."""
         limit = time.monotonic() + wait_ms / 1000
         while time.monotonic() < limit:
             if self.process.poll() is not None:
@@ -69,7 +69,7 @@ class Child:
         raise ChildDiedError(f"port {port} did not open in {wait_ms} ms:\n{self.last_words()}")
 
     def stop(self, wait_ms: int = 120_000) -> int:
-        """Ask it to end (SIGTERM), after `wait_ms` make it end; its exit code."""
+        """SIGTERM, and SIGKILL after `wait_ms`; return the exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:
@@ -79,6 +79,6 @@ class Child:
         return self.process.wait()
 
     def kill(self) -> None:
-        """End it at once (SIGKILL), as a crash would."""
+        """SIGKILL, as in a crash."""
         self.process.kill()
         self.process.wait()

@@ -1,4 +1,4 @@
-"""Three brokers of either contestant on the loopback: Ottla with a ZooKeeper, Kafka with KRaft."""
+"""Three brokers on the loopback interface: Ottla with ZooKeeper, or Apache Kafka with KRaft."""
 
 import re
 import tempfile
@@ -17,7 +17,7 @@ from ottla.testing.ports import free_ports
 from ottla.testing.zookeeper_server import ZooKeeperEnsemble
 
 SIZE = 3
-# Said to both; all else, timeouts above all, is each one's default.
+# Set for both; everything else, timeouts above all, keeps each one's default.
 CLUSTER_SETTINGS = {
     **SAME_SETTINGS,
     "default.replication.factor": str(SIZE),
@@ -25,7 +25,7 @@ CLUSTER_SETTINGS = {
 }
 ADMIN_WAIT_SECONDS = 120.0
 _LEFT: list[tempfile.TemporaryDirectory[str]] = []
-"""Held, so that they are removed at the end of the process."""
+"""Kept here so that they are deleted at the end of the process."""
 
 
 class OttlaMember(Ottla):
@@ -51,7 +51,7 @@ class KafkaMember(ApacheKafka):
         self.controller_port = free_ports(1)[0]
 
     def join(self, number: int, voters: str) -> None:
-        """Before the first start: its number, and every member's `N@HOST:PORT`."""
+        """Set its node id and every voter's `N@HOST:PORT`; call before the first start."""
         plain = f"PLAINTEXT://127.0.0.1:{self.port}"
         self._settings |= {
             "node.id": str(number),
@@ -61,13 +61,13 @@ class KafkaMember(ApacheKafka):
 
 
 def in_sync(admin: AdminClient, topic: str, replicas: int) -> bool:
-    """Whether every partition is led and has that many replicas in sync."""
+    """Whether every partition has a leader and this many replicas in sync."""
     partitions = admin.list_topics(topic, 5).topics[topic].partitions.values()
     return all(each.leader > 0 and len(each.isrs) == replicas for each in partitions)
 
 
 class RunningCluster:
-    """Three brokers that know each other, for the length of a `with`."""
+    """A context manager with a running cluster of three brokers."""
 
     def __init__(
         self,
@@ -78,8 +78,8 @@ class RunningCluster:
         *,
         leaves_files: bool = False,
     ) -> None:
-        """`leaves_files`: they are removed when the process ends, not before. ext4 is slow to make
-        files for minutes after many were removed, and whoever is measured next would pay for it.
+        """`leaves_files`: delete the files only when the process ends. For minutes after many
+        deletions, ext4 creates files slowly, which would slow down the next measurement.
         """
         self._leaves_files = leaves_files
         self._scratch = tempfile.TemporaryDirectory(
@@ -112,7 +112,7 @@ class RunningCluster:
 
     @property
     def address(self) -> str:
-        """Every broker's, for clients."""
+        """Every broker's address, for clients."""
         return ",".join(broker.address for broker in self.brokers.values())
 
     @property
@@ -121,24 +121,24 @@ class RunningCluster:
         return AdminClient({"bootstrap.servers": self.address, "log_level": 0})
 
     def create_topic(self, topic: str, partitions: int = 1, replicas: int = SIZE) -> None:
-        """A topic, on every broker unless told; returns once every partition is led."""
+        """Create a topic, by default on every broker; wait until all partitions have leaders."""
         admin = self.admin
         made = admin.create_topics([NewTopic(topic, partitions, replicas)])
         made[topic].result(ADMIN_WAIT_SECONDS)
         self.wait_in_sync([topic], replicas)
 
     def wait_in_sync(self, topics: Sequence[str], replicas: int = SIZE) -> None:
-        """Returns once every partition is led and has that many replicas in sync."""
+        """Wait until every partition has a leader and this many replicas in sync."""
         admin = self.admin
         for topic in topics:
             self._until(f"{replicas} replicas of {topic}", partial(in_sync, admin, topic, replicas))
 
     def controller(self) -> int:
-        """The number of the active controller."""
+        """The id of the active controller."""
         if self._jars is None:
-            admin = self.admin  # it has to live until the answer is here
+            admin = self.admin  # must live until the response arrives
             return int(admin.describe_cluster().result(ADMIN_WAIT_SECONDS).controller.id)
-        # KRaft names any broker to clients (KIP-590).
+        # With KRaft, clients see a random broker as the controller (KIP-590).
         asked = ("--bootstrap-server", self.address, "describe", "--status")
         told = self._jars.run("org.apache.kafka.tools.MetadataQuorumCommand", *asked)
         found = re.search(r"LeaderId:\s+(\d+)", told)
@@ -146,17 +146,17 @@ class RunningCluster:
         return int(found[1])
 
     def leader(self, topic: str) -> int:
-        """Who leads its partition 0."""
+        """The leader of partition 0."""
         return int(self.admin.list_topics(topic, 5).topics[topic].partitions[0].leader)
 
-    def _until(self, what: str, look: Callable[[], bool]) -> None:
+    def _until(self, what: str, check: Callable[[], bool]) -> None:
         limit = time.monotonic() + ADMIN_WAIT_SECONDS
         while time.monotonic() < limit:
             try:
-                if look():
+                if check():
                     return
             except KafkaException:
-                pass  # not ready to be asked
+                pass  # not ready yet
             time.sleep(0.02)
         words = "\n".join(broker.child.last_words(4) for broker in self.brokers.values())
         raise ChildDiedError(f"waited {ADMIN_WAIT_SECONDS:.0f} s for {what}:\n{words}")
@@ -180,8 +180,8 @@ class RunningCluster:
         for broker in self.brokers.values():
             if hasattr(broker, "child"):
                 if self._is_profiled:
-                    broker.child.stop()  # or the profiler would not write
-                # Nothing is measured any more; and of three controllers the last two cannot agree.
+                    broker.child.stop()  # the profiler writes its file at a clean exit only
+                # The measurement is over; without a quorum the last controllers stop slowly.
                 broker.child.kill()
         if self._ensemble is not None:
             self._ensemble.stop()

@@ -1,7 +1,7 @@
-"""A consumer that commits one offset after the other, each request waiting for its answer.
+"""A consumer that commits one offset after the other and waits for each response.
 
-`python -m bench.committing ADDRESS TOPIC GROUP COUNT`: prints "ready" once a first commit has been
-answered, waits for a line on stdin, commits COUNT times and prints the seconds that took.
+`python -m bench.committing ADDRESS TOPIC GROUP COUNT`: prints "ready" after a first successful
+commit, waits for a line on stdin, commits COUNT times and prints the seconds that this took.
 """
 
 import sys
@@ -30,7 +30,7 @@ def main() -> None:
         try:
             commit(0)
             break
-        except KafkaException:  # the first of a group: its coordinator may not have loaded yet
+        except KafkaException:  # the group's coordinator may not have loaded yet
             if time.monotonic() > limit:
                 raise
             time.sleep(RETRY_SECONDS)

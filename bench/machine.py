@@ -25,12 +25,12 @@ def memory_gb() -> float:
 
 
 def load() -> float:
-    """Processes that wanted to run over the last minute, on average."""
+    """The load average of the last minute."""
     return os.getloadavg()[0]
 
 
 def describe() -> dict[str, str]:
-    """What the report says about where it was made."""
+    """The machine and the versions, by their names in the report."""
     python = f"{platform.python_implementation()} {platform.python_version()}"
     return {
         "processor": f"{processor()}, {os.cpu_count()} cores",

@@ -1,4 +1,4 @@
-"""What a figure is: named measures with goals, and one run of it on one broker."""
+"""A figure: named measures with goals, and a function that runs it once on one broker."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ KAFKA = "Apache Kafka"
 class Measure:
     """One number of a figure.
 
-    `ratio` is the goal for Ottla's median over Kafka's: at least that where more is better, at most
-    where less is. `limit` is a goal in the measure's own unit, likewise.
+    `ratio` is the goal for Ottla's median over Kafka's: a minimum if more is better, a maximum if
+    less is better. `limit` is such a goal in the measure's own unit.
     """
 
     name: str
@@ -28,8 +28,8 @@ class Measure:
 
 @dataclass(frozen=True)
 class Bench:
-    """What every run has at hand. `prefix` stands for the `ottla` command (a profiler, say), with
-    "{broker}" for the broker's number where there are several.
+    """The tools of every run. `prefix` replaces the `ottla` command, for example with a profiler;
+    in it "{broker}" stands for the broker id if there are several.
     """
 
     jars: KafkaJars | None
@@ -38,12 +38,12 @@ class Bench:
     prefix: tuple[str, ...] = ()
 
     def amount(self, full: int) -> int:
-        """How much to send: a tenth of it for a quick look."""
+        """How much to send: a tenth of `full` in a quick run."""
         return max(full // 10, 1) if self.quick else full
 
 
 class Figure(Protocol):
-    """One figure. `runs` is the most runs it is worth; None for as many as asked for."""
+    """One figure. `runs` limits the number of runs; None: as many as requested."""
 
     @property
     def name(self) -> str: ...
@@ -55,9 +55,9 @@ class Figure(Protocol):
     def runs(self) -> int | None: ...
 
     def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
-        """One run: a value by each measure's name. What this broker does not have is left out."""
+        """One run: the values by measure, without those that this broker does not have."""
         ...
 
 
 class ClientError(Exception):
-    """A client that was to be measured failed; the text has what it said."""
+    """A measured client failed; the message contains its output."""

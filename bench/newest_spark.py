@@ -1,8 +1,8 @@
-"""`python -m bench.newest_spark`: the jars of the newest Spark for `make test-all`, into the cache.
+"""`python -m bench.newest_spark`: fetches the newest Spark's jars for `make test-all`.
 
-Prints the folder that is to be SPARK_CONF_DIR: its spark-defaults.conf names the jars, so that the
-tests run as they are. Ivy alone does not do, because `spark-token-provider-kafka-0-10` 4.2.0 could
-not be had where this was written; 4.0.0's is used where 4.2.0's is missing.
+Prints the folder to set as SPARK_CONF_DIR: its spark-defaults.conf names the jars, so that the
+tests run unchanged. Ivy alone is not enough, because `spark-token-provider-kafka-0-10` 4.2.0 is
+not available everywhere; 4.0.0 replaces it if it is missing.
 """
 
 import argparse
@@ -23,7 +23,7 @@ TOKENS_VERSIONS = (SPARK, "4.0.0")
 
 
 def fetch(settings: Path | None) -> Path:
-    """Fill the cache, once; the folder for SPARK_CONF_DIR. Raises ivy.FetchError."""
+    """Fill the cache once; return the folder for SPARK_CONF_DIR. Raises ivy.FetchError."""
     place = cache.folder(f"spark-{SPARK}-delta-{DELTA}")
     if not cache.is_ready(place):
         with cache.making(place) as into:
@@ -49,7 +49,7 @@ def fetch_tokens(jars: Path, settings: Path | None) -> None:
 
 
 def keep_what_spark_lacks(jars: Path) -> None:
-    """Remove the jars that Spark has itself, in whatever version."""
+    """Remove the jars that Spark itself ships, in any version."""
     own = {jar.name.rsplit("-", 1)[0] for jar in ivy.ivy_jar().parent.glob("*.jar")}
     for jar in jars.glob("*.jar"):
         if jar.name.rsplit("-", 1)[0] in own:

@@ -1,4 +1,4 @@
-"""Fetches the suites into the cache, each through its registry's own client."""
+"""Fetches test suites into the cache, each with its registry's own client."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ OF_LIBRDKAFKA = (
 
 
 class PackageError(Exception):
-    """A package could not be fetched or built; the text says what to do or what the tool said."""
+    """A package could not be fetched or built; the message has a fix or the tool's output."""
 
 
 def run(
@@ -29,7 +29,7 @@ def run(
     environment: Mapping[str, str] | None = None,
     seconds: float = BUILD_SECONDS,
 ) -> str:
-    """Run a step of a fetch or a build. Raises PackageError, with its last words, when it fails."""
+    """Run a step of a fetch or a build. Raises PackageError, with its last output, if it fails."""
     try:
         done = subprocess.run(
             command,
@@ -58,7 +58,7 @@ def unpack(archive: Path, into: Path) -> None:
 
 
 def npm_package(name: str, into: Path) -> Path:
-    """Fetch `name@version` from npm; the folder with its files."""
+    """Fetch `name@version` from npm; return the folder with its files."""
     if shutil.which("npm") is None:
         raise PackageError("npm is not installed. On Debian: apt-get install npm")
     file = run(["npm", "pack", "--silent", name], into).strip().splitlines()[-1]
@@ -67,7 +67,7 @@ def npm_package(name: str, into: Path) -> Path:
 
 
 def python_environment(name: str, requirements: Sequence[str]) -> Path:
-    """The Python of an environment with these packages; made first where the cache has none."""
+    """The Python of an environment with these packages; creates it if the cache has none."""
     place = cache.folder(f"{name}-{zlib.crc32(' '.join(requirements).encode()):08x}")
     python = place / "bin" / "python"
     if not cache.is_ready(place):
@@ -80,7 +80,7 @@ def python_environment(name: str, requirements: Sequence[str]) -> Path:
 
 
 def source_distribution(requirement: str, into: Path) -> Path:
-    """Fetch the source distribution of `name==version` from PyPI; the folder with its files."""
+    """Fetch the source distribution of `name==version` from PyPI; return its folder."""
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
     run([*pip, "--no-deps", "--no-build-isolation", "--no-binary", ":all:", requirement], into)
     archive = next(into.glob("*.tar.gz"))
@@ -89,7 +89,7 @@ def source_distribution(requirement: str, into: Path) -> Path:
 
 
 def missing_debian_packages(names: Sequence[str]) -> list[str]:
-    """Those that are not installed; none where this is no Debian (its build will tell)."""
+    """The packages that are not installed; empty on other systems, whose build reports them."""
     if shutil.which("dpkg-query") is None:
         return []
     missing = []
@@ -101,7 +101,7 @@ def missing_debian_packages(names: Sequence[str]) -> list[str]:
 
 
 def need_debian_packages(names: Sequence[str]) -> None:
-    """Install what is missing where that is possible, and say so; else raise PackageError."""
+    """Install missing packages if possible, and print that; otherwise raise PackageError."""
     missing = missing_debian_packages(names)
     if not missing:
         return
@@ -115,8 +115,8 @@ def need_debian_packages(names: Sequence[str]) -> None:
 
 
 def librdkafka(name: str, package: str, debian: Sequence[str], *goal: str) -> Path:
-    """librdkafka's sources from an npm package that ships them, its libraries and `make *goal`
-    built; fetched and built first where the cache has no `name`. Raises PackageError.
+    """librdkafka's sources from an npm package that ships them, with its libraries and `make *goal`
+    built; fetches and builds them if the cache has no `name`. Raises PackageError.
     """
     place = cache.folder(name)
     if not cache.is_ready(place):

@@ -1,4 +1,4 @@
-"""Runs Ottla under Python's own profiler for one figure, and keeps where its time went."""
+"""Runs one figure with Ottla under Python's profiler, and keeps the functions with most time."""
 
 import io
 import pstats
@@ -13,8 +13,8 @@ LINES = 30
 
 
 def top(files: Sequence[Path], lines: int = LINES) -> str:
-    """The functions with the most time of their own, as pstats prints them, paths cut short; all
-    brokers together.
+    """The functions with the most own time over all brokers, as pstats prints them, with short
+    paths.
     """
     out = io.StringIO()
     pstats.Stats(*map(str, files), stream=out).strip_dirs().sort_stats("tottime").print_stats(lines)
@@ -24,9 +24,9 @@ def top(files: Sequence[Path], lines: int = LINES) -> str:
 
 
 def profile(figure: Figure, bench: Bench, folder: Path) -> Path:
-    """One run of a figure with Ottla under cProfile; the file with the top lines.
+    """Run a figure once with Ottla under cProfile; return the file with the top lines.
 
-    The clients run as always; the profiler slows the broker down, so only shares are worth reading.
+    The clients run without the profiler. It slows the broker down, so only shares are meaningful.
     """
     folder.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:

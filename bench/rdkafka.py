@@ -9,7 +9,7 @@ from bench import packages
 from bench.measure import ClientError
 
 PACKAGE = "node-rdkafka@3.6.1"
-# The tool sets a linger of a second, three retries and a longer wait between them: back to
+# The tool sets a linger of a second, three retries and a longer backoff. These options restore
 # librdkafka's defaults.
 DEFAULTS = ("-X", "linger.ms=5", "-X", "message.send.max.retries=2147483647")
 CLIENT_SECONDS = 600
@@ -22,13 +22,13 @@ CONSUMED = re.compile(
 
 
 def built() -> Path:
-    """The tool, fetched and built first where the cache has none (about a minute).
+    """The tool, fetched and built if the cache has none (about a minute).
 
     Raises packages.PackageError.
     """
     tool = "rdkafka_performance"
     needs = packages.OF_LIBRDKAFKA
-    # A build of before zstd was needed may be in the cache under the tool's own name.
+    # The cache may hold an older build without zstd under the tool's own name.
     built = packages.librdkafka(f"{tool}-zstd", PACKAGE, needs, "-C", "examples", tool)
     return built / "examples" / tool
 
@@ -36,8 +36,8 @@ def built() -> Path:
 def run(
     command: Sequence[str], seconds: float = CLIENT_SECONDS, codes: Sequence[int] = (0,)
 ) -> str:
-    """Run a client to its end; what it printed. Raises ClientError, also where it ends with another
-    exit code than these.
+    """Run a client to its end; return its output. Raises ClientError, also for an exit code other
+    than these.
     """
     try:
         done = subprocess.run(
@@ -56,8 +56,8 @@ def run(
 
 
 def produced(said: str, count: int = 0) -> tuple[float, float]:
-    """MB/s and records/s of a producer, from its last line. Raises ClientError on lost records, and
-    where fewer than `count` were delivered.
+    """MB/s and records/s of a producer, from its last line. Raises ClientError if records were lost
+    or fewer than `count` were delivered.
     """
     found = PRODUCED.findall(said)
     if not found or found[-1][1] != "0" or int(found[-1][0]) < count:
@@ -66,7 +66,7 @@ def produced(said: str, count: int = 0) -> tuple[float, float]:
 
 
 def consumed(said: str, count: int) -> tuple[float, float]:
-    """MB/s and records/s of a consumer, from its last line. Raises ClientError if records lack."""
+    """MB/s and records/s of a consumer, from its last line. Raises ClientError if some are lost."""
     found = CONSUMED.findall(said)
     if not found or int(found[-1][0]) < count:
         raise ClientError(f"the consumer did not get {count} records:\n{said[-1500:]}")

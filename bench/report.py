@@ -1,4 +1,4 @@
-"""Writes RESULTS.md, and shows the same table on the terminal."""
+"""Writes RESULTS.md, and prints the same table on the terminal."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,16 +15,16 @@ COLUMNS = ("figure", "unit", "Ottla", "Apache Kafka", "ratio", "goal", "met")
 VERDICTS = {True: "yes", False: "**no**", None: ""}
 INTRODUCTION = """# What `make bench` measured
 
-Ottla and Apache Kafka in turn on one machine, each alone and with a fresh data folder in every run,
-with the same clients and settings. The runs alternate, and the order within a pair changes from
-pair to pair, because machines are shared and noisy: compare the ratios, not the absolute values.
-Shown is the median, with the least and the most in brackets; the ratio is Ottla's median over
-Kafka's. A goal with a limit and a ratio wants both. All single values are in `results.json`.
+`make bench` runs Ottla and Apache Kafka in turn on one machine, each alone, with the same clients
+and settings, and with a fresh data folder for every run. The order within each pair alternates,
+because machines are shared and noisy: compare the ratios, not the absolute values. The table shows
+the median, with the minimum and the maximum in brackets. The ratio is Ottla's median over Kafka's.
+If a goal has a limit and a ratio, both must be met. `results.json` has all single values.
 
-`load` below is the machine's load average before and after; the bench itself makes 2 to 3 of it.
-Where it is far above the number of cores, other work shared the machine. That is not even-handed: a
+`load` below is the machine's load average before and after; the bench itself causes 2 to 3 of it.
+If it is far above the number of cores, other work shared the machine. That favours one side: a
 broker with one busy thread gets a smaller share of crowded cores than one with many. `nice` is the
-priority of all of it, brokers and clients alike; below 0 keeps a crowd away from a light figure.
+priority of brokers and clients alike; a value below 0 keeps other work away from a light figure.
 """
 
 
@@ -47,17 +47,17 @@ def _line(texts: Sequence[str]) -> str:
 
 
 def _profiles(folder: Path, missed: Sequence[str]) -> str:
-    """The saved profiles of figures with a goal not met, as they are."""
+    """The saved profiles of figures with a missed goal, verbatim."""
     told = ""
     for name in missed:
         file = folder / f"{name}.txt"
         if file.is_file():
             told += f"\n### {name}\n\n```\n{file.read_text().strip()}\n```\n"
-    return f"\n## Where the time goes, where a goal is not met\n{told}" if told else ""
+    return f"\n## Profiles of figures with a missed goal\n{told}" if told else ""
 
 
 def markdown(figures: Sequence[Figure], kept: Mapping[str, Any], profiles: Path) -> str:
-    """The whole report, from all that is kept."""
+    """The whole report, from the stored results."""
     measured = [figure for figure in figures if figure.name in kept]
     text = INTRODUCTION + "\n" + _line(COLUMNS) + _line(["---"] * len(COLUMNS))
     missed = []
@@ -78,7 +78,7 @@ def markdown(figures: Sequence[Figure], kept: Mapping[str, Any], profiles: Path)
 
 
 def show(console: Console, figures: Sequence[Figure], kept: Mapping[str, Any]) -> None:
-    """The table for a person."""
+    """Print the table."""
     table = Table(title="Ottla and Apache Kafka")
     for column in COLUMNS:
         table.add_column(column)

@@ -1,4 +1,4 @@
-"""What was measured: every run's values, kept as JSON beside the report, and their medians."""
+"""The results: every run's values, stored as JSON beside the report, and their medians."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ Values = Mapping[str, Mapping[str, Sequence[float]]]
 
 @dataclass(frozen=True)
 class Row:
-    """One measure of both contestants. A side without a value is None."""
+    """One measure of both brokers. A broker without a value has None."""
 
     measure: Measure
     ottla: Sequence[float]
@@ -30,7 +30,7 @@ class Row:
 
     @property
     def met(self) -> bool | None:
-        """Whether the goal is met; None where there is none, or nothing to judge it by."""
+        """Whether the goal is met; None without a goal or without values."""
         verdicts: list[bool] = []
         if self.measure.limit is not None and self.ottla:
             verdicts.append(self._good(median(self.ottla), self.measure.limit))
@@ -56,14 +56,14 @@ def rows(measures: Sequence[Measure], values: Values) -> list[Row]:
 
 
 def number(value: float) -> str:
-    """A value with three figures or so, whatever its size."""
+    """A value with about three significant digits."""
     if value >= 1000:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 100 else f"{value:.2f}" if value >= 1 else f"{value:.3f}"
 
 
 def spread(values: Sequence[float]) -> str:
-    """Median, least and most: `241.0 (220.1–250.3)`; a dash where there is nothing."""
+    """Median, minimum and maximum: `241.0 (220.1–250.3)`; a dash without values."""
     if not values:
         return "–"
     if len(values) == 1:
@@ -72,7 +72,7 @@ def spread(values: Sequence[float]) -> str:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """What earlier runs kept; empty where there were none."""
+    """The results of earlier runs; empty if there are none."""
     if not path.is_file():
         return {}
     kept: dict[str, Any] = json.loads(path.read_text())
@@ -80,7 +80,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def keep(path: Path, figure: str, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Put one figure's runs in the place of its earlier ones; all that is kept now."""
+    """Replace the stored runs of one figure; return all stored results."""
     kept = {**load(path), figure: dict(entry)}
     path.write_text(json.dumps(kept, indent=1) + "\n")
     return kept

@@ -1,6 +1,6 @@
-"""`make conformance`: public suites of other people's clients and tools, run against one broker.
+"""`make conformance`: runs public test suites of other clients and tools against one broker.
 
-With `ARGS="--brokers 3"` against a cluster whose topics have three replicas.
+With `ARGS="--brokers 3"`, against a cluster whose topics have three replicas.
 
-Nothing of the suites lies in this repository: their registry packages are fetched into the cache.
+This repository contains no part of the suites: their packages are fetched into the cache.
 """

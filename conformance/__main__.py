@@ -1,4 +1,4 @@
-"""`python -m conformance`: run the suites, one line a test, and a closing line for all."""
+"""`python -m conformance`: run the suites; print one line per test and a summary."""
 
 import argparse
 import sys
@@ -22,7 +22,7 @@ SUITES = "ABC"
 def chosen(only: str) -> dict[str, list[str]]:
     """`A:0001,B` as {"A": ["0001"], "B": []}; all suites when empty.
 
-    Raises ValueError, with what is allowed, on another form.
+    Raises ValueError, with the allowed values, for any other form.
     """
     if not only:
         return {suite: [] for suite in SUITES}
@@ -45,10 +45,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--bootstrap",
         metavar="HOST:PORT,...",
-        help="brokers that run already, all of them; else Ottla is started",
+        help="all brokers of a running cluster; default: start Ottla",
     )
     parser.add_argument(
-        "--brokers", type=int, default=1, help="how many brokers of Ottla to start (1)"
+        "--brokers", type=int, default=1, help="number of Ottla brokers to start (1)"
     )
     parser.add_argument(
         "--data",
@@ -58,9 +58,9 @@ def arguments() -> argparse.Namespace:
         help="the data folders of those brokers once they have stopped, for the log dump tool",
     )
     parser.add_argument("--only", default="", help="suites or tests: A:0001,B,C:offsets")
-    parser.add_argument("--jobs", type=int, default=1, help="librdkafka's tests at a time (1)")
+    parser.add_argument("--jobs", type=int, default=1, help="librdkafka tests in parallel (1)")
     parser.add_argument(
-        "--transactions", action="store_true", help="run the tests that need transactions too"
+        "--transactions", action="store_true", help="also run the tests that need transactions"
     )
     parser.add_argument("--ivy-settings", type=Path, help="an Ivy settings file, to name a mirror")
     return parser.parse_args()
@@ -90,14 +90,14 @@ def suite_b(target: Target, names: Sequence[str], options: argparse.Namespace) -
 
 
 def logs() -> Path:
-    """Where the suites' own output is kept, for reading after a failure."""
+    """The folder with the suites' own output, to read after a failure."""
     place = cache.folder("conformance-logs")
     place.mkdir(parents=True, exist_ok=True)
     return place
 
 
 def keep_logs(target: Target) -> None:
-    """The brokers' own logs beside those of the suites."""
+    """Keep the brokers' logs beside those of the suites."""
     for name, text in target.logs().items():
         (logs() / name).write_text(text)
 

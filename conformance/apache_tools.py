@@ -1,4 +1,4 @@
-"""Suite C: Apache Kafka's own tools, from Maven Central, and at the end its log dump tool."""
+"""Suite C: Apache Kafka's own tools from Maven Central, with its log dump tool at the end."""
 
 import tempfile
 import time
@@ -38,8 +38,8 @@ def _judge(name: str, test: Callable[[], None]) -> Outcome:
 
 
 def run(jars: KafkaJars, bootstrap: str, wanted: Sequence[str]) -> Iterator[Outcome]:
-    """Each test of the tools, or those in `wanted` where it has any; on less than three brokers not
-    those that want three."""
+    """Run each test of the tools, or those in `wanted` if it is not empty; with fewer than three
+    brokers, leave out tests that need three."""
     with tempfile.TemporaryDirectory() as scratch:
         tools = Tools(jars, bootstrap, Path(scratch))
         for test in (*TESTS, *WITH_SEVERAL):
@@ -50,8 +50,8 @@ def run(jars: KafkaJars, bootstrap: str, wanted: Sequence[str]) -> Iterator[Outc
 
 
 def after_the_stop(jars: KafkaJars, target: Target, wanted: Sequence[str]) -> Iterator[Outcome]:
-    """Stop the brokers, if they are ours, and look at all that the suites wrote: each folder with
-    the log dump tool, and the replicas beside each other."""
+    """Stop our own brokers, and check all data that the suites wrote: each folder with the log dump
+    tool, and the replicas against each other."""
     if wanted and not {DUMP, IDENTICAL} & set(wanted):
         return
     if not target.folders:

@@ -1,4 +1,4 @@
-"""Suite B: kafka-python's integration tests, from its source distribution, in their own venv."""
+"""Suite B: kafka-python's integration tests from its source distribution, in their own venv."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ NEEDS = (
     *("pytest", "pytest-timeout", "pytest-mock", "pytest-asyncio", "py"),
     *("lz4", "zstandard", "python-snappy", "crc32c", "xxhash"),
 )
-# kafka-python starts brokers itself through this module, which its source distribution leaves out.
+# kafka-python starts brokers through this module, which is not in its source distribution.
 SERVICE = '''"""Stands for the module that starts brokers: here one runs already."""
 
 
@@ -43,11 +43,11 @@ class SpawnedService:
     def __init__(self, *arguments, **options):
         raise RuntimeError("these tests start no broker of their own")
 '''
-# The suite knows one broker and topics of one replica. Where there are more, clients are given all
-# addresses, and topics as many replicas as the brokers would choose. With one replica on three
-# brokers, test_alter_replica_log_dirs asks one that may hold none, and is refused by Apache Kafka
-# as here (5 of 6 runs). With three, test_delete_records passes here but not there: it gives three
-# leaders a second between them, and Kafka's followers hear of a deletion after half a second each.
+# The suite expects one broker and topics with one replica. On a cluster, this plugin gives clients
+# all addresses, and topics the brokers' default number of replicas. With one replica on three
+# brokers, test_alter_replica_log_dirs asks a broker that may have none, and fails on Apache Kafka
+# as here (5 of 6 runs). With three, test_delete_records passes here but not there: it allows three
+# leaders a second together, and Kafka's followers learn of a deletion after half a second each.
 PLUGIN = '''"""Points the suite at all brokers of a cluster."""
 
 import os
@@ -79,7 +79,7 @@ SECONDS = 600
 
 @dataclass(frozen=True)
 class Suite:
-    """The unpacked tests, and the Python that has what they need."""
+    """The unpacked tests, and the Python of an environment with their dependencies."""
 
     folder: Path
     python: Path
@@ -87,7 +87,7 @@ class Suite:
 
 
 def prepare(logs: Path) -> Suite:
-    """Fetch what is not in the cache yet. Raises PackageError."""
+    """Fetch the suite unless it is in the cache. Raises PackageError."""
     place = cache.folder("kafka-python-tests")
     if not cache.is_ready(place):
         print(f"Fetching the tests of {PACKAGE} ...", flush=True)
@@ -103,7 +103,7 @@ def prepare(logs: Path) -> Suite:
 
 
 def left_out(transactions: bool) -> dict[str, str]:
-    """Names of tests that are not run, and why."""
+    """The tests to leave out, with the reasons."""
     return NOT_ON_KAFKA if transactions else {**NOT_ON_KAFKA, **TRANSACTIONS}
 
 
@@ -129,7 +129,7 @@ def outcomes_of(report: Path) -> list[Outcome]:
 def run(
     suite: Suite, addresses: Sequence[str], wanted: Sequence[str], transactions: bool
 ) -> Iterator[Outcome]:
-    """Run the tests (those in `wanted` where it has any) and tell each one's outcome.
+    """Run the tests (only those in `wanted` if it is not empty); return each outcome.
 
     `addresses`: `HOST:PORT` of each broker.
     """
@@ -137,7 +137,7 @@ def run(
     report = suite.logs / "B-report.xml"
     report.unlink(missing_ok=True)
     chosen = [f"not {name}" for name in skipped if name != "test_group"]
-    # `-k` matches parts of names, and "test_group" is only that one test's whole name.
+    # `-k` matches parts of names, and other tests' names also contain "test_group".
     command = [str(suite.python), "-m", "pytest", "-v", "test/integration"]
     command += ["-p", "no:cacheprovider", "-p", "all_brokers"]
     command += ["--timeout=60", "--timeout-method=signal", f"--junitxml={report}"]

@@ -1,7 +1,7 @@
 """Suite A: librdkafka's own tests, from the npm package that ships them with its source.
 
-One process a test number: a time-out inside a test kills its whole process. Never `-Q` alone: it
-skips every sub-test and still says that the test passed.
+Each test number runs in its own process, because a timeout inside a test kills the whole process.
+Do not use `-Q` alone: it skips every sub-test and still reports that the test passed.
 """
 
 import os
@@ -18,8 +18,8 @@ from conformance.outcome import Outcome
 SUITE = "A"
 PACKAGE = "@confluentinc/kafka-javascript@1.10.1"
 DEBIAN = (*packages.OF_LIBRDKAFKA, "rapidjson-dev")
-# Each of these passes on Apache Kafka 4.3.1 with one broker, and with three. 0127 holds a fetch to
-# 30 ms by the wall clock, which a busy machine exceeds, with Apache Kafka as with Ottla.
+# Each of these passes on Apache Kafka 4.3.1 with one broker and with three. 0127 allows a fetch
+# 30 ms by the wall clock; a busy machine takes longer, with Apache Kafka as with Ottla.
 NUMBERS = tuple(
     f"{number:04}"
     for number in (
@@ -29,7 +29,7 @@ NUMBERS = tuple(
         137, 140,
     )
 )  # fmt: skip
-# Tests with transactions, which Ottla does not have yet: the parts (sub-test names) that need none.
+# Tests with transactions, which Ottla does not support yet: the sub-tests that do not need them.
 PARTS_WITHOUT_TRANSACTIONS: dict[str, tuple[str, ...]] = {
     "0061": ("without transactions",),
     "0129": (),
@@ -42,14 +42,14 @@ COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 @dataclass(frozen=True)
 class Suite:
-    """The built suite: `folder` has its test-runner."""
+    """The built suite: `folder` contains its test-runner."""
 
     folder: Path
     logs: Path
 
 
 def prepare(logs: Path) -> Suite:
-    """Fetch and build what is not in the cache yet (about three minutes). Raises PackageError."""
+    """Fetch and build the suite unless it is in the cache (three minutes). Raises PackageError."""
     built = packages.librdkafka("librdkafka-tests", PACKAGE, DEBIAN, "-C", "tests", "build")
     return Suite(built / "tests", logs)
 
@@ -73,7 +73,7 @@ def verdict(output: str, exit_code: int, part: str) -> tuple[bool, str]:
 
 
 def _run(folder: Path, environment: Mapping[str, str], log: Path) -> int:
-    """The runner's exit code; TIMED_OUT where it had to be ended."""
+    """The runner's exit code; TIMED_OUT if it had to be killed."""
     with log.open("wb") as output:
         try:
             return subprocess.run(
@@ -90,7 +90,7 @@ def _run(folder: Path, environment: Mapping[str, str], log: Path) -> int:
 
 
 def run_one(suite: Suite, number: str, part: str, bootstrap: str) -> Outcome:
-    """One test number (or one part of it) in a process of its own."""
+    """Run one test number (or one part of it) in its own process."""
     name = number + (f" ({part})" if part else "")
     log = suite.logs / f"A-{name.replace(' ', '-').strip('()')}.log"
     settings = suite.logs / f"A-{number}.conf"
@@ -109,7 +109,7 @@ def run_one(suite: Suite, number: str, part: str, bootstrap: str) -> Outcome:
 
 
 def tests(wanted: Sequence[str], transactions: bool) -> Iterator[tuple[str, str] | Outcome]:
-    """What to run, as (number, part), and the outcome of what is left out."""
+    """The tests to run, as (number, part), and the outcomes of those left out."""
     for number in NUMBERS:
         if wanted and number not in wanted:
             continue

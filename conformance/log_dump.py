@@ -1,9 +1,9 @@
-"""Apache Kafka's log dump tool over a data folder: what it finds wrong.
+"""Checks a data folder with Apache Kafka's log dump tool.
 
-Its traps: it prints mismatches on stderr and still exits with 0, so its output is read; deep
-iteration says "-1 is followed by N" for the first batch of a later segment, which is no fault;
-and it takes the preallocated time index of a running broker's active segment for
-corrupt, so the broker must have stopped.
+The tool prints mismatches on stderr but exits with 0, so this module reads its output. Deep
+iteration prints "-1 is followed by N" for the first batch of a later segment, which is not a fault.
+It reports the preallocated time index of a running broker's active segment as corrupt, so the
+broker must have stopped.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ SIGNS_OF_FAULT = (
 
 
 def faults_in(output: str) -> list[str]:
-    """The lines that tell of a fault, each with the heading that names its file."""
+    """The lines that report a fault, each with the heading that names its file."""
     found: list[str] = []
     heading = ""
     for line in output.splitlines():
@@ -57,10 +57,10 @@ def _ask(jars: KafkaJars, files: Sequence[Path], *options: str) -> Iterator[str]
 
 
 def faults(jars: KafkaJars, data: Path) -> list[str]:
-    """All that the tool finds wrong below a data folder whose broker has stopped; [] where nothing.
+    """All faults that the tool finds in the data folder of a stopped broker; [] if none.
 
-    Every segment is read record by record, every index checked as at a start and entry by entry,
-    every producer snapshot and transaction index read, and group offsets decoded.
+    It reads every segment record by record, checks every index as at a start and entry by entry,
+    reads every producer snapshot and transaction index, and decodes group offsets.
     """
     logs = sorted(path for path in data.glob("*/*.log") if path.stat().st_size)
     assert logs, f"there is no segment to check below {data}"

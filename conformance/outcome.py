@@ -1,4 +1,4 @@
-"""What became of one test, and how that is told: one line a test, and one line for all."""
+"""The outcome of a test: one line per test, and a summary line for all."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +25,6 @@ class Outcome:
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
-    """The closing line: `N passed, N failed, N skipped`."""
+    """The summary line: `N passed, N failed, N skipped`."""
     states = [outcome.state for outcome in outcomes]
     return ", ".join(f"{states.count(state)} {state}" for state in ("passed", "failed", "skipped"))

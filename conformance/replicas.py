@@ -1,7 +1,7 @@
-"""The replicas that the suites left behind on several brokers, compared byte by byte.
+"""Compares the replicas that the suites left on several brokers byte by byte.
 
-What a topic's cleaner rewrites may differ from broker to broker, as in Apache Kafka: each cleans at
-its own time. Such topics are left to the log dump tool.
+Compacted logs may differ between brokers, as in Apache Kafka, because each broker compacts at its
+own time. Only the log dump tool checks those topics.
 """
 
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ ANSWER_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Replicas:
-    """`held`: the data folders of each partition's brokers, the partition by topic and number."""
+    """`held`: by topic and partition, the data folders of the partition's brokers."""
 
     held: dict[tuple[str, int], tuple[Path, ...]]
     compacted: frozenset[str]
 
     def comparable(self) -> dict[tuple[str, int], tuple[Path, ...]]:
-        """The partitions of which several copies must be the same."""
+        """The partitions with several replicas that must be equal."""
         return {
             (topic, partition): folders
             for (topic, partition), folders in self.held.items()
@@ -31,7 +31,7 @@ class Replicas:
         }
 
     def differences(self) -> list[str]:
-        """Where copies differ below the high watermark, or have gaps; the brokers have stopped."""
+        """Where replicas differ below the high watermark or have gaps; the brokers must be down."""
         return [
             f"{topic}-{partition}: {anomaly.kind.value}: {anomaly.what}"
             for (topic, partition), folders in sorted(self.comparable().items())
@@ -40,7 +40,7 @@ class Replicas:
 
 
 def compacted(bootstrap: str, topics: list[str]) -> frozenset[str]:
-    """Those of the topics whose old records are compacted away."""
+    """Those of the topics that are compacted."""
     if not topics:
         return frozenset()
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
@@ -54,7 +54,7 @@ def compacted(bootstrap: str, topics: list[str]) -> frozenset[str]:
 
 
 def assigned(cluster: Cluster) -> Replicas:
-    """Who holds what, asked while the cluster runs."""
+    """The replicas by partition; call this while the cluster runs."""
     topics = cluster.state.topics()
     folders = {number: broker.data for number, broker in cluster.brokers.items()}
     held = {

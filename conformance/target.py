@@ -1,4 +1,4 @@
-"""The brokers under test: one or several of our own, started here, or any at given addresses."""
+"""The brokers under test: one or several started here, or others at given addresses."""
 
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -9,9 +9,9 @@ from conformance.replicas import Replicas, assigned
 from ottla.testing import BrokerProcess, Cluster, KitError
 from ottla.testing.errors import last_lines
 
-# What the suites expect of a broker. Two of librdkafka's tests (0102, 0118) take for granted that
-# consumers which subscribe one after the other are in a group's first generation together; without
-# a wait for that they are a race, which Apache Kafka loses as well.
+# The settings that the suites expect. Two of librdkafka's tests (0102, 0118) assume that consumers
+# which subscribe one after the other share the group's first generation. Without an initial
+# rebalance delay that is a race, which Apache Kafka loses as well.
 SETTINGS: Mapping[str, str] = {
     "num.partitions": "4",
     "auto.create.topics.enable": "true",
@@ -23,12 +23,12 @@ MAX_OF_A_LOG = 2000
 
 
 def replication_factor(brokers: int) -> int:
-    """Of topics that say nothing of it, on that many brokers."""
+    """The default replication factor with this many brokers."""
     return min(brokers, REPLICAS)
 
 
 def settings(brokers: int) -> dict[str, str]:
-    """Of each broker. With several every topic is replicated, and one broker may be away."""
+    """Each broker's settings. With several, every topic is replicated and one broker may fail."""
     if brokers == 1:
         return dict(SETTINGS)
     replicas = replication_factor(brokers)
@@ -43,20 +43,20 @@ class Target:
     """The brokers' addresses, and their data folders where these are known. A context manager."""
 
     def __init__(self, bootstrap: str | None, data: Sequence[Path] = (), brokers: int = 1) -> None:
-        """`bootstrap`: brokers of somebody else, all of them, `HOST:PORT,...`; `data`: their
-        folders, once they have stopped. `brokers`: how many of our own to start otherwise, with a
-        ZooKeeper if more than one."""
+        """`bootstrap`: all brokers of a running cluster, `HOST:PORT,...`; `data`: their folders,
+        read after they have stopped. `brokers`: otherwise, how many to start here, with ZooKeeper
+        if more than one."""
         self._count = brokers
         self._own = bootstrap is None
         self._brokers: dict[str, BrokerProcess] = {}
-        """Our own, by the name of the file that their log is kept in."""
+        """Brokers started here, by the name of their log file."""
         self._cluster: Cluster | None = None
         self._ending = ExitStack()
         self._stopped = False
         self.bootstrap = bootstrap or ""
         self.folders = tuple(data)
         self.replicas: Replicas | None = None
-        """Who holds what, once a cluster of our own has stopped."""
+        """The replicas of a cluster started here, once it has stopped."""
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ class Target:
         self.folders = tuple(each.data for each in self._brokers.values())
 
     def died(self) -> str | None:
-        """The last words of our brokers that ended unasked, if there are any."""
+        """The last output of brokers that exited by themselves, if any."""
         if self._stopped:
             return None
         down = {name: each for name, each in self._brokers.items() if not each.running}
@@ -97,12 +97,11 @@ class Target:
         return "\n".join(told) or None
 
     def logs(self) -> dict[str, str]:
-        """What each of our brokers has written, by file name; empty for those of others."""
+        """The log of each broker started here, by file name."""
         return {name: broker.said() for name, broker in self._brokers.items()}
 
     def own_bugs(self) -> list[str]:
-        """The tracebacks in our brokers' logs, the first of each: there is to be none, whatever a
-        client sends."""
+        """The first traceback of each log: no client request may cause one."""
         return [
             f"{name}: {TRACEBACK}{text.partition(TRACEBACK)[2][:MAX_OF_A_LOG]}"
             for name, text in self.logs().items()
@@ -110,10 +109,9 @@ class Target:
         ]
 
     def stop(self) -> None:
-        """Stop our brokers, cleanly, and keep their data folders until the `with` ends.
+        """Stop the brokers started here cleanly; keep their data folders until the `with` ends.
 
-        Raises KitError where a replica of a cluster does not come into sync, or a broker does not
-        end well.
+        Raises KitError if a replica does not catch up, or a broker exits with an error.
         """
         if self._cluster is not None:
             self._cluster.wait_in_sync()

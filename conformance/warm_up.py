@@ -1,7 +1,7 @@
-"""Brings a new broker to the state in which the suites' lists were made: its offsets topic exists.
+"""Prepares a new broker for the suites: creates its offsets topic.
 
-A client that asks for a group's offsets while that topic is being made may be told `Not
-coordinator`, on Apache Kafka too, and some of librdkafka's tests take that for a failure.
+A client that fetches a group's offsets during the creation of that topic may get `Not coordinator`,
+on Apache Kafka too, and some of librdkafka's tests treat that as a failure.
 """
 
 import time
@@ -13,7 +13,7 @@ WAIT_SECONDS = 30.0
 
 
 class NotReadyError(Exception):
-    """The broker did not take a record or a group's offset in time."""
+    """The broker did not accept a record or a group's offset in time."""
 
 
 def warm_up(bootstrap: str) -> None:

@@ -1,2 +1,2 @@
-"""A cluster of real processes under load, with faults from a seed, and a checker of what its
-clients saw. Beside the product, not in it: `python -m faults --seed 7 --seconds 60`."""
+"""A cluster of real processes under load, with faults from a seed, and a checker of the clients'
+history. Not part of the product: `python -m faults --seed 7 --seconds 60`."""

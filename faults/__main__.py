@@ -1,5 +1,5 @@
-"""`python -m faults`: a cluster of real processes under load with faults from a seed, and the
-verdict of the checker. Exit code 0 where all is as the policy has it, 1 where it is not."""
+"""`python -m faults`: run a cluster of real processes under load with faults from a seed, and check
+its history. Exits with 0 if the history satisfies the policy, with 1 if not."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ MAX_SHOWN = 20
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m faults", description=__doc__)
-    parser.add_argument("--seed", type=int, help="of the faults (another one each time)")
+    parser.add_argument("--seed", type=int, help="seed of the faults (random)")
     parser.add_argument("--seconds", type=float, default=60, help="how long faults run (60)")
     parser.add_argument("--policy", choices=[each.value for each in Policy], default="strict")
-    parser.add_argument("--brokers", type=int, default=3, help="3 or more (3)")
+    parser.add_argument("--brokers", type=int, default=3, help="number of brokers, at least 3 (3)")
     parser.add_argument("--ensemble", type=int, default=1, help="members of ZooKeeper (1)")
     parser.add_argument("--rate", type=int, default=400, help="records per second (400)")
     parser.add_argument(
@@ -34,9 +34,9 @@ def arguments() -> argparse.Namespace:
         action="append",
         choices=[each.name for each in Kind],
         default=[],
-        help="this fault; again for more",
+        help="only this fault; repeat for more",
     )
-    parser.add_argument("--folder", type=Path, help="takes history, data and logs, and stays")
+    parser.add_argument("--folder", type=Path, help="keep history, data and logs here")
     return parser.parse_args()
 
 
@@ -86,7 +86,7 @@ def main() -> int:
         outcome = run(plan, say)
     except (KitError, LoadError) as fault:
         console.print(str(fault), markup=False, soft_wrap=True)
-        console.print(f"The run broke off. History and logs: {plan.folder}")
+        console.print(f"The run was aborted. History and logs: {plan.folder}")
         return 1
     console.print(table(plan, outcome))
     show(outcome, console)

@@ -1,4 +1,4 @@
-"""What a history may show that it must not, and which losses a policy allows."""
+"""The anomalies that a history can show, and the losses that a policy allows."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from enum import Enum
 
 
 class Policy(Enum):
-    """What the producers asked for, and with it what may be lost.
+    """The settings of producers and topic, and the losses that follow from them.
 
-    strict   acks=all, idempotent, clean elections: nothing.
-    acks_1   acks=1, not idempotent: records that only a deposed leader had, and a retry
-             may write twice.
-    unclean  acks=all, idempotent, unclean elections: records that the new leader did not have.
+    strict   acks=all, idempotent, clean elections: no losses.
+    acks_1   acks=1, not idempotent: may lose records that only a deposed leader had; retries may
+             write duplicates.
+    unclean  acks=all, idempotent, unclean elections: may lose records that the new leader lacks.
     """
 
     strict = "strict"
@@ -21,7 +21,7 @@ class Policy(Enum):
 
 
 class Kind(Enum):
-    """The names are those of Jepsen's Kafka workload where it has one."""
+    """The names follow Jepsen's Kafka workload where it has one."""
 
     lost_write = "lost write"
     lost_read = "lost read"
@@ -33,13 +33,15 @@ class Kind(Enum):
     poll_skip = "poll skip"
     nonmonotonic_poll = "nonmonotonic poll"
     lost_commit = "lost commit"
+    two_owners = "two owners"
+    stale_generation = "stale generation"
     offset_gap = "offset gap"
     replicas_differ = "replicas differ"
 
 
 @dataclass(frozen=True, slots=True)
 class Anomaly:
-    """`because` is why the policy allows it; None: it does not."""
+    """`because` is why the policy allows the anomaly; None if it does not."""
 
     kind: Kind
     partition: int
@@ -49,7 +51,7 @@ class Anomaly:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """All that was found. `is_good` where each is allowed."""
+    """All anomalies found. `is_good` if the policy allows each of them."""
 
     anomalies: tuple[Anomaly, ...]
 

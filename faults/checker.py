@@ -1,7 +1,7 @@
-"""Holds a history against what must always hold. Pure.
+"""Checks a history against Kafka's guarantees. Pure.
 
-On the lines of Jepsen's workload for Kafka and Redpanda: each offset has one value, each value one
-offset, each acknowledged value is read in the end, and no consumer skips or goes back. The topics
+Modelled on Jepsen's workload for Kafka and Redpanda: each offset has one value, each value has one
+offset, each acknowledged value is in the final read, and no consumer skips or goes back. The topics
 here have no transactions and no compaction, so offsets have no gaps at all.
 """
 
@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from faults import consumers
+from faults import consumers, generations
 from faults.anomaly import Anomaly, Kind, Policy, Verdict
 from faults.elections import Elections
 from faults.history import (
@@ -33,7 +33,7 @@ class Facts:
     acknowledged: dict[str, Acknowledged] = field(default_factory=dict)
     refused: dict[str, Refused] = field(default_factory=dict)
     polled: dict[tuple[int, int], dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
-    """When each value was first read at that place by the group."""
+    """When the group first read each value at each place."""
     final: dict[int, FinalRead] = field(default_factory=dict)
 
     @classmethod
@@ -55,7 +55,7 @@ class Facts:
         return facts
 
     def read_places(self) -> Iterator[tuple[int, int, str]]:
-        """(partition, offset, value) of all that was read, by the group or in the end."""
+        """(partition, offset, value) of every read, by the group or by the final read."""
         for (partition, offset), values in self.polled.items():
             for value in values:
                 yield partition, offset, value
@@ -66,7 +66,7 @@ class Facts:
 
 
 def check(events: Sequence[Event], policy: Policy) -> Verdict:
-    """All anomalies of the history, each with the policy's excuse where it has one."""
+    """All anomalies of the history, each with the policy's excuse if it has one."""
     facts = Facts.of(events)
     elections = Elections(events)
     found: list[Anomaly] = []
@@ -76,14 +76,15 @@ def check(events: Sequence[Event], policy: Policy) -> Verdict:
     found += _twice(facts, elections, policy)
     found += _final_order(facts, policy)
     found += consumers.check(events, elections, policy)
+    found += generations.check(events)
     return Verdict(tuple(found))
 
 
 def _lost(facts: Facts, elections: Elections, policy: Policy) -> Iterator[Anomaly]:
-    """Acknowledged, or even read, and not there in the end.
+    """Values that were acknowledged, or even read, but are missing from the final read.
 
-    Without a final read of the partition (the run broke off), what was acknowledged below the
-    highest offset polled must have been polled.
+    Without a final read of the partition (an aborted run), every value acknowledged below the
+    highest polled offset must have been polled.
     """
     last = {
         partition: {value for _, value in final.records} for partition, final in facts.final.items()
@@ -111,7 +112,7 @@ def _lost(facts: Facts, elections: Elections, policy: Policy) -> Iterator[Anomal
     for (partition, offset), values in facts.polled.items():
         for value, at_ms in values.items():
             if partition in last and value not in last[partition]:
-                # Only what is committed is read, and acks=1 loses only what is not.
+                # Consumers read only committed records, and acks=1 loses only uncommitted ones.
                 because = _excuse_unclean(elections, policy, partition, offset, at_ms)
                 what = f"{value} was read at offset {offset} ({at_ms} ms) and is gone"
                 yield Anomaly(Kind.lost_read, partition, what, because)
@@ -138,7 +139,7 @@ def _never_written(facts: Facts) -> Iterator[Anomaly]:
 
 
 def _two_values(facts: Facts, elections: Elections, policy: Policy) -> Iterator[Anomaly]:
-    """Acknowledgements, polls and the final read must agree on what an offset holds."""
+    """Acknowledgements, polls and the final read must agree on the value at an offset."""
     at: dict[tuple[int, int], dict[str, int | None]] = defaultdict(dict)
     for place, first_read in facts.polled.items():
         at[place].update(first_read)
@@ -153,7 +154,7 @@ def _two_values(facts: Facts, elections: Elections, policy: Policy) -> Iterator[
     for (partition, offset), values in sorted(at.items()):
         if len(values) == 1:
             continue
-        # acks=1 gives an offset twice, but only one of them is ever read.
+        # With acks=1 two leaders may assign one offset, but only one of the records is ever read.
         excused = policy is Policy.unclean or len(read.get((partition, offset), ())) <= 1
         times = [at_ms for at_ms in values.values() if at_ms is not None]
         because = None
@@ -166,8 +167,8 @@ def _two_values(facts: Facts, elections: Elections, policy: Policy) -> Iterator[
 def _twice(facts: Facts, elections: Elections, policy: Policy) -> Iterator[Anomaly]:
     """A value seen at two offsets: written twice, or moved.
 
-    A retry without idempotence may write twice. After an unclean election the retry of a record
-    whose answer got lost lies elsewhere than a consumer saw it before.
+    A retry without idempotence may write a duplicate. After an unclean election, a record retried
+    because its response was lost may get another offset than a consumer saw before.
     """
     places: dict[str, dict[int, int]] = defaultdict(dict)
     partition_of: dict[str, int] = {}
@@ -200,9 +201,9 @@ def _twice(facts: Facts, elections: Elections, policy: Policy) -> Iterator[Anoma
 
 
 def _final_order(facts: Facts, policy: Policy) -> Iterator[Anomaly]:
-    """In the final read offsets follow each other, and each producer's values are in its order.
+    """In the final read, offsets are consecutive and each producer's values are in order.
 
-    The first writing of a value counts: a retry that wrote it again (acks=1) is a duplicate.
+    The first occurrence of a value counts: a retry that wrote it again (acks=1) is a duplicate.
     """
     for partition, final in facts.final.items():
         expected = final.start

@@ -1,9 +1,9 @@
-"""What the consumers of a group may see: no skip, no step back, no commit lost. Pure.
+"""Checks the consumers of a group: no skipped record, no step back, no lost commit. Pure.
 
-Within one assignment of a partition the offsets that a consumer polls follow each other without
-gap. The first one after an assignment is the group's committed offset: at least as far as the last
-commit that was acknowledged before, at most as far as any commit that was asked for. A former owner
-that was paused learns of its loss late, so two owners at a time are no anomaly by themselves.
+Within one assignment of a partition, a consumer polls consecutive offsets. The first offset after
+an assignment is the group's committed offset: not lower than the last acknowledged commit, and not
+higher than any requested commit. A paused consumer learns late that it lost a partition, so two
+owners at the same time are not an anomaly by themselves.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from faults.history import Assigned, Committed, Event, FinalCommitted, Polled, R
 
 @dataclass(slots=True)
 class Group:
-    """The group as far as the history has been read."""
+    """The state of the group at the current event of the history."""
 
     next_offset: dict[tuple[int, int], int] = field(default_factory=dict)
     """By (consumer, partition); missing until the first poll of an assignment."""
@@ -30,7 +30,7 @@ class Group:
 
 def check(events: Sequence[Event], elections: Elections, policy: Policy) -> list[Anomaly]:
     group = Group()
-    # A commit counts as asked for from the time it was sent, which is before its own event.
+    # A commit counts as requested from the time it was sent, which is before its own event.
     for event in events:
         if isinstance(event, Committed):
             for partition, offset in event.offsets:
@@ -90,8 +90,8 @@ def _first(
 def _excuse_cut(
     elections: Elections, policy: Policy, partition: int, next_offset: int
 ) -> str | None:
-    """Where an unclean election cut off the consumer's place, it begins anew where its own rule
-    (auto.offset.reset) says."""
+    """If an unclean election truncated the consumer's position, it restarts at the offset that
+    auto.offset.reset gives."""
     if policy is not Policy.unclean:
         return None
     return elections.excuse(policy, partition, next_offset - 1, 0)
@@ -100,7 +100,7 @@ def _excuse_cut(
 def _final(
     group: Group, event: FinalCommitted, elections: Elections, policy: Policy
 ) -> Iterator[Anomaly]:
-    """A member whose place was cut off commits the lower one where it began anew."""
+    """A member whose position was truncated commits the lower one at which it restarted."""
     for partition, offset in event.offsets:
         floor = group.floor[partition]
         if max(offset, 0) < floor:

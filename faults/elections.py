@@ -1,9 +1,9 @@
-"""Which elections could have cut a record off: the only excuse that a loss may have. Pure.
+"""Finds the elections that can have truncated a record: the only excuse for a loss. Pure.
 
-A record that was acknowledged at offset `o` and is gone must have lain in the log of a leader whose
-successor's log ended at or before `o`, or, where the successor was not in sync, held another record
-there. The leader epochs of the surviving log say where each began (KIP-101), and the coordination
-tree said when each was elected and out of which ISR.
+A lost record that was acknowledged at offset `o` was in the log of a leader whose successor's log
+ended at or before `o`, or, if the successor was not in sync, held another record there. The leader
+epochs of the surviving log say where each epoch began (KIP-101). The coordination tree says when
+each leader was elected and from which ISR.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from faults.history import Elected, Epochs, Event
 
 @dataclass(frozen=True, slots=True)
 class Election:
-    """One new leader epoch. `is_unclean`: the leader was in no ISR that stood before."""
+    """One new leader epoch. `is_unclean`: the leader was not in the ISR before."""
 
     at_ms: int
     leader: int
@@ -27,7 +27,7 @@ class Election:
 
 
 STALE_LEADER_MS = 60_000
-"""So long may a leader that was cut off go on answering acks=1, for it cannot know."""
+"""For this time a leader that is cut off may still acknowledge acks=1: it cannot know."""
 
 
 class Elections:
@@ -58,15 +58,15 @@ class Elections:
         *,
         is_taken: bool = False,
     ) -> str | None:
-        """Why the policy allows the loss of a record that was seen at that offset and time.
+        """Why the policy allows the loss of a record that was seen at this offset and time.
 
-        `is_taken`: another record has that offset, so two leaders gave it. With acks=1 the one may
-        then have been elected before the other answered, which did not know of it.
+        `is_taken`: another record has this offset, so two leaders assigned it. With acks=1, one may
+        have been elected before the other, which did not know of it, acknowledged its record.
         """
         if policy is Policy.strict:
             return None
         slack_ms = STALE_LEADER_MS if policy is Policy.acks_1 and is_taken else 0
-        # The first leader follows nobody, so it cuts nothing off.
+        # The first leader has no predecessor, so it truncates nothing.
         for election in self._of[partition][1:]:
             if election.at_ms + slack_ms < acknowledged_ms or election.leader == -1:
                 continue
@@ -86,14 +86,14 @@ class Elections:
         return None
 
     def _is_older(self, partition: int, offset: int, acknowledged_ms: int) -> bool:
-        """Whether the surviving log holds there what was written before the record, which only an
-        election of a replica that had not been in sync can bring back."""
+        """Whether the surviving log has an older record at this offset; only the election of an
+        out-of-sync replica can bring it back."""
         then = [each.leader_epoch for each in self._of[partition] if each.at_ms <= acknowledged_ms]
         there = [epoch for epoch, start in self._starts.get(partition, ()) if start <= offset]
         return bool(then and there) and there[-1] < then[-1]
 
     def _start(self, partition: int, leader_epoch: int) -> int | None:
-        """Where this epoch begins, or the next one that the log knows: one without records may be
-        missing from it."""
+        """The start offset of this epoch, or of the next one in the log: an epoch without records
+        may be missing from it."""
         starts = self._starts.get(partition, ())
         return next((start for epoch, start in starts if epoch >= leader_epoch), None)

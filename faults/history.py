@@ -1,9 +1,9 @@
-"""What clients did and saw, and which faults ran meanwhile: one event a line of JSON.
+"""A history: what clients did and saw, and which faults ran meanwhile. One JSON event per line.
 
-A history is of one topic. Times are milliseconds since the run began, by one clock. A *value* is
-`"<producer>-<sequence>"`, each sent once; a producer's sequence grows by one from record to record,
-over all partitions. An event is recorded after what it tells has ended, but for `Sent`, which is
-recorded before, so that a value that was seen but never sent cannot be an event out of turn.
+A history covers one topic. Times are milliseconds since the start of the run, by one clock. A
+*value* is `"<producer>-<sequence>"`, each sent once; a producer's sequence grows by one with each
+record, over all partitions. An event is recorded after the action it describes. Only `Sent` is
+recorded before it, so a value that is read without a `Sent` was certainly never sent.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from threading import Lock
 from typing import Any, Final, TextIO
 
 Run = tuple[tuple[int, str], ...]
-"""(offset, value) in the order in which they came."""
+"""(offset, value) in the order of arrival."""
 
 
 class HistoryError(Exception):
-    """A line of a history's file is none of the events."""
+    """A line of a history file is not a valid event."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The producer was given the value. Its outcome is one of the next three, or open."""
+    """The value was handed to the producer. Its outcome is one of the next three, or open."""
 
     at_ms: int
     value: str
@@ -34,7 +34,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """The broker said that it has the record. Offset -1 where the client was not told it, as after
+    """The broker acknowledged the record. Offset -1 if the client did not learn it, as after
     DUPLICATE_SEQUENCE_NUMBER."""
 
     at_ms: int
@@ -55,7 +55,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """No answer, or one that leaves it open: the record may be in the log or not."""
+    """No response, or an inconclusive one: the record may be in the log or not."""
 
     at_ms: int
     value: str
@@ -65,7 +65,7 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """A consumer of the group owns these partitions from now on, besides those it had."""
+    """A consumer of the group now also owns these partitions."""
 
     at_ms: int
     consumer: int
@@ -74,7 +74,7 @@ class Assigned:
 
 @dataclass(frozen=True, slots=True)
 class Revoked:
-    """A consumer of the group owns these partitions no longer."""
+    """A consumer of the group no longer owns these partitions."""
 
     at_ms: int
     consumer: int
@@ -82,8 +82,18 @@ class Revoked:
 
 
 @dataclass(frozen=True, slots=True)
+class Synced:
+    """A consumer's assignment in this generation, from SyncGroup."""
+
+    at_ms: int
+    consumer: int
+    generation: int
+    partitions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Polled:
-    """What one call gave a consumer of one partition."""
+    """The records of one partition from one poll of a consumer."""
 
     at_ms: int
     consumer: int
@@ -93,19 +103,21 @@ class Polled:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """A consumer asked for this commit at `sent_ms`. Only with `error` None is it known to be done;
-    otherwise it may be done or not."""
+    """A consumer sent this commit at `sent_ms`. With `error` None it succeeded; otherwise the
+    outcome is unknown."""
 
     at_ms: int
     sent_ms: int
     consumer: int
     offsets: tuple[tuple[int, int], ...]
     error: str | None
+    generation: int = -1
+    """The group's generation in which the commit was sent; -1 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class FinalCommitted:
-    """The group's offsets when all was over; -1 where it has none for the partition."""
+    """The group's committed offsets at the end of the run; -1 for a partition without one."""
 
     at_ms: int
     offsets: tuple[tuple[int, int], ...]
@@ -113,7 +125,7 @@ class FinalCommitted:
 
 @dataclass(frozen=True, slots=True)
 class FinalRead:
-    """Everything in the partition when all was over: from `start` up to but without `end`."""
+    """All records of the partition at the end of the run: from `start` to `end` (exclusive)."""
 
     at_ms: int
     partition: int
@@ -124,7 +136,7 @@ class FinalRead:
 
 @dataclass(frozen=True, slots=True)
 class Elected:
-    """The partition's state in the coordination tree changed; leader -1: nobody leads."""
+    """The partition's state in the coordination tree changed; leader -1 means no leader."""
 
     at_ms: int
     partition: int
@@ -135,7 +147,7 @@ class Elected:
 
 @dataclass(frozen=True, slots=True)
 class Epochs:
-    """(leader epoch, first offset) as the leader's log has them when all was over."""
+    """(leader epoch, first offset) from the leader's log at the end of the run."""
 
     at_ms: int
     partition: int
@@ -144,8 +156,8 @@ class Epochs:
 
 @dataclass(frozen=True, slots=True)
 class ClientError:
-    """A client told its user of an error that is no record's outcome. After a fatal one the load
-    goes on with a new client."""
+    """A client reported an error that is not the outcome of a record. After a fatal error the load
+    continues with a new client."""
 
     at_ms: int
     client: str
@@ -155,7 +167,7 @@ class ClientError:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The nemesis did this."""
+    """An action of the nemesis."""
 
     at_ms: int
     what: str
@@ -168,6 +180,7 @@ Event = (
     | Unknown
     | Assigned
     | Revoked
+    | Synced
     | Polled
     | Committed
     | FinalCommitted
@@ -180,7 +193,7 @@ Event = (
 KINDS: Final[dict[str, type[Any]]] = {
     kind.__name__: kind
     for kind in (
-        *(Sent, Acknowledged, Refused, Unknown, Assigned, Revoked, Polled),
+        *(Sent, Acknowledged, Refused, Unknown, Assigned, Revoked, Synced, Polled),
         *(Committed, FinalCommitted, FinalRead, Elected, Epochs),
         *(ClientError, Fault),
     )
@@ -192,7 +205,7 @@ def value_of(producer: int, sequence: int) -> str:
 
 
 def parts_of(value: str) -> tuple[int, int]:
-    """(producer, sequence). Raises ValueError for a value that no producer here makes."""
+    """(producer, sequence). Raises ValueError for a value that no producer of a run writes."""
     producer, sequence = value.split("-")
     return int(producer), int(sequence)
 
@@ -217,7 +230,7 @@ def _frozen(value: Any) -> Any:
 
 
 def read(path: Path) -> Iterator[Event]:
-    """The events of a file. Raises HistoryError, but not for a last line that was torn off."""
+    """The events of a file. Raises HistoryError, except for an incomplete last line."""
     with path.open() as lines:
         for line in lines:
             if line.endswith("\n"):
@@ -225,7 +238,7 @@ def read(path: Path) -> Iterator[Event]:
 
 
 class Recorder:
-    """Takes events from many threads, in the order in which they come, into memory and a file."""
+    """Records events from many threads, in order of arrival, in memory and in a file."""
 
     def __init__(self, path: Path, now_ms: Callable[[], int]) -> None:
         self.now_ms = now_ms
@@ -245,7 +258,7 @@ class Recorder:
 
     @property
     def events(self) -> Sequence[Event]:
-        """A copy of what came so far."""
+        """A copy of the events so far."""
         with self._lock:
             return tuple(self._events)
 

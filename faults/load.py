@@ -1,7 +1,7 @@
-"""The clients of a run: producers at a bounded rate and a group of consumers, all on record.
+"""The clients of a run: producers at a limited rate and a consumer group, all recorded.
 
-Each client is a thread, since librdkafka does its work without Python's lock. A producer keeps to
-the partition that it names, so that a history needs no partitioner.
+Each client is a thread, because librdkafka works without Python's lock. Producers choose the
+partition themselves, so that a history does not depend on a partitioner.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from faults.history import (
 GROUP: Final = "faults"
 TICK_S: Final = 0.02
 MAX_IN_FLIGHT: Final = 5_000
-"""Records that a producer holds while nobody answers; then it waits."""
+"""Records that a producer buffers while no broker responds; then it waits."""
 COMMIT_EVERY_S: Final = 0.3
 POLLS_A_ROUND: Final = 200
 CALL_WITHIN_S: Final = 20.0
@@ -52,19 +52,19 @@ NEVER_WRITTEN: Final = frozenset(
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
     }
 )
-"""Only these leave no doubt. NOT_ENOUGH_REPLICAS does not: an attempt before it may have been
-written whose answer was lost."""
+"""Only these errors are conclusive. NOT_ENOUGH_REPLICAS is not: an earlier attempt may have been
+written and its response lost."""
 
 T = TypeVar("T")
 
 
 class LoadError(Exception):
-    """The clients could not end what they do within their time."""
+    """The clients did not finish in time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What all producers together send. `max_records` each: then they stop by themselves."""
+    """The rate of all producers together. Each stops after `max_records` records."""
 
     producers: int = 2
     consumers: int = 2
@@ -73,10 +73,10 @@ class Rate:
 
 
 class Load:
-    """Starts with `start`; `stop` waits for the answers that are due, then `read_all` reads it
-    back.
+    """`start` starts the clients; `stop` waits for outstanding responses; then `read_all` reads the
+    topic back.
 
-    `bootstrap` names several brokers, as any of them may be down.
+    `bootstrap` names several brokers, because any of them may be down.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Load:
         self.policy = policy
         self.rate = rate or Rate()
         self._died: set[str] = set()
-        """Clients with a fatal error, which can do no more."""
+        """Clients with a fatal error, which are unusable."""
         self._producers_stop = threading.Event()
         self._consumers_stop = threading.Event()
         self._producers = [
@@ -113,7 +113,7 @@ class Load:
             thread.start()
 
     def stop(self, timeout_s: float = 60.0) -> None:
-        """Ends producers, then consumers. Raises LoadError where one does not end in time."""
+        """Stop the producers, then the consumers. Raises LoadError if one does not stop in time."""
         for stop, threads in (
             (self._producers_stop, self._producers),
             (self._consumers_stop, self._consumers),
@@ -133,16 +133,16 @@ class Load:
         while not self._producers_stop.is_set() and sequence < self.rate.max_records:
             due = int((time.monotonic() - began) * share)
             if len(producer) > MAX_IN_FLIGHT:
-                # What could not be sent meanwhile is not made up for in a burst.
+                # After a pause do not catch up with a burst.
                 began = time.monotonic() - sequence / share
                 due = sequence
             try:
                 for this in range(sequence, due):
-                    sequence = this + 1  # also where a producer that is dead refuses it
+                    sequence = this + 1  # also if a dead producer rejects the record
                     self._send(producer, value_of(number, this), this % self.partitions)
                 producer.poll(TICK_S)
             except KafkaException as fault:
-                # Fatal, as out of sequence after an unclean election; no callback is called.
+                # A fatal error, such as out of sequence after an unclean election, has no callback.
                 self._died.add(f"producer-{number}")
                 text = str(fault.args[0].name())
                 now_ms = self.recorder.now_ms()
@@ -167,7 +167,7 @@ class Load:
             "error_cb": self.errors_of(f"producer-{number}"),
         }
         if self.policy is Policy.acks_1:
-            # One request at a time: without idempotence more of them may overtake each other.
+            # One request at a time: without idempotence, several could be reordered.
             given |= {"acks": 1, "max.in.flight.requests.per.connection": 1}
         else:
             given |= {"acks": "all", "enable.idempotence": True}
@@ -188,32 +188,32 @@ class Load:
         now_ms = self.recorder.now_ms()
         if error is None:
             offset = message.offset()
-            told = -1 if offset is None or offset < 0 else offset
-            self.recorder.record(Acknowledged(now_ms, value, partition, told))
+            known = -1 if offset is None or offset < 0 else offset
+            self.recorder.record(Acknowledged(now_ms, value, partition, known))
         elif error.code() in NEVER_WRITTEN:
             self.recorder.record(Refused(now_ms, value, partition, str(error.name())))
         else:
             self.recorder.record(Unknown(now_ms, value, partition, str(error.name())))
 
     def errors_of(self, client: str) -> Callable[[KafkaError], None]:
-        """A client's callback for errors, which puts them on record."""
+        """A client's error callback, which records the errors."""
 
-        def told(error: KafkaError) -> None:
+        def on_error(error: KafkaError) -> None:
             fatal = bool(error.fatal())
             if fatal:
                 self._died.add(client)
-            # Lost connections are what the clients are there to bear; they say so all the time.
+            # Lost connections are expected here, and clients report them all the time.
             if fatal or error.code() not in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
                 text = f"{error.name()}: {error.str()}"
                 self.recorder.record(ClientError(self.recorder.now_ms(), client, text, fatal))
 
-        return told
+        return on_error
 
     def _consume(self, number: int) -> None:
         GroupMember(self, number).run(self._consumers_stop)
 
     def read_all(self, timeout_s: float = 60.0) -> None:
-        """Record all that the topic holds, and the group's offsets. Raises LoadError."""
+        """Record the whole topic and the group's committed offsets. Raises LoadError."""
         until = time.monotonic() + timeout_s
         reader = Consumer(
             {
@@ -227,7 +227,7 @@ class Load:
             for partition in range(self.partitions):
                 self._read_partition(reader, partition, until)
             places = [TopicPartition(self.topic, each) for each in range(self.partitions)]
-            found = _asked(lambda: reader.committed(places, timeout=CALL_WITHIN_S), until)
+            found = _retried(lambda: reader.committed(places, timeout=CALL_WITHIN_S), until)
             offsets = tuple((each.partition, max(each.offset, -1)) for each in found)
             self.recorder.record(FinalCommitted(self.recorder.now_ms(), offsets))
         except KafkaException as fault:
@@ -251,7 +251,7 @@ class Load:
 
 
 class GroupMember:
-    """One consumer of the group. What it polled is on record before the assignment changes."""
+    """One consumer of the group. Its polls are recorded before its assignment changes."""
 
     def __init__(self, load: Load, number: int) -> None:
         self.load = load
@@ -297,14 +297,14 @@ class GroupMember:
                 break
             error = message.error()
             if error is not None:
-                self._told(str(error.name()))
+                self._record_error(str(error.name()))
                 break
             place = message.partition()
             self._runs.setdefault(place, []).append((message.offset(), message.value().decode()))
             self._positions[place] = message.offset() + 1
-        self._write_down()
+        self._record_polled()
 
-    def _write_down(self) -> None:
+    def _record_polled(self) -> None:
         for partition, records in self._runs.items():
             now_ms = self.load.recorder.now_ms()
             self.load.recorder.record(Polled(now_ms, self.number, partition, tuple(records)))
@@ -332,12 +332,12 @@ class GroupMember:
         self.load.recorder.record(Assigned(now_ms, self.number, _indexes(places)))
 
     def _on_revoke(self, consumer: Consumer, places: Sequence[TopicPartition]) -> None:
-        self._write_down()
+        self._record_polled()
         self._commit()
         self._revoked(places)
 
     def _on_lost(self, _consumer: Consumer, places: Sequence[TopicPartition]) -> None:
-        self._write_down()
+        self._record_polled()
         self._positions.clear()
         self._revoked(places)
 
@@ -345,7 +345,7 @@ class GroupMember:
         now_ms = self.load.recorder.now_ms()
         self.load.recorder.record(Revoked(now_ms, self.number, _indexes(places)))
 
-    def _told(self, error: str) -> None:
+    def _record_error(self, error: str) -> None:
         client = f"consumer-{self.number}"
         self.load.recorder.record(ClientError(self.load.recorder.now_ms(), client, error, False))
 
@@ -355,23 +355,23 @@ def _indexes(places: Sequence[TopicPartition]) -> tuple[int, ...]:
 
 
 def _watermarks(reader: Consumer, place: TopicPartition, until: float) -> tuple[int, int]:
-    """Start and end of a partition."""
-    found: tuple[int, int] = _asked(
+    """The start and end offsets of a partition."""
+    found: tuple[int, int] = _retried(
         lambda: reader.get_watermark_offsets(place, timeout=CALL_WITHIN_S), until
     )
     return found
 
 
-# A new leader waits for its followers (KIP-207), and leaders and coordinators move, as back to a
-# preferred one. librdkafka leaves the retry to its caller.
+# A new leader waits for its followers (KIP-207), and leaders and coordinators move, for example
+# back to the preferred one. librdkafka leaves the retry to its caller.
 _ASKED_AGAIN: Final = (
     *("OFFSET_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION"),
     *("NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE"),
 )
 
 
-def _asked(call: Callable[[], T], until: float) -> T:
-    """Call until it is answered or the time is up. Raises KafkaException."""
+def _retried(call: Callable[[], T], until: float) -> T:
+    """Retry a call until it succeeds or the time is up. Raises KafkaException."""
     while True:
         try:
             return call()
@@ -385,6 +385,6 @@ def _flush(producer: Producer) -> None:
     try:
         producer.flush(CALL_WITHIN_S)
     except (KafkaException, SystemError):
-        # Its fatal error once more, which is on record; confluent-kafka raises it here in a call
-        # that also returns, for which Python has the SystemError. What is left of it is unknown.
+        # The fatal error again, which is already recorded. confluent-kafka raises it in a call that
+        # also returns, and Python turns that into SystemError. The outcome of the rest is unknown.
         return

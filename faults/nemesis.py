@@ -1,4 +1,4 @@
-"""Carries a schedule of faults out on a cluster, and puts each on record."""
+"""Carries out a schedule of faults on a cluster, and records each fault."""
 
 from __future__ import annotations
 
@@ -21,45 +21,45 @@ ADMIN_WITHIN_S: Final = 20.0
 
 
 class Nemesis:
-    """One fault after the other. What it started it ends, also where it is told to stop early."""
+    """One fault after the other. Ends every fault that it began, even if it stops early."""
 
     def __init__(
         self,
         cluster: Cluster,
         topic: str,
         recorder: Recorder,
-        tell: Callable[[str], None],
+        log: Callable[[str], None],
         *,
         members: int = 1,
     ) -> None:
-        """`members`: how many the ensemble has."""
+        """`members`: the size of the ensemble."""
         self.cluster = cluster
         self.topic = topic
         self.recorder = recorder
-        self.tell = tell
+        self.log = log
         self.members = members
         self._stop = threading.Event()
 
     def run(self, steps: tuple[Step, ...]) -> None:
-        """Raises KitError where the cluster does not get whole again in time."""
+        """Raises KitError if the cluster does not recover in time."""
         for step in steps:
             if self._stop.wait(step.rest_ms / 1000):
                 return
-            self._told(f"begin {step}")
+            self._record(f"begin {step}")
             self._DO[step.kind](self, step)
-            self._told(f"end {step}")
+            self._record(f"end {step}")
             self._whole()
 
     def stop(self) -> None:
-        """Let the fault that is on end, and begin no other; may be called from any thread."""
+        """Finish the current fault and begin no other; may be called from any thread."""
         self._stop.set()
 
-    def _told(self, what: str) -> None:
+    def _record(self, what: str) -> None:
         self.recorder.record(Fault(self.recorder.now_ms(), what))
-        self.tell(what)
+        self.log(what)
 
     def _whole(self) -> None:
-        """Every broker is back and in sync: the next fault must be the only one."""
+        """Wait until every broker is back and in sync: the next fault must be the only one."""
         self.cluster.wait_registered(self.cluster.brokers, WHOLE_WITHIN_S)
         self.cluster.wait_in_sync(self.topic, WHOLE_WITHIN_S)
 
@@ -107,12 +107,12 @@ class Nemesis:
         try:
             self.cluster.expire_session(step.broker)
         except KitError as fault:
-            # On a busy machine it has ended by itself a moment ago.
-            self._told(f"expire: {fault}")
+            # On a busy machine the session may just have ended by itself.
+            self._record(f"expire: {fault}")
         self._last(step)
 
     def _kill_zookeeper(self, step: Step) -> None:
-        """A lone member is the whole ensemble: nothing can be elected until it is back."""
+        """With a single member, no leader can be elected until it is back."""
         member = 1 + step.broker % self.members
         self.cluster.kill_zookeeper(member)
         self._last(step)
@@ -125,17 +125,17 @@ class Nemesis:
         self.cluster.start(step.broker)
 
     def _move_leaders(self, step: Step) -> None:
-        """A kill leaves leaders where they are not preferred; this moves them back."""
+        """Elect preferred leaders: after a kill, other replicas lead."""
         admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap})
         try:
             admin.elect_leaders(ElectionType.PREFERRED, None).result(ADMIN_WITHIN_S)
         except KafkaException as fault:
-            # A client's word about the faults themselves is no outcome: the history is.
-            self._told(f"elect leaders: {fault}")
+            # The result does not depend on this request: the history decides.
+            self._record(f"elect leaders: {fault}")
         self._last(step)
 
     def _move_replicas(self, step: Step) -> None:
-        """Each partition's first place goes to a broker outside, where there is one."""
+        """Move each partition's first replica to a broker that has none, if there is one."""
         targets: dict[int, list[int]] = {}
         for index, held in (self.cluster.state.replicas(self.topic) or {}).items():
             outside = [broker for broker in self.cluster.brokers if broker not in held]
@@ -143,10 +143,12 @@ class Nemesis:
         # librdkafka has no call for it.
         admin = KafkaAdminClient(bootstrap_servers=self.cluster.bootstrap.split(","))
         try:
-            told = admin.alter_partition_reassignments(
+            errors = admin.alter_partition_reassignments(
                 {TopicPartition(self.topic, index): to for index, to in targets.items()}
             )
-            self._told(f"moving replicas: {targets}, refused: {[e for e in told.values() if e]}")
+            self._record(
+                f"moving replicas: {targets}, refused: {[e for e in errors.values() if e]}"
+            )
         finally:
             admin.close()
         self._kill(step)
@@ -163,7 +165,7 @@ class Nemesis:
         self._last(step)
 
     def _deposed(self, step: Step) -> None:
-        """The broker takes writes that nobody copies, and dies with them still in its log."""
+        """The broker takes writes that no follower replicates, and dies with them in its log."""
         self.cluster.cut_off(step.broker)
         self._last(step)
         self.cluster.kill(step.broker)

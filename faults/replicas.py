@@ -1,4 +1,4 @@
-"""The logs of a partition's replicas, held against each other byte by byte after a clean stop."""
+"""Compares the logs of a partition's replicas byte by byte after a clean stop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ottla.records.header import BatchHeader, ensure_crc, iterate_headers
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One batch as it lies on the disk, its header decoded."""
+    """One batch as stored on disk, with its decoded header."""
 
     header: BatchHeader
     data: bytes
@@ -23,7 +23,7 @@ class Batch:
 def batches(folder: Path) -> Iterator[Batch]:
     """All batches of a partition's folder, in the order of its segments.
 
-    Raises CorruptBatchError where a header, a checksum or a segment's end is wrong.
+    Raises CorruptBatchError if a header, a checksum or a segment's end is wrong.
     """
     for path in sorted(folder.glob("*.log")):
         data = path.read_bytes()
@@ -38,7 +38,7 @@ def batches(folder: Path) -> Iterator[Batch]:
 
 
 def segment_start(folder: Path) -> int:
-    """The first offset of the newest segment: where a log is whose records retention has taken."""
+    """The base offset of the newest segment: the log's position after retention deleted all."""
     return max((int(path.stem) for path in folder.glob("*.log")), default=0)
 
 
@@ -48,7 +48,7 @@ def checkpoint(path: Path) -> list[list[str]]:
 
 
 def high_watermark(data: Path, topic: str, partition: int) -> int:
-    """As the broker wrote it down when it stopped; 0 where it did not."""
+    """The checkpointed high watermark of a stopped broker; 0 without a checkpoint."""
     path = data / "replication-offset-checkpoint"
     if not path.is_file():
         return 0
@@ -57,16 +57,16 @@ def high_watermark(data: Path, topic: str, partition: int) -> int:
 
 
 def epochs(data: Path, topic: str, partition: int, at_ms: int) -> Epochs:
-    """The leader epochs of the log of that replica."""
+    """The leader epochs of this replica's log."""
     path = data / f"{topic}-{partition}" / "leader-epoch-checkpoint"
     entries = checkpoint(path) if path.is_file() else []
     return Epochs(at_ms, partition, tuple((int(epoch), int(start)) for epoch, start in entries))
 
 
 def compare(topic: str, partition: int, folders: Sequence[Path]) -> list[Anomaly]:
-    """Where the replicas differ below the highest high watermark that one of them knew.
+    """Where the replicas differ below the highest high watermark of any of them.
 
-    `folders` are the brokers' data folders, of the brokers that hold a replica; they are stopped.
+    `folders` are the data folders of the brokers with a replica; the brokers have stopped.
     """
     mark = max((high_watermark(folder, topic, partition) for folder in folders), default=0)
     found: list[Anomaly] = []
@@ -90,7 +90,7 @@ def compare(topic: str, partition: int, folders: Sequence[Path]) -> list[Anomaly
 def _whole(
     name: str, partition: int, log: Sequence[Batch], start: int, mark: int
 ) -> Iterator[Anomaly]:
-    """Offsets have no gap, and reach the high watermark. `start`: where an empty log is."""
+    """Offsets are consecutive and reach the high watermark. `start`: an empty log's position."""
     expected = log[0].header.base_offset if log else start
     for batch in log:
         if batch.header.base_offset != expected:
@@ -105,7 +105,7 @@ def _whole(
 def _same(
     partition: int, one: tuple[str, Sequence[Batch]], other: tuple[str, Sequence[Batch]]
 ) -> Iterator[Anomaly]:
-    """The first batch in which two replicas differ; what one of them lacks is `_whole`'s to say."""
+    """The first batch in which two replicas differ; `_whole` reports missing batches."""
     starts = [log[0].header.base_offset for _, log in (one, other) if log]
     first = max(starts, default=0)
     pairs = zip(

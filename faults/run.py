@@ -1,4 +1,4 @@
-"""One run: a cluster, its load, faults from a seed, and the verdict."""
+"""One run: a cluster under load, faults from a seed, and the verdict of the checker."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PROGRESS_WITHIN_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be run. `folder` takes the history, and the brokers' data and logs."""
+    """The parameters of a run. `folder` is for the history and the brokers' data and logs."""
 
     seed: int
     seconds: float
@@ -57,26 +57,26 @@ class Plan:
 
     @property
     def config(self) -> dict[str, object]:
-        """Settings of every broker: Kafka's own, with waits short enough for a run of a minute."""
+        """Settings of every broker: Kafka's defaults, with timeouts short enough for a minute."""
         return {
             "zookeeper.session.timeout.ms": SESSION_MS,
-            # A busy machine's ZooKeeper may answer late.
+            # ZooKeeper on a busy machine may respond late.
             "zookeeper.connection.timeout.ms": 20_000,
-            # Were a leader alone in sync by the time it dies, it would be waited for.
+            # A leader that is alone in the ISR when it dies would block the partition.
             "replica.lag.time.max.ms": 30_000 if self.policy is Policy.acks_1 else 3_000,
             "min.insync.replicas": 2 if self.policy is Policy.strict else 1,
             "offsets.topic.replication.factor": min(3, self.brokers),
             "offsets.topic.num.partitions": 4,
             "group.initial.rebalance.delay.ms": 0,
             "auto.create.topics.enable": "false",
-            # The last broker to stop has nobody to give its partitions to, and waits this long.
+            # The last broker to stop cannot hand over its partitions, and waits this long.
             "controlled.shutdown.retry.backoff.ms": 500,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The verdict, and the numbers that say how much it stands on."""
+    """The verdict, and numbers that show how much was checked."""
 
     verdict: Verdict
     events: tuple[Event, ...]
@@ -86,7 +86,7 @@ class Outcome:
 
     @property
     def numbers(self) -> dict[str, int]:
-        """What the table at the end of a run shows."""
+        """The table at the end of a run."""
         polled = (len(event.records) for event in self.events if isinstance(event, Polled))
         final = (len(event.records) for event in self.events if isinstance(event, FinalRead))
         begun = (e for e in self.events if isinstance(e, Fault) and e.what.startswith("begin"))
@@ -99,14 +99,14 @@ class Outcome:
             "refused": self.count(Refused),
             "polled by the group": sum(polled),
             "in the log at the end": sum(final),
-            "errors told by clients": self.count(ClientError),
+            "errors reported by clients": self.count(ClientError),
             "losses that the policy allows": len(self.verdict.allowed),
             "forbidden": len(self.verdict.forbidden),
         }
 
 
-def run(plan: Plan, tell: Callable[[str], None]) -> Outcome:
-    """Raises KitError or LoadError where the cluster or a client does not end what it began."""
+def run(plan: Plan, log: Callable[[str], None]) -> Outcome:
+    """Raises KitError or LoadError if the cluster or a client does not finish."""
     plan.folder.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     recorder = Recorder(
@@ -117,24 +117,24 @@ def run(plan: Plan, tell: Callable[[str], None]) -> Outcome:
             plan.brokers, plan.config, ensemble=plan.ensemble, data=plan.folder / "cluster"
         ) as cluster:
             create_topic(cluster, plan)
-            tell(f"{plan.brokers} brokers are up: {cluster.bootstrap}")
-            _under_load(cluster, plan, recorder, tell)
-            verdict = _stopped(cluster, plan, recorder, tell)
+            log(f"{plan.brokers} brokers are up: {cluster.bootstrap}")
+            _under_load(cluster, plan, recorder, log)
+            verdict = _stopped(cluster, plan, recorder, log)
     finally:
         recorder.close()
     return Outcome(verdict, tuple(recorder.events))
 
 
 def create_topic(cluster: Cluster, plan: Plan) -> None:
-    """The run's topic, whole."""
+    """Create the run's topic; wait until it is fully in sync."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     factor = min(3, plan.brokers)
-    # Brokers are ready before the controller has heard of all of them.
+    # Brokers are ready before the controller knows all of them.
     cluster.wait_for(
         "all brokers in the metadata",
         lambda: len(admin.list_topics(timeout=CREATE_WITHIN_S).brokers) == plan.brokers or None,
     )
-    # Of this topic only: the group's offsets must outlive it.
+    # For this topic only: the group's offsets must survive.
     unclean = {"unclean.leader.election.enable": str(plan.policy is Policy.unclean).lower()}
     made: Any = admin.create_topics([NewTopic(TOPIC, plan.partitions, factor, config=unclean)])
     made[TOPIC].result(CREATE_WITHIN_S)
@@ -142,7 +142,7 @@ def create_topic(cluster: Cluster, plan: Plan) -> None:
 
 
 def _under_load(
-    cluster: Cluster, plan: Plan, recorder: Recorder, tell: Callable[[str], None]
+    cluster: Cluster, plan: Plan, recorder: Recorder, log: Callable[[str], None]
 ) -> None:
     watch = ElectionWatch(cluster.zookeeper, TOPIC, plan.partitions, recorder)
     load = Load(cluster.bootstrap, TOPIC, plan.partitions, recorder, plan.policy, plan.rate)
@@ -158,8 +158,8 @@ def _under_load(
     try:
         load.start()
         _progress(cluster, recorder, "before the faults")
-        Nemesis(cluster, TOPIC, recorder, tell, members=plan.ensemble).run(steps)
-        tell("the faults are over; waiting for the clients")
+        Nemesis(cluster, TOPIC, recorder, log, members=plan.ensemble).run(steps)
+        log("the faults are over; waiting for the clients")
         _progress(cluster, recorder, "after the faults")
         load.stop()
         load.read_all()
@@ -168,8 +168,8 @@ def _under_load(
 
 
 def _progress(cluster: Cluster, recorder: Recorder, when: str) -> None:
-    """Wait for more records that are acknowledged, and polled: else the faults would meet no load,
-    or a load that never came back would look as good as one that did."""
+    """Wait until more records are acknowledged and polled. Otherwise the faults might meet no load,
+    or a load that never recovered would pass."""
     begin = len(recorder.events)
 
     def seen() -> bool | None:
@@ -182,17 +182,17 @@ def _progress(cluster: Cluster, recorder: Recorder, when: str) -> None:
 
 
 def _stopped(
-    cluster: Cluster, plan: Plan, recorder: Recorder, tell: Callable[[str], None]
+    cluster: Cluster, plan: Plan, recorder: Recorder, log: Callable[[str], None]
 ) -> Verdict:
-    """Stop the brokers, and hold history and logs against what must be."""
+    """Stop the brokers, and check the history and the logs."""
     cluster.wait_in_sync(TOPIC, WHOLE_WITHIN_S)
     leaders = [cluster.leader(TOPIC, partition) for partition in range(plan.partitions)]
     assigned = cluster.state.replicas(TOPIC)
     if assigned is None:
-        raise KitError(f"there is no topic {TOPIC} any more")
+        raise KitError(f"topic {TOPIC} no longer exists")
     for broker in cluster.brokers:
         cluster.stop(broker)
-    tell("the brokers are stopped; checking")
+    log("the brokers are stopped; checking")
     found = []
     for partition, leader in enumerate(leaders):
         data = cluster.brokers[leader].data
@@ -204,5 +204,5 @@ def _stopped(
 
 
 def forget(plan: Plan) -> None:
-    """Remove the folder of a run that showed nothing."""
+    """Delete the folder of a run without anomalies."""
     shutil.rmtree(plan.folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Which faults come when: a plan drawn from a seed. Pure."""
+"""Draws a schedule of faults from a seed. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from faults.anomaly import Policy
 
 
 class Kind(Enum):
-    """One fault at a time; each ends before the next begins, and the cluster is whole between."""
+    """One fault at a time; each ends, and the cluster recovers, before the next one begins."""
 
     kill = "SIGKILL and start again"
     stop = "controlled shutdown and start again"
@@ -37,18 +37,18 @@ EVERYDAY: Final = (
 )
 OF_POLICY: Final = {
     Policy.strict: EVERYDAY,
-    # Those that catch a leader with records that nobody else has.
+    # Faults that catch a leader with records that no other replica has.
     Policy.acks_1: (Kind.kill, Kind.pause, Kind.cut_off, Kind.deposed),
     Policy.unclean: (Kind.kill, Kind.last_standing),
 }
 REST_MS: Final = (1_000, 3_000)
-"""Between two faults; the shortest and the longest."""
+"""The shortest and the longest pause between two faults."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One fault: `rest_ms` after the one before it ended, for `lasts_ms`. `other` is another broker
-    for those faults that need two."""
+    """One fault: it begins `rest_ms` after the end of the previous one and lasts `lasts_ms`.
+    `other` is the second broker for faults that need two."""
 
     rest_ms: int
     lasts_ms: int
@@ -69,8 +69,8 @@ def draw(
     session_ms: int,
     kinds: tuple[Kind, ...] = (),
 ) -> tuple[Step, ...]:
-    """Steps that fill about `seconds`, at least one. Brokers are numbered from 1, as the test kit
-    numbers them. `kinds` leaves out all others."""
+    """Steps that fill about `seconds`, at least one. Broker ids start at 1, as in the test kit.
+    `kinds` limits the faults to these."""
     random = Random(seed)
     choice = kinds or OF_POLICY[policy]
     steps: list[Step] = []
@@ -78,7 +78,7 @@ def draw(
     bag: list[Kind] = []
     while not steps or spent_ms < seconds * 1000:
         if not bag:
-            # Each kind once before any comes again, so that a short run shows many.
+            # Each kind once before any repeats, so that a short run covers many.
             bag = random.sample(choice, len(choice))
         kind = bag.pop()
         broker, other = random.sample(range(1, brokers + 1), 2)
@@ -91,13 +91,13 @@ def draw(
 
 
 def _lasts_ms(kind: Kind, random: Random, session_ms: int) -> int:
-    """Now shorter than the session, now longer; a pause is always longer."""
+    """Sometimes shorter than the session timeout, sometimes longer; a pause is always longer."""
     if kind in (Kind.expire, Kind.move_leaders, Kind.rolling_restart):
         return random.randint(500, 1_500)
     if kind is Kind.pause:
         return random.randint(session_ms * 5 // 4, session_ms * 2)
     if kind is Kind.deposed:
-        # Short, so that the others are in sync when it dies: a controller that is cut off, which
-        # takes them out of the in-sync set by itself, would be waited for.
+        # Short, so that the others are still in the ISR when it dies: a controller that is cut off
+        # removes them from the ISR itself, and the partition would then wait for it.
         return random.randint(500, session_ms // 2)
     return random.randint(500, session_ms * 2)

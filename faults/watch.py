@@ -1,4 +1,4 @@
-"""Puts on record who leads each partition, as the coordination tree says it."""
+"""Records the leader of each partition from the coordination tree."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from faults.history import Elected, Recorder
 
 CONNECT_WITHIN_S: Final = 20.0
 RECONNECT: Final = {"max_tries": -1, "delay": 0.1, "max_delay": 1.0}
-# kazoo tells of each attempt to connect, and ZooKeeper's faults are our own.
+# kazoo logs each connection attempt, but the nemesis itself takes ZooKeeper down.
 QUIET: Final = logging.getLogger("faults.zookeeper")
 QUIET.setLevel(logging.CRITICAL)
 
 
 class ElectionWatch:
-    """Reads past every broker. Changes that follow each other within a round trip to ZooKeeper may
-    come as one."""
+    """Reads the tree directly, without a broker. Changes within one round trip to ZooKeeper may
+    appear as one."""
 
     def __init__(self, zookeeper: str, topic: str, partitions: int, recorder: Recorder) -> None:
         self._topic = topic
         self._partitions = partitions
         self._recorder = recorder
-        # Long, so that ZooKeeper's own faults do not end it.
+        # Long, so that faults of ZooKeeper do not expire the session.
         self._client: Any = KazooClient(
             zookeeper, timeout=30.0, logger=QUIET, connection_retry=RECONNECT
         )
 
     def start(self) -> None:
-        """Raises kazoo's KazooTimeoutError where nobody answers."""
+        """Raises kazoo's KazooTimeoutError if ZooKeeper does not respond."""
         self._client.start(CONNECT_WITHIN_S)
         for partition in range(self._partitions):
             self._watch(partition)

@@ -1,1 +1,1 @@
-"""The cluster's pure deciders in a simulated world: any bug is a number, and happens again."""
+"""Runs the shipped `Node` of several brokers in one process, in virtual time, from a seed."""

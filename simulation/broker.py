@@ -1,299 +1,155 @@
-"""One simulated broker: registers, applies metadata deltas, leads and copies partitions.
-
-It is the real broker's wiring told short: what is decided, the pure deciders decide (`replica.py`
-and `driver.py` call them); what happens in between is simulated.
-"""
+"""A simulated broker: the shipped `Node` in its own process; its data folder survives kills."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+import asyncio
+import shutil
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Final
 
-from ottla.config.listener import Endpoint
-from ottla.controller import layout
-from ottla.controller.image import NO_LEADER, BrokerImage, ClusterImage, PartitionState
-from ottla.controller.in_sync_changes import ProposedIsr
-from ottla.coordination.tree import (
-    ConnectionLostError,
-    CoordinationError,
-    Create,
-    Delete,
-    Event,
-    Node,
-    NodeExistsError,
-    NoNodeError,
-    SessionExpiredError,
-)
-from ottla.protocol.errors import ErrorCode
-from ottla.replication.leader import InSyncChange
-from simulation.disk import Disk
-from simulation.driver import Driver
-from simulation.messages import Decide, Ends, Fetch, Latest, Poll, Produce, Propose, Read, Told
-from simulation.news import take_in
-from simulation.process import Process, Steps
-from simulation.replicas import Replicas
+from ottla.api.table import HANDLERS
+from ottla.config import BrokerConfig
+from ottla.node.node import Node
+from simulation.loop import VirtualLoop
+from simulation.process import Process
+from simulation.tree_session import TreeHost
 
-if TYPE_CHECKING:
-    from simulation.network import Reply
-    from simulation.world import World
-
-POLL_MS = 1000
-_RETRY_MS = 150
+PORT: Final = 9092
+FIRST_WALL_MS: Final = 1_700_000_000_000
+STOPS_WITHIN_S: Final = 60
 
 
-class Broker(Process):
-    """See the module's text."""
+class VirtualClock:
+    """`ottla.runtime.clock.Clock` with the time of the loop."""
 
-    def __init__(self, number: int, world: World) -> None:
-        super().__init__(number, world.schedule, world.network, world.tree)
-        self.world = world
-        self.disk = Disk(world.new_id())
-        self.image = ClusterImage("simulation")
-        self.broker_epoch = self.first_epoch = -1
-        self.controller_id = NO_LEADER
-        self.driver: Driver | None = None
-        self._has_image = False
-        self.replicas = Replicas(self)
-        self.wants_to_leave = False
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
 
-    # Its life.
+    def now_ms(self) -> int:
+        return FIRST_WALL_MS + self._loop.now_ms
+
+    def monotonic_ms(self) -> int:
+        return self._loop.now_ms
+
+
+class Broker:
+    """One broker to start, kill, pause and stop; `note` writes a line of the transcript."""
+
+    def __init__(
+        self,
+        number: int,
+        loop: VirtualLoop,
+        tree: TreeHost,
+        folder: Path,
+        settings: Mapping[str, str],
+        note: Callable[[str], None],
+        seed: int,
+    ) -> None:
+        self.number = number
+        self.host = f"10.0.0.{number}"
+        self.name = f"broker {number}"
+        self.folder = folder
+        self.process: Process | None = None
+        self.node: Node | None = None
+        self.failure: str | None = None
+        """Why the broker exited by itself; no fault makes it do that."""
+        self._loop = loop
+        self._tree = tree
+        self._note = note
+        self._random = Random(f"{seed} broker {number}")
+        self._starting: asyncio.Task[None] | None = None
+        address = f"PLAINTEXT://{self.host}:{PORT}"
+        self._settings = {
+            "node.id": str(number),
+            "log.dirs": str(folder),
+            "listeners": address,
+            "advertised.listeners": address,
+            "zookeeper.connect": "simulated:2181",
+            **settings,
+        }
+
+    @property
+    def is_up(self) -> bool:
+        return self.process is not None
+
+    @property
+    def is_paused(self) -> bool:
+        return self.process is not None and self.process.is_paused
 
     def start(self) -> None:
-        """A new process on the disk as it is."""
-        self.disk.process_began()
-        self.begin()
-        self.image = ClusterImage("simulation")
-        self.broker_epoch = self.first_epoch = -1
-        self.controller_id = NO_LEADER
-        self.driver = None
-        self._has_image = False
-        self.replicas = Replicas(self)
-        self.wants_to_leave = False
-        self._join()
-        self.after(1, self._poll)
-        self.replicas.begin()
-
-    def crash(self) -> None:
-        """SIGKILL."""
-        self.end()
-        self.world.hung_up(self.number)
-        self.driver = None
-        self.disk.checkpoint_survives(self.world.schedule.random)
-
-    def leave(self) -> None:
-        """The end of a controlled shutdown: the session is closed."""
-        session = self.session
-        self.world.note(f"broker {self.number} leaves")
-        self.end()
-        self.driver = None
-        self.world.hung_up(self.number)
-        if self.reaches_tree:
-            self.tree.expire(session)
-
-    def reached_again(self) -> None:
-        """A pause or a cut is over: soon it hears that its session is, if it is."""
-        self.hear_again()
-        self.after(self.schedule.random.randrange(5, 120), self._hear_of_end)
-
-    def _hear_of_end(self) -> None:
-        if self.reaches_tree:
-            self.expired()
-
-    def expired(self) -> None:
-        """It finds out that its session is over."""
-        if self.tree.lives(self.session):
+        """Start a process unless one is running."""
+        if self.process is not None:
             return
-        self.driver = None
-        self._join()
+        self._note(f"{self.name} starts")
+        process = self.process = Process(self.host)
+        self.node = process.context.run(self._make)
+        task = self._starting = self._loop.start_in(process, self.node.start)
+        task.add_done_callback(partial(self._started, process))
 
-    def _join(self) -> None:
-        self.connect()
-        if self._has_image:
-            self.spawn(self._register(self.session))
-        self.spawn(self.stand(self.session))
-
-    # Registration.
-
-    def _register(self, session: int) -> Steps:
-        path = layout.broker_path(self.number)
-        me = BrokerImage(
-            self.number,
-            (Endpoint("PLAINTEXT", f"host{self.number}", 9092),),
-            directory_id=str(self.disk.directory_id),
-            first_epoch=self.first_epoch,
+    def _make(self) -> Node:
+        config = BrokerConfig.from_properties(self._settings)
+        node = Node(
+            config, HANDLERS, clock=VirtualClock(self._loop), tree=self._tree, random=self._random
         )
-        data = layout.write_broker(me, self.schedule.now_ms)
-        while session == self.session:
-            try:
-                node: Node | None = yield lambda tree, mine: tree.exists(mine, path)
-                if node is not None and node.owner == session:
-                    self._registered(node.created)
-                    # The watch sees its end, whoever ends it.
-                    node = yield lambda tree, mine: tree.exists(
-                        mine, path, self.watch(lambda _: self._vanished(session))
-                    )
-                    if node is not None:
-                        return
-                elif node is None:
-                    yield lambda tree, mine: tree.multi(mine, [Create(path, data, ephemeral=True)])
-                elif layout.read_broker(self.number, node.data).directory_id == str(
-                    self.disk.directory_id
-                ):
-                    yield lambda tree, mine: tree.multi(mine, [Delete(path)])
-                else:
-                    yield _RETRY_MS
-            except SessionExpiredError:
-                self.expired()
-                return
-            except ConnectionLostError:
-                yield _RETRY_MS
-            except (NodeExistsError, NoNodeError):
-                continue
+        node.storage_failure.end = lambda: self._ended_itself(node)
+        return node
 
-    def _registered(self, epoch: int) -> None:
-        self.broker_epoch = epoch
-        if self.first_epoch < 0:
-            self.first_epoch = epoch
-            if self.driver is not None:
-                self.driver.look_after_brokers()
+    def _started(self, process: Process, task: asyncio.Task[None]) -> None:
+        if self.process is process and not task.cancelled() and task.exception() is not None:
+            # For example, ZooKeeper is unreachable: an operator or a supervisor restarts it.
+            self._note(f"{self.name} could not start: {task.exception()!r}")
+            self.kill()
 
-    def _vanished(self, session: int) -> None:
-        if session == self.session:
-            self.spawn(self._register(session))
+    def _ended_itself(self, node: Node) -> None:
+        self.failure = str(node.storage_failure.reason)
 
-    # Who is the controller.
-
-    def stand(self, session: int) -> Steps:
-        """Be the controller if nobody is; else know who it is, and when that ends."""
-        data = layout.write_controller(self.number, self.schedule.now_ms)
-        while session == self.session:
-            try:
-                node: Node | None = yield lambda tree, mine: tree.exists(
-                    mine, layout.CONTROLLER, self.watch(lambda event: self._again(session, event))
-                )
-                if node is None:
-                    self.driver = None
-                    yield lambda tree, mine: tree.multi(
-                        mine, [Create(layout.CONTROLLER, data, ephemeral=True)]
-                    )
-                    continue
-                self.controller_id = layout.read_controller(node.data)
-                if node.owner == session:
-                    if self.driver is None:
-                        self.driver = Driver(self)
-                        self.driver.begin()
-                else:
-                    self.driver = None
-                return
-            except SessionExpiredError:
-                self.expired()
-                return
-            except ConnectionLostError:
-                yield _RETRY_MS
-            except (NodeExistsError, NoNodeError):
-                continue
-
-    def _again(self, session: int, event: Event) -> None:
-        if session == self.session:
-            self.spawn(self.stand(session))
-
-    # Metadata deltas.
-
-    def _poll(self) -> None:
-        """The first answer comes before the registration, as `ottla.broker.node` begins."""
-        image = self.image
-        if self.controller_id == NO_LEADER or (self._has_image and self.first_epoch < 0):
-            self.after(_RETRY_MS, self._poll)
+    def kill(self) -> None:
+        """SIGKILL: the process runs no more code; its files stay as they are."""
+        process, node = self.process, self.node
+        if process is None or node is None:
             return
-        poll = Poll(
-            self.number,
-            self.broker_epoch,
-            image.controller_epoch,
-            image.version,
-            self.wants_to_leave,
-        )
-        asked = self.controller_id
-        self.network.ask(self, asked, poll, 2 * POLL_MS, lambda told: self._told(asked, told))
+        self._note(f"{self.name} is killed")
+        self._loop.forget(process)
+        self._loop.network.died(process)
+        if hasattr(node, "store"):
+            node.store.release()
+        self.process = self.node = None
 
-    def _told(self, asked: int, told: Told | None) -> None:
-        if told is None or told.controller_epoch < self.image.controller_epoch:
-            if told is None and self.world.probes:
-                self.network.probe(self, asked, lambda: self.spawn(self._controller_refused(asked)))
-            self.after(_RETRY_MS, self._poll)
+    def pause(self) -> None:
+        """SIGSTOP."""
+        if self.process is not None:
+            self._note(f"{self.name} is paused")
+            self.process.is_paused = True
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        if self.process is not None:
+            self.process.is_paused = False
+
+    async def stop(self) -> None:
+        """SIGTERM: a controlled shutdown, and a kill if it takes too long."""
+        process, node = self.process, self.node
+        if process is None or node is None:
             return
-        if told.should_shut_down and self.wants_to_leave:
-            self.leave()
-            return
-        take_in(self, told)
-        self.replicas.fetch()
-        self.replicas.wake()
-        if not self._has_image:
-            self._has_image = True
-            self.spawn(self._register(self.session))
-        self.after(0, self._poll)
+        self._note(f"{self.name} leaves")
+        starting = self._starting
+        assert starting is not None
 
-    def _controller_refused(self, number: int) -> Steps:
-        """Nobody is there: its /controller goes before its session ends."""
-        try:
-            node: Node | None = yield lambda tree, mine: tree.exists(mine, layout.CONTROLLER)
-            if node is not None and layout.read_controller(node.data) == number:
-                delete = Delete(layout.CONTROLLER, node.version)
-                yield lambda tree, mine: tree.multi(mine, [delete])
-        except CoordinationError:
-            return
+        async def serve_to_its_end() -> None:
+            # Like `ottla serve`: a signal during the start takes effect after it.
+            await starting
+            await node.close()
 
-    # Requests.
+        task = self._loop.start_in(process, serve_to_its_end)
+        await asyncio.wait([task], timeout=STOPS_WITHIN_S)
+        if self.process is process:
+            self.kill()
 
-    def handle(self, request: Any, reply: Reply) -> None:
-        """What others ask."""
-        match request:
-            case Fetch():
-                self.replicas.fetched_by(request, reply)
-            case Produce():
-                self.replicas.produce(request, reply)
-            case Read():
-                self.replicas.read(request, reply)
-            case Latest():
-                self.replicas.latest(request, reply)
-            case Ends():
-                self.replicas.ends(request, reply)
-            case Poll() | Decide() | Propose():
-                if self.driver is None:
-                    reply(None)
-                else:
-                    self.driver.handle(request, reply)
-
-    def propose(
-        self, change: InSyncChange, answered: Callable[[ErrorCode, PartitionState | None], None]
-    ) -> None:
-        """AlterPartition to the controller, and again until one answers."""
-        wish = ProposedIsr(
-            change.topic_id,
-            change.index,
-            change.leader_epoch,
-            change.partition_epoch,
-            change.isr,
-        )
-
-        def reply(answers: Any) -> None:
-            if isinstance(answers, tuple) and answers:
-                answered(answers[0].code, answers[0].state)
-            else:
-                self.after(_RETRY_MS, ask)
-
-        def ask() -> None:
-            if self.controller_id == NO_LEADER:
-                self.after(_RETRY_MS, ask)
-                return
-            request = Propose(self.number, self.broker_epoch, (wish,))
-            held_up_ms = self.world.held_up_ms(self.number, change)
-            self.network.ask(
-                self, self.controller_id, request, POLL_MS, reply, held_up_ms=held_up_ms
-            )
-
-        ask()
-
-    def live_epoch(self, broker: int) -> int | None:
-        """A living broker's epoch, as far as this broker knows."""
-        known = self.image.brokers.get(broker)
-        return None if known is None else known.epoch
+    def lose_disk(self) -> None:
+        """Delete the data folder: the next start finds it empty."""
+        assert self.process is None
+        self._note(f"{self.name} loses its disk")
+        shutil.rmtree(self.folder, ignore_errors=True)

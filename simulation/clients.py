@@ -1,182 +1,286 @@
-"""Producers and consumers: they retry what may be retried, and note what they were told."""
+"""Producers and readers of a simulated cluster. They write a history in the form of `faults`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from random import Random
+from typing import Final, Protocol
 
-from ottla.controller.image import NO_LEADER
+from faults.history import Acknowledged, Event, Polled, Sent, Unknown, value_of
+
 from ottla.protocol.errors import ErrorCode
-from simulation.memory_log import NO_ID, Value
-from simulation.messages import Latest, Produce, Produced, Read, ReadBack
+from ottla.protocol.messages import messages_of
+from ottla.protocol.versions import FETCH, PRODUCE
+from ottla.records.build import build_batch
+from ottla.records.header import BatchHeader, iterate_headers, read_header
+from ottla.records.iterate import iterate_records
+from ottla.records.record import Record
+from simulation.broker import FIRST_WALL_MS
+from simulation.connection import Connections, NoAnswerError
 
-if TYPE_CHECKING:
-    from simulation.world import World
-
-TIMEOUT_MS = 1200
-_BACKOFF_MS = 120
-
-
-class Client:
-    """A host that only asks. Never paused, never dead: brokers are what is tried here."""
-
-    incarnation = 0
-    is_up = True
-
-    def __init__(self, number: int, world: World, partition: str) -> None:
-        self.number = number
-        self.world = world
-        self.partition = partition
-        self.leader = NO_LEADER
-        self.topic_id = NO_ID
-
-    def enter(self, action: Any) -> None:
-        """Clients are always awake."""
-        action()
-
-    def handle(self, request: Any, reply: Any) -> None:
-        """Nobody asks a client."""
-        raise AssertionError(request)
-
-    def find_leader(self) -> int:
-        """Metadata from any broker that is up, old as it may be."""
-        random = self.world.schedule.random
-        up = [each for each in self.world.brokers.values() if each.is_up and not each.is_paused]
-        if up:
-            broker = random.choice(up)
-            topic, _, index = self.partition.rpartition("-")
-            state = broker.image.partition(topic, int(index))
-            self.leader = NO_LEADER if state is None else state.leader
-            if state is not None and broker.image.topics[topic].topic_id != self.topic_id:
-                self.topic_id = broker.image.topics[topic].topic_id
-                self.begin_anew()
-        return self.leader
-
-    def begin_anew(self) -> None:
-        """There is another topic of that name."""
-        raise NotImplementedError
-
-    def later(self, delay_ms: int, action: Any) -> None:
-        """A timer."""
-        self.world.schedule.after(delay_ms, action)
+Note = Callable[[Event], None]
 
 
-class Producer(Client):
-    """One value after another; the next when the one before is acknowledged.
+class Observer(Protocol):
+    """Receives what clients see, immediately: `simulation.invariants`."""
 
-    Idempotent: a value sent again is written once. Else it may be there twice.
-    """
+    def acknowledged(self, topic: str, index: int, offset: int, crc: int) -> None:
+        """A broker acknowledged a producer's batch at this offset."""
+
+    def read(self, topic: str, index: int, offset: int, next_offset: int, crc: int) -> None:
+        """A consumer fetched this batch."""
+
+    def latest(self, topic: str, index: int, offset: int, epoch: int) -> None:
+        """The leader of this epoch returned this latest offset to a client."""
+
+
+LIST_OFFSETS: Final = 2
+INIT_PRODUCER_ID: Final = 22
+RETRY_S: Final = 0.1
+MAX_IN_BATCH: Final = 4
+PRODUCE_VERSION: Final = 9
+FETCH_VERSION: Final = 12
+MAX_FETCH_BYTES: Final = 1 << 20
+# The record may be in the log: the producer retries the same batch. Other errors end the producer.
+RETRIABLE: Final = frozenset(
+    {
+        ErrorCode.not_leader_or_follower,
+        ErrorCode.leader_not_available,
+        ErrorCode.unknown_topic_or_partition,
+        ErrorCode.request_timed_out,
+        ErrorCode.not_enough_replicas,
+        ErrorCode.not_enough_replicas_after_append,
+        ErrorCode.coordinator_load_in_progress,
+        ErrorCode.coordinator_not_available,
+        ErrorCode.not_coordinator,
+        ErrorCode.not_controller,
+        ErrorCode.kafka_storage_error,
+        ErrorCode.unknown_leader_epoch,
+        ErrorCode.fenced_leader_epoch,
+        ErrorCode.offset_not_available,
+    }
+)
+
+
+class Producer:
+    """Sends values to one partition in order, and retries each batch until it is acknowledged."""
 
     def __init__(
-        self, number: int, world: World, partition: str, acks: int, idempotent: bool
+        self,
+        number: int,
+        place: tuple[str, int],
+        addresses: Mapping[int, tuple[str, int]],
+        note: Note,
+        now_ms: Callable[[], int],
+        random: Random,
+        observer: Observer,
     ) -> None:
-        super().__init__(number, world, partition)
-        self.acks = acks
-        self.idempotent = idempotent
-        self.producer_id = -number * 1000
-        self.sequence = 0
-        self.done = 0
-        """Values acknowledged."""
-        self.done_before = 0
-        """How many those were when all was healed."""
+        self.number = number
+        self.acknowledged = 0
+        self.stopping = False
+        self._topic, self._partition = place
+        self._connections = Connections(f"producer-{number}", addresses)
+        self._brokers = list(addresses)
+        self._note = note
+        self._now_ms = now_ms
+        self._random = random
+        self._observer = observer
+        self._sequence = 0
 
-    def begin(self) -> None:
-        """Start sending."""
-        self.later(self.world.schedule.random.randrange(300), self._send)
+    async def run(self) -> None:
+        """Run until `stopping`; after a fatal error continue with a new producer id."""
+        while not self.stopping:
+            producer_id, epoch = await self._init_producer_id()
+            sequence = 0
+            while not self.stopping:
+                await asyncio.sleep(self._random.random() * 0.2)
+                count = self._random.randrange(1, MAX_IN_BATCH + 1)
+                values = [value_of(self.number, self._sequence + each) for each in range(count)]
+                self._sequence += count
+                for value in values:
+                    self._note(Sent(self._now_ms(), value, self._partition))
+                batch = self._batch(values, producer_id, epoch, sequence)
+                if not await self._deliver(values, batch):
+                    break
+                sequence += count
 
-    def begin_anew(self) -> None:
-        self.producer_id += 1
-        self.sequence = 0
-
-    def _send(self) -> None:
-        world = self.world
-        if world.clients_stopped:
-            return
-        if self.leader == NO_LEADER and self.find_leader() == NO_LEADER:
-            self.later(_BACKOFF_MS, self._send)
-            return
-        value = Value(self.producer_id, self.sequence, self.idempotent)
-        request = Produce(self.partition, self.topic_id, value, self.acks)
-        world.network.ask(
-            self, self.leader, request, TIMEOUT_MS, lambda answer: self._sent(value, answer)
+    def _batch(self, values: list[str], producer_id: int, epoch: int, sequence: int) -> bytes:
+        # Retention would delete records that are too old by the brokers' clock.
+        now_ms = FIRST_WALL_MS + self._now_ms()
+        records = [Record(0, now_ms, None, value.encode()) for value in values]
+        return build_batch(
+            records, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence
         )
 
-    def _sent(self, value: Value, answer: Produced | None) -> None:
-        random = self.world.schedule.random
-        if answer is not None and answer.code is ErrorCode.none:
-            self.world.ledger.acknowledged(self.partition, value, answer, self.acks)
-            self.sequence += 1
-            self.done += 1
-            self.later(random.randrange(40, 320), self._send)
-            return
-        if answer is not None and answer.code is ErrorCode.out_of_order_sequence_number:
-            # The broker lost what came before; a new producer id begins anew (KIP-360).
-            self.producer_id += 1
-            self.sequence = 0
-        self.leader = NO_LEADER
-        self.later(random.randrange(20, _BACKOFF_MS), self._send)
+    async def _init_producer_id(self) -> tuple[int, int]:
+        build = messages_of(INIT_PRODUCER_ID, 4, "request")
+        request = build.InitProducerIdRequest(transactional_id=None, transaction_timeout=60_000)
+        while True:
+            broker = self._random.choice(self._brokers)
+            try:
+                answer = await self._connections.ask(broker, request)
+                if answer.error_code == ErrorCode.none:
+                    return answer.producer_id, answer.producer_epoch
+            except NoAnswerError:
+                pass  # try another broker after a pause
+            await asyncio.sleep(RETRY_S)
+
+    async def _deliver(self, values: list[str], batch: bytes) -> bool:
+        """Send one batch until it is acknowledged. False: a fatal error, the outcome is unknown."""
+        while True:
+            code, offset = await self._try(batch)
+            if code is ErrorCode.none or code is ErrorCode.duplicate_sequence_number:
+                for number, value in enumerate(values):
+                    at = offset + number if offset >= 0 else -1
+                    self._note(Acknowledged(self._now_ms(), value, self._partition, at))
+                self.acknowledged += len(values)
+                if offset >= 0:
+                    crc = read_header(batch).crc
+                    self._observer.acknowledged(self._topic, self._partition, offset, crc)
+                return True
+            if code is not None and code not in RETRIABLE:
+                for value in values:
+                    self._note(Unknown(self._now_ms(), value, self._partition, code.name))
+                return False
+            self._connections.forget_leader(self._topic, self._partition)
+            await asyncio.sleep(RETRY_S)
+
+    async def _try(self, batch: bytes) -> tuple[ErrorCode | None, int]:
+        build = messages_of(PRODUCE, PRODUCE_VERSION, "request")
+        data = build.PartitionProduceData(index=self._partition, records=batch)
+        topic = build.TopicProduceData(name=self._topic, partition_data=(data,))
+        request = build.ProduceRequest(acks=-1, timeout=1_000, topic_data=(topic,))
+        try:
+            leader = await self._connections.leader(self._topic, self._partition)
+            answer = await self._connections.ask(leader, request)
+        except NoAnswerError:
+            return None, -1
+        partition = answer.responses[0].partition_responses[0]
+        return ErrorCode(partition.error_code), partition.base_offset
 
 
-class Consumer(Client):
-    """Reads on from where it was; sometimes asks for the latest offset."""
+class Reader:
+    """Reads one partition from its beginning, without a group, and asks for its latest offset."""
 
-    def __init__(self, number: int, world: World, partition: str) -> None:
-        super().__init__(number, world, partition)
-        self.position = 0
+    def __init__(
+        self,
+        number: int,
+        place: tuple[str, int],
+        addresses: Mapping[int, tuple[str, int]],
+        note: Note,
+        now_ms: Callable[[], int],
+        observer: Observer,
+    ) -> None:
+        self.number = number
+        self.offset = 0
+        self.records: list[tuple[int, str]] = []
+        self._topic, self._partition = place
+        self._connections = Connections(f"reader-{number}", addresses)
+        self._note = note
+        self._now_ms = now_ms
+        self._observer = observer
 
-    def begin_anew(self) -> None:
-        self.position = 0
+    async def run(self) -> None:
+        polls = 0
+        while True:
+            polls += 1
+            if not await self.poll():
+                await asyncio.sleep(RETRY_S)
+            if polls % 5 == 0:
+                await self._ask_latest()
 
-    def begin(self) -> None:
-        """Start reading."""
-        self.later(self.world.schedule.random.randrange(300), self._ask)
-
-    def _ask(self) -> None:
-        world = self.world
-        if world.clients_stopped:
-            return
-        random = world.schedule.random
-        if self.leader == NO_LEADER and self.find_leader() == NO_LEADER:
-            self.later(2 * _BACKOFF_MS, self._ask)
-            return
-        if random.random() < 0.3:
-            latest = Latest(self.partition)
-            world.network.ask(self, self.leader, latest, TIMEOUT_MS, self._latest)
-            return
-        from_follower = random.random() < 0.4
-        target = random.choice(list(world.brokers)) if from_follower else self.leader
-        request = Read(self.partition, self.topic_id, self.position, from_follower)
-        world.network.ask(
-            self,
-            target,
-            request,
-            TIMEOUT_MS,
-            lambda answer: self._read(request, answer),
-        )
-
-    def _latest(self, answer: Produced | None) -> None:
-        if answer is not None and answer.code is ErrorCode.none:
-            self.world.ledger.latest(self.partition, answer)
-        else:
-            self.leader = NO_LEADER
-        self._again()
-
-    def _read(self, request: Read, answer: ReadBack | None) -> None:
-        if answer is None or answer.code is not ErrorCode.none:
-            self.leader = NO_LEADER
-            if answer is not None and answer.code is ErrorCode.offset_out_of_range:
-                self.position = 0
-        else:
-            entries = list(answer.entries)
-            self.world.ledger.read(
-                self.partition,
-                request.topic_id,
-                request.offset,
-                entries,
-                answer.leader_epoch,
-                from_follower=request.from_follower,
+    async def poll(self) -> bool:
+        """Fetch once and record the result; False if the fetch failed."""
+        try:
+            code, batches = await fetch(
+                self._connections, self._topic, self._partition, self.offset
             )
-            self.position = request.offset + len(entries)
-        self._again()
+        except NoAnswerError:
+            code, batches = ErrorCode.leader_not_available, []
+        if code is ErrorCode.offset_out_of_range:
+            # An unclean election truncated what this reader has read: restart from the beginning.
+            self.offset = 0
+        if code is not ErrorCode.none:
+            self._connections.forget_leader(self._topic, self._partition)
+            return False
+        for header, _ in batches:
+            if header.next_offset > self.offset:
+                self._observer.read(
+                    self._topic,
+                    self._partition,
+                    header.base_offset,
+                    header.next_offset,
+                    header.crc,
+                )
+        found = values_from(batches, self.offset)
+        if found:
+            self.offset = found[-1][0] + 1
+            self.records += found
+            self._note(Polled(self._now_ms(), self.number, self._partition, tuple(found)))
+        return True
 
-    def _again(self) -> None:
-        self.later(self.world.schedule.random.randrange(80, 400), self._ask)
+    async def _ask_latest(self) -> None:
+        build = messages_of(LIST_OFFSETS, 4, "request")
+        partition = build.ListOffsetsPartition(partition_index=self._partition, timestamp=-1)
+        topic = build.ListOffsetsTopic(name=self._topic, partitions=(partition,))
+        request = build.ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=(topic,))
+        try:
+            leader = await self._connections.leader(self._topic, self._partition)
+            answer = await self._connections.ask(leader, request)
+        except NoAnswerError:
+            self._connections.forget_leader(self._topic, self._partition)
+            return
+        told = answer.topics[0].partitions[0]
+        if ErrorCode(told.error_code) is ErrorCode.none:
+            self._observer.latest(self._topic, self._partition, told.offset, told.leader_epoch)
+
+
+Batches = list[tuple[BatchHeader, list[Record]]]
+
+
+async def fetch(
+    connections: Connections, topic: str, partition: int, offset: int, max_wait_ms: int = 300
+) -> tuple[ErrorCode, Batches]:
+    """One fetch of one partition from its leader. Raises NoAnswerError."""
+    build = messages_of(FETCH, FETCH_VERSION, "request")
+    leader, leader_epoch = await connections.leader_and_epoch(topic, partition)
+    wanted = build.FetchPartition(
+        partition=partition,
+        current_leader_epoch=leader_epoch,
+        fetch_offset=offset,
+        partition_max_bytes=MAX_FETCH_BYTES,
+    )
+    request = build.FetchRequest(
+        max_wait=max_wait_ms,
+        min_bytes=1,
+        max_bytes=MAX_FETCH_BYTES,
+        session_epoch=-1,
+        topics=(build.FetchTopic(topic=topic, partitions=(wanted,)),),
+    )
+    answer = await connections.ask(leader, request)
+    found = answer.responses[0].partitions[0]
+    return ErrorCode(found.error_code), batches_of(bytes(found.records or b""))
+
+
+def batches_of(data: bytes) -> Batches:
+    """All complete batches in `data`, with their records."""
+    found: Batches = []
+    position = 0
+    for header in iterate_headers(data):
+        batch = data[position : position + header.size_bytes]
+        found.append((header, list(iterate_records(batch, header))))
+        position += header.size_bytes
+    return found
+
+
+def values_from(
+    batches: Iterable[tuple[BatchHeader, list[Record]]], offset: int
+) -> list[tuple[int, str]]:
+    """(offset, value) of the records at and after `offset`."""
+    return [
+        (record.offset, (record.value or b"").decode())
+        for _, records in batches
+        for record in records
+        if record.offset >= offset
+    ]

@@ -1,44 +1,54 @@
-"""What of a broker outlives its process."""
+"""What a power failure leaves of a broker's files: all synced bytes and a part of the others.
+
+A killed process loses nothing that it wrote, because the kernel keeps its pages. A power failure
+loses unsynced bytes, so a log may end at any byte after the last sync.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from random import Random
-from uuid import UUID
-
-from simulation.memory_log import MemoryLog
 
 
-@dataclass(slots=True)
-class Disk:
-    """Logs by partition, and the high watermarks as they were put down last."""
+class SyncedSizes:
+    """The size of each file when it was last synced, by inode."""
 
-    directory_id: UUID
-    logs: dict[str, MemoryLog] = field(default_factory=dict)
-    high_watermarks: dict[str, int] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._sizes: dict[int, int] = {}
 
-    def checkpoint_survives(self, random: Random) -> None:
-        """The checkpoint of high watermarks is written now and then: a crash finds an old one."""
-        for partition, offset in self.high_watermarks.items():
-            self.high_watermarks[partition] = max(0, offset - random.randrange(6))
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Record every `fsync` and `fdatasync` of this process instead of running it."""
+        originals = os.fsync, os.fdatasync
 
-    def process_began(self) -> None:
-        """The one before took with it what it had in memory alone: logs without a record, and the
-        last epoch that it led in and wrote nothing.
-        """
-        self.logs = {name: log for name, log in self.logs.items() if log.entries}
-        for log in self.logs.values():
-            log.truncate_to(log.end_offset)
+        def sync(fd: int) -> None:
+            status = os.fstat(fd)
+            self._sizes[status.st_ino] = status.st_size
 
-    def open(self, partition: str, topic_id: UUID) -> MemoryLog:
-        """The replica's log, as found or new."""
-        log = self.logs.get(partition)
-        if log is None:
-            log = self.logs[partition] = MemoryLog(topic_id)
-        assert log.topic_id == topic_id
-        return log
+        os.fsync = os.fdatasync = sync  # type: ignore[assignment]
+        try:
+            yield
+        finally:
+            os.fsync, os.fdatasync = originals
 
-    def forget(self, partition: str) -> None:
-        """The topic is deleted, or the replica is another broker's now."""
-        self.logs.pop(partition, None)
-        self.high_watermarks.pop(partition, None)
+    def synced_bytes(self, path: str) -> int:
+        """The size of a file at its last sync; 0 if the file is gone."""
+        try:
+            status = os.stat(path)
+        except FileNotFoundError:
+            return 0
+        return min(self._sizes.get(status.st_ino, 0), status.st_size)
+
+    def cut_unsynced(self, folder: Path, random: Random) -> list[str]:
+        """Truncate each segment at a random size, at least its synced one; return what was cut."""
+        cut = []
+        for path in sorted(folder.glob("*/*.log")):
+            status, synced = path.stat(), self.synced_bytes(str(path))
+            size = random.randint(synced, status.st_size)
+            if size < status.st_size:
+                os.truncate(path, size)
+                cut.append(f"{path.parent.name}/{path.name} at {size} of {status.st_size}")
+        return cut

@@ -1,36 +1,44 @@
-"""What goes wrong, and what operators ask for, in one run: a list made before it begins.
+"""The faults and operator requests of one run: a list drawn before the run begins.
 
-A list can be shortened: that is how a failure's transcript gets short enough to read.
+Shortening the list makes the transcript of a failure short enough to read.
 """
 
 from __future__ import annotations
 
 from random import Random
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-FIRST_MS = 1500
-LAST_MS = 13_000
-KINDS = (
+FIRST_MS: Final = 1_500
+LAST_MS: Final = 13_000
+KINDS: Final = (
     ("crash", 5),
+    ("power", 4),
     ("pause", 4),
     ("cut", 5),
     ("cut tree", 4),
-    ("loss", 2),
     ("expire", 2),
     ("leave", 3),
-    ("lose disk", 2),
+    ("lose disk", 3),
     ("depose", 3),
-    ("reassign", 4),
-    ("preferred", 3),
-    ("hold up", 4),
-    ("delete", 2),
+    ("stall tree", 4),
+    ("stall join", 3),
+    ("stall leave", 2),
+    ("reassign", 3),
+    ("preferred", 2),
+    ("unclean", 1),
     ("add partition", 1),
+    ("drain", 1),
+    ("roll", 1),
+    ("delete", 3),
+    ("kill member", 3),
+    ("pause member", 3),
 )
+"""Each with its weight."""
 
 
 class Fault(NamedTuple):
-    """`one` and `other` are brokers; `ms` is how long it lasts; `seed` is for what else chance
-    decides, so that it is decided alike in a shorter list.
+    """`one` and `other` are brokers; `ms` is the duration; `seed` drives all other random choices
+    of this fault, so that a shorter list repeats them.
     """
 
     at_ms: int
@@ -45,32 +53,33 @@ class Fault(NamedTuple):
         match self.kind:
             case "cut":
                 return f"cut {self.one} - {self.other}{end}"
-            case "loss":
-                return f"messages get lost{end}"
-            case "depose" | "reassign" | "preferred" | "add partition":
+            case "depose" | "reassign" | "preferred" | "unclean" | "add partition" | "roll":
                 return self.kind
             case "delete":
-                return f"topic deleted, made again after {self.ms} ms"
-            case "hold up":
-                return f"proposal that {self.one} joins is held up"
+                return f"topic created, deleted after {self.ms} ms"
+            case "stall tree":
+                return "the controller is deposed while its write is stalled"
+            case "stall join":
+                return f"the proposal that {self.one} joins the in-sync set is stalled"
+            case "stall leave":
+                return f"the proposal that {self.one} leaves the in-sync set is stalled"
             case "expire":
                 return f"session of {self.one} expires"
+            case "kill member" | "pause member":
+                return f"{self.kind} of the group{end}"
         return f"{self.kind} {self.one}{end}"
 
 
 def draw_faults(
-    random: Random,
-    brokers: int,
-    only: tuple[str, ...] = (),
-    weights: tuple[tuple[str, int], ...] = KINDS,
+    random: Random, brokers: int, only: tuple[str, ...] = (), *, max_count: int = 13
 ) -> tuple[Fault, ...]:
-    """A list in order of time; `only` of these kinds."""
+    """A list in order of time; with `only`, of these kinds."""
     faults = []
-    kinds = [kind for kind, weight in weights for _ in range(weight) if not only or kind in only]
-    for _ in range(random.randrange(2, 14)):
+    kinds = [kind for kind, weight in KINDS for _ in range(weight) if not only or kind in only]
+    for _ in range(random.randrange(2, max_count + 1)):
         one, other = random.sample(range(1, brokers + 1), 2)
-        # Short ones are flaps; long ones outlive the session.
-        ms = random.choice((random.randrange(20, 400), random.randrange(400, 7000)))
+        # Short faults are flaps; long ones last beyond the session timeout.
+        ms = random.choice((random.randrange(20, 400), random.randrange(400, 7_000)))
         faults.append(
             Fault(
                 random.randrange(FIRST_MS, LAST_MS),

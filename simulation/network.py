@@ -1,129 +1,293 @@
-"""The network between brokers and clients: late, lost, out of order, cut.
+"""TCP between simulated hosts, in memory: ordered, late, split, with back pressure.
 
-A request and its answer are two messages, each with its own delay, so two requests may arrive in
-another order than they were sent in. A cut loses what is sent and what is on its way.
+A connection is two pipes. Written bytes arrive after a seeded delay, in order, in pieces of seeded
+sizes. A cut between two hosts holds bytes in flight, and new connections hang. When a process dies,
+its connections end on the other side, unless a cut hides that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from simulation.schedule import Schedule
+from simulation.process import Process
 
-Reply = Callable[[Any], None]
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop as Loop
 
-
-class Host(Protocol):
-    """A process that may be asked."""
-
-    number: int
-
-    def handle(self, request: Any, reply: Reply) -> None:
-        """Take a request; `reply` may be called later."""
-
-    def enter(self, action: Callable[[], None]) -> None:
-        """Do this inside the process: later if it is paused, never if it is dead."""
-
-    @property
-    def incarnation(self) -> int:
-        """Grows with each start; messages to a former one are lost."""
-
-    @property
-    def is_up(self) -> bool:
-        """False when there is no process at all: it refuses connections."""
+MAX_DELAY_S: Final = 0.004
+FIRST_PORT: Final = 20_000
+MAX_PIECE_BYTES: Final = 1 << 18
+HIGH_WATER_BYTES: Final = 1 << 16
 
 
 class Network:
-    """Carries messages between hosts. Host numbers below 0 are clients."""
+    """The listeners, the open connections, and the cuts between hosts."""
 
-    def __init__(self, schedule: Schedule) -> None:
-        self.hosts: dict[int, Host] = {}
-        self.cuts: set[frozenset[int]] = set()
-        self.loss = 0.0
-        """The part of messages that get lost."""
-        self._schedule = schedule
+    def __init__(self, loop: Loop, random: Random) -> None:
+        self.loop = loop
+        self.random = random
+        self.cuts: dict[frozenset[str], None] = {}
+        self.stall_s: Callable[[Process, bytes], float] = lambda sender, data: 0.0
+        """The extra delay of these bytes of a process. Later bytes of the same connection arrive
+        after them; other connections are not delayed."""
+        self._listeners: dict[tuple[str, int], Listener] = {}
+        self._connections: dict[Endpoint, None] = {}
+        self._next_port = FIRST_PORT
 
-    def delay_ms(self) -> int:
-        """How long one message is on its way: mostly short, sometimes very long."""
-        random = self._schedule.random
-        if random.random() < 0.02:
-            return random.randrange(50, 900)
-        return random.randrange(1, 8)
+    def listen(
+        self, process: Process, factory: Callable[[], Any], host: Any, port: int
+    ) -> Listener:
+        """A host's name is its address. Raises OSError when the port is in use."""
+        if not port:
+            port, self._next_port = self._next_port, self._next_port + 1
+        address = (process.host, port)
+        known = self._listeners.get(address)
+        if known is not None and known.process.is_alive:
+            raise OSError(98, "Address already in use")
+        listener = self._listeners[address] = Listener(self, process, factory, port)
+        return listener
 
-    def ask(
-        self,
-        source: Host,
-        target: int,
-        request: Any,
-        timeout_ms: int,
-        answered: Reply,
-        *,
-        held_up_ms: int = 0,
+    async def connect(
+        self, process: Process, factory: Callable[[], Any], host: str, port: int
+    ) -> tuple[Endpoint, Any]:
+        """Raises ConnectionRefusedError without a listener; hangs while a cut lasts."""
+        await asyncio.sleep(self.delay_s())
+        while self.is_cut(process.host, host):
+            await asyncio.sleep(0.05)
+        listener = self._listeners.get((host, port))
+        if listener is None or not listener.accepts:
+            raise ConnectionRefusedError(111, "Connection refused")
+        near = Endpoint(self, process, factory())
+        far = Endpoint(self, listener.process, listener.process.context.run(listener.factory))
+        near.far, far.far = far, near
+        near.peername, far.peername = (host, port), (process.host, 40_000)
+        near.sockname, far.sockname = (process.host, 40_000), (host, port)
+        for end in (near, far):
+            self._connections[end] = None
+        near.protocol.connection_made(near)
+        far.soon(far.protocol.connection_made, far)
+        return near, near.protocol
+
+    def delay_s(self) -> float:
+        return 0.000_05 + self.random.random() ** 3 * MAX_DELAY_S
+
+    def is_cut(self, one: str, other: str) -> bool:
+        return frozenset((one, other)) in self.cuts
+
+    def cut(self, one: str, other: str) -> None:
+        self.cuts[frozenset((one, other))] = None
+
+    def join(self, one: str, other: str) -> None:
+        """End one cut and deliver the bytes it held."""
+        self.cuts.pop(frozenset((one, other)), None)
+        for end in list(self._connections):
+            end.deliver_soon()
+
+    def heal(self) -> None:
+        """End every cut and deliver the held bytes."""
+        self.cuts.clear()
+        for end in list(self._connections):
+            end.deliver_soon()
+
+    def died(self, process: Process) -> None:
+        """Close all connections and listeners of a dead process, as the kernel does."""
+        for address in [key for key, each in self._listeners.items() if each.process is process]:
+            del self._listeners[address]
+        for end in [each for each in self._connections if each.process is process]:
+            end.vanish()
+
+    def closed(self, end: Endpoint) -> None:
+        self._connections.pop(end, None)
+
+    def stop_listening(self, listener: Listener) -> None:
+        address = (listener.process.host, listener.port)
+        if self._listeners.get(address) is listener:
+            del self._listeners[address]
+
+
+class Listener:
+    """The server that `create_server` returns, and also its only socket."""
+
+    def __init__(
+        self, network: Network, process: Process, factory: Callable[[], Any], port: int
     ) -> None:
-        """Calls `answered` once, inside the source: with the answer, or None when none came.
+        self.process = process
+        self.factory = factory
+        self.port = port
+        self.accepts = False
+        self._network = network
 
-        `held_up_ms` is how much later than others the request arrives.
-        """
-        done = [False]
-        incarnation = source.incarnation
+    @property
+    def sockets(self) -> tuple[Listener, ...]:
+        return (self,)
 
-        def finish(answer: Any) -> None:
-            if not done[0]:
-                done[0] = True
-                answered(answer)
+    def getsockname(self) -> tuple[str, int]:
+        return self.process.host, self.port
 
-        def give_up() -> None:
-            if not done[0] and source.incarnation == incarnation:
-                source.enter(lambda: finish(None))
+    async def start_serving(self) -> None:
+        self.accepts = True
 
-        # A closed timer stays on the schedule: it is cheap, and finds its request answered.
-        self._schedule.after(timeout_ms, give_up)
-        host = self.hosts[target]
+    def close(self) -> None:
+        self.accepts = False
+        self._network.stop_listening(self)
 
-        def arrive() -> None:
-            if not host.is_up:
-                self._carry(target, source, lambda: finish(None))
-            else:
-                host.enter(lambda: host.handle(request, reply))
+    async def wait_closed(self) -> None:
+        """Nothing to wait for."""
 
-        def reply(answer: Any) -> None:
-            # An answer to a former life's question finds its connection closed.
-            if source.incarnation == incarnation:
-                self._carry(target, source, lambda: finish(answer))
 
-        if held_up_ms:
-            self._schedule.after(held_up_ms, lambda: self._send(source.number, target, arrive))
-        else:
-            self._send(source.number, target, arrive)
+class _Socket:
+    """Socket options have no effect here."""
 
-    def probe(self, source: Host, target: int, refused: Callable[[], None]) -> None:
-        """Calls `refused` inside the source if there is no process at the target. A paused one has
-        a listener all the same; a cut network tells nothing.
-        """
+    def setsockopt(self, *_: Any) -> None:
+        """Ignored."""
 
-        def arrive() -> None:
-            if not self.hosts[target].is_up:
-                self._carry(target, source, refused)
 
-        self._send(source.number, target, arrive)
+class Endpoint(asyncio.Transport):
+    """One end of a connection: the transport of its process's protocol."""
 
-    def _carry(self, origin: int, to: Host, action: Callable[[], None]) -> None:
-        incarnation = to.incarnation
+    far: Endpoint
+    peername: tuple[str, int]
+    sockname: tuple[str, int]
 
-        def arrive() -> None:
-            if to.incarnation == incarnation:
-                to.enter(action)
+    def __init__(self, network: Network, process: Process, protocol: Any) -> None:
+        super().__init__()
+        self.process = process
+        self.protocol = protocol
+        self._network = network
+        self._inbox: deque[tuple[float, bytes | None]] = deque()
+        """Bytes in flight to this end, with their arrival times; None means end of stream."""
+        self._last_s = 0.0
+        self._is_reading = True
+        self._is_closing = False
+        self._is_over = False
+        self._is_full = False
+        self._unread_bytes = 0
+        self._high_bytes = HIGH_WATER_BYTES
+        self._wakes = 0
 
-        self._send(origin, to.number, arrive)
+    # The interface of an asyncio transport.
 
-    def _send(self, origin: int, to: int, arrive: Callable[[], None]) -> None:
-        link = frozenset((origin, to))
-        if link in self.cuts or (self.loss and self._schedule.random.random() < self.loss):
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        if name == "socket":
+            return _Socket()
+        return {"peername": self.peername, "sockname": self.sockname}.get(name, default)
+
+    def set_protocol(self, protocol: Any) -> None:
+        self.protocol = protocol
+
+    def get_protocol(self) -> Any:
+        return self.protocol
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self._high_bytes = HIGH_WATER_BYTES if high is None else high
+
+    def get_write_buffer_size(self) -> int:
+        return self.far._unread_bytes
+
+    def is_closing(self) -> bool:
+        return self._is_closing
+
+    def is_reading(self) -> bool:
+        return self._is_reading
+
+    def write(self, data: Any) -> None:
+        self.writelines([data])
+
+    def writelines(self, list_of_data: Iterable[Any]) -> None:
+        if self._is_closing:
             return
+        data = b"".join(bytes(each) for each in list_of_data)
+        if data:
+            self.far._send(data)
+        if self.far._unread_bytes > self._high_bytes and not self._is_full:
+            self._is_full = True
+            self.protocol.pause_writing()
 
-        def unless_cut() -> None:
-            if link not in self.cuts:
-                arrive()
+    def pause_reading(self) -> None:
+        self._is_reading = False
 
-        self._schedule.after(self.delay_ms(), unless_cut)
+    def resume_reading(self) -> None:
+        self._is_reading = True
+        self.deliver_soon()
+
+    def close(self) -> None:
+        if not self._is_closing:
+            self._is_closing = True
+            self.far._send(None)
+            self.soon(self._lose, None)
+
+    def abort(self) -> None:
+        self.close()
+
+    # Delivery of the bytes.
+
+    def soon(self, callback: Callable[..., object], *args: Any) -> None:
+        """Schedule a callback in this end's process."""
+        self.process.context.run(self._network.loop.call_soon, callback, *args)
+
+    def _send(self, data: bytes | None) -> None:
+        """Send bytes, or the end of the stream, to this end."""
+        now_s = self._network.loop.time()
+        stall_s = self._network.stall_s(self.far.process, data) if data else 0.0
+        self._last_s = max(self._last_s, now_s + self._network.delay_s() + stall_s)
+        self._inbox.append((self._last_s, data))
+        self._unread_bytes += len(data or b"")
+        self._wake_at(self._last_s)
+
+    def _wake_at(self, when_s: float) -> None:
+        self.process.context.run(self._network.loop.call_at, when_s, self._deliver)
+
+    def deliver_soon(self) -> None:
+        if self._inbox:
+            self.soon(self._deliver)
+
+    def _deliver(self) -> None:
+        """Deliver arrived bytes; the rest waits for its time, a reader or the end of a cut."""
+        while self._inbox and self._is_reading and not self._is_over:
+            when_s, data = self._inbox[0]
+            if when_s > self._network.loop.time():
+                return
+            if self._network.is_cut(self.process.host, self.far.process.host):
+                return
+            self._inbox.popleft()
+            if data is None:
+                self._is_closing = True
+                self._lose(None)
+                return
+            self._unread_bytes -= len(data)
+            self._read(data)
+            self.far._drained()
+
+    def _read(self, data: bytes) -> None:
+        if not isinstance(self.protocol, asyncio.BufferedProtocol):
+            self.protocol.data_received(data)
+            return
+        view = memoryview(data)
+        while view and not self._is_over:
+            buffer = cast("memoryview", self.protocol.get_buffer(-1))
+            count = min(len(buffer), len(view), self._network.random.randrange(1, MAX_PIECE_BYTES))
+            buffer[:count] = view[:count]
+            view = view[count:]
+            self.protocol.buffer_updated(count)
+
+    def _drained(self) -> None:
+        if self._is_full and self.far._unread_bytes <= self._high_bytes // 4:
+            self._is_full = False
+            self.soon(self.protocol.resume_writing)
+
+    def _lose(self, error: Exception | None) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._network.closed(self)
+            self.protocol.connection_lost(error)
+
+    def vanish(self) -> None:
+        """This end's process died: the other end learns of it, unless a cut hides it."""
+        self._is_closing = self._is_over = True
+        self._network.closed(self)
+        if not self.far._is_over:
+            self.far._send(None)

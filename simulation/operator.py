@@ -1,109 +1,170 @@
-"""Who runs the cluster: makes the topic, gives it partitions, deletes it, gives up what is lost."""
+"""An operator of a simulated cluster: sends admin requests to the first broker that answers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
+from random import Random
+from typing import Any, Final
 
-from ottla.controller.deletion import UnwantedTopic, delete_topics
-from ottla.controller.elections import ElectionType, elect_leaders
-from ottla.controller.image import NO_LEADER
-from ottla.controller.topics import MorePartitions, NewTopic, add_partitions, create_topics
+from ottla.controller.draining import DrainingError, drained
 from ottla.protocol.errors import ErrorCode
-from simulation.messages import Decide
+from ottla.protocol.messages import messages_of
+from simulation.connection import METADATA, Connections, NoAnswerError
+from simulation.violation import Violation
 
-if TYPE_CHECKING:
-    from simulation.world import World
-
-TOPIC = "t"
-_AGAIN_MS = 150
-_PARTITIONS_MOST = 3
+CREATE_TOPICS: Final = 19
+DELETE_TOPICS: Final = 20
+CREATE_PARTITIONS: Final = 37
+ELECT_LEADERS: Final = 43
+ALTER_PARTITION_REASSIGNMENTS: Final = 45
+TRIES: Final = 200
+PAUSE_S: Final = 0.2
 
 
 class Operator:
-    """Asks the controller, whoever that is; not told anything, it asks again."""
+    """Each call tries brokers in turn until one responds; an error response is not retried."""
 
-    def __init__(self, world: World) -> None:
-        self.gave_up: set[str] = set()
-        """Partitions that it had led uncleanly."""
-        self.is_giving_up = False
-        """There is something to give up, or was a moment ago."""
-        self._world = world
+    def __init__(
+        self,
+        addresses: Mapping[int, tuple[str, int]],
+        random: Random,
+        note: Callable[[str], None],
+    ) -> None:
+        self._connections = Connections("operator", addresses)
+        self._brokers = list(addresses)
+        self._random = random
+        self._note = note
 
-    def ask(self, request: Decide, answered: Callable[[Any], None]) -> None:
-        """The answer is None where there is no controller, or its term ended over it."""
-        brokers = self._world.brokers.values()
-        drivers = [each.driver for each in brokers if each.driver is not None]
-        ready = [each for each in drivers if each.is_ready and not each.broker.is_paused]
-        if ready:
-            ready[0].broker.handle(request, answered)
-        else:
-            answered(None)
-
-    def create(self) -> None:
-        """Make the topic, until it is there."""
-        world = self._world
-
-        def answered(reply: Any) -> None:
-            code = reply[0].outcome.code if isinstance(reply, tuple) else None
-            if code not in (ErrorCode.none, ErrorCode.topic_already_exists):
-                world.schedule.after(_AGAIN_MS, self.create)
-
-        topic = NewTopic(TOPIC, world.partitions, world.factor)
-        request = Decide(
-            lambda image: create_topics(
-                [topic], image, world.config, new_id=world.new_id, start=world.seed
-            ),
-            "create topic",
-        )
-        self.ask(request, answered)
-
-    def delete(self, again_after_ms: int) -> None:
-        """Delete the topic, and make another one of its name a while later."""
-        world = self._world
-
-        def answered(reply: Any) -> None:
-            world.note(f"operator: delete: {reply}")
-            world.schedule.after(again_after_ms, self.create)
-
-        unwanted = [UnwantedTopic(TOPIC)]
-        request = Decide(lambda image: delete_topics(unwanted, image, world.config), "delete topic")
-        self.ask(request, answered)
-
-    def add_partition(self) -> None:
-        """One more, which clients write to as to the others."""
-        world = self._world
-        if world.partitions == _PARTITIONS_MOST:
-            return
-        wanted = [MorePartitions(TOPIC, world.partitions + 1)]
-
-        def answered(reply: Any) -> None:
-            world.note(f"operator: add partition: {reply}")
-            if isinstance(reply, tuple) and reply[0].outcome.code is ErrorCode.none:
-                world.partitions += 1
-                world.make_clients(world.partitions - 1)
-
-        request = Decide(
-            lambda image: add_partitions(wanted, image, start=world.seed), "add partition"
-        )
-        self.ask(request, answered)
-
-    def give_up_what_is_lost(self) -> None:
-        """Partitions whose in-sync replicas all lost their disks are led by whoever lives. Looks
-        again and again: the controller may be slow to hear of it (seed 2197).
+    async def create(self, topic: str, partitions: int, factor: int, **config: str) -> None:
+        """Create a topic that may already exist; in setting names underscores stand for dots.
+        Raises Violation if it never succeeds.
         """
-        world = self._world
-        lost: list[int] = []
-        for name, account in world.ledger.accounts.items():
-            state = account.state
-            if state is not None and state.leader == NO_LEADER and account.forgiven:
-                self.gave_up.add(name)
-                lost.append(int(name.rpartition("-")[2]))
-        self.is_giving_up = bool(lost)
-        if lost:
-            request = Decide(
-                lambda image: elect_leaders(ElectionType.UNCLEAN, {TOPIC: lost}, image),
-                "elect unclean",
+        build = messages_of(CREATE_TOPICS, 7, "request")
+        wanted = build.CreatableTopic(
+            name=topic,
+            num_partitions=partitions,
+            replication_factor=factor,
+            assignments=(),
+            configs=tuple(
+                build.CreatableTopicConfig(name=name.replace("_", "."), value=value)
+                for name, value in config.items()
+            ),
+        )
+        request = build.CreateTopicsRequest(topics=(wanted,), timeout=1_000)
+        for _ in range(TRIES):
+            answer = await self._ask(request)
+            if answer is not None:
+                code = ErrorCode(answer.topics[0].error_code)
+                if code in (ErrorCode.none, ErrorCode.topic_already_exists):
+                    return
+            await asyncio.sleep(PAUSE_S)
+        raise Violation(f"topic {topic} could not be created")
+
+    async def delete(self, topic: str) -> None:
+        """Delete a topic; the request may fail or be lost."""
+        build = messages_of(DELETE_TOPICS, 5, "request")
+        answer = await self._ask(build.DeleteTopicsRequest(topic_names=(topic,), timeout=1_000))
+        if answer is not None:
+            self._note(
+                f"operator: delete {topic}: {ErrorCode(answer.responses[0].error_code).name}"
             )
-            self.ask(request, lambda reply: None)
-        world.schedule.after(1000, self.give_up_what_is_lost)
+
+    async def add_partitions(self, topic: str, count: int) -> bool:
+        """Give the topic `count` partitions; False if the request failed or was lost."""
+        build = messages_of(CREATE_PARTITIONS, 3, "request")
+        wanted = build.CreatePartitionsTopic(name=topic, count=count, assignments=None)
+        request = build.CreatePartitionsRequest(
+            topics=(wanted,), timeout=1_000, validate_only=False
+        )
+        answer = await self._ask(request)
+        if answer is None:
+            return False
+        code = ErrorCode(answer.results[0].error_code)
+        self._note(f"operator: {topic} with {count} partitions: {code.name}")
+        return code is ErrorCode.none
+
+    async def elect(
+        self, only: Mapping[str, Collection[int]] | None = None, *, unclean: bool = False
+    ) -> None:
+        """Elect preferred leaders, or uncleanly for partitions without one; None: for all."""
+        build = messages_of(ELECT_LEADERS, 2, "request")
+        wanted = None
+        if only is not None:
+            wanted = tuple(
+                build.TopicPartitions(topic=topic, partitions=tuple(indexes))
+                for topic, indexes in only.items()
+            )
+        request = build.ElectLeadersRequest(
+            election_type=1 if unclean else 0, topic_partitions=wanted, timeout=1_000
+        )
+        if await self._ask(request) is not None:
+            self._note(f"operator: {'unclean' if unclean else 'preferred'} leaders elected")
+
+    async def reassign(self, topic: str, replicas: Mapping[int, Sequence[int]]) -> None:
+        """Move partitions to these brokers."""
+        build = messages_of(ALTER_PARTITION_REASSIGNMENTS, 0, "request")
+        wanted = build.ReassignableTopic(
+            name=topic,
+            partitions=tuple(
+                build.ReassignablePartition(partition_index=index, replicas=tuple(each))
+                for index, each in replicas.items()
+            ),
+        )
+        request = build.AlterPartitionReassignmentsRequest(topics=(wanted,), timeout=1_000)
+        answer = await self._ask(request)
+        if answer is not None:
+            self._note(
+                f"operator: {topic} to {dict(replicas)}: {ErrorCode(answer.error_code).name}"
+            )
+
+    async def drain(self, broker: int, topics: Sequence[str]) -> None:
+        """Move a broker's replicas of these topics to the others, like `ottla cluster drain`."""
+        build = messages_of(METADATA, 9, "request")
+        request = build.MetadataRequest(
+            topics=tuple(build.MetadataRequestTopic(name=name) for name in topics),
+            allow_auto_topic_creation=False,
+        )
+        answer = await self._ask(request)
+        if answer is None:
+            return
+        racks = {each.node_id: each.rack for each in answer.brokers}
+        assignments = {
+            topic.name: [
+                each.replica_nodes
+                for each in sorted(topic.partitions, key=lambda each: each.partition_index)
+            ]
+            for topic in answer.topics
+            if ErrorCode(topic.error_code) is ErrorCode.none
+        }
+        try:
+            targets = drained(broker, racks, assignments)
+        except DrainingError as error:
+            self._note(f"operator: {error}")
+            return
+        for topic, replicas in targets.items():
+            await self.reassign(topic, replicas)
+
+    async def check_forwarding(self, topic: str) -> None:
+        """Check in a healthy cluster that every broker forwards requests to the controller. Raises
+        Violation.
+        """
+        build = messages_of(DELETE_TOPICS, 5, "request")
+        missing = f"no-{topic}"
+        request = build.DeleteTopicsRequest(topic_names=(missing,), timeout=1_000)
+        for broker in self._brokers:
+            try:
+                answer = await self._connections.ask(broker, request, 10_000)
+            except NoAnswerError as error:
+                raise Violation(f"a request for the controller got no answer: {error}") from None
+            code = ErrorCode(answer.responses[0].error_code)
+            if code is not ErrorCode.unknown_topic_or_partition:
+                raise Violation(f"broker {broker} forwarded a request, and was told {code.name}")
+
+    async def _ask(self, request: Any) -> Any:
+        for broker in self._random.sample(self._brokers, len(self._brokers)):
+            try:
+                return await self._connections.ask(broker, request)
+            except NoAnswerError:
+                continue
+        return None

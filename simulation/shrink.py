@@ -1,4 +1,4 @@
-"""A failing run's list of faults made as short as it can be in a bounded number of runs."""
+"""Shortens the list of faults of a failing run, in a bounded number of runs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ MAX_RUNS: Final = 80
 
 
 class Failed(Protocol):
-    """How a run with these faults ended."""
+    """The outcome of a run with these faults."""
 
     @property
     def violation(self) -> str | None:
-        """None where all held."""
+        """None if all invariants held."""
 
     @property
     def faults(self) -> tuple[Fault, ...]:
@@ -26,7 +26,7 @@ T = TypeVar("T", bound=Failed)
 
 
 def shrink(outcome: T, run: Callable[[tuple[Fault, ...]], T]) -> T:
-    """The same seed with fewer faults, still with a violation; at worst `outcome` itself."""
+    """The same seed with fewer faults and still a violation; `outcome` itself if none is found."""
     assert outcome.violation is not None
     best, runs, size = outcome, 0, max(1, len(outcome.faults) // 2)
     while runs < MAX_RUNS:

@@ -1,4 +1,4 @@
-"""How one run is shown: its line, its faults and the last lines of its transcript."""
+"""Prints one run: its outcome, its faults and the last lines of its transcript."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_LINES: Final = 80
 def show(
     console: Console, line: str, faults: Sequence[Fault] = (), transcript: Sequence[str] = ()
 ) -> None:
-    """Print the line, and what there is of the rest, as it is: nothing of it is markup."""
+    """Print the line, the faults and the transcript verbatim: none of it is markup."""
     console.print(line, markup=False, highlight=False)
     for fault in faults:
         console.print(f"{fault.at_ms:6} ms  {fault}", markup=False, highlight=False)

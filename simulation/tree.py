@@ -1,7 +1,7 @@
 """The coordination tree in memory: ZooKeeper's semantics, without its ensemble.
 
-The tree itself never fails and never disagrees with itself: that is ZooKeeper's work. What fails is
-the way to it (see `session.py`), and sessions, which end when they were not heard of.
+The tree itself never fails and is always consistent: ZooKeeper guarantees that. Only the connection
+to it fails (see `tree_session.py`), and sessions expire.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ottla.coordination.tree import (
 )
 
 Written = Callable[[str, Node | None, Node | None], None]
-"""Told of each node's change: its path, what it was, what it is."""
+"""Called for each change of a node: its path, the old node, the new one."""
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class _Watches:
 
 
 class Tree:
-    """Nodes by path. Each call names its session; SessionExpiredError when that is over."""
+    """Nodes by path. Each call names its session; raises SessionExpiredError if it has ended."""
 
     def __init__(self, written: Written) -> None:
         self.nodes: dict[str, Node] = {"/": Node(b"", 0)}
@@ -52,17 +52,22 @@ class Tree:
         self._watches = _Watches()
 
     def connect(self) -> int:
-        """A new session's number."""
+        """Open a session; return its number."""
         self._last_session += 1
         self._sessions.add(self._last_session)
         return self._last_session
 
+    @property
+    def last_change(self) -> int:
+        """The number of the newest creation, as in `Node.created`."""
+        return self._last_change
+
     def lives(self, session: int) -> bool:
-        """True while the session is not over."""
+        """True until the session ends."""
         return session in self._sessions
 
     def expire(self, session: int) -> None:
-        """End a session; its ephemeral nodes go, its watches are told."""
+        """End a session: delete its ephemeral nodes and notify its watches."""
         if session not in self._sessions:
             return
         self._sessions.discard(session)
@@ -74,7 +79,7 @@ class Tree:
                 watches[path] = [pair for pair in each if pair[0] != session]
 
     def get(self, session: int, path: str, watch: Watch | None = None) -> Node:
-        """The node; NoNodeError."""
+        """The node; raises NoNodeError."""
         self._check(session)
         if path not in self.nodes:
             raise NoNodeError(path)
@@ -90,7 +95,7 @@ class Tree:
         return self.nodes.get(path)
 
     def children(self, session: int, path: str, watch: Watch | None = None) -> tuple[str, ...]:
-        """Names of the children; NoNodeError."""
+        """The names of the children; raises NoNodeError."""
         self._check(session)
         if path not in self.nodes:
             raise NoNodeError(path)
@@ -108,7 +113,7 @@ class Tree:
         }
 
     def multi(self, session: int, operations: Sequence[Operation]) -> None:
-        """Do all of it or nothing; raises what the first bad operation raises."""
+        """Apply all operations or none; raises the error of the first one that fails."""
         self._check(session)
         undo: dict[str, Node | None] = {}
         events: list[Event] = []

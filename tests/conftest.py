@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
 from ottla.api.table import HANDLERS
-from ottla.broker.cluster_view import ClusterView
-from ottla.broker.controller import Controller
-from ottla.broker.departed import DepartedBrokers
-from ottla.broker.membership import Membership
-from ottla.broker.node import Node
-from ottla.broker.topic_creation import TopicCreation
+from ottla.cluster.cluster_view import ClusterView
+from ottla.cluster.controller import Controller
+from ottla.cluster.controller_client import ControllerClient
+from ottla.cluster.departed import DepartedBrokers
+from ottla.cluster.membership import Membership
+from ottla.cluster.registration import Registration
+from ottla.cluster.topic_creation import TopicCreation
 from ottla.config import BrokerConfig
 from ottla.config.listener import Endpoint
 from ottla.controller.image import (
     BrokerAppeared,
     BrokerImage,
-    ClusterImage,
     PartitionsChanged,
     PartitionState,
 )
 from ottla.network.client_session import ClientSession
+from ottla.network.own_request import answer_own
 from ottla.network.request_context import RequestContext
+from ottla.node.node import Node
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.frames import (
     read_request_body,
@@ -132,7 +136,7 @@ class NodeCall:
     ) -> None:
         """Another broker is in the cluster, by metadata deltas alone: nobody listens there."""
         endpoint = Endpoint(listener, f"broker-{broker_id}.invalid", 9092)
-        await self.node.view.tell(
+        await self.node.view.apply(
             [BrokerAppeared(BrokerImage(broker_id, (endpoint,), rack, epoch))]
         )
 
@@ -159,7 +163,7 @@ class NodeCall:
         )
         partitions = (*image.partitions[:index], state, *image.partitions[index + 1 :])
         changed = PartitionsChanged(replace(image, partitions=partitions), (index,))
-        await self.node.view.tell([changed])
+        await self.node.view.apply([changed])
         return state
 
     async def copied(self, broker_id: int, offset: int, start_offset: int = 0) -> Any:
@@ -196,30 +200,46 @@ class LoneNode:
 
     endpoints = (Endpoint("PLAINTEXT", "127.0.0.1", 9092),)
 
-    def __init__(self, config: BrokerConfig, tree: Any) -> None:
+    def __init__(
+        self, config: BrokerConfig, tree: Any, *, peers: Any = None, directory_id: str = "folder"
+    ) -> None:
         self.config = config
         self.clock = SimpleNamespace(now_ms=lambda: 1_000, monotonic_ms=lambda: 1_000)
-        self.random = Random(1)
-        self.store = SimpleNamespace(metadata=SimpleNamespace(directory_id="folder"))
-        self.peers = SimpleNamespace(address=lambda broker_id: None, lost_at=lambda broker_id: None)
-        self.handlers = HANDLERS
-        self.view = ClusterView(config)
-        self.membership = Membership(cast("Node", self), tree, random=self.random)
-        self.controller = Controller(
-            cast("Node", self), random=self.random, placement_start=lambda: 0
+        self.random = random = Random(1)
+        self.directory_id = directory_id
+        self.peers = peers or SimpleNamespace(
+            address=lambda broker_id: None, lost_at=lambda broker_id: None
         )
-        self.topic_creation = TopicCreation(cast("Node", self))
+        self.view = ClusterView(config)
+        self.image = self.view.image
+        self.registration = Registration(config.id)
+        self.client = ControllerClient(
+            self.registration, self.image, self.peers, partial(answer_own, self, HANDLERS)
+        )
+        self.controller = Controller(
+            config, self.view, self.clock, self.peers, random=random, placement_start=lambda: 0
+        )
+        self.membership = Membership(
+            config,
+            self.clock,
+            tree,
+            self.registration,
+            self.view,
+            self.controller,
+            self.peers,
+            random=random,
+        )
+        self.topic_creation = TopicCreation(config, self.clock, self.image, self.client)
         self.departed = DepartedBrokers(self.clock)
-        self.view.subscribe(self.departed.told)
-
-    @property
-    def image(self) -> ClusterImage:
-        return self.view.image
+        self.view.subscribe(self.departed.notified)
 
     async def start(self, cluster_id: str | None = None) -> None:
         await self.membership.connect(cluster_id)
         await self.membership.first_image()
-        await self.membership.register()
+        await self.register()
+
+    async def register(self) -> None:
+        await self.membership.register(self.endpoints, self.directory_id)
 
 
 @pytest.fixture
@@ -253,3 +273,15 @@ async def node_call(start_node: Callable[..., Awaitable[NodeCall]]) -> NodeCall:
     made = await start_node()
     await made.create("t")
     return made
+
+
+@pytest.fixture
+def eventually() -> Callable[[Callable[[], Any]], Any]:
+    """Waits, with a limit, until a condition holds."""
+
+    async def wait(condition: Callable[[], Any]) -> None:
+        async with asyncio.timeout(60):
+            while not condition():
+                await asyncio.sleep(0.005)
+
+    return wait

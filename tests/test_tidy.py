@@ -1,5 +1,6 @@
-"""The tree keeps to the rules that a reader relies on: names say what is inside."""
+"""The tree follows the rules that readers rely on: names say what is inside, words are plain."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,28 @@ import pytest
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("src", "tests", "bench", "conformance", "demo", "faults", "simulation")
 BANNED_NAMES = ("util", "utils", "helper", "helpers", "manager", "managers", "misc", "common")
+
+PAGES = (*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"))
+UNCLEAR_WORDS = {
+    "anew": "again, or from the start",
+    "at one stroke": "atomically, or in one step",
+    "behind the end": "past the end",
+    "come to be": "be created",
+    "comes to be": "is created",
+    "hitherto": "so far",
+    "lest": "so that ... not",
+    "needs it not": "does not need it",
+    "needs not": "does not need",
+    "passed over": "ignored, or skipped",
+    "reckoned": "estimated",
+    "tells of": "reports",
+    "thereof": "of it",
+    "told of": "notified",
+    "wherein": "in which",
+    "whoever": "the broker that, the client that",
+    "without a word": "silently",
+}
+"""Words that a technical writer would not use, and what to write instead."""
 
 FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
 
@@ -38,3 +61,15 @@ def test_each_test_file_stands_for_a_source_file() -> None:
             for folder in (room, room.parent)
         ]
         assert any(place.is_file() for place in places), f"{name_of(path)} tests no source file"
+
+
+def test_words_are_those_of_technical_documentation() -> None:
+    """Short sentences, the subject first, the terms of Apache Kafka's documentation."""
+    unclear = re.compile(rf"\b({'|'.join(UNCLEAR_WORDS)})\b", re.IGNORECASE)
+    found = [
+        f"{name_of(path)}: {match[0]!r}, write {UNCLEAR_WORDS[match[0].lower()]!r}"
+        for path in (*FILES, *PAGES)
+        if path != Path(__file__)
+        for match in unclear.finditer(path.read_text())
+    ]
+    assert not found, "\n".join(found)

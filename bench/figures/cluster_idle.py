@@ -1,4 +1,4 @@
-"""What three brokers need when nobody uses them: memory, and with many partitions CPU and time."""
+"""What three idle brokers need: memory, and with many partitions also CPU and start time."""
 
 import time
 
@@ -13,7 +13,7 @@ MB = 1_000_000
 
 
 class ClusterIdle:
-    """Means over the brokers; ZooKeeper's own need is not counted, nor is KRaft's apart."""
+    """Means over the brokers; without ZooKeeper, and with KRaft's controllers included."""
 
     name = "cluster-idle"
     runs = 3

@@ -1,4 +1,4 @@
-"""Latency of a producer while another consumer reads records that are no longer in memory."""
+"""End-to-end latency while another consumer reads records that are not in the page cache."""
 
 import os
 import subprocess
@@ -44,7 +44,7 @@ class ColdReads:
 
 
 class ColdConsumer:
-    """Reads topic `old` from the disk, again and again for as long as it is open."""
+    """A context manager that reads topic `old` from the disk repeatedly."""
 
     def __init__(self, tool: Path, broker: Broker, count: int) -> None:
         self._files = [
@@ -78,7 +78,7 @@ class ColdConsumer:
             self._process.wait()
 
     def check(self) -> None:
-        """Raises ClientError where little came from the disk."""
+        """Raises ClientError if the broker read too little from the disk."""
         if read_bytes(self._broker.child.pid) - self._before < MIN_READ_BYTES:
             raise ClientError("the old records were read from memory: the figure means nothing")
 
@@ -88,7 +88,7 @@ class ColdConsumer:
 
 
 def drop(path: Path) -> None:
-    """Out of the page cache, once the records are on the disk."""
+    """Sync a file and drop it from the page cache."""
     fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)
@@ -98,6 +98,6 @@ def drop(path: Path) -> None:
 
 
 def read_bytes(pid: int) -> int:
-    """What the process has had read from a disk so far."""
+    """The bytes that the process has read from a disk so far."""
     lines = Path(f"/proc/{pid}/io").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("read_bytes"))

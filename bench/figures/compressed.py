@@ -1,4 +1,4 @@
-"""Produce with lz4 and zstd: the broker opens every batch and walks its records."""
+"""Produce with lz4 and zstd: the broker decompresses every batch and checks its records."""
 
 from bench import rdkafka
 from bench.brokers import running

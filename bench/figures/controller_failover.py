@@ -1,4 +1,4 @@
-"""How long a cluster is without a controller when that is killed, with many partitions to lead."""
+"""The time without a controller after a kill of the controller, with many partitions."""
 
 import time
 
@@ -15,8 +15,8 @@ TRY_SECONDS = 3.0
 
 
 class ControllerFailover:
-    """The controller is a broker too: what it led needs new leaders, by the controller that has to
-    be found first.
+    """The controller is also a broker: its partitions need new leaders, which the next controller
+    can elect only after its own election.
     """
 
     name = "controller-failover"
@@ -45,7 +45,7 @@ class ControllerFailover:
 
     def _created(self, cluster: RunningCluster, began: float) -> float:
         while (took := time.monotonic() - began) < MAX_SECONDS:
-            # A new client each time: the last one may hold fast to the dead.
+            # A new client each time: the last one may keep trying the dead broker.
             admin = cluster.admin
             made = admin.create_topics([NewTopic("after", 1, 1)], request_timeout=TRY_SECONDS)
             try:
@@ -62,7 +62,7 @@ class ControllerFailover:
             try:
                 partitions = admin.list_topics(TOPIC, 5).topics[TOPIC].partitions.values()
             except KafkaException:
-                continue  # asked the dead one
+                continue  # the request went to the dead broker
             if all(each.leader not in (dead, -1) for each in partitions):
                 return time.monotonic() - began
             time.sleep(0.01)

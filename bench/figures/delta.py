@@ -1,7 +1,7 @@
-"""Kafka to Delta by Spark: `ottla.pipelines` beside the plain job, on each broker in turn.
+"""Kafka to Delta with Spark: `ottla.pipelines` beside the plain job, on each broker in turn.
 
-What "plain" is, `delta_plain` says. The values are medians over the batches of one query, without
-its first ones, in which the JVM warms up.
+`delta_plain` defines the plain job. The values are medians over the batches of one query, without
+the first ones, in which the JVM warms up.
 """
 
 import itertools
@@ -54,7 +54,7 @@ def create(address: str, topic: str, partitions: int) -> None:
 
 
 def run_job(job: str, scenario: dict[str, Any], address: str, topic: str) -> dict[str, Any]:
-    """Run the Spark program to its end; what it found. Raises ClientError."""
+    """Run the Spark program to its end; return its results. Raises ClientError."""
     with tempfile.TemporaryDirectory() as folder:
         program = [sys.executable, "-m", "bench.figures.delta_job", job]
         program += [json.dumps(scenario), address, topic, folder]
@@ -64,7 +64,7 @@ def run_job(job: str, scenario: dict[str, Any], address: str, topic: str) -> dic
 
 
 def warm(found: dict[str, Any], first: int) -> list[tuple[int, int]]:
-    """The batches after the first ones. Raises ClientError where there are too few."""
+    """The batches after the warm-up. Raises ClientError if there are too few."""
     batches: list[tuple[int, int]] = found["batches"][first:]
     if len(batches) < 2:
         raise ClientError(f"only {len(found['batches'])} batches, of which {first} warm up")
@@ -76,22 +76,28 @@ def rate(found: dict[str, Any], first: int) -> float:
     return median(rows * 1000 / ms for rows, ms in warm(found, first))
 
 
+def whole_rate(found: dict[str, Any], first: int) -> float:
+    """Rows a second over all batches together."""
+    batches = warm(found, first)
+    return sum(rows for rows, _ in batches) * 1000 / sum(ms for _, ms in batches)
+
+
 def batch_time(found: dict[str, Any], first: int) -> float:
     return median(ms for _, ms in warm(found, first))
 
 
 @contextmanager
 def broker_of(contestant: str, bench: Bench, partitions: int) -> Iterator[str]:
-    """The address of a broker whose topics get so many partitions."""
+    """The address of a broker whose topics get this many partitions."""
     settings = {"num.partitions": str(partitions)}
     with running(contestant, bench.jars, settings, prefix=bench.prefix) as broker:
         yield broker.address
 
 
 class Comparison:
-    """Two ways to do one job, and the second as a share of the first.
+    """Two ways to do one job, and the second value as a share of the first.
 
-    `goal` is that share: at least that where more is better, at most that where less is.
+    `goal` is that share: a minimum if more is better, a maximum if less is better.
     """
 
     def __init__(self, title: str, unit: str, goal: float, *, more_is_better: bool) -> None:
@@ -104,7 +110,7 @@ class Comparison:
         self._turns = itertools.cycle(((PLAIN, OTTLA), (OTTLA, PLAIN)))
 
     def measure(self, run: Callable[[str], float]) -> dict[str, float]:
-        """Run both; who goes first changes from run to run."""
+        """Run both, in an order that alternates from run to run."""
         found = {job: run(job) for job in next(self._turns)}
         share = found[OTTLA] / found[PLAIN]
         return dict(zip(self.names, (found[PLAIN], found[OTTLA], share), strict=True))
@@ -139,14 +145,14 @@ class Batches:
 
 
 class Live:
-    """Rows that come while the query runs: the time of a batch, plain over Ottla's."""
+    """Rows that arrive while the query runs: the time of a batch, plain and Ottla's."""
 
     runs = 3
 
     def __init__(self, name: str, scenario: dict[str, Any], warm_up: int, settings: str) -> None:
         self.name, self.settings = name, settings
         self._scenario, self._warm_up = scenario, warm_up
-        # Twice as fast is half the time.
+        # The goal, twice as fast, is half the time.
         self._comparison = Comparison(f"{name}, batch", "ms", 0.5, more_is_better=False)
         self.measures = self._comparison.measures
 
@@ -170,9 +176,11 @@ class BadRows:
 
     name = "delta-bad-row"
     runs = 3
+    batches = 30
     settings = (
-        "600,000 JSON rows of about 250 B in 2 partitions, 100,000 a batch of which one is not"
-        " JSON, or none; ottla.pipelines, local[2]; median over the batches without the first 2"
+        "3,000,000 JSON rows of about 250 B in 2 partitions, 100,000 a batch of which one is not"
+        " JSON, or none; ottla.pipelines, local[2]; all batches together without the first 3: the"
+        " rejected rows of several batches share a commit"
     )
     names = ("delta, clean batches", "delta, one bad row a batch", "delta, bad row, share")
     measures = (
@@ -186,17 +194,17 @@ class BadRows:
         rates = []
         with broker_of(contestant, bench, 2) as address:
             for topic, every in (("clean", None), ("bad", batch)):
-                fill(address, topic, 6 * batch, 2, every)
+                fill(address, topic, self.batches * batch, 2, every)
                 found = run_job(OTTLA, {"max_rows": batch}, address, topic)
-                expected = 6 * batch - (6 if every else 0)
+                expected = self.batches * (batch - 1 if every else batch)
                 if found["rows"] != expected:
                     raise ClientError(f"the table has {found['rows']} rows of {expected}")
-                rates.append(rate(found, 2))
+                rates.append(whole_rate(found, 3))
         return dict(zip(self.names, (*rates, rates[1] / rates[0]), strict=True))
 
 
 class Cold:
-    """From nothing to the first 100,000 rows in the table: the whole program."""
+    """The whole program, from its start to the first 100,000 rows in the table."""
 
     name = "delta-cold"
     runs = 3
@@ -229,9 +237,9 @@ class Cold:
 
 
 def make_archive(address: str) -> None:
-    """Run the program twice: first the jars are found, then the archive is made.
+    """Run the program twice: the first run resolves the jars, the second makes the archive.
 
-    Raises ClientError when there is no archive in a minute: this Java may not be able to.
+    Raises ClientError if there is no archive after a minute: this Java may not support it.
     """
     folder = cache.folder(os.environ)
     for _ in range(2):

@@ -1,11 +1,11 @@
 """The Spark program of the figures `delta-*`: `delta_job JOB SCENARIO ADDRESS TOPIC FOLDER`.
 
-JOB is `plain` or `ottla`. SCENARIO is JSON: {"max_rows": 1000} reads all that the topic holds in
-batches of that size; {"interval": "1 second" or null, "rows": 15000, "partitions": 2, "burst": 30,
-"pause_ms": 60} writes rows meanwhile, `burst` at a time and spread over the partitions; with
-"waits" each burst is written when the one before is in the table.
+JOB is `plain` or `ottla`. SCENARIO is JSON: {"max_rows": 1000} reads the whole topic in batches of
+that size; {"interval": "1 second" or null, "rows": 15000, "partitions": 2, "burst": 30,
+"pause_ms": 60} writes rows while the query runs, `burst` at a time and spread over the partitions;
+with "waits", each burst waits until the previous one is in the table.
 
-Prints, as the last line, JSON: the rows of the table, the rows and ms of each batch that had rows,
+The last line printed is JSON: the rows of the table, the rows and ms of each batch that had rows,
 and the seconds from the start of the query to its end.
 """
 

@@ -1,6 +1,6 @@
 """The physical limit beside Spark: confluent-kafka, pyarrow and deltalake in one Python process.
 
-They are no dependencies of the project: they get an environment of their own in the cache.
+The project does not depend on them: they are installed into a separate environment in the cache.
 """
 
 import json
@@ -18,7 +18,7 @@ MEASURE = "delta-bulk, without Spark"
 
 
 class DeltaLimit:
-    """The same rows and batches as `delta-bulk`; no checkpoint, no promise after a kill."""
+    """The same rows and batches as `delta-bulk`; no checkpoint, no guarantee after a kill."""
 
     name = "delta-limit"
     runs = 3

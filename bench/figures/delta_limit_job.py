@@ -1,6 +1,6 @@
 """The program of the figure `delta-limit`: `ADDRESS TOPIC ROWS BATCH FOLDER`.
 
-Runs in an environment that has confluent-kafka, pyarrow and deltalake, and nothing of Ottla.
+Runs in an environment with confluent-kafka, pyarrow and deltalake, and without Ottla.
 """
 
 import io

@@ -1,4 +1,4 @@
-"""The same job with `ottla.pipelines`, as its documentation shows it."""
+"""The same job with `ottla.pipelines`, as in its documentation."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""The job that a good engineer writes first, called "plain": from a topic into Delta by hand.
+"""The "plain" job, which a good engineer writes first: from a topic into Delta by hand.
 
 Spark's and Delta's defaults: packages through Ivy, 200 shuffle partitions,
 `spark.databricks.delta.snapshotPartitions` 50, `from_json` on the value, `writeStream` with the
-format `delta`. Set is only what the job needs to run at all: Delta's extension and catalog.
+format `delta`. It sets only what it cannot run without: Delta's extension and catalog.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Produce and consume with the Java clients, by Kafka's own ProducerPerformance and its sister."""
+"""Produce and consume with the Java clients: Kafka's ProducerPerformance, ConsumerPerformance."""
 
 import re
 
@@ -26,7 +26,7 @@ def produce(jars: KafkaJars, broker: Broker, topic: str, size: int, count: int) 
 
 
 def consume(jars: KafkaJars, broker: Broker, topic: str, size: int, count: int) -> float:
-    """MB/s of ConsumerPerformance, without the time in which its group was made."""
+    """MB/s of ConsumerPerformance, without the time to join its group."""
     command = jars.command(
         "org.apache.kafka.tools.ConsumerPerformance",
         *("--bootstrap-server", broker.address, "--topic", topic, "--num-records", str(count)),
@@ -38,7 +38,7 @@ def consume(jars: KafkaJars, broker: Broker, topic: str, size: int, count: int) 
 
 
 class JavaClients:
-    """One partition; the JVM of each client starts anew and warms up within its own run."""
+    """One partition; each run starts a new JVM for each client and includes its warm-up."""
 
     name = "java-clients"
     runs = None

@@ -1,4 +1,4 @@
-"""End to end: from a record's way into the producer until the consumer has it."""
+"""End-to-end latency: from the call of the producer until the consumer has the record."""
 
 import subprocess
 import tempfile
@@ -14,20 +14,20 @@ from bench.measure import Bench, ClientError, Measure
 
 RATE = 1000
 CLUSTER_RATE = 200
-"""Three brokers share the machine: at 1000 a second Apache Kafka's would queue for seconds."""
+"""Three brokers share the machine: at 1000 a second, Apache Kafka's would queue for seconds."""
 SECONDS = 15
 WARM_UP = 3
 CLIENT_WAIT_SECONDS = 120
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that at least `share` of all are not above."""
+    """The smallest value that is at least as large as `share` of all values."""
     ordered = sorted(values)
     return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
 
 
 class Latency:
-    """A steady stream of records at a modest rate, so that no queue forms."""
+    """A steady stream of records at a moderate rate, so that no queue forms."""
 
     name = "latency"
     runs = None
@@ -48,7 +48,7 @@ class Latency:
 
 
 class ClusterLatency:
-    """The same with three replicas: a record is read once the followers have it."""
+    """The same with three replicas: consumers get a record once the followers have it."""
 
     name = "cluster-latency"
     runs = None
@@ -69,7 +69,7 @@ class ClusterLatency:
 
 
 def stream(bench: Bench, address: str, rate: int) -> tuple[float, float]:
-    """Sends the stream to partition 0 of topic `stream` and reads it: p50 and p99 in ms."""
+    """Send the stream to partition 0 of topic `stream` and read it: p50 and p99 in ms."""
     tool = str(bench.rdkafka_performance)
     count = rate * (SECONDS // 2 if bench.quick else SECONDS)
     both = ["-l", "-t", "stream", "-p", "0", "-c", str(count), "-b", address]

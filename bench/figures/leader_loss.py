@@ -1,4 +1,4 @@
-"""How long nothing is acknowledged when a partition loses its leader: killed, or moved away."""
+"""The time without acknowledgements when a partition's leader is killed or moved."""
 
 import signal
 import time
@@ -18,7 +18,7 @@ CLIENT = {"acks": "all", "linger.ms": 0, "log_level": 0}
 
 
 class Load:
-    """A record every two milliseconds; when each was acknowledged, and what failed for good."""
+    """Sends a record every two milliseconds; keeps acknowledgement times and fatal errors."""
 
     def __init__(self, address: str) -> None:
         self.acknowledged: list[float] = []
@@ -31,7 +31,7 @@ class Load:
             self.one()
 
     def run_until_acknowledged(self) -> float:
-        """Until a record that was sent from now on is acknowledged; how long that took."""
+        """Run until a record sent from now on is acknowledged; return how long that took."""
         began = time.monotonic()
         told: list[float] = []
         while not told:
@@ -53,12 +53,12 @@ class Load:
         self._producer.poll(EVERY_SECONDS)
 
     def finish(self) -> None:
-        """Wait for the rest. Raises ClientError when a record failed for good."""
+        """Wait for the rest. Raises ClientError if a record was not acknowledged."""
         if self._producer.flush(MAX_SECONDS) or self.faults:
             raise ClientError(f"records were not acknowledged: {self.faults[:1] or 'no answer'}")
 
     def longest_gap(self, since: float) -> float:
-        """Seconds between two acknowledgements, the most since then."""
+        """The longest time in seconds between two acknowledgements since then."""
         times = [since, *(each for each in self.acknowledged if each >= since)]
         return max(
             (later - earlier for earlier, later in pairwise(times)),
@@ -67,7 +67,7 @@ class Load:
 
 
 class LeaderLoss:
-    """Default settings of both brokers: what is measured is what a user gets."""
+    """Uses the default settings of both brokers, as a user would."""
 
     name = "leader-loss"
     runs = None

@@ -1,4 +1,4 @@
-"""Resident memory: at rest after one record, and after much has gone through."""
+"""Resident memory: idle after one record, and after a large load."""
 
 from bench import rdkafka
 from bench.brokers import running, settle
@@ -11,7 +11,7 @@ MB = 1_000_000
 
 
 class Memory:
-    """All of the load is written and read back before the second look."""
+    """Writes the whole load and reads it back before the second measurement."""
 
     name = "memory"
     runs = None

@@ -1,4 +1,4 @@
-"""Requests with one small thing in each: what a request costs, whatever it carries."""
+"""Requests with one record or offset each: the fixed cost of a request."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ from bench.measure import Bench, ClientError, Measure
 CLIENTS = 4
 PRODUCED = 200_000
 COMMITTED = 15_000
-"""By each consumer."""
+"""Commits of each consumer."""
 WARM_UP_SHARE = 10
 RECORD_BYTES = 100
 ONE_A_REQUEST = (
@@ -59,14 +59,14 @@ class SmallRequests:
 
 
 def produce(broker: Broker, bench: Bench, clients: int, count: int) -> tuple[float, float]:
-    """Write `count` records by so many clients: requests/s, and CPU microseconds a request."""
+    """Write `count` records with this many clients: requests/s, and CPU microseconds a request."""
     command = [str(bench.rdkafka_performance), "-P", "-p", "0", "-s", str(RECORD_BYTES)]
     command += ["-c", str(count // clients), "-a", "1", "-b", broker.address, *ONE_A_REQUEST]
     topics = [f"small-{number}" for number in range(clients)]
     before = broker.child.cpu_seconds()
     with ThreadPoolExecutor(clients) as threads:
-        # The tool ends with 1 where an event other than a delivery is left in its queue. What it
-        # has delivered is in its last line, which `produced` checks.
+        # The tool exits with 1 if its queue still has an event other than a delivery. Its last line
+        # says how much it delivered, and `produced` checks that.
         said = list(
             threads.map(lambda topic: rdkafka.run([*command, "-t", topic], codes=(0, 1)), topics)
         )

@@ -32,7 +32,7 @@ def first_produce(address: str, topic: str, partition: int) -> None:
 
 
 class Start:
-    """Kafka's format step, without which it does not start, is told apart and not counted in."""
+    """Kafka's format step, which its first start requires, is a separate value."""
 
     name = "start"
     runs = None

@@ -1,4 +1,4 @@
-"""Produce and consume with librdkafka: MB/s, records/s, and what each GB costs the broker."""
+"""Produce and consume with librdkafka: MB/s, records/s, and the broker's CPU time per GB."""
 
 from pathlib import Path
 from statistics import median
@@ -14,8 +14,8 @@ READS = 3
 
 
 class Throughput:
-    """One partition, one producer, then one consumer from the beginning, more than once, for it is
-    over in seconds."""
+    """One partition, one producer, then one consumer from the beginning, several times, because one
+    read takes only seconds."""
 
     runs = None
 
@@ -51,7 +51,7 @@ class Throughput:
     def _load(
         self, broker: Broker, tool: Path, topic: str, count: int, reads: int
     ) -> tuple[float, ...]:
-        """Write the records, then read them all `reads` times; a value for each measure."""
+        """Write the records, then read them `reads` times; return a value for each measure."""
         size_gb = count * self.size / GB
         first_produce(broker.address, topic, 0)
         before = broker.child.cpu_seconds()

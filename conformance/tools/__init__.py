@@ -1,1 +1,1 @@
-"""Suite C, one file a family of Apache Kafka's tools. A test is a function that takes `Tools`."""
+"""Suite C: one file per family of Apache Kafka's tools. A test is a function that takes `Tools`."""

@@ -1,4 +1,4 @@
-"""What the tests of suite C share: how a tool is run against the broker."""
+"""Runs Apache Kafka's tools against the broker, for the tests of suite C."""
 
 import json
 import uuid
@@ -15,7 +15,7 @@ TOOLS = "org.apache.kafka.tools"
 
 @dataclass(frozen=True)
 class Tools:
-    """Apache Kafka's tools, pointed at the brokers. `scratch` is for the files they want."""
+    """Apache Kafka's tools, run against the brokers. `scratch` is for their input files."""
 
     jars: KafkaJars
     bootstrap: str
@@ -23,18 +23,18 @@ class Tools:
 
     @property
     def replicas(self) -> int:
-        """The replication factor of topics that say nothing of it."""
+        """The default replication factor."""
         return replication_factor(len(self.bootstrap.split(",")))
 
     def run(self, main: str, *arguments: str, seconds: float = 120) -> str:
-        """Run a tool, its class below org.apache.kafka.tools, and return what it printed."""
+        """Run a tool by its class in org.apache.kafka.tools; return its output."""
         name = main if main.startswith("kafka.") else f"{TOOLS}.{main}"
         return self.jars.run(
             name, *arguments, "--bootstrap-server", self.bootstrap, seconds=seconds
         )
 
     def refused(self, main: str, *arguments: str) -> str:
-        """Run a tool that must fail, and return what it said."""
+        """Run a tool that must fail; return its output."""
         try:
             said = self.run(main, *arguments)
         except KafkaError as fault:
@@ -42,7 +42,7 @@ class Tools:
         raise AssertionError(f"{main} {' '.join(arguments)} should have failed, and said: {said}")
 
     def topic(self, *, partitions: int = 1, settings: tuple[str, ...] = ()) -> str:
-        """Make a topic with a name of its own."""
+        """Create a topic with a unique name."""
         name = f"tools-{uuid.uuid4().hex[:12]}"
         arguments = ["--create", "--topic", name, "--partitions", str(partitions)]
         for setting in settings:
@@ -52,7 +52,7 @@ class Tools:
         return name
 
     def fill(self, topic: str, count: int, *properties: str, size: int = 100) -> str:
-        """Write `count` records with ProducerPerformance; what it printed."""
+        """Write `count` records with ProducerPerformance; return its output."""
         arguments = ["--topic", topic, "--num-records", str(count), "--throughput", "-1"]
         arguments += ["--record-size", str(size), "--command-property", "acks=all", *properties]
         said = self.run("ProducerPerformance", *arguments)
@@ -60,20 +60,20 @@ class Tools:
         return said
 
     def end_offsets(self, topic: str, time: str = "-1") -> dict[int, int]:
-        """Offset of each partition, by GetOffsetShell; -1 for the end, -2 for the start."""
+        """Each partition's offset from GetOffsetShell; -1 for the end, -2 for the start."""
         said = self.run("GetOffsetShell", "--topic", topic, "--time", time)
         rows = [line.split(":") for line in said.splitlines() if line.startswith(topic + ":")]
         return {int(row[1]): int(row[2]) for row in rows if row[2]}
 
     def write(self, name: str, content: Any) -> str:
-        """A JSON file for a tool that reads one; its path."""
+        """Write a JSON file for a tool; return its path."""
         path = self.scratch / name
         path.write_text(json.dumps(content))
         return str(path)
 
 
 def contains(said: str, *wanted: str) -> None:
-    """Assert that a tool's output has each of the texts."""
+    """Assert that a tool's output contains each of the texts."""
     for text in wanted:
         assert text in said, f"{text!r} is not in: {said[-600:]}"
 

@@ -1,4 +1,4 @@
-"""The Java producer and consumer, and groups, by Apache Kafka's own programs."""
+"""Tests of the Java producer, consumer and groups with Apache Kafka's own tools."""
 
 import json
 import uuid
@@ -29,7 +29,7 @@ def _consumed(tools: Tools, topic: str, group: str, count: int) -> list[dict[str
 
 
 def _read_group(tools: Tools, count: int = 300) -> tuple[str, str]:
-    """A topic of `count` records and a group that has read it and left."""
+    """A topic with `count` records, and a group that has read it and left."""
     topic = tools.topic(partitions=2)
     group = f"group-{uuid.uuid4().hex[:8]}"
     tools.fill(topic, count)

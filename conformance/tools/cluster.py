@@ -1,4 +1,4 @@
-"""What wants several brokers: replicas that move, under a throttle, and leaders that come back."""
+"""Tests that need several brokers: throttled reassignments and preferred leaders."""
 
 import re
 import time
@@ -12,19 +12,19 @@ MOVE = "reassign.ReassignPartitionsCommand"
 COUNT, SIZE = 5000, 1000
 MOVED_WITHIN_SECONDS = 60.0
 VERIFYING_SECONDS = 20.0
-# Slow enough that five megabytes are never there before the move is cancelled.
+# So slow that five megabytes never arrive before the reassignment is cancelled.
 CRAWLING_BYTES_PER_SECOND = 1000
 
 
 def _brokers(tools: Tools) -> list[str]:
-    """The numbers of three brokers."""
+    """The ids of three brokers."""
     found = re.findall(r"\(id: (\d+)", tools.run("BrokerApiVersionsCommand"))
     assert len(set(found)) >= 3, f"there are only the brokers {found}"
     return sorted(set(found))[:3]
 
 
 def _topic_on(tools: Tools, *brokers: str) -> str:
-    """A topic of one partition on these brokers; the first of them leads it."""
+    """Create a topic with one partition on these brokers; the first one leads it."""
     name = f"tools-{uuid.uuid4().hex[:12]}"
     said = tools.run(
         "TopicCommand", "--create", "--topic", name, "--replica-assignment", ":".join(brokers)
@@ -34,7 +34,7 @@ def _topic_on(tools: Tools, *brokers: str) -> str:
 
 
 def _state(tools: Tools, topic: str) -> tuple[str, list[str], list[str]]:
-    """Leader, replicas and those in sync (in order of their numbers)."""
+    """The leader, the replicas and the ISR (sorted by broker id)."""
     said = tools.run("TopicCommand", "--describe", "--topic", topic)
     found = re.search(r"Leader: (\S+)\s+Replicas: (\S+)\s+Isr: (\S+)", said)
     assert found, said
@@ -42,7 +42,7 @@ def _state(tools: Tools, topic: str) -> tuple[str, list[str], list[str]]:
 
 
 def _move(tools: Tools, topic: str, brokers: list[str], throttle: int = 100_000_000) -> str:
-    """Begin to move the replicas; the file that tells the tool of it."""
+    """Start to move the replicas; return the tool's reassignment file."""
     move = {"topic": topic, "partition": 0, "replicas": [int(each) for each in brokers]}
     file = tools.write(f"{topic}.json", {"version": 1, "partitions": [move]})
     options = ("--reassignment-json-file", file, "--execute", "--throttle", str(throttle))
@@ -110,7 +110,7 @@ def no_replica_is_missing(tools: Tools) -> None:
 
 
 def every_replica_answers_the_same(tools: Tools) -> None:
-    """Kafka's own comparison: it reads from the followers, and goes on until it is ended."""
+    """Kafka's own replica check: it reads from the followers, and runs until it is killed."""
     name = tools.topic()
     tools.fill(name, COUNT)
     try:

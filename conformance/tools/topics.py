@@ -1,4 +1,4 @@
-"""Topics, settings, folders, offsets and leaders, by Apache Kafka's admin commands."""
+"""Tests of topics, settings, folders, offsets and leaders with Apache Kafka's admin commands."""
 
 import json
 import re

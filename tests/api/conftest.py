@@ -1,4 +1,4 @@
-"""A controller alone behind the handlers of topics, settings and cluster, asked over the wire.
+"""A controller behind the handlers of topics, settings and cluster, called over the wire.
 
 `cluster.ask(key, version, ...)` encodes the request, has it answered by the handler that the
 dispatch table names, and decodes the answer again, so that every version is really writable.
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ottla.api.table import find
-from ottla.broker.controller import Controller
+from ottla.cluster.controller import Controller
 from ottla.config.broker import BrokerConfig
 from ottla.config.listener import Endpoint
 from ottla.controller import layout
@@ -51,7 +51,7 @@ class Cluster:
         assert not any(result.outcome.failed for result in results), results
 
     async def others_are(self, *numbers: int) -> None:
-        """Exactly these brokers are registered beside this one, and the controller has heard."""
+        """Register exactly these brokers beside this one, and wait for the controller."""
         session = self.node.membership.session
         wanted = {self.config.id, *numbers}
         there = set(map(int, await session.children(layout.BROKER_IDS)))
@@ -64,7 +64,7 @@ class Cluster:
         async with asyncio.timeout(60):
             while self.image.brokers.keys() != wanted:
                 await asyncio.sleep(0.001)
-            # Behind the plan that told of them, which may have elections to tell yet.
+            # After the plan that published them, which may have more elections to publish.
             await self.controller.carry_out(lambda: Plan(None))
 
     @staticmethod

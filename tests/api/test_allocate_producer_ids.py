@@ -20,6 +20,6 @@ async def test_blocks_follow_each_other(cluster: Any) -> None:
     assert {each.error_code for each in answers} == {ErrorCode.none}
 
 
-async def test_only_the_controller_gives_ids(cluster: Any) -> None:
+async def test_only_the_controller_allocates_ids(cluster: Any) -> None:
     cluster.controller.resign("for the test")
     assert (await ask(cluster)).error_code is ErrorCode.not_controller

@@ -39,7 +39,7 @@ class Asker:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-async def test_the_state_that_holds_is_answered(cluster: Any, version: int) -> None:
+async def test_the_current_state_is_returned(cluster: Any, version: int) -> None:
     await cluster.create(NewTopic("t", 2, 1))
     asker = Asker(cluster, version)
     answer = await asker.ask(asker.partition(0), asker.partition(1))
@@ -67,7 +67,7 @@ async def test_each_partition_has_its_own_error(cluster: Any) -> None:
     assert answer.topics[0].partitions[0].error_code is ErrorCode.unknown_topic_id
 
 
-async def test_who_asks_must_be_known_and_in_its_present_life(cluster: Any) -> None:
+async def test_the_sender_must_be_registered_in_its_current_incarnation(cluster: Any) -> None:
     await cluster.create(NewTopic("t", 1, 1))
     asker = Asker(cluster)
     for but, code in (

@@ -49,7 +49,7 @@ async def three(cluster: Any) -> Any:
 
 
 @pytest.mark.parametrize("version", [0, 1])
-async def test_every_version_begins_one(three: Any, version: int) -> None:
+async def test_every_version_begins_a_reassignment(three: Any, version: int) -> None:
     answer = await ask(three, ("t", {0: (2, 1), 1: (3,)}), version=version)
     assert codes(answer) == {"t": {0: ErrorCode.none, 1: ErrorCode.none}}
     assert (state(three).replicas, state(three).adding) == ((2, 1), (2,))
@@ -59,7 +59,7 @@ async def test_every_version_begins_one(three: Any, version: int) -> None:
     assert b'"adding_replicas":{"0":[2],"1":[3]}' in node.data.replace(b" ", b"")
 
 
-async def test_one_under_way_is_listed_and_cancelled(three: Any) -> None:
+async def test_a_reassignment_is_listed_and_cancelled(three: Any) -> None:
     await ask(three, ("t", {0: (2, 3)}))
     build = three.request(LIST, 0)
     listed = await three.ask(build.ListPartitionReassignmentsRequest(topics=None))
@@ -70,7 +70,7 @@ async def test_one_under_way_is_listed_and_cancelled(three: Any) -> None:
     assert listed.topics == ()
 
 
-async def test_what_is_refused_is_told_by_partition_and_the_others_begin(three: Any) -> None:
+async def test_errors_are_by_partition_and_do_not_affect_others(three: Any) -> None:
     answer = await ask(
         three,
         ("t", {0: (1, 9), 1: (1, 2), 7: (1,)}),
@@ -92,21 +92,23 @@ async def test_what_is_refused_is_told_by_partition_and_the_others_begin(three: 
 
 
 @pytest.mark.parametrize("replicas", [(), (1, 1)])
-async def test_no_replicas_and_twins_are_refused(three: Any, replicas: tuple[int, ...]) -> None:
+async def test_empty_and_duplicate_replicas_are_refused(
+    three: Any, replicas: tuple[int, ...]
+) -> None:
     answer = await ask(three, ("t", {0: replicas}))
     assert codes(answer) == {"t": {0: ErrorCode.invalid_replica_assignment}}
 
 
-async def test_there_is_nothing_to_cancel(three: Any) -> None:
+async def test_nothing_to_cancel_is_an_error(three: Any) -> None:
     answer = await ask(three, ("t", {0: None}))
     assert codes(answer) == {"t": {0: ErrorCode.no_reassignment_in_progress}}
 
 
-async def test_the_number_of_replicas_may_be_kept(three: Any) -> None:
+async def test_a_change_of_the_replication_factor_can_be_forbidden(three: Any) -> None:
     answer = await ask(three, ("t", {0: (2, 3), 1: (2,)}), allow_replication_factor_change=False)
     assert answer.allow_replication_factor_change is False
     assert codes(answer) == {"t": {0: ErrorCode.invalid_replication_factor, 1: ErrorCode.none}}
-    # The version before knows no such wish.
+    # The previous version does not have the field.
     answer = await ask(three, ("t", {0: (2, 3)}), version=0)
     assert codes(answer) == {"t": {0: ErrorCode.none}}
 

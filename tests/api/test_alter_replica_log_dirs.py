@@ -35,19 +35,21 @@ def folder(node_call: Any) -> str:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-async def test_a_replica_is_where_it_should_be(node_call: Any, folder: str, version: int) -> None:
+async def test_a_replica_is_in_the_requested_folder(
+    node_call: Any, folder: str, version: int
+) -> None:
     await node_call.create("u", 3)
     codes = await alter(node_call, (folder, "u", (0, 2)), (folder, "t", (0,)), version=version)
     assert codes == dict.fromkeys([("u", 0), ("u", 2), ("t", 0)], ErrorCode.none)
 
 
-async def test_a_folder_that_is_none_of_ours(node_call: Any, folder: str) -> None:
+async def test_an_unknown_folder(node_call: Any, folder: str) -> None:
     for path in (f"{folder}-2", f"{folder}/", "", "data"):
         codes = await alter(node_call, (path, "t", (0,)), (path, "none", (0,)))
         assert set(codes.values()) == {ErrorCode.log_dir_not_found}, path
 
 
-async def test_a_partition_that_is_nowhere(node_call: Any, folder: str) -> None:
+async def test_an_unknown_partition(node_call: Any, folder: str) -> None:
     assert await alter(node_call, (folder, "t", (0, 1)), (folder, "none", (0,))) == {
         ("t", 0): ErrorCode.none,
         ("t", 1): ErrorCode.unknown_topic_or_partition,
@@ -55,7 +57,7 @@ async def test_a_partition_that_is_nowhere(node_call: Any, folder: str) -> None:
     }
 
 
-async def test_a_partition_that_another_broker_holds(node_call: Any, folder: str) -> None:
+async def test_a_partition_on_another_broker(node_call: Any, folder: str) -> None:
     state = PartitionState(9, 0, (9,), (9,), 0)
     topic = TopicImage("elsewhere", UUID(int=7), (state,), {})
     node_call.node.image.topics["elsewhere"] = topic
@@ -73,7 +75,7 @@ async def test_a_name_too_long_for_a_moving_replicas_folder(node_call: Any, fold
     assert await alter(node_call, (folder, "x" * 213, (0,))) == {("x" * 213, 0): ErrorCode.none}
 
 
-async def test_the_last_folder_that_is_asked_for_counts(node_call: Any, folder: str) -> None:
+async def test_the_last_requested_folder_counts(node_call: Any, folder: str) -> None:
     for first, last, code in (
         ("elsewhere", folder, ErrorCode.none),
         (folder, "elsewhere", ErrorCode.log_dir_not_found),

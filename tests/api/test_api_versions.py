@@ -20,7 +20,7 @@ async def ask(node_call: Any, version: int, name: str = "tests", software: str =
 
 
 @pytest.mark.parametrize("version", range(5))
-async def test_every_version_lists_what_works(node_call: Any, version: int) -> None:
+async def test_every_version_lists_the_supported_versions(node_call: Any, version: int) -> None:
     answer = await ask(node_call, version)
     assert answer.error_code is ErrorCode.none
     listed = [(each.api_key, each.min_version, each.max_version) for each in answer.api_keys]
@@ -34,7 +34,7 @@ async def test_software_without_a_name_is_refused(node_call: Any) -> None:
     assert (await ask(node_call, 2, "", "")).error_code is ErrorCode.none
 
 
-async def test_an_unknown_version_is_told_what_is_known(node_call: Any) -> None:
+async def test_an_unknown_version_gets_the_supported_versions(node_call: Any) -> None:
     session = ClientSession(1, "127.0.0.1", "PLAINTEXT", "h", 1)
     context = RequestContext(node_call.node, session, 0, "", messages_of(KEY, 0))
     answer = await handle(None, context)

@@ -34,7 +34,7 @@ def request(
 
 
 @pytest.mark.parametrize("version", range(2, 8))
-async def test_every_version_makes_a_topic(cluster: Any, version: int) -> None:
+async def test_every_version_creates_a_topic(cluster: Any, version: int) -> None:
     wish = {"name": "t", "partitions": 3, "configs": [("retention.ms", "5")]}
     answer = await cluster.ask(request(cluster, version, wish))
     (result,) = answer.topics
@@ -56,7 +56,7 @@ async def test_explicit_assignments(cluster: Any) -> None:
     assert answer.topics[0].num_partitions == 2
 
 
-async def test_validate_only_makes_nothing(cluster: Any) -> None:
+async def test_validate_only_creates_nothing(cluster: Any) -> None:
     wish = {"name": "t", "partitions": -1, "factor": -1}
     answer = await cluster.ask(request(cluster, 7, wish, validate_only=True))
     (result,) = answer.topics
@@ -65,7 +65,7 @@ async def test_validate_only_makes_nothing(cluster: Any) -> None:
     assert cluster.image.topics == {}
 
 
-async def test_errors_have_a_text_and_do_not_touch_others(cluster: Any) -> None:
+async def test_errors_have_a_message_and_do_not_affect_others(cluster: Any) -> None:
     answer = await cluster.ask(
         request(
             cluster,

@@ -1,4 +1,4 @@
-"""Who leads, told beside an error, over the wire of Fetch and Produce (KIP-951)."""
+"""The leader beside an error, over the wire of Fetch and Produce (KIP-951)."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def endpoints(answer: Any) -> list[tuple[int, str, int, str | None]]:
 
 @pytest.fixture
 async def moved(node_call: Any) -> int:
-    """t-0 is led by broker 7 and copied here: its leader epoch."""
+    """Broker 7 leads t-0, this broker copies it; returns the leader epoch."""
     await node_call.appear(7, rack="b")
     await node_call.appear(8)
     state = await node_call.place("t", (7, node_call.node.config.id))
@@ -60,10 +60,8 @@ BROKER_7 = (7, "broker-7.invalid", 9092, "b")
 
 
 @pytest.mark.parametrize("version", range(12, 19))
-async def test_a_fetch_is_told_where_the_leader_is(
-    node_call: Any, moved: int, version: int
-) -> None:
-    # A consumer may read here: a leader epoch that is over sends it to the leader.
+async def test_a_fetch_error_names_the_leader(node_call: Any, moved: int, version: int) -> None:
+    # A consumer may read here: an old leader epoch refers it to the leader.
     answer = await fetch(node_call, version, current_leader_epoch=moved - 1)
     (part,) = answer.responses[0].partitions
     assert part.error_code is ErrorCode.fenced_leader_epoch
@@ -73,9 +71,7 @@ async def test_a_fetch_is_told_where_the_leader_is(
 
 
 @pytest.mark.parametrize("version", range(10, 14))
-async def test_a_produce_is_told_where_the_leader_is(
-    node_call: Any, moved: int, version: int
-) -> None:
+async def test_a_produce_error_names_the_leader(node_call: Any, moved: int, version: int) -> None:
     answer = await produce(node_call, version)
     (part,) = answer.responses[0].partition_responses
     assert (part.error_code, part.base_offset) == (ErrorCode.not_leader_or_follower, -1)
@@ -84,10 +80,10 @@ async def test_a_produce_is_told_where_the_leader_is(
 
 
 @pytest.mark.parametrize(("fetch_version", "produce_version"), [(16, 12), (18, 13)])
-async def test_the_leader_of_what_others_hold_is_told_too(
+async def test_the_leader_of_a_partition_on_other_brokers_is_named(
     node_call: Any, fetch_version: int, produce_version: int
 ) -> None:
-    """The replica was moved away, and the client has not heard of it."""
+    """The replica was moved, but the client does not know it yet."""
     await node_call.appear(7, rack="b")
     state = await node_call.place("t", (7, 8))
     answer = await fetch(node_call, fetch_version)
@@ -100,7 +96,7 @@ async def test_the_leader_of_what_others_hold_is_told_too(
     assert (told(part), endpoints(answer)) == ((7, state.leader_epoch), [BROKER_7])
 
 
-async def test_older_versions_have_the_error_alone(node_call: Any, moved: int) -> None:
+async def test_older_versions_have_only_the_error(node_call: Any, moved: int) -> None:
     fetched = await fetch(node_call, 10)
     assert fetched.responses[0].partitions[0].error_code is ErrorCode.not_leader_or_follower
     produced = await produce(node_call, 9)
@@ -108,7 +104,7 @@ async def test_older_versions_have_the_error_alone(node_call: Any, moved: int) -
     assert code is ErrorCode.not_leader_or_follower
 
 
-async def test_without_a_leader_none_is_told(node_call: Any) -> None:
+async def test_without_a_leader_none_is_named(node_call: Any) -> None:
     await node_call.place("t", (7, node_call.node.config.id), leader=-1)
     fetched = await fetch(node_call, 16)
     (part,) = fetched.responses[0].partitions
@@ -120,7 +116,7 @@ async def test_without_a_leader_none_is_told(node_call: Any) -> None:
     assert (told(part), endpoints(produced)) == ((-1, -1), [])
 
 
-async def test_without_an_error_none_is_told(node_call: Any) -> None:
+async def test_without_an_error_no_leader_is_named(node_call: Any) -> None:
     produced = await produce(node_call, 13)
     (part,) = produced.responses[0].partition_responses
     assert (part.error_code, told(part), endpoints(produced)) == (ErrorCode.none, (-1, -1), [])
@@ -129,14 +125,14 @@ async def test_without_an_error_none_is_told(node_call: Any) -> None:
     assert (part.error_code, told(part), endpoints(fetched)) == (ErrorCode.none, (-1, -1), [])
 
 
-async def test_another_error_tells_no_leader(node_call: Any) -> None:
+async def test_another_error_names_no_leader(node_call: Any) -> None:
     fetched = await fetch(node_call, 16, fetch_offset=99)
     (part,) = fetched.responses[0].partitions
     assert part.error_code is ErrorCode.offset_out_of_range
     assert (told(part), endpoints(fetched)) == ((-1, -1), [])
 
 
-async def test_a_leader_that_this_listener_does_not_lead_to_has_no_address(
+async def test_a_leader_without_this_listener_has_no_address(
     node_call: Any,
 ) -> None:
     await node_call.appear(7, listener="REPLICATION")

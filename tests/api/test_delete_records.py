@@ -27,7 +27,7 @@ async def delete(
 
 
 @pytest.mark.parametrize("version", range(3))
-async def test_every_version_moves_the_start(node_call: Any, version: int) -> None:
+async def test_every_version_moves_the_log_start(node_call: Any, version: int) -> None:
     for _ in range(4):
         await node_call.produce("t", node_call.batch(b"a", b"b"))
     assert await delete(node_call, 3, version) == (ErrorCode.none, 3)
@@ -49,7 +49,7 @@ async def test_what_is_refused(node_call: Any) -> None:
 
 
 class TestReplicas:
-    """The answer comes when no living replica has the records any more: broker 7 copies t-0."""
+    """The response waits until no live replica has the records: broker 7 copies t-0."""
 
     @pytest.fixture(autouse=True)
     async def cluster(self, node_call: Any) -> None:
@@ -65,7 +65,7 @@ class TestReplicas:
         assert not asked.done()
         return asked
 
-    async def test_it_waits_for_the_slowest(self, node_call: Any) -> None:
+    async def test_it_waits_for_the_slowest_follower(self, node_call: Any) -> None:
         asked = await self.under_way(node_call, 2)
         assert (await node_call.copied(7, 3, 0)).log_start_offset == 2
         await node_call.copied(7, 3, 1)
@@ -75,7 +75,7 @@ class TestReplicas:
         assert await asyncio.wait_for(asked, 20) == (ErrorCode.none, 2)
         assert await delete(node_call, 1) == (ErrorCode.none, 2)
 
-    async def test_a_follower_out_of_sync_is_waited_for_too(self, node_call: Any) -> None:
+    async def test_it_waits_for_out_of_sync_followers_too(self, node_call: Any) -> None:
         me = node_call.node.config.id
         await node_call.place("t", (me, 7), isr=(me,))
         asked = await self.under_way(node_call, 2)
@@ -85,29 +85,29 @@ class TestReplicas:
         await node_call.copied(7, 2, 2)
         assert await asyncio.wait_for(asked, 20) == (ErrorCode.none, 2)
 
-    async def test_it_does_not_wait_for_the_dead(self, node_call: Any) -> None:
-        await node_call.node.view.tell([BrokerVanished(7)])
+    async def test_it_does_not_wait_for_dead_brokers(self, node_call: Any) -> None:
+        await node_call.node.view.apply([BrokerVanished(7)])
         assert await delete(node_call, 2) == (ErrorCode.none, 2)
 
-    async def test_it_waits_no_longer_than_it_may(self, node_call: Any) -> None:
+    async def test_it_waits_no_longer_than_the_timeout(self, node_call: Any) -> None:
         assert await delete(node_call, 2, timeout_ms=20) == (ErrorCode.request_timed_out, -1)
         assert node_call.node.partitions.find("t", 0).log.start_offset == 2
 
-    async def test_who_leads_no_more_answers_so(self, node_call: Any) -> None:
+    async def test_a_former_leader_returns_an_error(self, node_call: Any) -> None:
         asked = await self.under_way(node_call, 2)
         await node_call.place("t", (7, node_call.node.config.id))
         code = (ErrorCode.not_leader_or_follower, -1)
         assert await asyncio.wait_for(asked, 20) == code
         assert await delete(node_call, 2) == code
 
-    async def test_a_broker_that_dies_meanwhile_is_waited_for_no_more(self, node_call: Any) -> None:
+    async def test_it_stops_waiting_for_a_broker_that_dies(self, node_call: Any) -> None:
         asked = await self.under_way(node_call, 2)
-        await node_call.node.view.tell([BrokerVanished(7)])
+        await node_call.node.view.apply([BrokerVanished(7)])
         me = node_call.node.config.id
         await node_call.place("t", (me, 7), isr=(me,))
         assert await asyncio.wait_for(asked, 20) == (ErrorCode.none, 2)
 
-    async def test_only_what_is_committed_can_be_deleted(self, node_call: Any) -> None:
+    async def test_only_committed_records_can_be_deleted(self, node_call: Any) -> None:
         await node_call.produce("t", node_call.batch(b"v"), acks=1)
         assert await delete(node_call, 4) == (ErrorCode.offset_out_of_range, -1)
         asked = await self.under_way(node_call, -1)
@@ -115,7 +115,7 @@ class TestReplicas:
         assert await asyncio.wait_for(asked, 20) == (ErrorCode.none, 3)
 
 
-async def test_records_of_internal_topics_stay(node_call: Any) -> None:
+async def test_records_of_internal_topics_cannot_be_deleted(node_call: Any) -> None:
     await node_call.create("__consumer_offsets")
     assert await delete(node_call, 0, topic="__consumer_offsets") == (
         ErrorCode.invalid_topic_exception,

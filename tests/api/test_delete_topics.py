@@ -46,9 +46,7 @@ async def test_deletes_by_id(cluster: Any) -> None:
     ("version", "code"),
     [(2, ErrorCode.invalid_request), (3, ErrorCode.topic_deletion_disabled)],
 )
-async def test_deletion_may_be_switched_off(
-    start_cluster: Any, version: int, code: ErrorCode
-) -> None:
+async def test_deletion_can_be_disabled(start_cluster: Any, version: int, code: ErrorCode) -> None:
     cluster = await start_cluster(delete_topic_enable="false")
     await cluster.create(NewTopic("t", 1, 1))
     build = cluster.request(KEY, version)

@@ -52,7 +52,7 @@ async def test_every_version_describes_a_topic(cluster: Any, version: int) -> No
         assert "deleted" in own.documentation
 
 
-async def test_synonyms_and_documentation_are_told_only_when_asked_for(cluster: Any) -> None:
+async def test_synonyms_and_documentation_are_returned_on_request(cluster: Any) -> None:
     await cluster.create(NewTopic("t", 1, 1))
     result = await describe(cluster, ResourceType.TOPIC, "t", keys=("retention.ms",))
     (config,) = result.configs

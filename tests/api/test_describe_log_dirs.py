@@ -18,7 +18,7 @@ async def ask(node_call: Any, version: int, topics: Any) -> Any:
 
 
 @pytest.mark.parametrize("version", range(1, 6))
-async def test_every_version_tells_sizes(node_call: Any, version: int) -> None:
+async def test_every_version_returns_sizes(node_call: Any, version: int) -> None:
     await node_call.produce("t", node_call.batch(bytes(1000)))
     result = await ask(node_call, version, None)
     assert result.error_code is ErrorCode.none
@@ -31,7 +31,7 @@ async def test_every_version_tells_sizes(node_call: Any, version: int) -> None:
         assert 0 < result.usable_bytes <= result.total_bytes
 
 
-async def test_only_what_was_asked_for(node_call: Any) -> None:
+async def test_only_requested_partitions(node_call: Any) -> None:
     await node_call.create("u", 3)
     result = await ask(node_call, 4, [("u", (0, 2, 9)), ("none", (0,))])
     (topic,) = result.topics

@@ -12,7 +12,7 @@ async def ask(node_call: Any, topic: str, *indexes: int) -> Any:
     return answer.topics[0].partitions
 
 
-async def test_what_is_known_of_each_producer(node_call: Any) -> None:
+async def test_the_state_of_each_producer(node_call: Any) -> None:
     for producer_id in (7, 8):
         batch = node_call.batch(
             b"a", b"b", producer_id=producer_id, producer_epoch=3, base_sequence=0

@@ -21,7 +21,7 @@ async def ask(cluster: Any, version: int = 2, topic: str = METADATA, index: int 
 
 
 @pytest.mark.parametrize("version", range(3))
-async def test_the_controller_is_the_one_voter(cluster: Any, version: int) -> None:
+async def test_the_controller_is_the_only_voter(cluster: Any, version: int) -> None:
     answer = await ask(cluster, version)
     (topic,) = answer.topics
     (found,) = topic.partitions
@@ -46,10 +46,10 @@ async def test_each_change_is_counted(cluster: Any) -> None:
     assert (await ask(cluster)).topics[0].partitions[0].high_watermark == before + 1
 
 
-async def test_the_next_controller_is_told_with_its_epoch(cluster: Any) -> None:
+async def test_the_next_controller_is_the_leader_with_its_epoch(cluster: Any) -> None:
     endpoint = Endpoint("PLAINTEXT", "two.example.org", 9095)
     delta = [BrokerAppeared(BrokerImage(2, (endpoint,))), ControllerChanged(2, 7)]
-    await cluster.node.view.tell(delta)
+    await cluster.node.view.apply(delta)
     answer = await ask(cluster)
     found = answer.topics[0].partitions[0]
     assert (found.leader_id, found.leader_epoch) == (2, 7)
@@ -57,7 +57,7 @@ async def test_the_next_controller_is_told_with_its_epoch(cluster: Any) -> None:
 
 
 async def test_a_controller_that_is_not_registered_has_no_address(cluster: Any) -> None:
-    await cluster.node.view.tell([ControllerChanged(9, 7)])
+    await cluster.node.view.apply([ControllerChanged(9, 7)])
     (node,) = (await ask(cluster)).nodes
     assert (node.node_id, node.listeners) == (9, ())
 

@@ -24,7 +24,7 @@ def request(
     )
 
 
-async def test_topics_come_in_order_with_their_partitions(cluster: Any) -> None:
+async def test_topics_are_sorted_with_their_partitions(cluster: Any) -> None:
     await cluster.create(NewTopic("u", 1, 1), NewTopic("t", 2, 1))
     answer = await cluster.ask(request(cluster, []))
     assert [(topic.name, len(topic.partitions)) for topic in answer.topics] == [("t", 2), ("u", 1)]
@@ -38,7 +38,7 @@ async def test_topics_come_in_order_with_their_partitions(cluster: Any) -> None:
     assert answer.next_cursor is None
 
 
-async def test_unknown_topics_are_told_as_such(cluster: Any) -> None:
+async def test_unknown_topics_are_errors(cluster: Any) -> None:
     answer = await cluster.ask(request(cluster, ["none", "a b"]))
     assert {topic.name: topic.error_code for topic in answer.topics} == {
         "a b": ErrorCode.invalid_topic_exception,
@@ -48,7 +48,9 @@ async def test_unknown_topics_are_told_as_such(cluster: Any) -> None:
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 5, 100, -5])
 @pytest.mark.parametrize("names", [[], ["a", "b", "c"]])
-async def test_pages_make_the_whole(cluster: Any, limit: int, names: list[str]) -> None:
+async def test_pages_add_up_to_the_whole_response(
+    cluster: Any, limit: int, names: list[str]
+) -> None:
     await cluster.create(NewTopic("a", 3, 1), NewTopic("b", 1, 1), NewTopic("c", 4, 1))
     seen: list[tuple[str, int]] = []
     cursor: tuple[str, int] | None = None
@@ -71,7 +73,7 @@ async def test_pages_make_the_whole(cluster: Any, limit: int, names: list[str]) 
     ]
 
 
-async def test_the_brokers_own_limit_holds(start_cluster: Any) -> None:
+async def test_the_brokers_limit_applies(start_cluster: Any) -> None:
     cluster = await start_cluster(max_request_partition_size_limit="2")
     await cluster.create(NewTopic("t", 5, 1))
     answer = await cluster.ask(request(cluster, [], 2000))
@@ -86,7 +88,7 @@ async def test_a_bad_cursor_is_refused(cluster: Any, cursor: tuple[str, int]) ->
     assert [topic.error_code for topic in answer.topics] == [ErrorCode.invalid_request]
 
 
-async def test_a_cursor_behind_the_last_partition_goes_on_with_the_next_topic(
+async def test_a_cursor_past_the_last_partition_continues_with_the_next_topic(
     cluster: Any,
 ) -> None:
     await cluster.create(NewTopic("t", 2, 1), NewTopic("u", 1, 1))
@@ -94,7 +96,7 @@ async def test_a_cursor_behind_the_last_partition_goes_on_with_the_next_topic(
     assert [(topic.name, len(topic.partitions)) for topic in answer.topics] == [("t", 0), ("u", 1)]
 
 
-async def test_a_leader_out_of_reach_is_not_told(node_call: Any) -> None:
+async def test_an_unreachable_leader_is_not_named(node_call: Any) -> None:
     """Without an error: only the leader is -1 (KRaftMetadataCache.describeTopicResponse)."""
     own = node_call.node.config.id
     await node_call.create("u", 2)

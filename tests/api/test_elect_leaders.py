@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
-from ottla.controller.deletion import UnwantedTopic
+from ottla.controller.alter_partition import ProposedIsr
+from ottla.controller.deletion import TopicToDelete
 from ottla.controller.image import NO_LEADER
-from ottla.controller.in_sync_changes import ProposedIsr
 from ottla.controller.topics import NewTopic
 from ottla.protocol.errors import ErrorCode
 
@@ -12,7 +12,7 @@ KEY = 43
 
 
 @pytest.mark.parametrize("version", range(3))
-async def test_every_version_says_that_no_election_is_needed(cluster: Any, version: int) -> None:
+async def test_every_version_returns_election_not_needed(cluster: Any, version: int) -> None:
     await cluster.create(NewTopic("t", 2, 1))
     build = cluster.request(KEY, version)
     topics = (
@@ -35,7 +35,7 @@ async def test_every_version_says_that_no_election_is_needed(cluster: Any, versi
 
 
 @pytest.mark.parametrize("election_type", [0, 1])
-async def test_all_partitions_leave_out_those_that_need_none(
+async def test_for_all_partitions_the_reply_omits_those_that_need_no_election(
     cluster: Any, election_type: int
 ) -> None:
     await cluster.create(NewTopic("t", 2, 1))
@@ -96,7 +96,7 @@ class TestTwoBrokers:
         assert (self.state(cluster).leader, self.state(cluster).leader_epoch) == (2, epoch + 1)
         assert await elect(cluster, 0) is ErrorCode.election_not_needed
 
-    async def test_an_unclean_election_takes_who_is_not_in_sync(self, cluster: Any) -> None:
+    async def test_an_unclean_election_elects_an_out_of_sync_replica(self, cluster: Any) -> None:
         assert await elect(cluster, 1) is ErrorCode.election_not_needed
         await self.propose(cluster, 2, 2)
         await cluster.others_are()
@@ -105,8 +105,8 @@ class TestTwoBrokers:
         assert await elect(cluster, 1) is ErrorCode.none
         assert (self.state(cluster).leader, self.state(cluster).isr) == (1, (1,))
 
-    async def test_without_a_living_replica_none_can_be_elected(self, cluster: Any) -> None:
-        await cluster.controller.delete_topics([UnwantedTopic("t")])
+    async def test_without_a_live_replica_no_election_is_possible(self, cluster: Any) -> None:
+        await cluster.controller.delete_topics([TopicToDelete("t")])
         await cluster.create(NewTopic("t", assignments=((0, (2,)),)))
         await cluster.others_are()
         assert await elect(cluster, 1) is ErrorCode.eligible_leaders_not_available

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.partition import Partition
-from ottla.controller.deletion import UnwantedTopic
+from ottla.controller.deletion import TopicToDelete
 from ottla.log import file_range, page_cache
 from ottla.protocol.errors import ErrorCode
 from ottla.records.header import iterate_headers
+from ottla.replica.partition_reader import PartitionReader
 
 KEY = 1
 
@@ -53,12 +53,12 @@ async def test_every_version_reads(node_call: Any, version: int) -> None:
     assert offsets(found) == [2, 4]
 
 
-async def test_the_whole_batch_that_holds_the_offset_comes(node_call: Any) -> None:
+async def test_the_whole_batch_with_the_offset_is_returned(node_call: Any) -> None:
     await node_call.produce("t", node_call.batch(b"a", b"b", b"c"))
     assert offsets(await fetch(node_call, 2)) == [0]
 
 
-async def test_limits_and_the_first_batch_that_comes_all_the_same(node_call: Any) -> None:
+async def test_limits_do_not_apply_to_the_first_batch(node_call: Any) -> None:
     for _ in range(3):
         await node_call.produce("t", node_call.batch(bytes(1000)))
     assert offsets(await fetch(node_call, 0, partition_max_bytes=1)) == [0]
@@ -76,7 +76,7 @@ async def test_a_response_is_bounded_whatever_the_client_allows(
     assert offsets(found) == [0, 1]
 
 
-async def test_the_end_and_what_is_out_of_range(node_call: Any) -> None:
+async def test_the_end_and_offsets_out_of_range(node_call: Any) -> None:
     await node_call.produce("t", node_call.batch(b"a"))
     at_end = await fetch(node_call, 1)
     assert (at_end.error_code, offsets(at_end)) == (ErrorCode.none, [])
@@ -103,7 +103,7 @@ async def test_waits_for_bytes_and_is_woken_by_an_append(node_call: Any) -> None
     assert offsets(await asyncio.wait_for(asked, 30)) == [0]
 
 
-async def test_waits_until_there_are_enough_bytes_or_the_time_is_up(node_call: Any) -> None:
+async def test_waits_for_enough_bytes_or_the_timeout(node_call: Any) -> None:
     asked = asyncio.create_task(fetch(node_call, 0, max_wait=60_000, min_bytes=1_000))
     await node_call.produce("t", node_call.batch(b"a"))
     await asyncio.sleep(0.01)
@@ -114,7 +114,7 @@ async def test_waits_until_there_are_enough_bytes_or_the_time_is_up(node_call: A
     assert offsets(short) == [0, 1]
 
 
-async def test_a_session_tells_only_what_is_new(node_call: Any) -> None:
+async def test_a_session_returns_only_changes(node_call: Any) -> None:
     await node_call.produce("t", node_call.batch(b"a"))
     opened = await node_call.ask(request(node_call, 0, session_id=0, session_epoch=0))
     assert opened.session_id > 0
@@ -136,7 +136,7 @@ async def test_a_session_tells_only_what_is_new(node_call: Any) -> None:
     assert unknown.error_code is ErrorCode.fetch_session_id_not_found
 
 
-async def test_a_deleted_topic_wakes_who_waits(node_call: Any) -> None:
+async def test_a_deleted_topic_wakes_waiters(node_call: Any) -> None:
     asked = asyncio.create_task(fetch(node_call, 0, max_wait=60_000))
     await asyncio.sleep(0.01)
     build = node_call.request(20, 6)
@@ -169,7 +169,7 @@ class ColdDisk:
                 await asyncio.sleep(0.005)
 
 
-async def test_others_are_answered_while_cold_data_is_read(
+async def test_other_requests_are_served_while_cold_data_is_read(
     node_call: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await node_call.produce("t", node_call.batch(b"old"))
@@ -183,10 +183,10 @@ async def test_others_are_answered_while_cold_data_is_read(
     assert (offsets(found), found.high_watermark) == ([0], 1)
 
 
-async def test_what_was_cut_while_it_was_read_is_not_sent(
+async def test_data_truncated_during_the_read_is_not_sent(
     node_call: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Other records may lie at that place of the file by then."""
+    """That position of the file may hold other records by then."""
     await node_call.create("u", 2)
     for index in (0, 1):
         await node_call.produce("u", node_call.batch(b"a"), index=index)
@@ -202,7 +202,7 @@ async def test_what_was_cut_while_it_was_read_is_not_sent(
 
 
 @pytest.mark.parametrize("reads_at", ["read_cached", "read_fully"])
-async def test_a_disk_that_cannot_be_read_is_told(
+async def test_a_failed_disk_read_is_an_error(
     node_call: Any, monkeypatch: pytest.MonkeyPatch, reads_at: str
 ) -> None:
     await node_call.produce("t", node_call.batch(b"a"))
@@ -217,18 +217,18 @@ async def test_a_disk_that_cannot_be_read_is_told(
     assert (found.error_code, found.high_watermark) == (ErrorCode.kafka_storage_error, -1)
 
 
-async def test_a_session_reads_only_what_has_changed(
+async def test_a_session_reads_only_changed_partitions(
     node_call: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = await node_call.ask(request(node_call, 0, session_id=0, session_epoch=0, max_wait=0))
-    reads: list[str] = []
-    read = Partition.read
+    reads: list[int] = []
+    read = PartitionReader.read
 
-    def counted(self: Partition, offset: int, **named: Any) -> Any:
-        reads.append(self.topic)
+    def counted(self: PartitionReader, offset: int, **named: Any) -> Any:
+        reads.append(offset)
         return read(self, offset, **named)
 
-    monkeypatch.setattr(Partition, "read", counted)
+    monkeypatch.setattr(PartitionReader, "read", counted)
 
     async def next_of(epoch: int, **changes: Any) -> Any:
         named = {"topics": (), "session_id": opened.session_id, "session_epoch": epoch, **changes}
@@ -240,19 +240,19 @@ async def test_a_session_reads_only_what_has_changed(
     await node_call.produce("t", node_call.batch(b"a"))
     assert offsets((await next_of(2, **more)).responses[0].partitions[0]) == [0]
     assert offsets((await next_of(3, **more)).responses[0].partitions[0]) == [0], "not taken"
-    assert reads == ["t", "t"]
+    assert reads == [0, 0]
     committed = await next_of(
         4, isolation_level=1, **{**more, "topics": request(node_call, 1).topics}
     )
     assert committed.responses == ()
     assert (await next_of(5, isolation_level=0, **more)).responses == ()
-    assert reads == ["t"] * 4, "another isolation level finds other things"
+    assert reads == [0, 0, 1, 1], "another isolation level finds other things"
 
 
-async def test_a_follower_that_waits_is_told_at_once_that_records_were_deleted(
+async def test_deleted_records_wake_a_waiting_follower(
     node_call: Any,
 ) -> None:
-    """Who deletes them waits for it, and would wait as long as the follower's fetch."""
+    """DeleteRecords waits for the follower, and would wait as long as its fetch."""
     await node_call.appear(7)
     await node_call.place("t", (node_call.node.config.id, 7))
     for _ in range(3):
@@ -273,7 +273,7 @@ async def test_a_follower_that_waits_is_told_at_once_that_records_were_deleted(
     again.cancel()
 
 
-async def test_a_session_remembers_the_name_of_a_topic_that_is_gone(node_call: Any) -> None:
+async def test_a_session_remembers_the_name_of_a_deleted_topic(node_call: Any) -> None:
     await node_call.create("gone")
     opened = await node_call.ask(
         request(node_call, 0, 13, topic="gone", session_id=0, session_epoch=0)
@@ -288,13 +288,13 @@ async def test_a_session_remembers_the_name_of_a_topic_that_is_gone(node_call: A
         code: ErrorCode = answer.responses[0].partitions[0].error_code
         return code
 
-    await node_call.node.controller.delete_topics([UnwantedTopic("gone")])
+    await node_call.node.controller.delete_topics([TopicToDelete("gone")])
     assert await next_code(1) is ErrorCode.unknown_topic_or_partition
     await node_call.create("gone")
     assert await next_code(2) is ErrorCode.inconsistent_topic_id
 
 
-async def test_an_offset_is_looked_up_in_a_thread_where_the_index_is_cold(
+async def test_an_offset_is_looked_up_in_a_thread_if_the_index_is_cold(
     node_call: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await node_call.create("u", segment_bytes="1048576")

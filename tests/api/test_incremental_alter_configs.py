@@ -46,7 +46,7 @@ async def test_every_version_changes_single_settings(cluster: Any, version: int)
     }
 
 
-async def test_a_brokers_setting_is_in_force(cluster: Any) -> None:
+async def test_a_broker_setting_takes_effect(cluster: Any) -> None:
     change = ("message.max.bytes", SET, "4000")
     answer = await cluster.ask(request(cluster, 1, ResourceType.BROKER, "1", change))
     assert answer.responses[0].error_code is ErrorCode.none

@@ -20,7 +20,7 @@ async def ask(node_call: Any, version: int = 4, transactional_id: str | None = N
 
 
 @pytest.mark.parametrize("version", range(6))
-async def test_every_version_gives_an_id_that_nobody_had(node_call: Any, version: int) -> None:
+async def test_every_version_returns_a_new_id(node_call: Any, version: int) -> None:
     answers = [await ask(node_call, version) for _ in range(3)]
     assert all(each.error_code is ErrorCode.none for each in answers)
     assert all(each.producer_epoch == 0 for each in answers)
@@ -34,7 +34,7 @@ async def test_transactions_are_refused(node_call: Any) -> None:
     assert (await ask(node_call, transactional_id="")).error_code is ErrorCode.invalid_request
 
 
-async def test_without_a_controller_the_producer_is_to_ask_again(
+async def test_without_a_controller_the_producer_must_retry(
     node_call: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def nobody() -> int:

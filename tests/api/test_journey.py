@@ -1,4 +1,4 @@
-"""The journey request: what it takes, what it refuses and with which words."""
+"""The journey request: its fields, its refusals and their messages."""
 
 import asyncio
 import base64
@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from ottla.api.journey import KEY, Question, Refusal, handle_json, read_question
+from ottla.api.journey import KEY, handle_json, read_query
 from ottla.api.table import find
-from ottla.broker.journey import Journey
 from ottla.controller.image import PartitionState
 from ottla.log.config import LogConfig
 from ottla.log.open_file import OpenFiles
@@ -18,6 +17,8 @@ from ottla.log.opening import open_log
 from ottla.records.build import build_batch
 from ottla.records.header import iterate_headers
 from ottla.records.record import Record
+from ottla.timelines.recorder import TimelineRecorder
+from ottla.tracing.find_message import JourneyError, MessageQuery
 
 NOW_MS = 5_000_000
 
@@ -50,9 +51,9 @@ class Partitions:
 
 @pytest.fixture
 def context(tmp_path: Path) -> Any:
-    """A node with topic `t`: nothing in partition 0, keys a, b and a in 1, key c, younger, in 2."""
+    """A node with topic `t`: 0 is empty, 1 has keys a, b and a, 2 has the newer key c."""
     clock = StillClock()
-    journey = Journey(clock)
+    journey = TimelineRecorder(clock)
     partitions = Partitions()
     files = OpenFiles(8)
     for index, keys in enumerate(((), (b"a", b"b", b"a"), (b"c",))):
@@ -71,7 +72,7 @@ def context(tmp_path: Path) -> Any:
     node = SimpleNamespace(
         config=SimpleNamespace(id=1),
         clock=clock,
-        journey=journey,
+        timelines=journey,
         partitions=partitions,
         groups=NoGroups(),
         image=SimpleNamespace(topics={"t": image}, topic={"t": image}.get),
@@ -93,10 +94,10 @@ def test_it_is_in_the_dispatch_table_and_takes_json():
     assert handler.takes_json
 
 
-def test_a_question_is_read():
-    assert read_question(question(partition=2, offset=5)) == Question("t", 2, 5, None, False)
-    assert read_question(question(key=key(b"\xff"))) == Question("t", None, None, b"\xff", False)
-    assert read_question(question(latest=True)) == Question("t", None, None, None, True)
+def test_a_request_is_parsed():
+    assert read_query(question(partition=2, offset=5)) == MessageQuery("t", 2, 5, None, False)
+    assert read_query(question(key=key(b"\xff"))) == MessageQuery("t", None, None, b"\xff", False)
+    assert read_query(question(latest=True)) == MessageQuery("t", None, None, None, True)
 
 
 @pytest.mark.parametrize(
@@ -119,20 +120,20 @@ def test_a_question_is_read():
         {"key": "", "offset": 3},
     ],
 )
-def test_a_wrong_question_is_refused(wrong):
-    with pytest.raises(Refusal) as refusal:
-        read_question(question(**wrong))
-    assert refusal.value.document["error"]["code"] == "bad_request"
+def test_an_invalid_request_is_refused(wrong):
+    with pytest.raises(JourneyError) as refusal:
+        read_query(question(**wrong))
+    assert refusal.value.code == "bad_request"
 
 
-async def test_an_offset_is_told(context):
+async def test_the_journey_of_an_offset(context):
     said = await handle_json(question(partition=1, offset=2), context)
     assert (said["partition"], said["offset"], said["state"]) == (1, 2, "stored")
     assert said["published"]["client_ids"] == ["client"]
     assert said["log"]["partitions"] == 3
 
 
-async def test_the_newest_of_a_key_is_told(context):
+async def test_the_journey_of_the_newest_record_of_a_key(context):
     said = await handle_json(question(key=key(b"a")), context)
     assert (said["partition"], said["offset"]) == (1, 2)
     said = await handle_json(question(key=key(b"c"), partition=1), context)
@@ -140,14 +141,14 @@ async def test_the_newest_of_a_key_is_told(context):
     assert said["error"]["searched"] == [{"partition": 1, "down_to_offset": 0, "whole": True}]
 
 
-async def test_the_latest_is_told(context):
+async def test_the_journey_of_the_latest_record(context):
     said = await handle_json(question(latest=True), context)
     assert (said["partition"], said["offset"]) == (2, 0)
     said = await handle_json(question(latest=True, partition=0), context)
     assert said["error"]["code"] == "empty"
 
 
-async def test_what_is_missing_is_named_with_what_there_is(context):
+async def test_errors_list_the_partitions_and_offsets(context):
     ranges = [
         {"partition": 0, "start_offset": 0, "end_offset": 0},
         {"partition": 1, "start_offset": 0, "end_offset": 3},
@@ -163,14 +164,14 @@ async def test_what_is_missing_is_named_with_what_there_is(context):
     assert (said["error"]["code"], said["error"]["topics"]) == ("unknown_topic", ["t"])
 
 
-async def test_a_damaged_log_is_an_answer_not_an_end(context):
+async def test_a_damaged_log_is_an_error_response(context):
     log = context.broker.partitions.of_topic("t")[1].log
     Path(log.active.path).write_bytes(b"\xff" * log.active.size_bytes)
     said = await handle_json(question(key=key(b"a"), partition=1), context)
     assert said["error"]["code"] == "storage_error"
 
 
-async def test_many_that_ask_are_answered_in_turn(context):
+async def test_many_requests_are_answered_in_turn(context):
     asked = [handle_json(question(partition=1, offset=at % 3), context) for at in range(20)]
     said = await asyncio.gather(*asked)
     assert [one["offset"] for one in said] == [at % 3 for at in range(20)]
@@ -181,19 +182,19 @@ def led_by(context: Any, *leaders: int) -> None:
     context.broker.image.topic("t").partitions[:] = states
 
 
-async def test_another_leaders_partition_is_not_told_here(context):
+async def test_a_partition_of_another_leader_is_refused(context):
     led_by(context, 1, 2, -1)
     error = (await handle_json(question(partition=1, offset=0), context))["error"]
     assert (error["code"], error["leader"]) == ("not_leader", 2)
     error = (await handle_json(question(partition=2, offset=0), context))["error"]
     assert (error["code"], error["leader"]) == ("not_leader", None)
-    assert "has no leader now" in error["message"]
+    assert "has no leader" in error["message"]
     assert (await handle_json(question(partition=3), context))["error"][
         "code"
     ] == "unknown_partition"
 
 
-async def test_without_a_partition_it_says_which_others_are_led_elsewhere(context):
+async def test_without_a_partition_the_response_lists_those_led_elsewhere(context):
     led_by(context, 2, 1, 2)
     said = await handle_json(question(latest=True), context)
     assert (said["partition"], said["offset"]) == (1, 2)
@@ -207,27 +208,27 @@ async def test_without_a_partition_it_says_which_others_are_led_elsewhere(contex
     assert said["elsewhere"] == [0, 1, 2]
 
 
-async def test_the_leader_tells_of_the_replicas(context):
+async def test_the_leader_reports_the_replicas(context):
     led_by(context, 1, 1, 1)
     replicated = (await handle_json(question(partition=1, offset=0), context))["replicated"]
     assert (replicated["leader"], replicated["leader_epoch"]) == (1, 5)
     assert [copy["broker"] for copy in replicated["copies"]] == [1, 2]
 
 
-async def test_a_topic_deleted_during_the_search_is_no_damage(
+async def test_a_topic_deleted_during_the_search_is_unknown(
     context: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     partition = context.broker.partitions.of_topic("t")[1]
-    told = context.broker.journey.told
+    told = context.broker.timelines.history
 
     async def deleting(*arguments: Any) -> Any:
         found = await told(*arguments)
         partition.log.deleted(partition.log.folder + "-delete")
         return found
 
-    monkeypatch.setattr(context.broker.journey, "told", deleting)
+    monkeypatch.setattr(context.broker.timelines, "history", deleting)
     answer = await handle_json(question(partition=1, offset=0), context)
     assert answer["error"] == {
         "code": "unknown_topic",
-        "message": "topic 't' was deleted meanwhile",
+        "message": "topic 't' was deleted in the meantime",
     }

@@ -21,7 +21,7 @@ async def test_lists_topics_and_brokers(cluster: Any) -> None:
     assert [each.resource_name for each in answer.config_resources] == ["t"]
 
 
-async def test_the_first_version_knows_client_metrics_only(cluster: Any) -> None:
+async def test_version_0_knows_only_client_metrics(cluster: Any) -> None:
     await cluster.create(NewTopic("t", 1, 1))
     answer = await listed(cluster, 0)
     assert (answer.error_code, answer.config_resources) == (ErrorCode.none, ())

@@ -31,7 +31,7 @@ async def fill(node_call: Any) -> None:
 
 
 @pytest.mark.parametrize("version", range(1, 12))
-async def test_every_version_finds_ends_and_times(node_call: Any, version: int) -> None:
+async def test_every_version_finds_ends_and_timestamps(node_call: Any, version: int) -> None:
     await fill(node_call)
     for asked, offset, time_ms in (
         (LATEST, 6, -1), (EARLIEST, 0, -1), (0, 0, 1000), (1001, 1, 1001), (1002, 2, 3000),
@@ -49,7 +49,7 @@ async def test_every_version_finds_ends_and_times(node_call: Any, version: int) 
     ("asked", "since", "offset"),
     [(MAX_TIMESTAMP, 7, 3), (LOCAL, 8, 0), (TIERED, 9, -1), (PENDING, 11, -1)],
 )
-async def test_special_times_since_their_version(
+async def test_special_timestamps_since_their_version(
     node_call: Any, asked: int, since: int, offset: int
 ) -> None:
     await fill(node_call)
@@ -76,15 +76,15 @@ async def test_what_is_refused(node_call: Any) -> None:
         assert (found.error_code, found.offset) == (code, -1), changes
 
 
-async def test_read_committed_is_the_same_where_there_are_no_transactions(node_call: Any) -> None:
+async def test_read_committed_is_the_same_without_transactions(node_call: Any) -> None:
     await fill(node_call)
     assert (await find(node_call, LATEST, isolation_level=1)).offset == 6
 
 
-async def test_what_is_asked_while_another_leads_is_not_answered_from_here(
+async def test_a_search_fails_if_another_broker_led_meanwhile(
     node_call: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The search runs in a thread; the log may be cut and written again meanwhile."""
+    """The search runs in a thread; the log may be truncated and rewritten meanwhile."""
     await node_call.produce("t", node_call.batch(b"a", time_ms=500))
 
     async def deposed(work: Any) -> Any:

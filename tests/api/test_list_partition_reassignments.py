@@ -40,24 +40,24 @@ async def moving(cluster: Any) -> Any:
     topic = cluster.image.topics["t"]
     state = topic.partitions[1]._replace(replicas=(2, 1), adding=(2,), removing=(1,))
     changed = type(topic)(topic.name, topic.topic_id, (topic.partitions[0], state), topic.overrides)
-    await cluster.node.view.tell([PartitionsChanged(changed, (1,))])
+    await cluster.node.view.apply([PartitionsChanged(changed, (1,))])
     return cluster
 
 
 MOVE = {"t": [(1, (2, 1), (2,), (1,))]}
 
 
-async def test_nothing_moves(cluster: Any) -> None:
+async def test_no_reassignments(cluster: Any) -> None:
     await cluster.create(NewTopic("t", 2, 1))
     assert await ask(cluster) == {}
     assert await ask(cluster, {"t": (0, 1)}) == {}
 
 
 @pytest.mark.parametrize("wanted", [None, {"t": (0, 1), "still": (0,)}, {"t": (1, 9), "u": (0,)}])
-async def test_what_moves_is_listed(moving: Any, wanted: Any) -> None:
+async def test_reassignments_are_listed(moving: Any, wanted: Any) -> None:
     assert await ask(moving, wanted) == MOVE
 
 
-async def test_what_is_not_asked_for_is_not_listed(moving: Any) -> None:
+async def test_other_partitions_are_not_listed(moving: Any) -> None:
     assert await ask(moving, {"t": (0,), "still": (0,)}) == {}
     assert await ask(moving, {}) == {}

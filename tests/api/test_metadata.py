@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from ottla.api.metadata import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, TOPIC_OPERATIONS
+from ottla.api.metadata import CLUSTER_OPERATIONS, OPERATIONS_NOT_REQUESTED, TOPIC_OPERATIONS
 from ottla.controller.image import BrokerVanished
 from ottla.controller.topics import NewTopic
 from ottla.protocol.errors import ErrorCode
@@ -20,7 +20,7 @@ def request(cluster: Any, version: int, names: list[str] | None, **more: Any) ->
 
 
 @pytest.mark.parametrize("version", range(14))
-async def test_every_version_tells_brokers_topics_and_leaders(cluster: Any, version: int) -> None:
+async def test_every_version_lists_brokers_topics_and_leaders(cluster: Any, version: int) -> None:
     await cluster.create(NewTopic("t", 2, 1))
     answer = await cluster.ask(request(cluster, version, ["t"]))
     (broker,) = answer.brokers
@@ -41,7 +41,7 @@ async def test_every_version_tells_brokers_topics_and_leaders(cluster: Any, vers
     if version >= 2:
         assert answer.cluster_id == cluster.image.cluster_id
     if version >= 8:
-        assert topic.topic_authorized_operations == OPERATIONS_NOT_ASKED
+        assert topic.topic_authorized_operations == OPERATIONS_NOT_REQUESTED
     if version >= 10:
         assert topic.topic_id == cluster.image.topics["t"].topic_id
 
@@ -50,7 +50,7 @@ async def test_every_version_tells_brokers_topics_and_leaders(cluster: Any, vers
     ("version", "names", "told"),
     [(0, [], 2), (1, [], 0), (1, None, 2), (12, [], 0), (12, None, 2)],
 )
-async def test_what_stands_for_all_topics(
+async def test_a_request_for_all_topics(
     cluster: Any, version: int, names: list[str] | None, told: int
 ) -> None:
     await cluster.create(NewTopic("t", 1, 1), NewTopic("u", 1, 1))
@@ -58,7 +58,7 @@ async def test_what_stands_for_all_topics(
     assert len(answer.topics) == told
 
 
-async def test_a_topic_named_twice_is_told_once(cluster: Any) -> None:
+async def test_a_topic_named_twice_is_returned_once(cluster: Any) -> None:
     await cluster.create(NewTopic("t", 1, 1))
     answer = await cluster.ask(request(cluster, 9, ["t", "t", "u", "u"], **NO_CREATION))
     assert [topic.name for topic in answer.topics] == ["t", "u"]
@@ -90,7 +90,7 @@ async def test_an_id_in_a_version_without_ids_is_refused(cluster: Any) -> None:
     assert answer.topics[0].error_code is ErrorCode.invalid_request
 
 
-async def test_unknown_topics_are_made_and_told_at_once(cluster: Any) -> None:
+async def test_unknown_topics_are_created_and_returned_at_once(cluster: Any) -> None:
     answer = await cluster.ask(request(cluster, 12, ["new", "a b"], allow_auto_topic_creation=True))
     new, bad = answer.topics
     assert (new.error_code, len(new.partitions)) == (ErrorCode.none, 1)
@@ -98,7 +98,7 @@ async def test_unknown_topics_are_made_and_told_at_once(cluster: Any) -> None:
     assert set(cluster.image.topics) == {"new"}
 
 
-async def test_the_offsets_topic_is_made_as_it_must_be(start_cluster: Any) -> None:
+async def test_the_offsets_topic_is_created_with_its_settings(start_cluster: Any) -> None:
     cluster = await start_cluster(offsets_topic_num_partitions="3")
     answer = await cluster.ask(request(cluster, 3, ["__consumer_offsets"]))
     assert answer.topics[0].is_internal
@@ -106,7 +106,7 @@ async def test_the_offsets_topic_is_made_as_it_must_be(start_cluster: Any) -> No
     assert cluster.image.topics["__consumer_offsets"].overrides["cleanup.policy"] == "compact"
 
 
-async def test_the_client_and_the_broker_may_forbid_creation(
+async def test_the_client_and_the_broker_can_forbid_creation(
     cluster: Any, start_cluster: Any
 ) -> None:
     asked = request(cluster, 12, ["new", "..", "__consumer_offsets"], **NO_CREATION)
@@ -123,12 +123,12 @@ async def test_the_client_and_the_broker_may_forbid_creation(
     assert strict.image.topics == {}
 
 
-async def test_asking_for_all_topics_makes_none(cluster: Any) -> None:
+async def test_a_request_for_all_topics_creates_none(cluster: Any) -> None:
     answer = await cluster.ask(request(cluster, 12, None, allow_auto_topic_creation=True))
     assert answer.topics == ()
 
 
-async def test_operations_are_told_when_asked_for(cluster: Any) -> None:
+async def test_operations_are_returned_on_request(cluster: Any) -> None:
     await cluster.create(NewTopic("t", 1, 1))
     answer = await cluster.ask(
         request(
@@ -143,10 +143,10 @@ async def test_operations_are_told_when_asked_for(cluster: Any) -> None:
     assert answer.topics[0].partitions[0].leader_id == 1
     assert answer.cluster_authorized_operations == CLUSTER_OPERATIONS
     answer = await cluster.ask(request(cluster, 9, ["t"]))
-    assert answer.topics[0].topic_authorized_operations == OPERATIONS_NOT_ASKED
+    assert answer.topics[0].topic_authorized_operations == OPERATIONS_NOT_REQUESTED
 
 
-async def test_a_dead_leader_is_not_told(cluster: Any) -> None:
+async def test_a_dead_leader_is_not_named(cluster: Any) -> None:
     await cluster.create(NewTopic("t", 1, 1))
     await cluster.ask(request(cluster, 12, ["t"]))
     cluster.image.apply(BrokerVanished(1))
@@ -157,10 +157,10 @@ async def test_a_dead_leader_is_not_told(cluster: Any) -> None:
 
 
 @pytest.mark.parametrize("version", range(14))
-async def test_a_leader_without_the_clients_listener_is_told_as_such(
+async def test_a_leader_without_the_clients_listener_is_listener_not_found(
     node_call: Any, version: int
 ) -> None:
-    """KIP-103: it lives, and others reach it; this client is to hear that the settings are why."""
+    """KIP-103: it is live, and others reach it; this client learns that the settings are why."""
     own = node_call.node.config.id
     await node_call.appear(7, listener="REPLICATION")
     state = await node_call.place("t", (7, own))
@@ -178,28 +178,28 @@ async def test_a_leader_without_the_clients_listener_is_told_as_such(
         assert partition.offline_replicas == (7,)
     if version >= 7:
         assert partition.leader_epoch == state.leader_epoch
-    # What is kept for one listener's clients is not told to another's.
+    # The cache for one listener's clients is not used for another's.
     (partition,) = (await node_call.ask(asked, "REPLICATION")).topics[0].partitions
     assert (partition.error_code, partition.leader_id) == (ErrorCode.none, 7)
-    # Gone altogether, it is no fault of the listener any more, though it is as far as before.
-    await node_call.node.view.tell([BrokerVanished(7)])
+    # Once it is dead, the error is no longer about the listener.
+    await node_call.node.view.apply([BrokerVanished(7)])
     (partition,) = (await node_call.ask(asked)).topics[0].partitions
     assert (partition.error_code, partition.leader_id) == (ErrorCode.leader_not_available, -1)
-    # It comes back under the same number, with the listener.
+    # It returns with the same number and the listener.
     await node_call.appear(7)
     (partition,) = (await node_call.ask(asked)).topics[0].partitions
     assert (partition.error_code, partition.leader_id) == (ErrorCode.none, 7)
 
 
 @pytest.mark.parametrize("version", range(14))
-async def test_a_follower_out_of_reach_is_offline(node_call: Any, version: int) -> None:
+async def test_an_unreachable_follower_is_offline(node_call: Any, version: int) -> None:
     own = node_call.node.config.id
     await node_call.appear(7, listener="REPLICATION")
     await node_call.place("t", (own, 7, 8), isr=(own, 7))
     answer = await node_call.ask(request(node_call, version, ["t"]))
     (partition,) = answer.topics[0].partitions
     assert partition.leader_id == own
-    # v0 names only those that can be reached, and says that some are missing.
+    # v0 lists only reachable replicas, with an error if some are missing.
     if version == 0:
         assert partition.error_code is ErrorCode.replica_not_available
         assert (partition.replica_nodes, partition.isr_nodes) == ((own,), (own,))
@@ -210,12 +210,12 @@ async def test_a_follower_out_of_reach_is_offline(node_call: Any, version: int) 
         assert partition.offline_replicas == (7, 8)
 
 
-async def test_who_is_gone_is_named_a_little_longer_and_leads_nothing(node_call: Any) -> None:
-    """Told of both at once, librdkafka loses the partition for a second."""
+async def test_a_departed_broker_is_visible_for_a_while_without_leading(node_call: Any) -> None:
+    """If one response has both changes, librdkafka loses the partition for a second."""
     own = node_call.node.config.id
     await node_call.appear(7)
     await node_call.place("t", (7, own))
-    await node_call.node.view.tell([BrokerVanished(7)])
+    await node_call.node.view.apply([BrokerVanished(7)])
     answer = await node_call.ask(request(node_call, 12, ["t"]))
     assert [broker.node_id for broker in answer.brokers] == [own, 7]
     (partition,) = answer.topics[0].partitions
@@ -225,25 +225,25 @@ async def test_who_is_gone_is_named_a_little_longer_and_leads_nothing(node_call:
     assert [broker.broker_id for broker in described.brokers] == [own]
 
 
-async def test_the_answer_waits_for_the_election_after_a_broken_connection(cluster: Any) -> None:
+async def test_the_response_waits_for_an_election_after_a_broken_connection(cluster: Any) -> None:
     await cluster.create(NewTopic("t", 1, 1))
     cluster.node.peers.lost_at = lambda broker_id: asyncio.get_running_loop().time() + 60
     asking = asyncio.create_task(cluster.ask(request(cluster, 12, ["t"])))
     while cluster.node.view.waiters is None:
         await asyncio.sleep(0)
-    await cluster.node.view.tell([BrokerVanished(1)])
+    await cluster.node.view.apply([BrokerVanished(1)])
     (partition,) = (await asking).topics[0].partitions
     assert partition.leader_id == -1
 
 
-async def test_the_answer_waits_no_longer_than_an_election_takes(cluster: Any) -> None:
+async def test_the_wait_for_an_election_is_limited(cluster: Any) -> None:
     await cluster.create(NewTopic("t", 1, 1))
     cluster.node.peers.lost_at = lambda broker_id: asyncio.get_running_loop().time() - 60
     (partition,) = (await cluster.ask(request(cluster, 12, ["t"]))).topics[0].partitions
     assert partition.leader_id == 1
 
 
-async def test_what_was_kept_follows_the_image(cluster: Any) -> None:
+async def test_the_cache_follows_the_image(cluster: Any) -> None:
     for number in range(6):
         await cluster.create(NewTopic(f"t{number}", 1, 1))
     assert len((await cluster.ask(request(cluster, 12, None))).topics) == 6

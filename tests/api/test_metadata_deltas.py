@@ -32,7 +32,7 @@ async def ask_raw(cluster: Any, body: bytes) -> Any:
     return json.loads(await handler.answer(body, context))
 
 
-async def test_a_snapshot_first_then_what_is_new(cluster: Any) -> None:
+async def test_a_snapshot_first_then_deltas(cluster: Any) -> None:
     await cluster.create(NewTopic("t", 2, 1))
     first = await ask(cluster)
     assert first["controller"] == 1
@@ -44,12 +44,12 @@ async def test_a_snapshot_first_then_what_is_new(cluster: Any) -> None:
     assert second["version"] == cluster.image.version
 
 
-async def test_a_version_of_another_controller_s_time_is_worth_nothing(cluster: Any) -> None:
+async def test_a_version_from_another_controller_epoch_gets_a_snapshot(cluster: Any) -> None:
     version = (await ask(cluster))["version"]
     assert "snapshot" in await ask(cluster, version=version, controller_epoch=7)
 
 
-async def test_who_waits_is_answered_by_the_next_change(cluster: Any) -> None:
+async def test_the_next_change_answers_a_waiting_request(cluster: Any) -> None:
     version = (await ask(cluster))["version"]
     waiting = asyncio.create_task(ask(cluster, version=version, wait_ms=60_000))
     while cluster.controller.metadata_log.waiters is None:
@@ -58,7 +58,7 @@ async def test_who_waits_is_answered_by_the_next_change(cluster: Any) -> None:
     assert (await asyncio.wait_for(waiting, 10))["deltas"]
 
 
-async def test_the_term_ends_while_somebody_waits(cluster: Any) -> None:
+async def test_the_controller_resigns_during_a_wait(cluster: Any) -> None:
     version = (await ask(cluster))["version"]
     waiting = asyncio.create_task(ask(cluster, version=version, wait_ms=60_000))
     while cluster.controller.metadata_log.waiters is None:
@@ -68,11 +68,11 @@ async def test_the_term_ends_while_somebody_waits(cluster: Any) -> None:
     assert await ask(cluster) == {"error": "not_controller"}
 
 
-async def test_a_connection_that_breaks_off_is_looked_into(
+async def test_a_broken_connection_is_reported(
     cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hung_up: list[int] = []
-    monkeypatch.setattr(cluster.controller, "hung_up", hung_up.append)
+    disconnected: list[int] = []
+    monkeypatch.setattr(cluster.controller, "disconnected", disconnected.append)
     version = (await ask(cluster))["version"]
     waiting = asyncio.create_task(ask(cluster, version=version, wait_ms=60_000))
     while cluster.controller.metadata_log.waiters is None:
@@ -80,12 +80,12 @@ async def test_a_connection_that_breaks_off_is_looked_into(
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    assert hung_up == [2]
+    assert disconnected == [2]
 
 
-async def test_who_wants_to_leave_is_told_when_nothing_holds_it(cluster: Any) -> None:
+async def test_a_broker_may_shut_down_once_it_leads_nothing(cluster: Any) -> None:
     me = {"broker": 1, "broker_epoch": cluster.image.brokers[1].epoch}
-    # No other broker could take over this one; leaving does not wait for deltas either.
+    # There is nothing to take over; a shutdown does not wait for deltas either.
     await cluster.create(NewTopic("t", 1, 1))
     version = (await ask(cluster, **me))["version"]
     assert "should_shut_down" not in await ask(cluster, **me, version=version)
@@ -97,6 +97,6 @@ async def test_who_wants_to_leave_is_told_when_nothing_holds_it(cluster: Any) ->
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"broker": true}', b'{"broker": "1"}'])
-async def test_what_is_no_question_is_refused(cluster: Any, body: bytes) -> None:
+async def test_an_invalid_body_is_refused(cluster: Any, body: bytes) -> None:
     with pytest.raises(DecodeError):
         await ask_raw(cluster, body)

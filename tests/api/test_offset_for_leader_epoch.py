@@ -10,7 +10,7 @@ KEY = 23
 async def ask(
     node_call: Any, epoch: int, version: int = 4, current: int = -1, topic: str = "t"
 ) -> tuple[ErrorCode, int, int]:
-    """Error, epoch and where it ends."""
+    """Error, epoch and its end offset."""
     build = node_call.request(KEY, version)
     partition = build.OffsetForLeaderPartition(
         partition=0, leader_epoch=epoch, current_leader_epoch=current
@@ -22,7 +22,7 @@ async def ask(
 
 
 @pytest.mark.parametrize("version", range(2, 5))
-async def test_every_version_tells_the_end_of_the_present_epoch(
+async def test_every_version_returns_the_end_of_the_current_epoch(
     node_call: Any, version: int
 ) -> None:
     await node_call.produce("t", node_call.batch(b"a", b"b"))
@@ -30,7 +30,7 @@ async def test_every_version_tells_the_end_of_the_present_epoch(
     assert await ask(node_call, 0, version, current=0) == (ErrorCode.none, 0, 2)
 
 
-async def test_what_is_not_known(node_call: Any) -> None:
+async def test_unknown_epochs_and_partitions(node_call: Any) -> None:
     assert await ask(node_call, 7) == (ErrorCode.none, -1, -1)
     assert await ask(node_call, 0, current=7) == (ErrorCode.unknown_leader_epoch, -1, -1)
     missing = await ask(node_call, 0, topic="none")

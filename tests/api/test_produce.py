@@ -9,7 +9,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.build import build_batch
 from ottla.records.header import iterate_headers
 from ottla.records.record import Record
-from ottla.replication.leader import Follower
+from ottla.replication.leader import FetchingReplica
 
 KEY = 0
 
@@ -26,12 +26,12 @@ async def test_every_version_appends(node_call: Any, version: int) -> None:
 
 
 @pytest.mark.parametrize("acks", [1, -1])
-async def test_acknowledged_means_that_it_is_there(node_call: Any, acks: int) -> None:
+async def test_acknowledged_records_are_stored(node_call: Any, acks: int) -> None:
     await node_call.produce("t", node_call.batch(b"a"), acks=acks)
     assert node_call.node.partitions.find("t", 0).high_watermark == 1
 
 
-async def test_without_acknowledgement_there_is_no_answer_and_a_failure_ends_the_connection(
+async def test_with_acks_0_a_failure_closes_the_connection(
     node_call: Any,
 ) -> None:
     assert await node_call.produce("t", node_call.batch(b"a"), acks=0) is None
@@ -56,7 +56,7 @@ async def test_what_is_refused(node_call: Any) -> None:
     assert node_call.node.partitions.find("t", 0).high_watermark == 0
 
 
-async def test_single_records_are_named(node_call: Any) -> None:
+async def test_errors_name_single_records(node_call: Any) -> None:
     await node_call.create("compact", cleanup_policy="compact")
     records = [Record(0, 1, key, b"v") for key in (b"k", None, b"k", None)]
     answer = await node_call.produce("compact", build_batch(records), version=8)
@@ -65,7 +65,7 @@ async def test_single_records_are_named(node_call: Any) -> None:
     assert "key" in answer.record_errors[0].batch_index_error_message
 
 
-async def test_one_bad_partition_leaves_the_others(node_call: Any) -> None:
+async def test_one_refused_partition_does_not_affect_others(node_call: Any) -> None:
     build = node_call.request(KEY, 9)
     data = tuple(
         build.PartitionProduceData(index=index, records=node_call.batch(b"a")) for index in (7, 0)
@@ -76,7 +76,7 @@ async def test_one_bad_partition_leaves_the_others(node_call: Any) -> None:
     assert codes == [ErrorCode.unknown_topic_or_partition, ErrorCode.none]
 
 
-async def test_a_batch_sent_again_has_its_old_offset(node_call: Any) -> None:
+async def test_a_duplicate_batch_gets_its_old_offset(node_call: Any) -> None:
     batch = node_call.batch(b"a", b"b", producer_id=4, producer_epoch=0, base_sequence=0)
     assert (await node_call.produce("t", batch)).base_offset == 0
     await node_call.produce("t", node_call.batch(b"other"))
@@ -88,20 +88,20 @@ async def test_a_batch_sent_again_has_its_old_offset(node_call: Any) -> None:
     assert node_call.node.partitions.find("t", 0).high_watermark == 3
 
 
-async def test_log_append_time_is_told(node_call: Any) -> None:
+async def test_log_append_time_is_returned(node_call: Any) -> None:
     await node_call.create("stamped", message_timestamp_type="LogAppendTime")
     answer = await node_call.produce("stamped", node_call.batch(b"a"))
     assert abs(answer.log_append_time - node_call.node.clock.now_ms()) < 60_000
 
 
-async def test_zstd_is_for_version_7_and_newer(node_call: Any) -> None:
+async def test_zstd_requires_version_7(node_call: Any) -> None:
     batch = node_call.batch(b"a", compression=4)
     answer = await node_call.produce("t", batch, version=6)
     assert answer.error_code is ErrorCode.unsupported_compression_type
     assert (await node_call.produce("t", batch, version=7)).error_code is ErrorCode.none
 
 
-async def test_a_failed_flush_is_told_to_its_partition_alone(
+async def test_a_failed_flush_fails_only_its_partition(
     node_call: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await node_call.create("synced", flush_messages="1")
@@ -117,7 +117,7 @@ async def test_a_failed_flush_is_told_to_its_partition_alone(
 
 
 @pytest.mark.parametrize("what", ["ottla.log.flush.FlushTask.run", "ottla.log.log.Log.append"])
-async def test_a_leader_whose_disk_fails_ends_where_another_can_lead(
+async def test_a_leader_with_a_failed_disk_stops_if_another_can_lead(
     node_call: Any, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     await node_call.create("synced", flush_messages="1")
@@ -131,11 +131,11 @@ async def test_a_leader_whose_disk_fails_ends_where_another_can_lead(
     answer = await node_call.produce("synced", node_call.batch(b"a"))
     assert answer.error_code is ErrorCode.kafka_storage_error
     assert node_call.node.storage_failure.reason == (
-        "no disk: this broker ends, so that others go on"
+        "no disk: this broker stops so that others can take over"
     )
 
 
-async def test_an_unknown_id_is_told_back(node_call: Any) -> None:
+async def test_an_unknown_id_is_returned(node_call: Any) -> None:
     build = node_call.request(KEY, 13)
     data = (build.PartitionProduceData(index=0, records=node_call.batch(b"a")),)
     topics = (build.TopicProduceData(topic_id=UUID(int=9), partition_data=data),)
@@ -145,10 +145,10 @@ async def test_an_unknown_id_is_told_back(node_call: Any) -> None:
     assert code is ErrorCode.unknown_topic_id
 
 
-async def test_what_was_cut_while_another_partition_was_waited_for_is_not_acknowledged(
+async def test_records_truncated_during_the_wait_are_not_acknowledged(
     node_call: Any,
 ) -> None:
-    """The offset is committed again by then, with another leader's record."""
+    """By then the offset is committed again, with another leader's record."""
     await node_call.create("u", 2)
     slow, cut = (node_call.node.partitions.find("u", index) for index in (0, 1))
     for broker in (2, 3):
@@ -175,11 +175,12 @@ async def test_what_was_cut_while_another_partition_was_waited_for_is_not_acknow
     cut.append_fetched(theirs, headers, leader_high_watermark=1, leader_log_start=0, now_ms=0)
     await node_call.place("u", (1, 2, 3), isr=(1, 2), index=1)
     assert cut.high_watermark == 1
-    slow.read(
+    slow.read_for_replica(
+        FetchingReplica(2, 1),
         1,
+        start_offset=0,
         max_bytes=1,
         min_one_batch=True,
-        follower=Follower(2, 1, 0),
         leader_epoch=slow.leader_epoch,
     )
     answers = (await asyncio.wait_for(producing, 20)).responses[0].partition_responses
@@ -189,9 +190,7 @@ async def test_what_was_cut_while_another_partition_was_waited_for_is_not_acknow
 
 
 @pytest.mark.parametrize("version", [9, 13])
-async def test_what_is_named_twice_is_appended_and_answered_once(
-    node_call: Any, version: int
-) -> None:
+async def test_a_partition_named_twice_is_appended_once(node_call: Any, version: int) -> None:
     build = node_call.request(KEY, version)
     name = {"topic_id": node_call.topic_id("t")} if version >= 13 else {"name": "t"}
     batches = [node_call.batch(*values) for values in ((b"1",), (b"2", b"2"), (b"3", b"3", b"3"))]
@@ -214,7 +213,7 @@ async def test_what_is_named_twice_is_appended_and_answered_once(
 @pytest.mark.parametrize(
     "topic", ["__consumer_offsets", "__transaction_state", "__share_group_state"]
 )
-async def test_clients_do_not_write_internal_topics(node_call: Any, topic: str) -> None:
+async def test_clients_cannot_write_internal_topics(node_call: Any, topic: str) -> None:
     await node_call.create(topic)
     answer = await node_call.produce(topic, node_call.batch(b"forged"))
     assert (answer.error_code, answer.base_offset) == (ErrorCode.invalid_topic_exception, -1)

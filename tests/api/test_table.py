@@ -11,7 +11,7 @@ ANSWERED = [api for api in APIS.values() if api.key != ENVELOPE]
 
 
 @pytest.mark.parametrize("key", [api.key for api in ANSWERED], ids=[api.name for api in ANSWERED])
-def test_every_request_advertised_has_its_handler_and_its_messages(key: int) -> None:
+def test_every_advertised_request_has_a_handler_and_messages(key: int) -> None:
     handler = find(key)
     assert handler is not None
     assert handler.key == key
@@ -36,11 +36,11 @@ OPERATIONS = {
 }
 """What Kafka's ACLs know of each resource (AclEntry.supportedOperations)."""
 OPEN_TO_ALL = {17, 18, 36}
-"""SASL and ApiVersions come before anybody is known."""
+"""SASL and ApiVersions come before authentication."""
 
 
 @pytest.mark.parametrize("key", [*(api.key for api in ANSWERED), JOURNEY, METADATA_DELTAS])
-def test_every_handler_declares_what_it_does_to_which_resources(key: int) -> None:
+def test_every_handler_declares_its_permissions(key: int) -> None:
     handler = find(key)
     assert handler is not None
     assert bool(handler.access) is (key not in OPEN_TO_ALL)
@@ -52,7 +52,7 @@ def test_every_handler_declares_what_it_does_to_which_resources(key: int) -> Non
 
 @pytest.mark.parametrize("key", [api.key for api in ANSWERED], ids=[api.name for api in ANSWERED])
 def test_requests_of_other_brokers_are_marked(key: int) -> None:
-    """By their type, or by the id of a replica; what clients send by default is not."""
+    """By their type, or by a replica id; clients' default values do not mark them."""
     handler = find(key)
     assert handler is not None
     for version in range(handler.min_version, handler.max_version + 1):
@@ -71,7 +71,7 @@ def test_requests_of_other_brokers_are_marked(key: int) -> None:
             assert handler.is_between_brokers(request()) is (key in INTERNAL)
 
 
-def test_produce_is_advertised_from_0_and_taken_from_3() -> None:
+def test_produce_is_advertised_from_0_and_accepted_from_3() -> None:
     """Or librdkafka stops compressing (KAFKA-18659)."""
     handler = find(PRODUCE)
     assert handler is not None
@@ -80,12 +80,12 @@ def test_produce_is_advertised_from_0_and_taken_from_3() -> None:
 
 
 @pytest.mark.parametrize("key", [-1, 4, 24, ENVELOPE, 999, METADATA_DELTAS + 1])
-def test_what_is_not_served_has_no_handler(key: int) -> None:
+def test_unsupported_requests_have_no_handler(key: int) -> None:
     assert find(key) is None
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"7", b"\xff", b"[" * 100_000])
-async def test_the_journey_wants_a_json_object(body: bytes) -> None:
+async def test_the_journey_requires_a_json_object(body: bytes) -> None:
     handler = find(JOURNEY)
     assert handler is not None
     assert handler.takes_json

@@ -17,9 +17,7 @@ async def ask(cluster: Any, version: int, **levels: int) -> Any:
 
 
 @pytest.mark.parametrize("version", [0, 1])
-async def test_a_level_of_a_feature_that_is_not_there_is_refused(
-    cluster: Any, version: int
-) -> None:
+async def test_a_level_of_an_unknown_feature_is_refused(cluster: Any, version: int) -> None:
     answer = await ask(cluster, version, kraft=3, gone=0)
     assert answer.error_code is ErrorCode.none
     found = {each.feature: each.error_code for each in answer.results}
@@ -27,12 +25,12 @@ async def test_a_level_of_a_feature_that_is_not_there_is_refused(
     assert "kraft" in answer.results[0].error_message
 
 
-async def test_since_version_2_one_error_stands_for_all(cluster: Any) -> None:
+async def test_since_version_2_there_is_one_error_for_all(cluster: Any) -> None:
     answer = await ask(cluster, 2, kraft=3, gone=0)
     assert answer.error_code is ErrorCode.invalid_update_version
     assert "kraft" in answer.error_message
 
 
-async def test_what_is_not_there_may_be_removed(cluster: Any) -> None:
+async def test_an_unknown_feature_can_be_removed(cluster: Any) -> None:
     answer = await ask(cluster, 2, gone=0)
     assert (answer.error_code, answer.error_message) == (ErrorCode.none, None)

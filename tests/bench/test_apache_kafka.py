@@ -7,7 +7,7 @@ from bench.apache_kafka import ApacheKafka, KafkaError, KafkaJars
 from bench import apache_kafka, cache
 
 
-def test_jars_are_at_hand_only_when_all_were_fetched(
+def test_jars_are_in_the_cache_only_after_a_complete_fetch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -25,19 +25,19 @@ def fake_jars(folder: Path, script: str) -> KafkaJars:
     return KafkaJars(folder, str(command))
 
 
-def test_a_tools_output_comes_without_the_loggers_noise(tmp_path: Path) -> None:
+def test_logger_noise_is_removed_from_a_tools_output(tmp_path: Path) -> None:
     jars = fake_jars(tmp_path, "print('SLF4J: no binding'); print(sys.argv[-2:])")
     assert jars.run("kafka.Tool", "--list") == "['kafka.Tool', '--list']"
 
 
-def test_a_tool_that_fails_or_hangs_is_told(tmp_path: Path) -> None:
+def test_a_tool_that_fails_or_hangs_raises(tmp_path: Path) -> None:
     with pytest.raises(KafkaError, match=r"ended with 1:\nno such topic"):
         fake_jars(tmp_path, "sys.exit(print('no such topic') or 1)").run("kafka.Tool")
     with pytest.raises(KafkaError, match="did not end"):
         fake_jars(tmp_path, "import time; time.sleep(60)").run("kafka.Tool", seconds=0.3)
 
 
-def test_a_broker_is_formatted_once_and_given_its_settings(tmp_path: Path) -> None:
+def test_a_broker_is_formatted_once_and_gets_its_settings(tmp_path: Path) -> None:
     script = f"open({str(tmp_path / 'calls')!r}, 'a').write(' '.join(sys.argv[1:]) + chr(10))"
     broker = ApacheKafka(fake_jars(tmp_path, script), tmp_path / "b", {"num.partitions": "3"})
     for _ in range(2):

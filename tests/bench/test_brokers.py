@@ -1,4 +1,4 @@
-"""One broker of either contestant, for the length of a `with`."""
+"""One broker of either kind, started and stopped by a `with` block."""
 
 import socket
 import sys
@@ -10,7 +10,7 @@ from bench.brokers import running
 from bench.child import ChildDiedError
 
 
-def test_a_real_broker_listens_and_is_gone_afterwards() -> None:
+def test_a_real_broker_listens_and_ends_with_the_block() -> None:
     with running("Ottla", None) as broker:
         assert broker.address == f"127.0.0.1:{broker.port}"
         socket.create_connection(("127.0.0.1", broker.port), timeout=5).close()
@@ -20,7 +20,7 @@ def test_a_real_broker_listens_and_is_gone_afterwards() -> None:
     assert not folder.exists()
 
 
-def test_one_that_does_not_come_up_is_told_and_leaves_nothing() -> None:
+def test_a_broker_that_does_not_start_raises_and_leaves_nothing() -> None:
     script = "import sys; print(sys.argv[sys.argv.index('--data') + 1]); sys.exit('no disk')"
     with (
         pytest.raises(ChildDiedError, match="no disk") as told,
@@ -31,7 +31,7 @@ def test_one_that_does_not_come_up_is_told_and_leaves_nothing() -> None:
     assert not Path(data).parent.exists()
 
 
-def test_apache_kafka_is_started_with_its_settings_in_a_file(tmp_path: Path) -> None:
+def test_apache_kafka_starts_with_a_settings_file(tmp_path: Path) -> None:
     java = tmp_path / "java"
     script = "print(*sys.argv); sys.exit('kafka.Kafka' in sys.argv)"
     java.write_text(f"#!{sys.executable}\nimport sys\n{script}\n")

@@ -10,7 +10,7 @@ def test_the_cache_follows_xdg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert cache.folder("kafka") == tmp_path / "ottla" / "kafka"
 
 
-def test_a_folder_is_ready_only_when_filled_to_the_end(tmp_path: Path) -> None:
+def test_a_folder_is_ready_only_when_filled_completely(tmp_path: Path) -> None:
     place = tmp_path / "thing"
 
     def fail_half_way() -> None:

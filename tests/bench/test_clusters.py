@@ -1,4 +1,4 @@
-"""Three brokers of either contestant: what they are told, and that they are gone afterwards."""
+"""Three brokers of either kind: their settings, and that they end with the `with` block."""
 
 import sys
 from pathlib import Path
@@ -33,7 +33,7 @@ def port_of(address: str) -> int:
 
 @pytest.fixture
 def kafka(tmp_path: Path) -> Any:
-    """Three members whose Java ends at once, started once each."""
+    """Three members, each started once; their fake Java exits at once."""
     cluster = RunningCluster("Apache Kafka", fake_jars(tmp_path, ""), {"num.partitions": "9"})
     for broker in cluster.brokers.values():
         broker.start()
@@ -56,7 +56,7 @@ def test_kafkas_members_know_each_other(kafka: RunningCluster) -> None:
     assert len(ports | {port_of(voter) for voter in voters.split(",")}) == 2 * SIZE
 
 
-def test_both_are_told_the_same(kafka: RunningCluster, tmp_path: Path) -> None:
+def test_both_brokers_get_the_same_settings(kafka: RunningCluster, tmp_path: Path) -> None:
     script = tmp_path / "ottla"
     script.write_text(f"#!{sys.executable}\nimport sys\nprint('\\n'.join(sys.argv[1:]))\n")
     script.chmod(0o755)
@@ -84,7 +84,7 @@ def test_both_are_told_the_same(kafka: RunningCluster, tmp_path: Path) -> None:
     assert len({each[each.index("--listen") + 1] for each in words.values()}) == SIZE
 
 
-def test_a_cluster_that_does_not_come_up_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_cluster_that_does_not_start_raises_and_leaves_nothing(tmp_path: Path) -> None:
     script = "print('no quorum'); sys.exit('kafka.Kafka' in sys.argv)"
     cluster = RunningCluster("Apache Kafka", fake_jars(tmp_path, script))
     with pytest.raises(ChildDiedError, match="no quorum"), cluster:
@@ -94,7 +94,7 @@ def test_a_cluster_that_does_not_come_up_is_told_and_leaves_nothing(tmp_path: Pa
 
 
 def topics(*partitions: tuple[int, list[int]]) -> Any:
-    """An admin client whose topic t has these leaders and in-sync sets."""
+    """An admin client whose topic t has these leaders and ISRs."""
     described = {
         index: SimpleNamespace(leader=leader, isrs=isr)
         for index, (leader, isr) in enumerate(partitions)
@@ -103,36 +103,36 @@ def topics(*partitions: tuple[int, list[int]]) -> Any:
     return SimpleNamespace(list_topics=lambda *_: told)
 
 
-def test_a_topic_is_ready_when_every_partition_is_led_and_copied() -> None:
+def test_a_topic_is_ready_when_every_partition_has_a_leader_and_is_in_sync() -> None:
     assert in_sync(topics((1, [1, 2]), (2, [2, 1])), "t", 2)
     assert not in_sync(topics((1, [1, 2]), (2, [2])), "t", 2)
     assert not in_sync(topics((1, [1, 2]), (-1, [1, 2])), "t", 2)
 
 
-def test_what_never_comes_is_told_with_the_brokers_last_words(
+def test_a_timeout_shows_the_brokers_last_output(
     kafka: RunningCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clusters, "ADMIN_WAIT_SECONDS", 0.05)
     looks = []
 
-    def look() -> bool:
+    def check() -> bool:
         looks.append(1)
         raise KafkaException("not yet")
 
     with pytest.raises(ChildDiedError, match="waited 0 s for three brokers"):
-        kafka._until("three brokers", look)
+        kafka._until("three brokers", check)
     assert len(looks) > 1
 
 
 @pytest.mark.parametrize("controller", [1, 3])
-def test_kafkas_controller_is_asked_of_its_quorum(tmp_path: Path, controller: int) -> None:
+def test_kafkas_controller_comes_from_the_quorum_status(tmp_path: Path, controller: int) -> None:
     script = f"print('ClusterId: x\\nLeaderId:              {controller}\\nLeaderEpoch: 7')"
     cluster = RunningCluster("Apache Kafka", fake_jars(tmp_path, script))
     assert cluster.controller() == controller
     cluster.__exit__(None, None, None)
 
 
-def test_three_real_brokers_serve_and_are_gone_afterwards() -> None:
+def test_three_real_brokers_serve_and_end_with_the_block() -> None:
     with RunningCluster("Ottla", None) as cluster:
         cluster.create_topic("t", partitions=2)
         admin = cluster.admin

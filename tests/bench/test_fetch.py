@@ -12,7 +12,7 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-def test_what_is_there_is_not_fetched_again(
+def test_cached_jars_are_not_fetched_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with cache.making(KafkaJars.place()):
@@ -22,7 +22,7 @@ def test_what_is_there_is_not_fetched_again(
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_repository_without_kafka_is_told(
+def test_a_repository_without_kafka_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = tmp_path / "ivysettings.xml"

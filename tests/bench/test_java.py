@@ -27,7 +27,7 @@ def fake_java(folder: Path, version: str) -> Path:
     return command
 
 
-def test_an_old_java_on_the_path_is_passed_over(
+def test_an_old_java_on_the_path_is_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_java(tmp_path / "old", "1.8.0_392")
@@ -40,7 +40,7 @@ def test_an_old_java_on_the_path_is_passed_over(
     assert java.find() != str(tmp_path / "old" / "java")
 
 
-def test_without_any_java_the_text_says_what_to_type(
+def test_without_java_the_error_says_what_to_type(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(java, "_candidates", lambda: [str(tmp_path / "missing")])

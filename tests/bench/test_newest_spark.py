@@ -9,7 +9,7 @@ import pytest
 from bench import ivy, newest_spark
 
 
-def test_what_spark_has_itself_is_left_out(tmp_path: Path) -> None:
+def test_jars_that_spark_ships_are_left_out(tmp_path: Path) -> None:
     own = ivy.ivy_jar().name.rsplit("-", 1)[0]
     for name in (f"{own}-9.9.jar", "delta-spark_4.2_2.13-4.4.0.jar"):
         (tmp_path / name).touch()
@@ -19,7 +19,7 @@ def test_what_spark_has_itself_is_left_out(tmp_path: Path) -> None:
     assert [jar.name for jar in tmp_path.iterdir()] == ["delta-spark_4.2_2.13-4.4.0.jar"]
 
 
-def test_an_older_token_provider_stands_in_for_one_that_cannot_be_had(
+def test_an_older_token_provider_replaces_a_missing_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = []

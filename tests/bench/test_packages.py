@@ -7,7 +7,7 @@ import pytest
 from bench import packages
 
 
-def test_a_failing_step_tells_its_last_words(tmp_path: Path) -> None:
+def test_a_failing_step_shows_its_last_output(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "print('cc: no input'); raise SystemExit(2)"]
     with pytest.raises(packages.PackageError, match=r"ended with 2:\ncc: no input"):
         packages.run(command, tmp_path)
@@ -29,14 +29,14 @@ def test_an_archive_is_unpacked(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "package" / "file").read_text() == "text"
 
 
-def test_who_is_not_root_is_told_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_root_the_error_says_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packages, "missing_debian_packages", lambda names: list(names))
     monkeypatch.setattr(packages.os, "geteuid", lambda: 1000)
     with pytest.raises(packages.PackageError, match="sudo apt-get install -y libssl-dev"):
         packages.need_debian_packages(["libssl-dev"])
 
 
-def test_nothing_missing_is_nothing_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_missing_packages_means_no_installation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packages.shutil, "which", lambda name: None)
     assert packages.missing_debian_packages(["libssl-dev"]) == []
     packages.need_debian_packages(["libssl-dev"])
@@ -77,7 +77,7 @@ def test_librdkafka_is_fetched_and_built_once(
     assert capsys.readouterr().out.count("Building tool from it@1") == 1
 
 
-def test_a_build_that_fails_is_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_build_starts_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     program(tmp_path, "npm", "sys.exit('no such package')")

@@ -14,11 +14,11 @@ PRODUCED = (
 CONSUMED = "% 300000 messages (300000000 bytes) consumed in 342ms: 876975 msgs/s (876.98 MB/s)\n"
 
 
-def test_the_last_line_of_a_producer_counts() -> None:
+def test_the_producers_last_line_has_the_result() -> None:
     assert rdkafka.produced(PRODUCED) == (101.58, 101576.0)
 
 
-def test_lost_records_are_a_fault() -> None:
+def test_lost_records_are_an_error() -> None:
     with pytest.raises(ClientError, match="did not deliver"):
         rdkafka.produced(PRODUCED.replace("0 failed) in 2953", "7 failed) in 2953"))
     with pytest.raises(ClientError):
@@ -27,13 +27,13 @@ def test_lost_records_are_a_fault() -> None:
         rdkafka.produced("nothing")
 
 
-def test_a_consumer_must_have_them_all() -> None:
+def test_a_consumer_must_get_all_records() -> None:
     assert rdkafka.consumed(CONSUMED, 300_000) == (876.98, 876975.0)
     with pytest.raises(ClientError, match="did not get 300001"):
         rdkafka.consumed(CONSUMED, 300_001)
 
 
-def test_a_client_that_fails_or_hangs_is_told() -> None:
+def test_a_client_that_fails_or_hangs_raises() -> None:
     with pytest.raises(ClientError, match="ended with 3"):
         rdkafka.run([sys.executable, "-c", "raise SystemExit(3)"])
     assert rdkafka.run([sys.executable, "-c", "raise SystemExit(3)"], codes=(0, 3)) == ""

@@ -23,7 +23,7 @@ def kept(ottla: float) -> dict[str, object]:
     return {"rate": {**entry, "values": {OTTLA: {"produce": [ottla]}, KAFKA: {"produce": [200.0]}}}}
 
 
-def test_a_goal_that_is_missed_brings_its_profile(tmp_path: Path) -> None:
+def test_a_missed_goal_adds_its_profile(tmp_path: Path) -> None:
     (tmp_path / "rate.txt").write_text("append 3.1 s\n")
     text = report.markdown([Rate()], kept(150.0), tmp_path)
     assert "| produce | MB/s | 150.0 | 200.0 | 0.75 | ≥ 1.0 × Kafka | **no** |" in text
@@ -32,14 +32,14 @@ def test_a_goal_that_is_missed_brings_its_profile(tmp_path: Path) -> None:
     assert "- java: 17" in text
 
 
-def test_a_goal_that_is_met_needs_none(tmp_path: Path) -> None:
+def test_a_met_goal_adds_no_profile(tmp_path: Path) -> None:
     (tmp_path / "rate.txt").write_text("append 3.1 s\n")
     text = report.markdown([Rate()], kept(250.0), tmp_path)
     assert "| yes |" in text
     assert "append" not in text
 
 
-def test_the_table_for_a_person_has_the_same_row() -> None:
+def test_the_printed_table_has_the_same_row() -> None:
     out = StringIO()
     report.show(Console(file=out, width=200), [Rate()], kept(150.0))
     assert "produce" in out.getvalue()

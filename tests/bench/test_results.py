@@ -20,13 +20,13 @@ def test_the_ratio_is_of_medians() -> None:
     ("ottla", "kafka", "met"),
     [([0.4], [1.9], True), ([0.6], [1.9], False), ([0.4], [0.3], False), ([0.4], [], True)],
 )
-def test_a_goal_with_limit_and_ratio_wants_both(
+def test_a_goal_with_limit_and_ratio_requires_both(
     ottla: list[float], kafka: list[float], met: bool
 ) -> None:
     assert Row(START, ottla, kafka).met is met
 
 
-def test_nothing_measured_is_no_verdict() -> None:
+def test_without_values_there_is_no_verdict() -> None:
     row = Row(RATE, [], [1.0])
     assert row.ratio is None
     assert row.met is None
@@ -38,7 +38,7 @@ def test_goals_in_words() -> None:
     assert Row(RATE, [], []).goal() == "≥ 1.0 × Kafka"
 
 
-def test_rows_take_each_side_by_name() -> None:
+def test_rows_find_each_broker_by_name() -> None:
     found = rows([RATE], {OTTLA: {"rate": [1.0]}, KAFKA: {"rate": [2.0], "other": [9.0]}})
     assert (found[0].ottla, found[0].kafka) == ([1.0], [2.0])
     assert rows([RATE], {})[0].ottla == ()
@@ -48,7 +48,7 @@ def test_rows_take_each_side_by_name() -> None:
     ("value", "text"),
     [(1234567.8, "1,234,568"), (241.04, "241.0"), (3.14159, "3.14"), (0.5, "0.500")],
 )
-def test_numbers_have_about_three_figures(value: float, text: str) -> None:
+def test_numbers_have_about_three_significant_digits(value: float, text: str) -> None:
     assert number(value) == text
 
 
@@ -58,7 +58,7 @@ def test_spread() -> None:
     assert spread([3.0, 1.0, 2.0]) == "2.00 (1.00–3.00)"
 
 
-def test_one_figures_runs_replace_its_earlier_ones(tmp_path: Path) -> None:
+def test_new_runs_of_a_figure_replace_earlier_ones(tmp_path: Path) -> None:
     file = tmp_path / "results.json"
     assert results.load(file) == {}
     results.keep(file, "start", {"runs": 1})

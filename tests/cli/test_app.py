@@ -32,7 +32,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
         (["produce", "t", "--compression", "zip"], "'zstd'", "ottla produce --help"),
     ],
 )
-def test_wrong_words(
+def test_wrong_arguments(
     capsys: pytest.CaptureFixture[str], words: list[str], answer: str, more: str
 ) -> None:
     code, out, err = run(capsys, *words)
@@ -45,28 +45,28 @@ def test_wrong_words(
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
-        (["topic", "alter", "t"], "nothing to alter."),
-        (["topic", "create", "t", "-c", "x"], "--config wants NAME=VALUE"),
-        (["topic", "create", "t", "-c", "x=1", "-c", "x=2"], "--config was given x twice"),
-        (["topic", "list", "-b", "host:port"], "--bootstrap wants HOST:PORT"),
-        (["topic", "list", "--client-config", "a"], "--client-config wants NAME=VALUE"),
+        (["topic", "alter", "t"], "no change given."),
+        (["topic", "create", "t", "-c", "x"], "--config must be NAME=VALUE"),
+        (["topic", "create", "t", "-c", "x=1", "-c", "x=2"], "--config sets x twice"),
+        (["topic", "list", "-b", "host:port"], "--bootstrap must be HOST:PORT"),
+        (["topic", "list", "--client-config", "a"], "--client-config must be NAME=VALUE"),
         (["produce", "t", "--key", "a", "-k", ":"], "--key and --key-separator"),
         (["produce", "t", "--json", "--key", "a"], "--key is for plain lines"),
-        (["produce", "t", "--repartition"], "--repartition is for JSON lines"),
+        (["produce", "t", "--repartition"], "--repartition needs --json"),
         (["produce", "t", "-k", ""], "--key-separator is empty"),
-        (["produce", "t", "-H", "x"], "--header wants NAME=VALUE"),
-        (["consume", "t", "--offset", "3"], "--offset is of one partition"),
-        (["consume", "t", "--offset", "3", "-p", "0", "--from", "end"], "choose one"),
-        (["consume", "t", "-g", "g", "-p", "0"], "the group chooses partitions"),
+        (["produce", "t", "-H", "x"], "--header must be NAME=VALUE"),
+        (["consume", "t", "--offset", "3"], "--offset needs --partition"),
+        (["consume", "t", "--offset", "3", "-p", "0", "--from", "end"], "exclude each other"),
+        (["consume", "t", "-g", "g", "-p", "0"], "--group cannot be combined"),
         (["consume", "t", "-g", ""], "--group is empty"),
         (["consume", "t", "--from", "yesterday"], "'yesterday' is not beginning, end or a time"),
-        (["group", "reset", "g"], "where to is not said"),
+        (["group", "reset", "g"], "no target given"),
         (["group", "reset", "g", "--to-latest", "--to-offset", "0"], "exclude each other"),
-        (["group", "reset", "g", "--to-time", "noon"], "'noon' is no time"),
-        (["config", "alter", "topic", "t"], "nothing to change"),
+        (["group", "reset", "g", "--to-time", "noon"], "'noon' is not a time"),
+        (["config", "alter", "topic", "t"], "no setting given"),
     ],
 )
-def test_wrong_use_is_found_before_any_broker_is_asked(
+def test_usage_errors_are_found_before_any_request(
     capsys: pytest.CaptureFixture[str], words: list[str], answer: str
 ) -> None:
     code, out, err = run(capsys, *words)
@@ -81,9 +81,7 @@ def test_no_broker_is_one_line_and_a_hint(capsys: pytest.CaptureFixture[str]) ->
     code, out, err = run(capsys, "topic", "list", "--bootstrap", "127.0.0.1:1")
     assert (code, out) == (1, "")
     first, second = err.splitlines()
-    assert first == (
-        "ottla topic list: no broker can be reached at 127.0.0.1:1: connection refused."
-    )
+    assert first == ("ottla topic list: cannot reach a broker at 127.0.0.1:1: connection refused.")
     assert "ottla serve" in second
 
 

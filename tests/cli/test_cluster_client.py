@@ -112,29 +112,31 @@ def quorum(code: ErrorCode) -> Answer:
     return answer
 
 
-def test_what_is_being_moved_is_listed_by_partition() -> None:
+def test_ongoing_reassignments_are_listed_by_partition() -> None:
     with broker(listed()) as address:
         found = reassignments(address)
     assert list(found) == [("t", 2)]
     assert found["t", 2].removing_replicas == (1,)
 
 
-def test_while_the_controller_changes_it_is_asked_again() -> None:
+def test_requests_are_retried_while_the_controller_changes() -> None:
     with broker(b"", listed(ErrorCode.not_controller), listed()) as address:
         assert ("t", 2) in reassignments(address)
 
 
-NO_CONTROLLER = r"cannot list what is being moved: no controller has answered for -1 s\."
+NO_CONTROLLER = (
+    r"cannot list the ongoing reassignments: no response from a controller within -1 s\."
+)
 
 
-def test_no_controller_for_long_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_time_without_a_controller_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_client, "AGAIN_FOR_S", -1)
     with broker(b"") as address, pytest.raises(Failed, match=NO_CONTROLLER) as raised:
         reassignments(address)
-    assert raised.value.hint == "To see how the cluster is: ottla cluster describe"
+    assert raised.value.hint == "To see the cluster's state: ottla cluster describe"
 
 
-def test_a_silent_broker_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_broker_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_client, "AGAIN_FOR_S", -1)
     monkeypatch.setattr(cluster_client, "LAST_TRY_S", 0.1)
     with (
@@ -144,7 +146,7 @@ def test_a_silent_broker_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         reassignments("127.0.0.1:{1}".format(*silent.getsockname()))
 
 
-def test_who_waits_for_a_controller_is_told_once_and_then_answered(
+def test_a_wait_for_a_controller_prints_one_notice(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told, listing = threading.Event(), listed()
@@ -161,10 +163,10 @@ def test_who_waits_for_a_controller_is_told_once_and_then_answered(
     monkeypatch.setattr(cluster_client, "note", said)
     with broker(late) as address:
         assert ("t", 2) in reassignments(address)
-    assert capsys.readouterr().err == "Waiting for a controller, 30 s at most ...\n"
+    assert capsys.readouterr().err == "Waiting up to 30 s for a controller ...\n"
 
 
-def test_nobody_is_told_of_a_wait_that_is_over(
+def test_a_finished_wait_prints_no_notice(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(cluster_client, "SILENT_S", 600)
@@ -178,10 +180,10 @@ def test_nobody_is_told_of_a_wait_that_is_over(
     assert capsys.readouterr().err == ""
 
 
-def test_nonsense_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_response_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_client, "AGAIN_FOR_S", -1)
     nonsense = b"\0\0\0\x0a" + b"\xff" * 10
-    with broker(nonsense) as address, pytest.raises(Failed, match=r"is not Kafka's: "):
+    with broker(nonsense) as address, pytest.raises(Failed, match=r"is not a Kafka response: "):
         reassignments(address)
 
 
@@ -195,7 +197,7 @@ def test_a_refused_move_names_the_partition_and_the_reason() -> None:
     assert str(raised.value) == "cannot move t-2: broker 9 is not there."
 
 
-def test_any_broker_is_asked_of_the_cluster() -> None:
+def test_any_broker_can_describe_the_cluster() -> None:
     def view(code: ErrorCode) -> Answer:
         def answer(request: Any) -> Any:
             assert request.include_cluster_authorized_operations is False
@@ -223,7 +225,7 @@ def test_any_broker_is_asked_of_the_cluster() -> None:
         assert any_brokers_view(address) is None
 
 
-def test_the_controllers_epoch_is_told_where_it_is_known() -> None:
+def test_the_controllers_epoch_is_shown_if_known() -> None:
     with broker(quorum(ErrorCode.none)) as address:
         assert controller_epoch(address) == 17
     with broker(quorum(ErrorCode.unknown_topic_or_partition)) as address:

@@ -52,7 +52,7 @@ def document() -> dict[str, Any]:
     }
 
 
-def test_brokers_that_are_down_but_hold_replicas_are_told() -> None:
+def test_brokers_that_are_down_but_have_replicas_are_listed() -> None:
     brokers = {each["id"]: each for each in document()["brokers"]}
     assert sorted(brokers) == [1, 2, 3]
     assert [brokers[number]["leaders"] for number in (1, 2, 3)] == [2, 1, 0]
@@ -60,20 +60,20 @@ def test_brokers_that_are_down_but_hold_replicas_are_told() -> None:
     assert not brokers[3]["live"]
 
 
-def test_each_kind_of_trouble_is_found() -> None:
+def test_each_kind_of_problem_is_found() -> None:
     found = document()
     assert [each["topic"] for each in found["offline"]] == ["gone"]
     assert [each["topic"] for each in found["under_min_isr"]] == ["short"]
     assert [each["topic"] for each in found["under_replicated"]] == ["short"]
 
 
-def test_a_person_sees_the_worst_first(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_worst_problem_comes_first(capsys: pytest.CaptureFixture[str]) -> None:
     show_cluster(document())
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == ["cluster", "x:", "2", "brokers,", "controller", "1", "(epoch", "4)"]
     assert lines[2] == ["1", "here:1", "a", "2", "2", "2", "controller"]
     assert lines[4] == ["3", "-", "-", "0", "2", "1", "down"]
-    assert lines[6] == ["2", "of", "4", "partitions", "not", "well"]
+    assert lines[6] == ["2", "of", "4", "partitions", "with", "problems"]
     assert lines[8] == ["gone", "0", "offline", "-", "3", "3"]
     assert lines[9] == ["short", "0", "under", "min", "isr", "2", "2", "3", "2"]
 
@@ -102,7 +102,7 @@ def view(controller_id: int) -> Any:
     ("controller_id", "answers", "controller", "controller_answers"),
     [(1, True, 1, True), (2, False, 2, False), (-1, True, None, False), (9, True, None, False)],
 )
-def test_any_brokers_word_is_taken_and_the_controller_tried(
+def test_any_broker_describes_the_cluster_and_the_controller_is_checked(
     controller_id: int,
     answers: bool,
     controller: int | None,
@@ -116,7 +116,7 @@ def test_any_brokers_word_is_taken_and_the_controller_tried(
 
 
 @pytest.mark.parametrize(("controller", "known"), [(NODES[1], 2), (None, None)])
-def test_where_a_plain_connection_does_not_do_librdkafka_asks(
+def test_librdkafka_is_used_if_a_plain_connection_is_not_possible(
     controller: Node | None, known: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster_documents, "any_brokers_view", lambda address: None)
@@ -131,7 +131,7 @@ def settings(
     return {name: [{"name": "min.insync.replicas", "value": "2"}] for name in names}
 
 
-def test_without_a_controller_the_rest_is_told_by_any_broker(
+def test_without_a_controller_any_broker_describes_the_rest(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(cluster_documents, "any_brokers_view", lambda address: view(2))
@@ -143,5 +143,5 @@ def test_without_a_controller_the_rest_is_told_by_any_broker(
     assert [each["min_in_sync"] for each in found["under_replicated"]] == [2]
     show_cluster(found)
     shown = capsys.readouterr().out.splitlines()
-    assert shown[0] == "cluster x: 2 brokers, controller 2 (epoch 7) DOES NOT ANSWER"
-    assert "Nothing newer than the last controller's word is known here." in shown
+    assert shown[0] == "cluster x: 2 brokers, controller 2 (epoch 7) NOT RESPONDING"
+    assert "This is the last known state: there is no controller to ask." in shown

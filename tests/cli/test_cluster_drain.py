@@ -24,7 +24,7 @@ def test_replicas_that_are_leaving_already_do_not_count() -> None:
     assert current_assignments(connection, under_way) == {"flights": [[2, 3], [2, 3]]}
 
 
-def test_what_went_where_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_moves_are_counted_by_target(capsys: pytest.CaptureFixture[str]) -> None:
     moved = [
         {"topic": "a", "partition": 0, "from": [1, 2], "to": [3, 2]},
         {"topic": "a", "partition": 1, "from": [1, 3], "to": [2, 3]},
@@ -38,7 +38,7 @@ def test_what_went_where_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
     assert "holds no replicas now" in shown.err
 
 
-def test_nothing_to_move_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_broker_has_nothing_to_move(capsys: pytest.CaptureFixture[str]) -> None:
     show_drained({"broker": 7, "done": True, "moved": []})
     assert capsys.readouterr().out == "Broker 7 holds no replicas.\n"
 
@@ -56,7 +56,7 @@ def connection_of_three_brokers() -> Any:
     )
 
 
-def test_ctrl_c_leaves_the_moves_to_the_brokers_and_says_so(
+def test_ctrl_c_leaves_the_moves_running_and_prints_that(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked: list[Any] = []
@@ -71,10 +71,10 @@ def test_ctrl_c_leaves_the_moves_to_the_brokers_and_says_so(
     with pytest.raises(KeyboardInterrupt):
         drain_broker(connection_of_three_brokers(), 1, dry_run=False, quiet=False, timeout_s=5)
     assert asked == [{"flights": {0: (3, 2)}}]
-    assert "The brokers go on with it" in capsys.readouterr().err
+    assert "The brokers continue the move" in capsys.readouterr().err
 
 
-def test_a_broker_that_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_drain, "reassignments", lambda bootstrap: {})
     with pytest.raises(Failed, match="there is no broker '7'"):
         drain_broker(connection_of_three_brokers(), 7, dry_run=True, quiet=False, timeout_s=5)

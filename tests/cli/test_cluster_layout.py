@@ -19,7 +19,7 @@ def test_a_new_folder_gets_the_defaults(tmp_path: Path) -> None:
     assert layout.zookeeper_port == 2181
 
 
-def test_the_next_start_is_as_the_first_was(tmp_path: Path) -> None:
+def test_the_next_start_uses_the_first_ones_layout(tmp_path: Path) -> None:
     first = Layout(2, 12000, 12100)
     write_layout(tmp_path, first)
     assert chosen_layout(tmp_path, None, None) == first
@@ -43,15 +43,15 @@ def test_racks_are_given_in_the_order_of_the_brokers_and_kept(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("given", ["", ",", "a,,c", "a,b, "])
-def test_racks_without_a_name_are_refused(tmp_path: Path, given: str) -> None:
-    with pytest.raises(UsageFailed, match=f"--racks wants names .* not {given!r}"):
+def test_racks_without_a_name_are_rejected(tmp_path: Path, given: str) -> None:
+    with pytest.raises(UsageFailed, match=f"--racks must be names .* not {given!r}"):
         chosen_layout(tmp_path, None, None, given)
 
 
-def test_each_broker_wants_a_rack(tmp_path: Path) -> None:
+def test_each_broker_needs_a_rack(tmp_path: Path) -> None:
     with pytest.raises(UsageFailed, match=r"--racks names 2 \(a,b\) for 3 brokers") as raised:
         chosen_layout(tmp_path, None, None, "a,b")
-    assert str(raised.value.hint).endswith("give --racks a,b,a")
+    assert str(raised.value.hint).endswith("--racks a,b,a")
     with pytest.raises(UsageFailed, match=r"--racks names 2 \(a,b\) for 1 broker;"):
         chosen_layout(tmp_path, 1, None, "a,b")
     write_layout(tmp_path, Layout(2, 12000, 12100, ("a", "b")))
@@ -60,41 +60,41 @@ def test_each_broker_wants_a_rack(tmp_path: Path) -> None:
     assert chosen_layout(tmp_path, 3, None, "a,b,c").racks == ("a", "b", "c")
 
 
-def test_a_folder_of_before_there_were_racks_has_none(tmp_path: Path) -> None:
+def test_an_older_folder_has_no_racks(tmp_path: Path) -> None:
     numbers = '{"brokers": 2, "first_port": 12000, "zookeeper_port": 12100}'
     (tmp_path / "cluster.json").write_text(numbers)
     assert chosen_layout(tmp_path, None, None) == Layout(2, 12000, 12100, ())
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"brokers": "many"}'])
-def test_a_file_that_is_not_ours_is_refused(tmp_path: Path, content: str) -> None:
+def test_an_unknown_file_is_rejected(tmp_path: Path, content: str) -> None:
     (tmp_path / "cluster.json").write_text(content)
-    with pytest.raises(Failed, match=r"cluster\.json is not what"):
+    with pytest.raises(Failed, match=r"cluster\.json was not written by"):
         chosen_layout(tmp_path, None, None)
 
 
-def test_a_brokers_port_in_use_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_in_one_line(tmp_path: Path) -> None:
     zookeeper, port = free_ports(2)
     with socket.create_server((HOST, port)):
-        with pytest.raises(Failed, match=f"port {port}, wanted for broker 1, is in use"):
+        with pytest.raises(Failed, match=f"port {port}, for broker 1, is in use"):
             claimed(Layout(1, port, zookeeper), tmp_path, own_zookeeper=True).__enter__()
         # An ensemble of somebody's own has no port of ours.
         with claimed(Layout(1, zookeeper, port), tmp_path, own_zookeeper=False) as layout:
             assert layout.zookeeper_port == port
 
 
-def test_of_two_starts_that_begin_at_once_one_has_the_ports(tmp_path: Path) -> None:
+def test_of_two_concurrent_starts_one_gets_the_ports(tmp_path: Path) -> None:
     zookeeper, port = free_ports(2)
     wanted = Layout(1, port, zookeeper)
     with claimed(wanted, tmp_path, own_zookeeper=True) as layout:
         assert layout == wanted
-        with pytest.raises(Failed, match=f"port {port}, wanted for broker 1, is in use"):
+        with pytest.raises(Failed, match=f"port {port}, for broker 1, is in use"):
             claimed(wanted, tmp_path / "other", own_zookeeper=True).__enter__()
     with claimed(wanted, tmp_path / "other", own_zookeeper=True) as layout:
         assert layout == wanted
 
 
-def test_zookeeper_goes_elsewhere_where_its_port_is_taken_or_held(tmp_path: Path) -> None:
+def test_zookeeper_takes_another_port_if_its_own_is_in_use(tmp_path: Path) -> None:
     first, second, zookeeper = free_ports(3)
     with claimed(Layout(1, first, zookeeper), tmp_path, own_zookeeper=True):
         wanted = Layout(1, second, zookeeper)
@@ -104,7 +104,7 @@ def test_zookeeper_goes_elsewhere_where_its_port_is_taken_or_held(tmp_path: Path
             assert claim(layout.zookeeper_port) is None
 
 
-def test_a_zookeeper_that_was_left_behind_is_not_given_a_twin(
+def test_a_running_zookeeper_is_not_started_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     port, zookeeper = free_ports(2)
@@ -113,7 +113,9 @@ def test_a_zookeeper_that_was_left_behind_is_not_given_a_twin(
     monkeypatch.setattr(ZooKeeperServer, "ask", lambda _server, word: answers[word])
     with socket.create_server((HOST, zookeeper)):
         wanted = Layout(1, port, zookeeper)
-        with pytest.raises(Failed, match=f"runs still, on port {zookeeper}: its start was killed"):
+        with pytest.raises(
+            Failed, match=f"still runs on port {zookeeper}: its `cluster start` was killed"
+        ):
             claimed(wanted, tmp_path, own_zookeeper=True).__enter__()
         with claimed(wanted, tmp_path / "other", own_zookeeper=True) as layout:
             assert layout.zookeeper_port != zookeeper

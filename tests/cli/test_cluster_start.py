@@ -22,7 +22,7 @@ from ottla.testing.errors import KitError
 from ottla.testing.ports import HOST
 
 
-def test_settings_that_brokers_would_refuse_are_refused_before_the_start() -> None:
+def test_invalid_settings_are_rejected_before_the_start() -> None:
     check_settings({"num.partitions": "3"})
     with pytest.raises(UsageFailed, match=r"--config: .*num\.partitions"):
         check_settings({"num.partitions": "few"})
@@ -33,22 +33,22 @@ def test_settings_that_brokers_would_refuse_are_refused_before_the_start() -> No
 
 
 @pytest.mark.parametrize("given", ["nowhere", "h:0", "h:99999", ":::", "h,", ":2181", "/kafka"])
-def test_an_ensemble_that_is_wrongly_written(given: str) -> None:
-    with pytest.raises(UsageFailed, match="--zookeeper wants HOST:PORT"):
+def test_an_invalid_ensemble_address(given: str) -> None:
+    with pytest.raises(UsageFailed, match="--zookeeper must be HOST:PORT"):
         check_zookeeper(given)
 
 
-def test_an_ensemble_that_is_not_there() -> None:
+def test_an_unreachable_ensemble() -> None:
     with socket.create_server((HOST, 0)) as server:
         port = server.getsockname()[1]
         check_zookeeper(f"{HOST}:{port}/kafka")
-    with pytest.raises(Failed, match=f"no ZooKeeper can be reached at {HOST}:{port}: connection"):
+    with pytest.raises(Failed, match=f"cannot reach ZooKeeper at {HOST}:{port}: connection"):
         check_zookeeper(f"{HOST}:{port}")
-    with pytest.raises(Failed, match=r"the host name 'nobody\.invalid' is not known"):
+    with pytest.raises(Failed, match=r"unknown host 'nobody\.invalid'"):
         check_zookeeper("nobody.invalid:2181/kafka")
 
 
-def test_without_zookeepers_jars_nothing_is_begun(
+def test_without_zookeepers_jars_nothing_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ottla.testing.zookeeper_server.find_spec", lambda name: None)
@@ -57,7 +57,7 @@ def test_without_zookeepers_jars_nothing_is_begun(
     assert not (tmp_path / "data").exists()
 
 
-def test_a_folder_is_one_clusters_at_a_time(tmp_path: Path) -> None:
+def test_only_one_cluster_uses_a_folder_at_a_time(tmp_path: Path) -> None:
     in_use = pytest.raises(Failed, match="is in use by another `ottla cluster start`")
     with held(tmp_path / "data"), in_use:
         held(tmp_path / "data")
@@ -82,7 +82,7 @@ def test_signals_end_it_as_ctrl_c_does(number: signal.Signals) -> None:
         signal.signal(number, before)
 
 
-def test_nohup_outlives_the_terminal() -> None:
+def test_with_nohup_it_survives_the_terminal() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with interrupted_by_signals():
@@ -112,15 +112,18 @@ class Starting:
         self.asked += 1
         return self.asked == 2
 
+    def create_internal_topics(self) -> None:
+        pass
 
-def test_a_slow_start_is_told_once_with_where_to_look(
+
+def test_a_slow_start_prints_one_notice_with_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(cluster_start, "SLOW_START_S", -1)
     starting = Starting(tmp_path)
     cluster_start.start(starting, Layout(1, 1, 2), None)  # type: ignore[arg-type]
     shown = capsys.readouterr()
-    assert shown.err == f"Still starting: broker 1. Logs: {starting.errors}\n"
+    assert shown.err == f"Still starting: brokers 1. Logs: {starting.errors}\n"
     assert "Ready." in shown.out
 
 
@@ -160,27 +163,31 @@ def stopped(cluster: RunningBrokers) -> int:
     return cluster_start.stop(cluster)  # type: ignore[arg-type]
 
 
-def test_brokers_stop_in_turn_and_an_odd_end_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_brokers_stop_in_turn_and_an_unexpected_exit_is_reported(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     cluster = RunningBrokers(0, 3, 0)
     cluster.brokers[1].running = False
     assert stopped(cluster) == EXIT_INTERRUPTED
     assert cluster.stops == [3, 2, 0]
     assert capsys.readouterr().err.splitlines() == [
-        "Stopping; Ctrl-C again ends all at once.",
+        "Stopping. Press Ctrl-C again to kill all processes at once.",
         "broker 3 stopped",
         "broker 2 stopped with exit code 3",
         "Stopped.",
     ]
 
 
-def test_a_second_ctrl_c_waits_for_nobody(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_second_ctrl_c_does_not_wait(capsys: pytest.CaptureFixture[str]) -> None:
     cluster = RunningBrokers(0, KeyboardInterrupt(), 0)
     assert stopped(cluster) == EXIT_INTERRUPTED
     assert cluster.stops == [3, 2]
-    assert capsys.readouterr().err.splitlines()[-1] == "Ended at once."
+    assert capsys.readouterr().err.splitlines()[-1] == "Killed all processes."
 
 
-def test_a_broker_that_does_not_end_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    cluster = RunningBrokers(0, KitError("broker 2 did not end within 30 s:\n  its log\n  more"))
+def test_a_broker_that_does_not_stop_is_reported_in_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    cluster = RunningBrokers(0, KitError("broker 2 did not stop within 30 s:\n  its log\n  more"))
     assert stopped(cluster) == EXIT_FAILED
-    assert capsys.readouterr().err.splitlines()[-1] == "broker 2 did not end within 30 s:"
+    assert capsys.readouterr().err.splitlines()[-1] == "broker 2 did not stop within 30 s:"

@@ -35,7 +35,7 @@ def answer(code: ErrorCode = ErrorCode.none, message: str | None = None) -> Any:
     return build.DescribeConfigsResponse(results=(result,))
 
 
-def test_they_are_as_the_controller_would_tell_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_match_the_controllers_response(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
 
     def ask(bootstrap: str, request: Any) -> Any:

@@ -32,7 +32,7 @@ def delete(broker: Any, *names: str, yes: bool = True, as_json: bool = False) ->
     delete_all(broker, "topic", names, broker.begin, with_what="records", yes=yes, as_json=as_json)
 
 
-def test_each_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_deletion_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     broker = Broker()
     delete(broker, "a", "b")
     assert capsys.readouterr().out == "Deleted topic a.\nDeleted topic b.\n"
@@ -52,11 +52,11 @@ def test_a_no_deletes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(typer.Exit) as ended:
         delete(broker, "a", "b", yes=False)
     assert (ended.value.exit_code, broker.deleted) == (EXIT_FAILED, [])
-    how = "To delete without being asked: ottla topic delete a b --yes"
+    how = "To delete without confirmation: ottla topic delete a b --yes"
     assert asked == [("Delete a, b with all records?", how)]
 
 
-def test_the_first_refusal_ends_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_error_stops_the_deletion(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(Failed, match="cannot delete topic 'b'"):
         delete(Broker("b"), "a", "b")
     assert capsys.readouterr().out == "Deleted topic a.\n"

@@ -41,11 +41,11 @@ def end(delivery: Delivery, line: int, place: tuple[int, int] | None) -> None:
 
 
 def test_nothing(delivery: Delivery) -> None:
-    assert delivery.sentence() == "Delivered nothing to t."
+    assert delivery.sentence() == "Delivered no records to t."
     assert delivery.losses() == []
 
 
-def test_one_record_says_where_it_lies(delivery: Delivery) -> None:
+def test_one_record_shows_its_partition_and_offset(delivery: Delivery) -> None:
     end(delivery, 1, (2, 17))
     assert delivery.sentence() == "Delivered 1 record to t, partition 2, offset 17."
 
@@ -56,7 +56,7 @@ def test_without_acknowledgement_there_is_no_offset(delivery: Delivery) -> None:
     assert delivery.document()["partitions"][0]["last_offset"] is None
 
 
-def test_account_of_all_ends(delivery: Delivery) -> None:
+def test_the_summary_covers_all_outcomes(delivery: Delivery) -> None:
     for line in range(1, 9):
         end(delivery, line, (line % 2, 100 + line) if line < 3 else None)
     assert delivery.sentence() == "Delivered 2 records to 2 partitions of t."
@@ -81,9 +81,9 @@ def test_account_of_all_ends(delivery: Delivery) -> None:
     }
 
 
-def test_record_without_any_end_is_not_passed_over(delivery: Delivery) -> None:
+def test_a_record_without_an_outcome_is_counted(delivery: Delivery) -> None:
     delivery.sent = 3
-    assert delivery.losses() == ["3 of 3 records: no answer, delivered or not."]
+    assert delivery.losses() == ["3 of 3 records: no response, may have been delivered."]
 
 
 def test_lines_are_named() -> None:
@@ -91,6 +91,6 @@ def test_lines_are_named() -> None:
     assert name_lines(ErrorCount(2, [4, 5])) == "lines 4, 5"
 
 
-def test_wrong_setting_is_wrong_use() -> None:
-    with pytest.raises(UsageFailed, match="cannot produce so"):
+def test_an_invalid_setting_is_a_usage_error() -> None:
+    with pytest.raises(UsageFailed, match="cannot produce with these settings"):
         Delivery("t", {**SETTINGS, "compression.type": "zip"}, 1.0)

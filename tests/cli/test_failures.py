@@ -12,7 +12,7 @@ def test_nearest_name() -> None:
     assert nearest("x", []) is None
 
 
-def test_unknown_name_asks_for_the_nearest() -> None:
+def test_an_unknown_name_suggests_the_nearest() -> None:
     failure = unknown("topic", "flihgts", ["flights"], "look")
     assert failure.message == "there is no topic 'flihgts'. Did you mean 'flights'?"
     assert unknown("topic", "q", ["flights"], "look").message == "there is no topic 'q'."

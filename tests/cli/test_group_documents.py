@@ -7,7 +7,7 @@ import pytest
 from ottla.cli.group_documents import client_name, show_group, shown_metadata
 
 
-def test_metadata_of_a_pipeline_is_told_in_words() -> None:
+def test_pipeline_metadata_is_shown_in_words() -> None:
     told = {"ottla.pipeline": 1, "query": "q", "batch": 4, "delta": {"table": "t", "version": 9}}
     assert shown_metadata(json.dumps(told)) == "pipeline batch 4, delta version 9"
     del told["delta"]
@@ -21,7 +21,7 @@ def test_other_metadata_is_shown_as_it_is(metadata: str) -> None:
     assert shown_metadata(metadata) == metadata
 
 
-def test_group_for_a_person(capsys: pytest.CaptureFixture[str]) -> None:
+def test_group_as_text(capsys: pytest.CaptureFixture[str]) -> None:
     members = [
         {"member_id": "m1", "client_id": "c", "host": "/10.0.0.1", "partitions": 1},
         {"member_id": "m2", "client_id": "d", "host": "10.0.0.2", "partitions": 0},
@@ -41,12 +41,12 @@ def test_group_for_a_person(capsys: pytest.CaptureFixture[str]) -> None:
         ["g:", "stable,", "2", "members,", "lag", "3"],
         ["topic", "partition", "committed", "end", "lag", "client"],
         ["t", "0", "5", "8", "3", "c@10.0.0.1"],
-        ["without", "a", "partition:", "d@10.0.0.2"],
+        ["no", "partition", "assigned:", "d@10.0.0.2"],
     ]
     assert client_name(None) == ""
 
 
-def test_a_leader_that_is_silent_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_silent_leader_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     known = {"topic": "t", "partition": 0, "committed_offset": 5, "end_offset": 8, "lag": 3}
     other = {"topic": "t", "partition": 1, "committed_offset": 5, "end_offset": None, "lag": None}
     partitions = [

@@ -27,12 +27,12 @@ def log_of_ten(monkeypatch: pytest.MonkeyPatch) -> None:
         (Target(latest=True), None, 15, ""),
         (Target(offset=8), 9, 8, ""),
         (Target(offset=15), 9, 15, ""),
-        (Target(offset=3), 9, 5, "3 is outside of the log; its first offset, 5, is taken."),
-        (Target(offset=99), 9, 15, "99 is outside of the log; its end, 15, is taken."),
+        (Target(offset=3), 9, 5, "3 is outside the log; moved to its first offset, 5."),
+        (Target(offset=99), 9, 15, "99 is outside the log; moved to its end, 15."),
         (Target(at_ms=1), 9, 7, ""),
         (Target(shift=-2), 9, 7, ""),
-        (Target(shift=100), 9, 15, "109 is outside of the log; its end, 15, is taken."),
-        (Target(shift=1), None, 6, "nothing was committed; counted from the first offset, 5."),
+        (Target(shift=100), 9, 15, "109 is outside the log; moved to its end, 15."),
+        (Target(shift=1), None, 6, "no offset was committed; shifted from the first offset, 5."),
     ],
 )
 def test_plan_stays_within_the_log(
@@ -46,7 +46,7 @@ def test_plan_stays_within_the_log(
 
 
 def test_exactly_one_way_must_be_given() -> None:
-    with pytest.raises(UsageFailed, match="where to is not said"):
+    with pytest.raises(UsageFailed, match="no target given"):
         parse_target(Target(), "g", 0)
     with pytest.raises(UsageFailed, match="--to-earliest and --shift-by exclude each other"):
         parse_target(Target(earliest=True, shift=0), "g", 0)

@@ -60,7 +60,7 @@ NOT_YET = {
         ([], {"partition": None, "offset": None}),
     ],
 )
-def test_what_is_asked(broker, words, asked, capsys):
+def test_the_request(broker, words, asked, capsys):
     broker["answer"] = NOT_YET
     assert run_command(["journey", "flights", *words, "-b", "somewhere:9"]) == 0
     assert broker["asked"] == {"journey": 1, "topic": "flights", **asked}
@@ -77,7 +77,7 @@ def test_json_is_the_document(broker, capsys):
 def test_the_tree_is_for_people(broker, capsys):
     broker["answer"] = NOT_YET
     assert run_command(["journey", "flights", "1", "90"]) == 0
-    assert "Not yet written: the log ends before offset 80" in capsys.readouterr().out
+    assert "Not yet written: the log ends at offset 80" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -85,32 +85,32 @@ def test_the_tree_is_for_people(broker, capsys):
     [
         (["1", "90", "--latest"], "give either OFFSET or --latest, not both"),
         (["--key", "a", "--latest"], "give either --key or --latest, not both"),
-        (["--key-base64", "?"], "--key-base64 wants base64, not '?'"),
+        (["--key-base64", "?"], "--key-base64 must be base64, not '?'"),
         (["x"], "Input should be a valid integer"),
         (["1", "-5"], "-5"),
-        (["1", str(2**63)], "no partition or offset has so large a number"),
+        (["1", str(2**63)], "a partition or offset is out of range"),
         (["--offset", "5"], "No such option"),
     ],
 )
-def test_wrong_words_are_answered_before_anybody_is_asked(broker, words, said, capsys):
+def test_wrong_arguments_fail_before_any_request(broker, words, said, capsys):
     assert run_command(["journey", "flights", *words]) == 2
     assert said in capsys.readouterr().err
     assert "asked" not in broker
 
 
-def test_which_offsets_there_are_is_said(broker, capsys):
+def test_the_error_names_the_existing_offsets(broker, capsys):
     broker["answer"] = refusal("which_offset", "say which message", partitions=RANGES)
     assert run_command(["journey", "flights"]) == 2
     assert capsys.readouterr().err.splitlines() == [
         "ottla journey: say which message.",
-        "  partition 0: nothing now, the next is 0",
+        "  partition 0: empty, next offset 0",
         "  partition 1: offsets 5 to 29",
         "  For example: ottla journey flights 1 29",
         "  Or: ottla journey flights --latest, or with --key KEY",
     ]
 
 
-def test_an_unknown_topic_is_answered_with_the_nearest(broker, capsys):
+def test_an_unknown_topic_suggests_the_nearest(broker, capsys):
     broker["answer"] = refusal("unknown_topic", "there is no topic 'flihgts'", topics=["flights"])
     assert run_command(["journey", "flihgts", "0", "0"]) == 1
     assert "Did you mean 'flights'?" in capsys.readouterr().err
@@ -119,14 +119,14 @@ def test_an_unknown_topic_is_answered_with_the_nearest(broker, capsys):
     assert "ottla topic list" in capsys.readouterr().err
 
 
-def test_how_far_a_search_came_is_said(broker, capsys):
+def test_the_error_says_how_far_the_search_came(broker, capsys):
     searched = [{"partition": 0, "down_to_offset": 700, "whole": False}]
     broker["answer"] = refusal("key_not_found", "no record has this key", searched=searched)
     assert run_command(["journey", "flights", "--key", "a"]) == 1
     assert "partition 0 to 700" in capsys.readouterr().err
 
 
-def test_a_journey_of_another_version_is_said(broker, capsys):
+def test_a_journey_of_another_version_is_reported(broker, capsys):
     broker["answer"] = {**NOT_YET, "journey": 2}
     assert run_command(["journey", "flights", "1", "90"]) == 1
     assert "version 2" in capsys.readouterr().err

@@ -3,11 +3,11 @@
 from ottla.cli.journey_branches import NO_TIME, Clock, line
 
 
-def test_what_others_wrote_is_made_printable():
+def test_message_content_is_made_printable():
     assert line("a\x1b", ("b", "bold")).text() == "a\\x1bb"
 
 
-def test_a_clock_without_a_publishing_says_dates():
+def test_without_a_publishing_time_the_clock_shows_dates():
     clock = Clock({"published": None})
     assert clock.at(0) == "1970-01-01 00:00:00.000"
     assert clock.moment(None) == NO_TIME

@@ -56,7 +56,7 @@ def test_the_request_is_kafkas_framing_around_json():
     "answer",
     [b"", b"\0\0", framed(b"no json"), framed(b"[1]"), framed(b"{}"), struct.pack(">i", 2**31 - 1)],
 )
-def test_what_does_not_speak_so_is_no_ottla_broker(answer):
+def test_a_server_without_this_request_is_not_an_ottla_broker(answer):
     with (
         listener(lambda frame: answer) as address,
         pytest.raises(Failed, match="is not an Ottla broker"),
@@ -64,21 +64,21 @@ def test_what_does_not_speak_so_is_no_ottla_broker(answer):
         ask_journey(address, QUESTION)
 
 
-def test_silence_is_told(monkeypatch):
+def test_a_missing_response_fails(monkeypatch):
     monkeypatch.setattr(journey_client, "ANSWER_TIMEOUT_S", 0.05)
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
-        pytest.raises(Failed, match="does not answer"),
+        pytest.raises(Failed, match="no response from"),
     ):
         ask_journey(f"127.0.0.1:{server.getsockname()[1]}", QUESTION)
 
 
-def test_nobody_there_is_told():
+def test_an_unreachable_broker_fails():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    with pytest.raises(Failed, match="no broker can be reached"):
+    with pytest.raises(Failed, match="cannot reach a broker"):
         ask_journey(f"127.0.0.1:{port}", QUESTION)
-    with pytest.raises(UsageFailed, match="wants HOST:PORT"):
+    with pytest.raises(UsageFailed, match="must be HOST:PORT"):
         ask_journey("nonsense:port", QUESTION)
 
 
@@ -102,13 +102,13 @@ def refused(code: str, **more: object) -> dict:
     return {"journey": 1, "error": {"code": code, "message": "m", **more}}
 
 
-def test_of_several_leaders_answers_the_newest_message_is_told():
+def test_the_newest_message_of_several_leaders_is_shown():
     answer = joined([told(0, 5), refused("key_not_found", searched=[]), told(2, 9), told(1, None)])
     assert answer["partition"] == 2
     assert "elsewhere" not in answer
 
 
-def test_what_all_leaders_lack_is_said_of_all_partitions():
+def test_a_message_that_no_leader_has_is_reported_for_all_partitions():
     answer = joined(
         [
             refused("not_leader"),
@@ -120,21 +120,21 @@ def test_what_all_leaders_lack_is_said_of_all_partitions():
     assert [one["partition"] for one in answer["error"]["partitions"]] == [0, 1, 2]
 
 
-def test_the_leader_is_asked_where_another_broker_was(monkeypatch):
+def test_the_request_goes_to_the_leader(monkeypatch):
     answers = {"a:1": refused("not_leader", leader=2), "b:2": {"journey": 1, "topic": "t"}}
     monkeypatch.setattr(journey_client, "ask_broker", lambda address, question: answers[address])
     monkeypatch.setattr(journey_client, "leader_addresses", lambda bootstrap, question: ["b:2"])
     assert ask_journey("a:1", QUESTION) == {"journey": 1, "topic": "t"}
 
 
-def test_without_any_leader_the_brokers_own_answer_stands(monkeypatch):
+def test_without_a_leader_the_brokers_own_response_is_used(monkeypatch):
     answer = refused("not_leader", leader=None)
     monkeypatch.setattr(journey_client, "ask_broker", lambda address, question: answer)
     monkeypatch.setattr(journey_client, "leader_addresses", lambda bootstrap, question: [])
     assert ask_journey("a:1", QUESTION) == answer
 
 
-def test_leadership_that_keeps_moving_ends_in_an_answer(monkeypatch):
+def test_leadership_that_keeps_moving_ends_with_a_response(monkeypatch):
     answer = refused("not_leader", leader=2)
     monkeypatch.setattr(journey_client, "ask_broker", lambda address, question: answer)
     monkeypatch.setattr(journey_client, "leader_addresses", lambda bootstrap, question: ["b:2"])

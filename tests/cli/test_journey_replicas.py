@@ -41,9 +41,9 @@ def lines(document: dict[str, Any]) -> list[str]:
 def test_each_replica_has_a_line():
     assert lines(replicated()) == [
         "Replicated  00:00:01.012  +12 ms  the high watermark passed it (3 replicas)",
-        "broker 1  led, and wrote it  00:00:01.005  +5 ms",
+        "broker 1  leader, appended it  00:00:01.005  +5 ms",
         "broker 2  copied it  00:00:01.012  +12 ms",
-        "broker 3  not yet: it has come to offset 7",
+        "broker 3  not yet: it has fetched up to offset 7",
         "in sync then  brokers 1 2, led by 1 in epoch 4",
     ]
 
@@ -52,15 +52,15 @@ def test_one_replica_alone_is_one_line():
     assert len(lines(replicated(replicas=1))) == 1
 
 
-def test_what_is_not_known_is_said_so():
+def test_unknown_facts_are_shown_as_unknown():
     said = lines(replicated(copies=[copy(2, "not_recorded")], in_sync=None, committed=False))
     assert said == [
-        "Replicated  not yet: the high watermark is before it",
-        "broker 2  when it copied it is not recorded here",
+        "Replicated  not yet: the high watermark has not reached it",
+        "broker 2  time of its copy not recorded here",
     ]
 
 
-def test_in_sync_sets_that_are_possible_are_all_shown():
+def test_all_possible_isrs_are_shown():
     possible = [
         {"brokers": [1, 2, 3], "leader": 1, "leader_epoch": 0},
         {"brokers": [2, 3], "leader": 2, "leader_epoch": 1},

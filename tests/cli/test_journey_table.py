@@ -53,7 +53,7 @@ def test_a_version_is_the_first_whose_batch_ends_beyond_the_offset(tmp_path: Pat
     ]
 
 
-def test_where_the_log_begins_later_it_is_a_bound(tmp_path: Path) -> None:
+def test_a_later_log_start_gives_a_bound(tmp_path: Path) -> None:
     write(tmp_path, 8, 5, 50)
     write(tmp_path, 9, 6, 60)
     assert version_of(tmp_path, 3) == (8, False)
@@ -76,25 +76,25 @@ def test_a_topic_that_was_created_again_is_another_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "bad", ["{", '{"ottla.pipeline": 2}', "[]", '"x"', '{"ottla.pipeline": 1}']
 )
-def test_commits_of_others_are_passed_over(tmp_path: Path, bad: str) -> None:
+def test_commits_of_other_writers_are_ignored(tmp_path: Path, bad: str) -> None:
     write(tmp_path, 1, 0, 10)
     write(tmp_path, 2, 1, 20, userMetadata=bad)
     (tmp_path / "_delta_log" / f"{3:020d}.json").write_bytes(b"\xff\x00")
     assert version_of(tmp_path, 5) == (1, True)
 
 
-def test_a_journey_gets_what_the_tables_know(tmp_path: Path) -> None:
+def test_a_journey_gets_versions_from_the_tables(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     write(one, 1, 0, 10)
     write(two, 1, 0, 3)
     document = {"topic": "flights", "partition": 0, "offset": 7, "delivered": []}
     (missing,) = add_tables(document, [one, two], TOPIC_ID, CLUSTER)
-    assert missing.startswith(f"{two}: no commit")
+    assert missing.startswith(f"{two}: none of the last")
     (found,) = document["delivered"]
     assert (found["group"], found["delta"]["table"], found["delta"]["version"]) == (
         None,
         str(one),
         1,
     )
-    with pytest.raises(Failed, match="is no Delta table here: no such file"):
+    with pytest.raises(Failed, match="is not a Delta table: no such file"):
         add_tables(document, [tmp_path / "nowhere"], TOPIC_ID, CLUSTER)

@@ -64,7 +64,7 @@ def test_colour_is_for_terminals_only(document):
     assert "\x1b[" in printed(document, 80, terminal=True)
 
 
-def test_what_others_wrote_cannot_steer_the_terminal(document):
+def test_message_content_cannot_control_the_terminal(document):
     document["published"]["key"] = {"size_bytes": 9, "cut": False, "text": "\x1b[2Jgone"}
     document["published"]["client_ids"] = ["[red]x\x07"]
     said = printed(document, 80)
@@ -73,7 +73,7 @@ def test_what_others_wrote_cannot_steer_the_terminal(document):
     assert "[red]x" in said
 
 
-def test_bounds_are_said_as_bounds(document):
+def test_bounds_are_shown_as_bounds(document):
     when = document["appended"]["when"]
     day = document["published"]["timestamp_ms"] // DAY_MS * DAY_MS
 
@@ -85,12 +85,12 @@ def test_bounds_are_said_as_bounds(document):
     assert said(day, day + 99).startswith("between 00:00:00.000 and 00:00:00.099")
     assert said(None, day).startswith("before 00:00:00.000")
     assert said(day, None).startswith("after 00:00:00.000")
-    assert said(None, None).startswith("when is not recorded")
+    assert said(None, None).startswith("time not recorded")
     dated = said(day + DAY_MS, day + DAY_MS + 5)
     assert re.match(r"between \d{4}-\d\d-\d\d 00:00:00.000 and 00:00:00.005", dated)
 
 
-def test_how_long_after_the_publishing_is_said_where_it_is_exact(document):
+def test_exact_times_show_the_delay_since_publishing(document):
     published = document["published"]["timestamp_ms"]
     document["appended"]["when"] = {
         "since_ms": published + 12,
@@ -116,20 +116,22 @@ def reader(**more: Any) -> dict[str, Any]:
     }
 
 
-def test_groups_that_have_read_were_set_back_or_have_not_come_so_far(document):
+def test_groups_that_have_read_were_reset_or_have_not_arrived(document):
     back = reader(group="back", state="set_back", set_back={"at_ms": 2000, "to_offset": 0})
     slow = {"group": "slow", "state": "not_yet", "committed_offset": 5, "behind": 1}
     document["read"] = [reader(first_commit_seen=True), back, slow]
     document["delivered"] = []
     said = lines_of(tell(document))
-    assert any(line.startswith("g  read  ") and "by its first commit" in line for line in said)
+    assert any(line.startswith("g  read  ") and "with its first commit" in line for line in said)
     assert any(line.startswith("set back to offset 0 at ") for line in said)
-    assert "slow  not yet: it is 1 message before that" in said
+    assert "slow  not yet: 1 message behind" in said
     document["read"] = []
-    assert "no group has committed offsets here" in find(document, "Read and delivered")
+    assert "no group has committed offsets for this partition" in find(
+        document, "Read and delivered"
+    )
 
 
-def test_a_delivery_elsewhere_and_one_whose_version_is_bounded(document):
+def test_a_delivery_outside_delta_and_one_with_a_version_range(document):
     one = document["delivered"][0]
     other = {
         **copy.deepcopy(one),
@@ -145,7 +147,7 @@ def test_a_delivery_elsewhere_and_one_whose_version_is_bounded(document):
     assert "(one of batch 2 to 5)" in find(document, "pipeline files")
 
 
-def test_what_is_removed_compacted_damaged_or_not_recorded(document):
+def test_removed_compacted_damaged_and_unrecorded_messages(document):
     document.update(state="removed", retention=None, recorded=False)
     document["removed"] = {
         "when": {"since_ms": 0, "until_ms": 0, "exact": True},
@@ -154,16 +156,16 @@ def test_what_is_removed_compacted_damaged_or_not_recorded(document):
     assert find(document, "Removed") == (
         "Removed  1970-01-01 00:00:00.000, by retention.ms: the log starts at offset 0"
     )
-    assert "ottla.journey.enable is false" in find(document, "No times are kept")
+    assert "ottla.journey.enable is false" in find(document, "No times recorded")
     assert not any(line.startswith("Retention") for line in lines_of(tell(document)))
     document["state"] = "compacted"
-    assert find(document, "Compacted away")
+    assert find(document, "Removed by compaction")
     document["state"] = "damaged"
     document["appended"]["damage"] = "stored crc 1, computed 2"
     assert find(document, "Damaged") == "Damaged: stored crc 1, computed 2"
 
 
-def test_what_is_not_known_of_a_message_that_is_gone(document):
+def test_unknown_facts_of_a_deleted_message(document):
     document["published"] = {"client_ids": [], "producer": None, "timestamp_ms": None}
     document["partition_chosen"] = None
     document["appended"] = {"when": document["appended"]["when"], "broker": 1}

@@ -57,7 +57,7 @@ def test_record_without_a_time_says_null() -> None:
     assert (document["key"], document["value"]) == (None, None)
 
 
-def test_append_time_is_not_sent_on() -> None:
+def test_the_append_time_is_not_sent() -> None:
     line = encode_record("t", 0, 0, (2, 1234), None, b"v", [])
     assert decode_record(line.encode()).timestamp_ms is None
 
@@ -81,9 +81,9 @@ def test_short_form_that_a_person_writes() -> None:
         (b'{"value": "!", "value_base64": true}', "not base64"),
         (b'{"value": 7, "value_base64": true}', "not base64"),
         (b'{"value": "x", "value_base64": "yes"}', "neither true nor false"),
-        (b'{"value": 1, "partition": -1}', "whole number"),
-        (b'{"value": 1, "partition": true}', "whole number"),
-        (b'{"value": 1, "timestamp": "now"}', "whole number"),
+        (b'{"value": 1, "partition": -1}', "integer"),
+        (b'{"value": 1, "partition": true}', "integer"),
+        (b'{"value": 1, "timestamp": "now"}', "integer"),
         (b'{"value": 1, "headers": 3}', "neither a list nor an object"),
         (b'{"value": 1, "headers": ["h"]}', "has a header that is not"),
         (b'{"value": "\\ud800"}', "surrogate"),
@@ -91,6 +91,6 @@ def test_short_form_that_a_person_writes() -> None:
         (b"\xff", "is not JSON"),
     ],
 )
-def test_line_that_is_no_record_says_why(line: bytes, message: str) -> None:
+def test_an_invalid_line_says_why(line: bytes, message: str) -> None:
     with pytest.raises(LineError, match=message):
         decode_record(line)

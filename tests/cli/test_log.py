@@ -65,7 +65,7 @@ def test_segments(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     ]
 
 
-def test_batches_from_an_offset_and_so_many(
+def test_batches_from_an_offset_with_a_limit(
     capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:
     code, out, err = run(capsys, "batches", folder, "--json", "--from-offset", 4, "--max", 1)
@@ -80,10 +80,10 @@ def test_batches_from_an_offset_and_so_many(
     assert "7/0#3" in table
 
 
-def test_nothing_from_there_on(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+def test_no_batches_after_the_end(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     code, out, err = run(capsys, "batches", folder, "--from-offset", 99)
     assert (code, out) == (0, "")
-    assert "No batch has offset 99" in err
+    assert "No batch at offset 99" in err
 
 
 def test_check_of_a_whole_data_folder(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
@@ -92,7 +92,9 @@ def test_check_of_a_whole_data_folder(capsys: pytest.CaptureFixture[str], folder
     assert out == "t-0: no fault; segments 1, batches 3, records 9, next offset 9.\n"
 
 
-def test_fault_is_told_and_ends_with_1(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+def test_a_fault_is_reported_and_exits_with_1(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
     path = folder / f"{0:020d}.log"
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
@@ -105,7 +107,7 @@ def test_fault_is_told_and_ends_with_1(capsys: pytest.CaptureFixture[str], folde
     assert json.loads(out)[0]["faults"][0]["file"] == path.name
 
 
-def test_a_look_changes_nothing(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+def test_reading_changes_nothing(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     def state() -> list[tuple[str, int, int]]:
         return [
             (path.name, path.stat().st_size, path.stat().st_mtime_ns)

@@ -66,7 +66,7 @@ def test_torn_tail_of_the_last_segment_is_no_fault(folder: Path) -> None:
 def test_torn_tail_of_a_closed_segment_is_one(folder: Path) -> None:
     path = folder / f"{FIRST}.log"
     path.write_bytes(path.read_bytes() + batch(10)[:30])
-    assert faults(folder)[0].endswith("30 bytes are no batch")
+    assert faults(folder)[0].endswith("30 bytes are not a batch")
 
 
 def test_changed_byte(folder: Path) -> None:
@@ -79,15 +79,15 @@ def test_changed_byte(folder: Path) -> None:
     assert "crc" in found
 
 
-def test_offsets_that_come_again(folder: Path) -> None:
+def test_repeated_offsets(folder: Path) -> None:
     (folder / f"{SECOND}.log").write_bytes(batch(10) + batch(12))
     (found,) = faults(folder)
-    assert "offset 12 comes again; 15 or more was due" in found
+    assert "offset 12, expected 15 or more" in found
 
 
 def test_batch_that_reaches_into_the_next_segment(folder: Path) -> None:
     (folder / f"{FIRST}.log").write_bytes(batch(0, 12))
-    assert any("offset 11 belongs into segment 10" in each for each in faults(folder))
+    assert any("offset 11 belongs in segment 10" in each for each in faults(folder))
 
 
 def test_leader_epoch_that_goes_back(folder: Path) -> None:
@@ -104,9 +104,7 @@ def test_leader_epoch_that_goes_back(folder: Path) -> None:
         ([(9, None), (9, None)], "does not follow"),
     ],
 )
-def test_offset_index_that_lies(
-    folder: Path, entries: list[tuple[int, int | None]], what: str
-) -> None:
+def test_wrong_offset_index(folder: Path, entries: list[tuple[int, int | None]], what: str) -> None:
     second = len(batch(0, compression=Compression.zstd))
     (folder / f"{FIRST}.index").write_bytes(
         b"".join(
@@ -125,7 +123,7 @@ def test_offset_index_that_lies(
         ([(1009, 9), (1004, 4)], "time 1004 after 1009"),
     ],
 )
-def test_time_index_that_lies(folder: Path, entries: list[tuple[int, int]], what: str) -> None:
+def test_wrong_time_index(folder: Path, entries: list[tuple[int, int]], what: str) -> None:
     (folder / f"{FIRST}.timeindex").write_bytes(
         b"".join(TIME_ENTRY.pack(*entry) for entry in entries)
     )

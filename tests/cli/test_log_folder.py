@@ -56,13 +56,13 @@ def test_data_folder_names_its_partitions(tmp_path: Path) -> None:
     assert "a-9, a-10" in (failure.value.hint or "")
 
 
-def test_what_is_no_partition_says_so(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_partition_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Failed, match="holds no segments"):
         read_partition(tmp_path)
-    with pytest.raises(Failed, match="there is no"):
+    with pytest.raises(Failed, match="does not exist"):
         read_partition(tmp_path / "missing")
     (tmp_path / "notes.log").write_text("x")
-    with pytest.raises(Failed, match="is no segment"):
+    with pytest.raises(Failed, match="is not a segment"):
         read_partition(tmp_path / "notes.log")
 
 
@@ -77,7 +77,7 @@ def test_batches_with_their_positions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 60, 61, 100])
-def test_cut_off_tail_is_left(tmp_path: Path, cut: int) -> None:
+def test_a_torn_tail_is_ignored(tmp_path: Path, cut: int) -> None:
     first, second = batch(0), batch(2, 3, b"w" * 200)
     with SegmentReader(segment(tmp_path, 0, first + second[:cut])) as reader:
         seen = list(reader.batches())
@@ -85,7 +85,7 @@ def test_cut_off_tail_is_left(tmp_path: Path, cut: int) -> None:
         assert reader.left_bytes == cut
 
 
-def test_garbage_is_named_where_it_begins(tmp_path: Path) -> None:
+def test_invalid_bytes_are_reported_with_their_position(tmp_path: Path) -> None:
     first = batch(0)
     with SegmentReader(segment(tmp_path, 0, first + bytes(100))) as reader:
         with pytest.raises(CorruptBatchError):

@@ -61,22 +61,22 @@ def test_each_partition_has_its_own() -> None:
     assert first_offsets(connection(t0=[3], t1=[0]), BOTH) == {("t", 0): 3, ("t", 1): 0}
 
 
-def test_a_partition_without_a_leader_yet_is_asked_again() -> None:
+def test_a_partition_without_a_leader_is_retried() -> None:
     late = connection(t0=[5], t1=[refused(KafkaError.LEADER_NOT_AVAILABLE), 7])
     assert end_offsets(late, BOTH) == {("t", 0): 5, ("t", 1): 7}
 
 
-def test_a_leader_that_stays_away_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_leader_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offsets, "READY_TIMEOUT_S", -1)
     gone = connection(t0=[5], t1=[refused(KafkaError.LEADER_NOT_AVAILABLE)])
     with pytest.raises(Failed, match="cannot read the offsets of t-1"):
         end_offsets(gone, BOTH)
 
 
-SILENT = "its leader gives no answer within 1 s"
+SILENT = "no response from its leader within 1 s"
 
 
-def test_a_leader_that_says_nothing_has_no_offset() -> None:
+def test_a_silent_leader_has_no_offset() -> None:
     silent = connection(t0=[5], t1=[OFFSET_INVALID])
     with pytest.raises(Failed, match=rf"cannot read the offsets of t-1: {SILENT}\."):
         end_offsets(silent, BOTH)
@@ -91,7 +91,7 @@ def test_a_leader_that_says_nothing_has_no_offset() -> None:
         (refused(KafkaError.KAFKA_STORAGE_ERROR), "Disk error when trying to access log file.*"),
     ],
 )
-def test_what_is_known_is_shown_beside_a_leader_that_is_silent(told: Any, why: str) -> None:
+def test_known_offsets_are_shown_despite_a_silent_leader(told: Any, why: str) -> None:
     # What is not told a second time is not asked a second time.
     known = connection(t0=[5, 9], t1=[told])
     (first, end), missing = shown_offsets(known, BOTH, EARLIEST, LATEST)
@@ -100,7 +100,7 @@ def test_what_is_known_is_shown_beside_a_leader_that_is_silent(told: Any, why: s
     assert re.fullmatch(why, missing["t", 1])
 
 
-def test_a_leader_may_become_silent_between_two_questions() -> None:
+def test_a_leader_may_become_silent_between_two_requests() -> None:
     (first, end), missing = shown_offsets(
         connection(t0=[5, 9], t1=[3, OFFSET_INVALID]), BOTH, EARLIEST, LATEST
     )
@@ -108,7 +108,7 @@ def test_a_leader_may_become_silent_between_two_questions() -> None:
     assert missing == {("t", 1): SILENT}
 
 
-def test_an_answer_that_never_comes_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_response_does_not_block(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offsets, "SHOWN_WITHIN_S", -0.99)
     admin = SimpleNamespace(list_offsets=lambda wanted, **_: {each: Future() for each in wanted})
     told, missing = shown_offsets(Connection("h:1", {}, admin, 1.0), BOTH, LATEST)
@@ -116,5 +116,5 @@ def test_an_answer_that_never_comes_is_not_waited_for(monkeypatch: pytest.Monkey
     assert list(missing) == BOTH
 
 
-def test_what_is_younger_than_every_record_begins_at_the_end() -> None:
+def test_a_time_after_every_record_starts_at_the_end() -> None:
     assert offsets_at(connection(t0=[4], t1=[-1, 9]), BOTH, 1_000) == {("t", 0): 4, ("t", 1): 9}

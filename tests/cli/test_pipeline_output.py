@@ -27,7 +27,7 @@ def test_the_screen_has_python_alone(tmp_path: Path) -> None:
 
 
 def test_a_log_for_each_process_and_the_newest_are_kept(tmp_path: Path) -> None:
-    folder = tmp_path / "ottla" / "pipelines"
+    folder = tmp_path / "ottla" / "logs"
     folder.mkdir(parents=True)
     for number in range(15):
         (folder / f"flights-{number}.log").write_text("")

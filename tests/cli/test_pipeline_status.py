@@ -56,7 +56,12 @@ def test_a_run_is_a_row() -> None:
     ("run", "later_ms", "state", "remark"),
     [
         (None, 0, "unknown", "the group g has no state of a run"),
-        (RUN, 40_000, "silent", "last seen 40.0 s ago on etl-3 (pid 4711), though it is due every"),
+        (
+            RUN,
+            40_000,
+            "silent",
+            "last seen 40.0 s ago on etl-3 (pid 4711), although it reports every",
+        ),
         (replace(RUN, state="failed", failure="The disk is full"), 0, "failed", "The disk is full"),
         (replace(RUN, state="stopped", by="anna@laptop"), 0, "stopped", "stopped 0 ms ago by anna"),
         (replace(RUN, state="finished"), 10**6, "finished", "finished 16 min 40 s ago"),

@@ -50,7 +50,7 @@ def broker(answer: bytes = b"\0\0\0\4abcd") -> Iterator[tuple[str, list[bytes]]]
 
 
 @pytest.mark.usefixtures("short_patience")
-def test_a_broker_that_takes_connections_and_is_silent_is_passed_over() -> None:
+def test_a_broker_that_accepts_connections_but_is_silent_is_skipped() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent, broker() as (good, asked):
         bootstrap = f"{address_of(silent)},{good}"
         with connected(bootstrap, 5) as connection:
@@ -61,7 +61,7 @@ def test_a_broker_that_takes_connections_and_is_silent_is_passed_over() -> None:
         assert ("127.0.0.1", silent.getsockname()[1]) in plain_connection._silent
 
 
-def test_the_first_that_answers_is_taken_on_the_same_connection() -> None:
+def test_the_first_broker_that_responds_is_used_on_the_same_connection() -> None:
     with broker() as (good, asked), socket.create_server(("127.0.0.1", 0)) as other:
         with connected(f"{good},{address_of(other)}", 5) as connection:
             connection.sendall(framed(3, b"more"))
@@ -70,7 +70,7 @@ def test_the_first_that_answers_is_taken_on_the_same_connection() -> None:
         assert asked[1].endswith(b"more")
 
 
-def test_one_that_answers_nonsense_is_passed_over() -> None:
+def test_a_broker_with_an_invalid_response_is_skipped() -> None:
     with (
         broker(b"HTTP") as (liar, _),
         socket.create_server(("127.0.0.1", 0)) as other,
@@ -79,14 +79,14 @@ def test_one_that_answers_nonsense_is_passed_over() -> None:
         assert connection.getpeername() == other.getsockname()
 
 
-def test_where_nobody_listens_the_reason_is_told() -> None:
+def test_without_a_listener_the_error_has_the_reason() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         closed = address_of(server)
-    with pytest.raises(Failed, match=r"no broker can be reached at .*: connection refused"):
+    with pytest.raises(Failed, match=r"cannot reach a broker at .*: connection refused"):
         connected(f"{closed},{closed}", 5)
 
 
-def test_an_end_in_the_middle_is_no_short_answer() -> None:
+def test_an_incomplete_response_is_an_error() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.sendall(b"abc")
@@ -107,7 +107,7 @@ def test_a_broker_that_answers() -> None:
 
 
 @pytest.mark.usefixtures("short_patience")
-def test_one_that_is_silent_or_not_there_does_not_answer() -> None:
+def test_a_silent_or_missing_broker_does_not_respond() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = address_of(silent)
         assert not answered(address)

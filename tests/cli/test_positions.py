@@ -39,7 +39,7 @@ def test_time_without_a_zone_is_local(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("text", ["15x", "2023-13-01", "", "1e5", "-5"])
-def test_what_is_no_time_gets_the_allowed_forms(text: str) -> None:
+def test_an_invalid_time_lists_the_allowed_forms(text: str) -> None:
     with pytest.raises(UsageFailed) as failure:
         parse_time("--to-time", text, NOW_MS)
     assert "--to-time" in failure.value.message

@@ -62,7 +62,7 @@ def test_json_line_names_its_partition() -> None:
 
 
 @pytest.mark.parametrize(("partition", "repartition"), [(0, False), (0, True), (None, True)])
-def test_partition_of_the_line_is_passed_over(partition: int | None, repartition: bool) -> None:
+def test_the_partition_of_the_line_is_ignored(partition: int | None, repartition: bool) -> None:
     decode = json_decoder(headers=[], partition=partition, partitions=2, repartition=repartition)
     assert decode(b'{"value": "v", "partition": 99}').partition == partition
 

@@ -13,7 +13,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_nothing_off_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_progress_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     errors = io.StringIO()
     monkeypatch.setattr("sys.stderr", errors)
     monkeypatch.setattr(progress, "SILENT_S", 0)
@@ -31,7 +31,7 @@ def test_short_work_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("total", [None, 10])
-def test_long_work_shows_how_far_it_is(monkeypatch: pytest.MonkeyPatch, total: int | None) -> None:
+def test_long_work_shows_progress(monkeypatch: pytest.MonkeyPatch, total: int | None) -> None:
     errors = Terminal()
     monkeypatch.setattr("sys.stderr", errors)
     monkeypatch.setattr(progress, "SILENT_S", 0)

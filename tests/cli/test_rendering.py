@@ -76,5 +76,5 @@ def test_json_line() -> None:
         (1, 2**63 - 1, f"{2**63 - 1}ms"),
     ],
 )
-def test_times_that_no_calendar_has(kind: int, at_ms: int, text: str) -> None:
+def test_times_outside_the_calendar(kind: int, at_ms: int, text: str) -> None:
     assert time_text(kind, at_ms) == text

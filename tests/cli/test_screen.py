@@ -55,14 +55,16 @@ def test_too_narrow_for_a_table_becomes_blocks(
         assert cell in "".join(line[-columns:] for line in out.split())
 
 
-def test_empty_columns_are_left_out_where_that_is_wanted(
+def test_empty_columns_can_be_left_out(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     show_table(["a", "b", "c"], [["1", "", ""], ["2", "", "x"]], drop_empty=["b", "c"])
     assert capsys.readouterr().out.split() == ["a", "c", "1", "2", "x"]
 
 
-def test_words_that_look_like_markup_stay_words(capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_that_looks_like_markup_is_printed_verbatim(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     show_table(["name"], [["[red]x[/red]"], [":smile:"], ["[/]"]])
     assert capsys.readouterr().out.split() == ["name", "[red]x[/red]", ":smile:", "[/]"]
 
@@ -86,7 +88,7 @@ def test_json_keeps_order_and_letters(capsys: pytest.CaptureFixture[str]) -> Non
     assert json.loads(out) == {"b": "é", "a": None}
 
 
-def test_reader_that_left_ends_the_output(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_pipe_ends_the_output(monkeypatch: pytest.MonkeyPatch) -> None:
     class Gone(io.StringIO):
         def write(self, text: str) -> int:
             raise BrokenPipeError
@@ -98,16 +100,18 @@ def test_reader_that_left_ends_the_output(monkeypatch: pytest.MonkeyPatch) -> No
         show_table(["a"], [["b"]])
 
 
-def test_nobody_to_ask_means_no(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_the_answer_is_no(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
-    with pytest.raises(UsageFailed, match="no terminal"):
+    with pytest.raises(UsageFailed, match="without a terminal"):
         ask("Really?", what_else="Say --yes.")
 
 
 @pytest.mark.parametrize(
     ("typed", "meant"), [("y\n", True), ("YES\n", True), ("n\n", False), ("", False)]
 )
-def test_only_a_clear_yes_is_one(monkeypatch: pytest.MonkeyPatch, typed: str, meant: bool) -> None:
+def test_only_an_explicit_yes_confirms(
+    monkeypatch: pytest.MonkeyPatch, typed: str, meant: bool
+) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True

@@ -15,7 +15,7 @@ def test_every_option_is_read() -> None:
     assert parse(words) == ServeOptions("h:1", "a:2", "d", "p")
 
 
-def test_config_comes_again_and_keeps_its_equals_signs() -> None:
+def test_config_may_repeat_and_keeps_its_equals_signs() -> None:
     options = parse(["--config", "a=1", "-c", "b=x=y", "--config=c=3"])
     assert options == ServeOptions(config=["a=1", "b=x=y", "c=3"])
 
@@ -32,11 +32,11 @@ def test_config_comes_again_and_keeps_its_equals_signs() -> None:
         ["--data", "d", "-h"],
     ],
 )
-def test_what_is_not_understood_is_left_to_typer(words: list[str]) -> None:
+def test_unknown_options_are_left_to_typer(words: list[str]) -> None:
     assert parse(words) is None
 
 
-def test_the_short_way_and_typer_know_the_same_options() -> None:
+def test_the_fast_path_and_typer_have_the_same_options() -> None:
     import typer
 
     from ottla.cli.app import build
@@ -63,11 +63,11 @@ def test_options_become_kafkas_names() -> None:
     }
 
 
-def test_nothing_given_leaves_all_to_the_broker() -> None:
+def test_without_options_the_broker_uses_its_defaults() -> None:
     assert to_properties(ServeOptions()) == {}
 
 
-def test_options_are_stronger_than_config_and_config_than_the_file(tmp_path: Path) -> None:
+def test_options_override_config_and_config_overrides_the_file(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text(
         "log.dir=/file\nnum.partitions=1\nmin.insync.replicas=2\nlisteners=PLAINTEXT://:1\n"
@@ -91,41 +91,41 @@ def test_options_are_stronger_than_config_and_config_than_the_file(tmp_path: Pat
         (":0", "PLAINTEXT://:0"),
     ],
 )
-def test_listener_forms_that_the_broker_takes(address: str, expected: str) -> None:
+def test_listener_forms_that_the_broker_accepts(address: str, expected: str) -> None:
     assert listener("--listen", address) == expected
     assert BrokerConfig.from_properties({"listeners": expected}).endpoints[0].port in (0, 9092)
 
 
 @pytest.mark.parametrize("address", ["localhost", "localhost:", "localhost:x", "h:70000", ""])
 def test_wrong_address_names_the_option_and_the_form(address: str) -> None:
-    with pytest.raises(UsageFailed, match="--listen wants HOST:PORT"):
+    with pytest.raises(UsageFailed, match="--listen must be HOST:PORT"):
         listener("--listen", address)
 
 
 @pytest.mark.parametrize("pair", ["x", "=x", ""])
 def test_config_without_a_name_or_value_is_refused(pair: str) -> None:
-    with pytest.raises(UsageFailed, match="--config wants name=value"):
+    with pytest.raises(UsageFailed, match="--config must be name=value"):
         to_properties(ServeOptions(config=[pair]))
 
 
-def test_two_ways_to_say_one_thing_are_refused() -> None:
+def test_conflicting_options_are_rejected() -> None:
     with pytest.raises(UsageFailed, match=r"--data and --config log\.dirs"):
         to_properties(ServeOptions(data="d", config=["log.dirs=e"]))
 
 
-def test_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="No such file"):
         to_properties(ServeOptions(properties=str(tmp_path / "missing")))
 
 
-def test_wrong_use_ends_with_code_2_and_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_usage_error_exits_with_2_and_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(ServeOptions(listen="nowhere")) == 2
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err.startswith("ottla serve: --listen wants HOST:PORT")
+    assert said.err.startswith("ottla serve: --listen must be HOST:PORT")
 
 
-def test_the_short_way_imports_no_client_and_no_typer() -> None:
+def test_the_fast_path_imports_no_client_and_no_typer() -> None:
     import subprocess
 
     code = (
@@ -139,5 +139,5 @@ def test_the_short_way_imports_no_client_and_no_typer() -> None:
 @pytest.mark.parametrize("option", ["zookeeper", "rack"])
 def test_an_empty_variable_makes_no_broker_of_its_own(option: str) -> None:
     options = ServeOptions(node_id="1", **{option: ""})
-    with pytest.raises(UsageFailed, match=f"--{option} was given nothing"):
+    with pytest.raises(UsageFailed, match=f"--{option} is empty"):
         to_properties(options)

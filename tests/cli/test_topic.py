@@ -17,15 +17,15 @@ def test_an_assignment_is_read():
     [
         ("1:2", 1, None, "leave out"),
         ("1:2", None, 2, "leave out"),
-        ("1:", None, None, "numbers"),
-        ("", None, None, "numbers"),
-        ("a,b", None, None, "numbers"),
-        ("-1", None, None, "numbers"),
-        ("1:2,1", None, None, "more replicas"),
+        ("1:", None, None, "broker ids"),
+        ("", None, None, "broker ids"),
+        ("a,b", None, None, "broker ids"),
+        ("-1", None, None, "broker ids"),
+        ("1:2,1", None, None, "same number of replicas"),
         ("1:1", None, None, "twice"),
     ],
 )
-def test_what_is_no_assignment_is_refused(text, partitions, replicas, named):
+def test_an_invalid_assignment_is_rejected(text, partitions, replicas, named):
     with pytest.raises(UsageFailed, match=named):
         read_assignment(text, partitions, replicas)
 

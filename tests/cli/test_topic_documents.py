@@ -26,7 +26,7 @@ def document(*args: Any, epoch: Epoch | None = None, why: str | None = None) -> 
     return partition_document(partition(*args), epoch, 3, 9 if why is None else None, why)
 
 
-def test_a_partition_that_is_well():
+def test_a_healthy_partition():
     assert document(0, 1, epoch=Epoch(5, ())) == {
         "partition": 0,
         "leader": 1,
@@ -61,13 +61,13 @@ def test_a_partition_whose_leader_is_silent():
         (-1, (1, 2), None, "offline", "OFFLINE"),
     ],
 )
-def test_what_is_wrong_is_marked(leader, isr, epoch, state, said):
+def test_problems_are_marked(leader, isr, epoch, state, said):
     told = document(0, leader, isr, epoch=epoch)
     assert told["state"] == state
     assert mark(told) == said
 
 
-def test_the_title_counts_what_is_wrong(capsys):
+def test_the_title_counts_problems(capsys):
     partitions = [document(0, 1), document(1, 1, (1,)), document(2, None, (1,))]
     assert troubles(partitions) == ", 1 offline, 1 under-replicated"
     assert troubles([document(0, 1), document(1, 1, why="?")]) == ", 1 without offsets"
@@ -81,14 +81,14 @@ def test_the_title_counts_what_is_wrong(capsys):
     assert shown[-1] == "retention.ms=5"
 
 
-def test_where_all_is_well_there_is_no_column_for_it(capsys):
+def test_without_problems_there_is_no_problem_column(capsys):
     show_topic({"topic": "t", "partitions": [document(0, 1)], "config": {}})
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "t: 1 partition"
     assert "state" not in shown[1]
 
 
-def test_racks_are_shown_where_there_are_any(capsys):
+def test_racks_are_shown_if_there_are_any(capsys):
     one = partition(0, 1)
     one.replicas = [node(1, "east"), node(2)]
     told = partition_document(one, None, None, None, None)

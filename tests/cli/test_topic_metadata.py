@@ -75,12 +75,12 @@ def test_epochs_and_offline_replicas_are_read():
 
 
 @pytest.mark.parametrize("answer", [b"", b"\0\0", b"\xff" * 8, b"\0\0\0\6" + b"\xff" * 6])
-def test_without_a_sound_answer_nothing_is_known(answer):
+def test_an_invalid_response_gives_nothing(answer):
     with listener(answer) as address:
         assert metadata_of(address, ["t"]) is None
 
 
-def test_without_a_listener_nothing_is_known():
+def test_without_a_listener_there_is_no_metadata():
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
     assert metadata_of(address, ["t"]) is None
@@ -100,7 +100,7 @@ def test_topics_are_described_as_librdkafka_describes_them():
     assert [each.leader for each in leaderless.partitions] == [None, None]
 
 
-def test_a_topic_that_the_broker_does_not_know_is_told():
+def test_an_unknown_topic_is_reported():
     with pytest.raises(Failed, match=r"cannot describe topic 't': unknown topic or partition\."):
         topics_in(metadata(code=ErrorCode.unknown_topic_or_partition))
 

@@ -19,7 +19,10 @@ def test_defaults_and_given_values() -> None:
     ("given", "message"),
     [
         ({"num.partition": "1"}, "Unknown setting num.partition; did you mean num.partitions?"),
-        ({"inter.broker.listener.name": "REPLICATION"}, "No such name in listeners (PLAINTEXT)"),
+        (
+            {"inter.broker.listener.name": "REPLICATION"},
+            "No such listener in listeners (PLAINTEXT)",
+        ),
         ({"replica.fetch.wait.max.ms": "30001"}, "replica.lag.time.max.ms (30000)"),
         ({"replica.socket.timeout.ms": "1"}, "replica.fetch.wait.max.ms (500)"),
         ({"offsets.topic.replication.factor": "0"}, "Value must be -1 or above 0"),

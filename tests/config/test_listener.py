@@ -50,5 +50,5 @@ def test_clients_are_not_sent_where_they_cannot_get() -> None:
     check_advertised((Endpoint("PLAINTEXT", "example.org", 443),), listeners)
     with pytest.raises(ConfigError, match="every interface"):
         check_advertised((Endpoint("PLAINTEXT", "0.0.0.0", 9092),), listeners)
-    with pytest.raises(ConfigError, match=r"No such name in listeners \(PLAINTEXT\)"):
+    with pytest.raises(ConfigError, match=r"No such listener in listeners \(PLAINTEXT\)"):
         check_advertised((Endpoint("OTHER", "example.org", 9092),), listeners)

@@ -28,7 +28,7 @@ from ottla.config.properties import FILE_BYTES_MAX, parse_properties, read_prope
         ("", {}),
     ],
 )
-def test_reads_as_java_does(text: str, found: dict[str, str]) -> None:
+def test_parses_like_java(text: str, found: dict[str, str]) -> None:
     assert parse_properties(text) == found
 
 

@@ -30,7 +30,7 @@ def test_values_are_typed_attributes_and_definitions_are_on_the_class() -> None:
     ]
 
 
-def test_a_value_can_be_had_by_name_and_as_text() -> None:
+def test_a_value_is_available_by_name_and_as_text() -> None:
     basket = Basket().load({})
     assert basket.value("apples.count") == 3
     assert basket.text("apples.ripe") == "true"

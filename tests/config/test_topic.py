@@ -30,7 +30,7 @@ def test_overrides_come_before_the_brokers_defaults() -> None:
         {"leader.replication.throttled.replicas": "0:1,1:2"},
     ],
 )
-def test_takes(overrides: dict[str, str]) -> None:
+def test_accepts(overrides: dict[str, str]) -> None:
     check_topic_overrides(DEFAULTS, overrides)
 
 
@@ -67,7 +67,7 @@ def test_takes(overrides: dict[str, str]) -> None:
         ),
     ],
 )
-def test_refuses_in_kafkas_words(overrides: dict[str, str], message: str) -> None:
+def test_refusals_have_kafkas_messages(overrides: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         check_topic_overrides(DEFAULTS, overrides)
     assert str(caught.value).endswith(message)

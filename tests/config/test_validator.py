@@ -23,7 +23,7 @@ from ottla.config.validator import Validator
         (validator.only(False, "no"), False),
     ],
 )
-def test_takes(check: Validator, value: object) -> None:
+def test_accepts(check: Validator, value: object) -> None:
     check.check("name", value)  # type: ignore[arg-type]
     assert check.allowed
 
@@ -43,7 +43,7 @@ def test_takes(check: Validator, value: object) -> None:
         (validator.only(False, "not here"), True, "not here"),
     ],
 )
-def test_refuses(check: Validator, value: object, reason: str) -> None:
+def test_rejects(check: Validator, value: object, reason: str) -> None:
     with pytest.raises(ConfigError) as caught:
         check.check("a.setting", value)  # type: ignore[arg-type]
     assert "a.setting" in str(caught.value)

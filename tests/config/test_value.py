@@ -22,7 +22,7 @@ from ottla.config.value import DOUBLE_MAX, ConfigType, parse_value, value_text
         (ConfigType.PASSWORD, " with blanks ", " with blanks "),
     ],
 )
-def test_reads_as_kafka_reads(kind: ConfigType, text: str, value: object) -> None:
+def test_parses_like_kafka(kind: ConfigType, text: str, value: object) -> None:
     assert parse_value("name", kind, text) == value
 
 
@@ -62,5 +62,5 @@ def test_refuses_with_setting_value_and_reason(kind: ConfigType, text: str, reas
         ("word", "word"),
     ],
 )
-def test_shows_as_kafka_shows(value: object, text: str | None) -> None:
+def test_formats_like_kafka(value: object, text: str | None) -> None:
     assert value_text(value) == text  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 """A small cluster for the deciders: three brokers, and topics made by the real decider.
 
 And a `World`, for transcripts: an image beside the tree that it was loaded from. Each plan is
-carried out on both, and both must say the same afterwards. A partition is written
+applied to both, and both must agree afterwards. A partition is written
 
     LEADER@EPOCH REPLICAS | ISR +ADDING -REMOVING           2@5 1,2,3 | 2,3      -@6 1,2 | 1
 """
@@ -95,12 +95,14 @@ class World:
         return self.store.read_tree("/")
 
     def up(self, *numbers: int, disk: str = "disk") -> BrokersChanged:
-        """Brokers register, all seen at once; whoever is there already comes in a new life."""
+        """Brokers register, all seen at once; those already registered return in a new
+        incarnation.
+        """
         for number in numbers:
             self._epoch += 1
             endpoint = Endpoint("PLAINTEXT", f"host{number}", 9092)
             self.live[number] = BrokerImage(number, (endpoint,), None, self._epoch, disk)
-        return self.look()
+        return self.check()
 
     def again(self, *numbers: int) -> BrokersChanged:
         """Brokers that never stopped register in new sessions, all seen at once."""
@@ -109,15 +111,15 @@ class World:
             before = self.live[number]
             first_epoch = before.epoch if before.first_epoch < 0 else before.first_epoch
             self.live[number] = replace(before, epoch=self._epoch, first_epoch=first_epoch)
-        return self.look()
+        return self.check()
 
     def down(self, *numbers: int) -> BrokersChanged:
         """Brokers vanish, all seen at once."""
         for number in numbers:
             del self.live[number]
-        return self.look()
+        return self.check()
 
-    def look(self) -> BrokersChanged:
+    def check(self) -> BrokersChanged:
         plan = brokers_changed(self.live, self.image, self.config, shutting_down=self.shutting_down)
         return self.do(plan)
 
@@ -138,7 +140,7 @@ class World:
         self.image.apply(TopicCreated(load_image(self.tree(), 1).topics[name]))
 
     def do(self, plan: Plan[T]) -> T:
-        """Carry out a plan, and see that the tree and the image still say the same."""
+        """Carry out a plan, and check that the tree and the image still agree."""
         if plan.writes:
             self.write(plan.writes)
         for delta in plan.deltas:
@@ -154,7 +156,7 @@ class World:
         return [_text(state) for state in self.image.topics[name].partitions]
 
     def after_crash(self, plan: Plan[Any], writes: int) -> World:
-        """Another world, where a controller stopped after so many of the plan's writes."""
+        """Another world, where a controller stopped after this many of the plan's writes."""
         other = World()
         for past in self.history[1:]:
             other.write(past)

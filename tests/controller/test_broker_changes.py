@@ -1,4 +1,4 @@
-"""Transcripts: what brokers do, and what becomes of partitions."""
+"""Transcripts: what brokers do, and the effect on partitions."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ World = Any
         ("1@4 1,2,3 | 1,3", (1,), "3@5 1,2,3 | 3"),
         # A follower dies: the leader stays, in its epoch.
         ("1@4 1,2,3 | 1,2,3", (2,), "1@4 1,2,3 | 1,3"),
-        # One that was not in sync dies: nothing to do.
+        # A replica that was not in sync dies: nothing changes.
         ("1@4 1,2,3 | 1,3", (2,), "1@4 1,2,3 | 1,3"),
         # Two die in one event.
         ("1@4 1,2,3 | 1,2,3", (1, 2), "3@5 1,2,3 | 3"),
         ("1@4 1,2,3 | 1,2,3", (2, 3), "1@4 1,2,3 | 1"),
-        # All in-sync replicas die together: all stay in sync, nobody leads.
+        # All in-sync replicas die together: all stay in sync, and there is no leader.
         ("1@4 1,2,3 | 1,2", (1, 2), "-@5 1,2,3 | 1,2"),
         ("1@4 1,2,3 | 1,2,3", (1, 2, 3), "-@5 1,2,3 | 1,2,3"),
         ("1@4 1 | 1", (1,), "-@5 1 | 1"),
-        # Offline already: nothing changes by another death.
+        # Already offline: another death changes nothing.
         ("-@5 1,2,3 | 1", (2,), "-@5 1,2,3 | 1"),
     ],
 )
@@ -59,7 +59,7 @@ def test_brokers_vanish(world: World, before: str, gone: tuple[int, ...], after:
     assert all(not election.unclean for election in reply.elections)
 
 
-def test_any_replica_that_was_in_sync_leads_when_it_is_back(world: World) -> None:
+def test_any_in_sync_replica_leads_when_it_returns(world: World) -> None:
     world.topic("t", "1@4 1,2,3 | 1,2")
     world.down(1, 2)
     assert world.show() == ["-@5 1,2,3 | 1,2"]
@@ -74,12 +74,12 @@ def test_any_replica_that_was_in_sync_leads_when_it_is_back(world: World) -> Non
 @pytest.mark.parametrize(
     ("before", "again", "after"),
     [
-        # The leader comes back in another life before its death was seen.
+        # The leader returns in a new incarnation before its death was noticed.
         ("1@4 1,2,3 | 1,2,3", (1,), "2@5 1,2,3 | 2,3"),
         ("1@4 1,2,3 | 1,2,3", (2,), "1@4 1,2,3 | 1,3"),
-        # It was the only one in sync: it leads again, in a new epoch.
+        # It was the only in-sync replica: it leads again, in a new epoch.
         ("1@4 1,2,3 | 1", (1,), "1@5 1,2,3 | 1"),
-        # All that were in sync did: each has all that was committed.
+        # All in-sync replicas bounced: each has all committed records.
         ("1@4 1,2,3 | 1,2", (1, 2), "1@5 1,2,3 | 1,2"),
         ("2@4 1,2,3 | 2,1", (1, 2), "1@5 1,2,3 | 2,1"),
     ],
@@ -92,8 +92,8 @@ def test_bounced_brokers(world: World, before: str, again: tuple[int, ...], afte
     assert world.show() == [after]
 
 
-def test_who_only_registers_again_leads_on_in_the_same_epoch(world: World) -> None:
-    """Once, twice, and found out by a new controller."""
+def test_a_leader_that_only_registers_again_keeps_its_epoch(world: World) -> None:
+    """Once, twice, and when a new controller finds it."""
     world.topic("t", "1@4 1,2,3 | 1,2,3")
     for _ in range(2):
         reply = world.again(1, 2)
@@ -104,7 +104,7 @@ def test_who_only_registers_again_leads_on_in_the_same_epoch(world: World) -> No
     assert other.show() == ["1@4 1,2,3 | 1,2,3"]
 
 
-def test_who_registers_again_after_somebody_acted_on_its_absence_follows(world: World) -> None:
+def test_a_broker_that_registers_again_after_an_election_follows(world: World) -> None:
     world.topic("t", "1@4 1,2,3 | 1,2,3")
     former = world.live[1]
     world.down(1)
@@ -113,7 +113,7 @@ def test_who_registers_again_after_somebody_acted_on_its_absence_follows(world: 
     assert world.show() == ["2@5 1,2,3 | 2,3"]
 
 
-def test_who_began_anew_and_then_registered_again_is_in_a_new_life(world: World) -> None:
+def test_a_restart_and_a_second_registration_are_a_new_incarnation(world: World) -> None:
     """No controller saw the first registration of this process."""
     world.topic("t", "1@4 1,2,3 | 1,2,3")
     known = world.live[1].epoch
@@ -122,7 +122,7 @@ def test_who_began_anew_and_then_registered_again_is_in_a_new_life(world: World)
     assert world.show() == ["2@5 1,2,3 | 2,3"]
 
 
-def test_one_bounces_while_the_other_dies(world: World) -> None:
+def test_one_broker_bounces_while_the_other_dies(world: World) -> None:
     world.topic("t", "1@4 1,2 | 1,2")
     del world.live[1]
     world.up(2)
@@ -132,12 +132,12 @@ def test_one_bounces_while_the_other_dies(world: World) -> None:
 @pytest.mark.parametrize(
     ("before", "dead", "back", "after"),
     [
-        # Others are in sync: it leaves them.
+        # Others are in sync: it leaves the ISR.
         ("2@4 1,2,3 | 2,3", (), 1, "2@4 1,2,3 | 2,3"),
         ("1@4 1,2,3 | 1,2", (), 1, "2@5 1,2,3 | 2"),
-        # All were dead; the one that is back has nothing, and waits for the other.
+        # All were dead; the one that returned has no log, and waits for the other.
         ("1@4 1,2,3 | 1,2", (1, 2), 1, "-@5 1,2,3 | 2"),
-        # It was alone in sync, and there are other replicas: nobody is in sync any more.
+        # It was the only in-sync replica of several: the ISR is empty now.
         ("1@4 1,2,3 | 1", (1,), 1, "-@5 1,2,3 |"),
         ("1@4 1,2,3 | 1", (), 1, "-@5 1,2,3 |"),
         # It is the only replica: it leads, empty.
@@ -145,7 +145,7 @@ def test_one_bounces_while_the_other_dies(world: World) -> None:
         ("1@4 1 | 1", (), 1, "1@5 1 | 1"),
     ],
 )
-def test_a_broker_comes_back_without_its_disk(
+def test_a_broker_returns_without_its_disk(
     world: World, before: str, dead: tuple[int, ...], back: int, after: str
 ) -> None:
     world.topic("t", before)
@@ -157,18 +157,18 @@ def test_a_broker_comes_back_without_its_disk(
     assert [election.unclean for election in reply.elections] == (
         [True] if after.startswith("1@") else [False] * len(reply.elections)
     )
-    # The new folder is known from now on: coming back with it is nothing special.
+    # The new folder is known from now on: returning with it is an ordinary restart.
     assert world.up(back, disk="new").without_disk == ()
 
 
-def test_what_waits_for_a_lost_disk_can_be_led_unclean_by_one_with_a_log(world: World) -> None:
+def test_after_a_lost_disk_an_unclean_election_prefers_a_replica_with_a_log(world: World) -> None:
     world.topic("t", "1@4 1,2,3 | 1", unclean_leader_election_enable="true")
     reply = world.up(1, disk="new")
     assert world.show() == ["2@5 1,2,3 | 2"]
     assert reply.elections == (("t", 0, 1, 2, 5, True),)
 
 
-def test_unclean_election_of_the_topic_or_of_the_brokers(world: World) -> None:
+def test_unclean_election_set_on_the_topic_or_the_brokers(world: World) -> None:
     world.topic("t", "1@4 1,2,3 | 1", unclean_leader_election_enable="true")
     world.topic("u", "1@4 1,2,3 | 1")
     world.topic("v", "1@4 1,2,3 | 1,3", unclean_leader_election_enable="true")
@@ -181,10 +181,10 @@ def test_unclean_election_of_the_topic_or_of_the_brokers(world: World) -> None:
     assert {each.topic: each.unclean for each in reply.elections} == {"t": True, "v": False}
     assert reply.offline == (("u", 0),)
     world.config.reconfigure({"unclean.leader.election.enable": "true"}, {})
-    assert world.look().elections == (("u", 0, -1, 2, 6, True),)
+    assert world.check().elections == (("u", 0, -1, 2, 6, True),)
 
 
-def test_the_first_that_is_back_leads_unclean(world: World) -> None:
+def test_the_first_replica_to_return_leads_unclean(world: World) -> None:
     world.topic("t", "1@4 1,2,3 | 1", unclean_leader_election_enable="true")
     world.down(1, 2, 3)
     assert world.show() == ["-@5 1,2,3 | 1"]
@@ -192,17 +192,17 @@ def test_the_first_that_is_back_leads_unclean(world: World) -> None:
     assert world.show() == ["3@6 1,2,3 | 3"]
 
 
-def test_who_is_shutting_down_is_not_chosen_but_goes_on(world: World) -> None:
+def test_a_broker_that_shuts_down_keeps_leading_but_is_not_elected(world: World) -> None:
     world.topic("t", "1@4 1,2,3 | 1,2,3", "2@4 2,1,3 | 2,1,3", "1@4 1,2 | 1,2")
     world.shutting_down = {2}
     world.down(1)
     assert world.show() == ["3@5 1,2,3 | 2,3", "2@4 2,1,3 | 2,3", "-@5 1,2 | 2"]
-    # It did not stop after all, but began anew.
+    # It restarted instead of stopping.
     world.up(2)
     assert world.show() == ["3@5 1,2,3 | 3", "3@5 2,1,3 | 3", "2@6 1,2 | 2"]
 
 
-def test_no_unclean_election_while_an_in_sync_replica_lives(world: World) -> None:
+def test_no_unclean_election_while_an_in_sync_replica_is_live(world: World) -> None:
     world.topic("t", "1@4 1,2,3 | 1,2", unclean_leader_election_enable="true")
     world.shutting_down = {2}
     world.down(1)
@@ -212,7 +212,7 @@ def test_no_unclean_election_while_an_in_sync_replica_lives(world: World) -> Non
 @pytest.mark.parametrize(
     ("before", "gone", "after"),
     [
-        # The last of those that leave dies: all that stays is in sync.
+        # The last replica to be removed dies: all the others are in sync.
         ("1@4 2,3,1 | 1,2,3 +3 -1", (1,), "2@6 2,3 | 2,3"),
         # An added one is not in sync yet: the reassignment goes on with a leader of the old ones.
         ("1@4 2,3,1 | 1,2 +3 -1", (1,), "2@5 2,3,1 | 2 +3 -1"),
@@ -242,7 +242,7 @@ def test_writes_are_fenced_by_versions_and_deltas_are_one_a_topic(world: World) 
     assert (again.writes, again.deltas) == ((), ())
 
 
-def test_directories_are_noted_once_and_last(world: World) -> None:
+def test_directories_are_written_once_and_last(world: World) -> None:
     world.topic("t", "1@4 1,2 | 1,2")
     world.live[1] = replace(world.live[1], epoch=999, directory_id="new")
     plan = brokers_changed(world.live, world.image, world.config)
@@ -255,7 +255,7 @@ def test_directories_are_noted_once_and_last(world: World) -> None:
     assert plan.writes[-1].path == "/ottla/directories/1"
 
 
-def test_whoever_stops_between_two_writes_leaves_what_can_be_finished(world: World) -> None:
+def test_a_stop_between_any_two_writes_can_be_repaired(world: World) -> None:
     world.topic("t", "1@4 1,2,3 | 1", "1@4 1,3 | 1,3", "1@4 2,3,1 | 1,2,3 +3 -1")
     del world.live[2]
     world.live[1] = replace(world.live[1], epoch=999, directory_id="new")
@@ -263,22 +263,22 @@ def test_whoever_stops_between_two_writes_leaves_what_can_be_finished(world: Wor
     ends = []
     for writes in range(len(plan.writes) + 1):
         other = world.after_crash(plan, writes)
-        other.look()
+        other.check()
         # Epochs may have grown more often.
         ends.append([re.sub("@.", "", text) for text in other.show()])
     assert set(map(tuple, ends)) == {("- 1,2,3 |", "3 1,3 | 3", "3 2,3 | 3")}
 
 
-def test_a_broker_that_began_anew_between_two_controllers_is_found_out(world: World) -> None:
+def test_a_restart_between_two_controllers_is_detected(world: World) -> None:
     world.topic("t", "1@4 1,2 | 1,2", "1@4 1 | 1")
     world.live[1] = replace(world.live[1], epoch=999)
     other = world.after_crash(Plan(None), 0)
-    other.look()
+    other.check()
     # The partition with one replica stays as it is.
     assert other.show() == ["2@5 1,2 | 2", "1@4 1 | 1"]
 
 
-def test_ten_thousand_partitions_are_thought_about_a_few_times(
+def test_ten_thousand_partitions_need_a_few_decisions(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assignments = [(1, 2, 3), (2, 3, 1), (3, 1, 2)]
@@ -287,14 +287,14 @@ def test_ten_thousand_partitions_are_thought_about_a_few_times(
         topic = TopicImage(f"t{number}", UUID(int=number + 1), states, {})
         world.image.apply(TopicCreated(topic))
     thought = 0
-    settled = broker_changes.settled
+    repaired = broker_changes.repaired
 
     def counted(*given: Any, **more: Any) -> PartitionState:
         nonlocal thought
         thought += 1
-        return settled(*given, **more)
+        return repaired(*given, **more)
 
-    monkeypatch.setattr(broker_changes, "settled", counted)
+    monkeypatch.setattr(broker_changes, "repaired", counted)
     del world.live[1]
     plan = brokers_changed(world.live, world.image, world.config)
     assert len(plan.writes) == 9900

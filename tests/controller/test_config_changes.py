@@ -50,7 +50,7 @@ def overrides(image: ClusterImage) -> dict[str, str]:
     return dict(image.topics["t"].overrides)
 
 
-def test_set_and_delete_touch_only_what_they_name(alter: Alter, image: ClusterImage) -> None:
+def test_set_and_delete_change_only_the_named_settings(alter: Alter, image: ClusterImage) -> None:
     done = alter(topic(ConfigChange("segment.ms", "7"), ConfigChange("retention.ms", None, DELETE)))
     assert not done.failed
     assert overrides(image) == {"segment.ms": "7", "cleanup.policy": "compact"}
@@ -80,7 +80,7 @@ def test_validate_only_changes_nothing(alter: Alter, image: ClusterImage) -> Non
     assert "segment.ms" not in overrides(image)
 
 
-def test_no_write_where_nothing_changes(
+def test_no_write_if_nothing_changes(
     alter: Alter, image: ClusterImage, config: BrokerConfig
 ) -> None:
     plan = alter_configs(
@@ -163,7 +163,7 @@ def test_no_write_where_nothing_changes(
         (ResourceChange(99, "m", ()), ErrorCode.invalid_request, "Unknown resource type 99"),
     ],
 )
-def test_refuses_in_kafkas_words(
+def test_refusals_have_kafkas_messages(
     alter: Alter, image: ClusterImage, resource: ResourceChange, code: ErrorCode, message: str
 ) -> None:
     before = (overrides(image), dict(image.configs))
@@ -173,7 +173,7 @@ def test_refuses_in_kafkas_words(
     assert (overrides(image), dict(image.configs)) == before
 
 
-def test_a_resource_given_twice_is_refused_and_others_are_done(
+def test_a_resource_given_twice_is_refused_but_others_change(
     alter: Alter, image: ClusterImage, config: BrokerConfig
 ) -> None:
     once, twice = topic(ConfigChange("segment.ms", "3")), broker(name="1")
@@ -186,7 +186,7 @@ def test_a_resource_given_twice_is_refused_and_others_are_done(
     assert len(plan.writes) == 1
 
 
-def test_brokers_have_dynamic_settings_of_their_own_and_in_common(
+def test_dynamic_settings_of_one_broker_and_of_all(
     alter: Alter, image: ClusterImage, config: BrokerConfig
 ) -> None:
     change = ConfigChange("log.retention.ms", "5")
@@ -220,7 +220,7 @@ def test_settings_that_contradict_each_other_are_refused(alter: Alter, image: Cl
 
 
 @pytest.mark.parametrize(("value", "after"), [("true", "2@6 1,2 | 2"), ("false", "-@5 1,2 | 1")])
-def test_allowing_unclean_elections_elects(world: Any, value: str, after: str) -> None:
+def test_allowing_unclean_elections_elects_a_leader(world: Any, value: str, after: str) -> None:
     world.topic("t", "1@4 1,2 | 1", "2@4 2,3 | 2")
     world.topic("u", "1@4 1,2 | 1")
     world.down(1)
@@ -231,7 +231,7 @@ def test_allowing_unclean_elections_elects(world: Any, value: str, after: str) -
     assert world.show("u") == ["-@5 1,2 | 1"]
 
 
-def test_allowing_them_for_all_brokers_elects_where_the_topic_does_not_forbid(world: Any) -> None:
+def test_allowing_unclean_elections_for_all_brokers_respects_the_topic(world: Any) -> None:
     name = "unclean.leader.election.enable"
     world.topic("t", "1@4 1,2 | 1")
     world.topic("u", "1@4 1,2 | 1", unclean_leader_election_enable="false")
@@ -246,7 +246,7 @@ def test_allowing_them_for_all_brokers_elects_where_the_topic_does_not_forbid(wo
     assert shown == [["2@6 1,2 | 2"], ["-@5 1,2 | 1"], ["2@6 1,2 | 2"]]
 
 
-def test_settings_of_any_broker_of_the_cluster(world: Any) -> None:
+def test_settings_of_any_known_broker_can_be_altered(world: Any) -> None:
     world.down(2)
     change = ConfigChange("log.retention.ms", "5")
     for name in ("2", "3"):
@@ -262,7 +262,7 @@ def test_an_unknown_setting_of_a_broker_is_kept(alter: Alter, image: ClusterImag
     assert "a.plugin.setting" in str(image.configs)
 
 
-def test_a_bad_setting_comes_before_an_unknown_topic(alter: Alter) -> None:
+def test_an_invalid_setting_is_reported_before_an_unknown_topic(alter: Alter) -> None:
     def code(name: str, value: str) -> ErrorCode:
         change = ConfigChange(name, value)
         return alter(ResourceChange(ResourceType.TOPIC, "no-such-topic", (change,))).code

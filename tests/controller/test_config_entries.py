@@ -31,7 +31,7 @@ def test_a_topic_shows_every_setting_with_its_source() -> None:
     assert entries["leader.replication.throttled.replicas"].synonyms == ()
 
 
-def test_a_topic_shows_what_the_broker_gives_it() -> None:
+def test_a_topic_shows_the_defaults_of_its_broker() -> None:
     broker = BrokerConfig({"log.retention.hours": "2", "message.max.bytes": "7"})
     entries = by_name(topic_entries({}, broker))
     assert entries["retention.ms"].value == "7200000"
@@ -47,14 +47,14 @@ def test_a_topic_shows_what_the_broker_gives_it() -> None:
     ]
 
 
-def test_keys_choose_some() -> None:
+def test_keys_select_settings() -> None:
     chosen = topic_entries({}, BrokerConfig(), ["retention.ms", "none"])
     assert [entry.name for entry in chosen] == ["retention.ms"]
     assert len(topic_entries({}, BrokerConfig(), [])) > 30
     assert [entry.name for entry in broker_entries(BrokerConfig(), ["node.id"])] == ["node.id"]
 
 
-def test_a_topic_shows_an_internal_setting_only_where_it_is_set() -> None:
+def test_a_topic_shows_an_internal_setting_only_if_it_is_set() -> None:
     entries = by_name(topic_entries({"internal.segment.bytes": "9"}, BrokerConfig()))
     assert entries["internal.segment.bytes"].value == "9"
 
@@ -74,7 +74,7 @@ def test_a_broker_shows_what_is_in_force() -> None:
     assert entries["advertised.listeners"].value is None
 
 
-def test_what_has_no_effect_is_shown_as_such_and_its_value_is_not() -> None:
+def test_a_setting_without_effect_is_shown_without_its_value() -> None:
     entry = by_name(broker_entries(BrokerConfig({"ssl.key.password": "secret"})))[
         "ssl.key.password"
     ]
@@ -83,7 +83,7 @@ def test_what_has_no_effect_is_shown_as_such_and_its_value_is_not() -> None:
     assert entry.documentation.startswith("No effect: ")
 
 
-def test_all_brokers_show_only_what_was_set() -> None:
+def test_the_default_of_all_brokers_shows_only_what_was_set() -> None:
     entries = cluster_entries({"log.retention.ms": "5"})
     assert [(entry.name, entry.value, entry.source) for entry in entries] == [
         ("log.retention.ms", "5", Source.DYNAMIC_DEFAULT_BROKER)

@@ -1,4 +1,4 @@
-"""Transcripts: a broker leaves in good order."""
+"""Transcripts: a broker shuts down in a controlled way."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def leave(world: World, broker: int) -> Any:
         ("1@4 1,2,3 | 1,2,3", "2@5 1,2,3 | 2,3", False),
         ("2@4 1,2,3 | 1,2,3", "2@4 1,2,3 | 2,3", False),
         ("2@4 1,2,3 | 2,3", "2@4 1,2,3 | 2,3", False),
-        # Nobody else is in sync: it goes on leading, and may not go yet.
+        # No other replica is in sync: it goes on leading, and may not stop yet.
         ("1@4 1,2,3 | 1", "1@4 1,2,3 | 1", True),
-        # Nobody else can ever be.
+        # No other replica can ever be in sync.
         ("1@4 1 | 1", "1@4 1 | 1", False),
     ],
 )
@@ -36,16 +36,16 @@ def test_leadership_moves(world: World, before: str, after: str, stays: bool) ->
     assert reply.may_shut_down is not stays
 
 
-def test_two_leave_at_once(world: World) -> None:
+def test_two_brokers_shut_down_at_once(world: World) -> None:
     world.topic("t", "1@4 1,2 | 1,2", "1@4 1,2,3 | 1,2,3")
     assert leave(world, 1).elections == (("t", 0, 1, 2, 5, False), ("t", 1, 1, 2, 5, False))
     reply = leave(world, 2)
     assert world.show() == ["2@5 1,2 | 2", "3@6 1,2,3 | 3"]
-    # Both leave: neither could take over what is left.
+    # Both shut down: neither could take over the remaining partitions.
     assert reply.may_shut_down
 
 
-def test_who_could_still_take_over_is_waited_for(world: World) -> None:
+def test_it_waits_for_a_replica_that_can_still_catch_up(world: World) -> None:
     world.topic("t", "1@4 1,2,3 | 1")
     world.down(2)
     assert leave(world, 1).remaining == (("t", 0),)
@@ -53,7 +53,7 @@ def test_who_could_still_take_over_is_waited_for(world: World) -> None:
     assert leave(world, 1).may_shut_down
 
 
-def test_what_is_left_goes_offline_and_comes_back(world: World) -> None:
+def test_the_remaining_partitions_go_offline_and_return(world: World) -> None:
     world.topic("t", "1@4 1,2 | 1,2")
     leave(world, 1)
     leave(world, 2)
@@ -66,7 +66,7 @@ def test_what_is_left_goes_offline_and_comes_back(world: World) -> None:
     assert world.show() == ["2@7 1,2 | 2"]
 
 
-def test_an_offline_partition_does_not_hold_it_up(world: World) -> None:
+def test_an_offline_partition_does_not_delay_it(world: World) -> None:
     world.topic("t", "-@4 1,2 | 2")
     world.down(2)
     assert leave(world, 1).may_shut_down

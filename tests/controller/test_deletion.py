@@ -5,7 +5,7 @@ import pytest
 
 from ottla.config.broker import BrokerConfig
 from ottla.controller import layout
-from ottla.controller.deletion import UnwantedTopic, delete_topics
+from ottla.controller.deletion import TopicToDelete, delete_topics
 from ottla.controller.image import ClusterImage, TopicDeleted
 from ottla.controller.topics import NewTopic
 from ottla.coordination.tree import Create, Delete
@@ -21,8 +21,8 @@ def topics(add_topic: Callable[[NewTopic], None]) -> None:
 @pytest.mark.usefixtures("topics")
 def test_by_name_and_by_id(image: ClusterImage, config: BrokerConfig) -> None:
     topic_id = image.topics["u"].topic_id
-    unwanted = [UnwantedTopic(name="t"), UnwantedTopic(topic_id=topic_id)]
-    plan = delete_topics(unwanted, image, config)
+    requested = [TopicToDelete(name="t"), TopicToDelete(topic_id=topic_id)]
+    plan = delete_topics(requested, image, config)
     assert [(result.name, result.outcome.code) for result in plan.reply] == [
         ("t", ErrorCode.none),
         ("u", ErrorCode.none),
@@ -45,48 +45,48 @@ def test_by_name_and_by_id(image: ClusterImage, config: BrokerConfig) -> None:
 
 @pytest.mark.usefixtures("topics")
 @pytest.mark.parametrize(
-    ("unwanted", "code", "message"),
+    ("requested", "code", "message"),
     [
-        ([UnwantedTopic(name="none")], ErrorCode.unknown_topic_or_partition, "does not host"),
-        ([UnwantedTopic(topic_id=UUID(int=99))], ErrorCode.unknown_topic_id, "topic ID"),
-        ([UnwantedTopic()], ErrorCode.invalid_request, "Neither topic name nor id"),
-        ([UnwantedTopic(topic_id=UUID(int=0))], ErrorCode.invalid_request, "Neither topic name"),
+        ([TopicToDelete(name="none")], ErrorCode.unknown_topic_or_partition, "does not host"),
+        ([TopicToDelete(topic_id=UUID(int=99))], ErrorCode.unknown_topic_id, "topic ID"),
+        ([TopicToDelete()], ErrorCode.invalid_request, "Neither topic name nor id"),
+        ([TopicToDelete(topic_id=UUID(int=0))], ErrorCode.invalid_request, "Neither topic name"),
         (
-            [UnwantedTopic("t", UUID(int=1))],
+            [TopicToDelete("t", UUID(int=1))],
             ErrorCode.invalid_request,
             "may not specify both topic name and topic id",
         ),
-        ([UnwantedTopic("t")] * 2, ErrorCode.invalid_request, "Duplicate topic name."),
+        ([TopicToDelete("t")] * 2, ErrorCode.invalid_request, "Duplicate topic name."),
         (
-            [UnwantedTopic(topic_id=UUID(int=1))] * 2,
+            [TopicToDelete(topic_id=UUID(int=1))] * 2,
             ErrorCode.invalid_request,
             "Duplicate topic id.",
         ),
         (
-            [UnwantedTopic("t"), UnwantedTopic(topic_id=UUID(int=1))],
+            [TopicToDelete("t"), TopicToDelete(topic_id=UUID(int=1))],
             ErrorCode.invalid_request,
             "maps to an ID that was already supplied",
         ),
     ],
 )
-def test_refuses_in_kafkas_words(
+def test_refusals_have_kafkas_messages(
     image: ClusterImage,
     config: BrokerConfig,
-    unwanted: list[UnwantedTopic],
+    requested: list[TopicToDelete],
     code: ErrorCode,
     message: str,
 ) -> None:
-    plan = delete_topics(unwanted, image, config)
+    plan = delete_topics(requested, image, config)
     assert {result.outcome.code for result in plan.reply} == {code}
     assert message in (plan.reply[0].outcome.message or "")
     assert plan.writes == ()
 
 
 @pytest.mark.usefixtures("topics")
-def test_deletion_may_be_switched_off(image: ClusterImage) -> None:
+def test_deletion_can_be_disabled(image: ClusterImage) -> None:
     config = BrokerConfig({"delete.topic.enable": "false"})
     with pytest.raises(ApiError) as caught:
-        delete_topics([UnwantedTopic("t")], image, config)
+        delete_topics([TopicToDelete("t")], image, config)
     assert caught.value.code is ErrorCode.topic_deletion_disabled
 
 
@@ -95,10 +95,10 @@ def test_a_topic_named_both_ways_is_answered_once(
     image: ClusterImage, config: BrokerConfig
 ) -> None:
     topic_id = image.topics["t"].topic_id
-    for unwanted in ([UnwantedTopic("t"), UnwantedTopic(topic_id=topic_id)],) * 2:
-        plan = delete_topics(unwanted, image, config)
+    for requested in ([TopicToDelete("t"), TopicToDelete(topic_id=topic_id)],) * 2:
+        plan = delete_topics(requested, image, config)
         (result,) = plan.reply
         assert (result.name, result.topic_id) == ("t", topic_id)
         assert result.outcome.code is ErrorCode.invalid_request
         assert not plan.writes
-        unwanted.reverse()
+        requested.reverse()

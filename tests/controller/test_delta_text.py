@@ -51,7 +51,7 @@ def test_a_change_carries_the_changed_partitions_only(large: ClusterImage) -> No
     assert decode_delta(json.loads(text), large) == delta
 
 
-def test_what_is_no_delta_says_so(large: ClusterImage) -> None:
+def test_an_invalid_delta_is_an_error(large: ClusterImage) -> None:
     stranger = TopicImage("t5", UUID(int=99), (), {})
     gone = encode_delta(TopicDeleted(stranger))
     for text in ([], ["else"], ["changed", 1], {}, None, 5, ["deleted", "none", ""], gone):

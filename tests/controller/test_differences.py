@@ -1,4 +1,4 @@
-"""Any two images: the differences, applied to the first, give the second; also as text."""
+"""For any two images: the differences, applied to the first, give the second; also as text."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def one_topic(topic: TopicImage) -> ClusterImage:
     return image
 
 
-def test_each_piece_says_one_thing() -> None:
+def test_each_delta_is_one_kind_of_change() -> None:
     moved = STATE._replace(leader=2, leader_epoch=1)
     grown = TopicImage("t", UUID(int=1), (STATE, moved, STATE), {"a": "1"}, 1, 0)
     deltas = differences(one_topic(TOPIC), one_topic(grown))
@@ -136,13 +136,13 @@ def test_each_piece_says_one_thing() -> None:
     assert deltas[1].partitions == (1,)
 
 
-def test_a_topic_of_the_same_name_but_another_id_is_another_one() -> None:
+def test_the_same_name_with_another_id_is_another_topic() -> None:
     again = TopicImage("t", UUID(int=2), (STATE,), {})
     deltas = differences(one_topic(TOPIC), one_topic(again))
     assert deltas == [TopicDeleted(TOPIC), TopicCreated(again)]
 
 
-def test_a_broker_that_was_away_between_two_looks_vanishes_first() -> None:
+def test_a_broker_with_another_epoch_vanishes_first() -> None:
     old, new = ClusterImage("c"), ClusterImage("c")
     old.apply(BrokerAppeared(BrokerImage(1, (), None, 5)))
     back = BrokerImage(1, (), None, 9)

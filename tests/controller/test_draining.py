@@ -11,12 +11,12 @@ from ottla.controller.draining import DrainingError, drained
 PLAIN: dict[int, str | None] = dict.fromkeys((1, 2, 3, 4))
 
 
-def test_the_place_in_the_order_is_kept() -> None:
+def test_the_position_in_the_assignment_is_kept() -> None:
     targets = drained(1, PLAIN, {"t": [(1, 2), (2, 1), (2, 3)]})
     assert targets == {"t": {0: (4, 2), 1: (2, 3)}}
 
 
-def test_leaders_and_replicas_go_evenly_over_the_others() -> None:
+def test_leaders_and_replicas_are_spread_evenly() -> None:
     assignments = {f"t{number}": [(1, 2, 3), (2, 1, 3), (3, 4, 1)] for number in range(12)}
     targets = drained(1, PLAIN, assignments)
     after = [
@@ -31,11 +31,11 @@ def test_leaders_and_replicas_go_evenly_over_the_others() -> None:
 def test_racks_stay_apart() -> None:
     racks = {1: "a", 2: "b", 3: "b", 4: "a", 5: "c"}
     assert drained(1, racks, {"t": [(1, 2), (3, 1)]}) == {"t": {0: (4, 2), 1: (3, 5)}}
-    # No other rack is left: the copies share one rather than being refused.
+    # No other rack is left: the copies share one; the request is not refused.
     assert drained(1, {1: "a", 2: "b", 3: "b"}, {"t": [(1, 2)]}) == {"t": {0: (3, 2)}}
 
 
-def test_too_few_brokers_is_said() -> None:
+def test_too_few_brokers_is_an_error() -> None:
     with pytest.raises(DrainingError) as caught:
         drained(1, dict.fromkeys((1, 2, 3)), {"t": [(2, 3), (1, 2, 3)]})
     assert str(caught.value) == (
@@ -48,7 +48,7 @@ brokers = st.lists(st.integers(1, 5), min_size=1, max_size=4, unique=True).map(t
 
 
 @given(st.lists(brokers, max_size=12), st.lists(st.sampled_from([None, "a", "b"]), min_size=5))
-def test_nothing_stays_and_nothing_else_moves(
+def test_all_replicas_of_the_broker_move_and_no_others(
     partitions: list[tuple[int, ...]], racks: list[str | None]
 ) -> None:
     targets = drained(1, dict(enumerate(racks[:5], 1)), {"t": partitions}).get("t", {})

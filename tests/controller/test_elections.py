@@ -34,7 +34,7 @@ def led(
     return change
 
 
-def test_no_election_where_the_preferred_leader_leads(
+def test_no_election_if_the_preferred_leader_leads(
     image: ClusterImage, led: Callable[[PartitionState], None]
 ) -> None:
     plan = elect_leaders(ElectionType.PREFERRED, {"t": [0, 0, 5], "none": [0]}, image)
@@ -45,7 +45,7 @@ def test_no_election_where_the_preferred_leader_leads(
     assert plan.writes == ()
 
 
-def test_all_partitions_leave_out_those_that_need_none(
+def test_for_all_partitions_the_reply_omits_those_that_need_no_election(
     image: ClusterImage, led: Callable[[PartitionState], None]
 ) -> None:
     for kind in ElectionType:
@@ -68,7 +68,7 @@ def test_the_preferred_leader_gets_the_next_epoch(
 
 
 @pytest.mark.parametrize("gone", [True, False])
-def test_the_preferred_leader_must_live_and_be_in_sync(
+def test_the_preferred_leader_must_be_live_and_in_sync(
     image: ClusterImage, led: Callable[[PartitionState], None], gone: bool
 ) -> None:
     led(state(2, (2, 1) if gone else (2, 3)))
@@ -79,7 +79,7 @@ def test_the_preferred_leader_must_live_and_be_in_sync(
     assert plan.writes == ()
 
 
-def test_unclean_takes_the_first_that_lives(
+def test_an_unclean_election_takes_the_first_live_replica(
     image: ClusterImage, led: Callable[[PartitionState], None]
 ) -> None:
     led(state(NO_LEADER, (1,)))
@@ -99,21 +99,21 @@ def test_unclean_takes_the_first_that_lives(
 @pytest.mark.parametrize(
     ("kind", "before", "after"),
     [
-        # Somebody who is about to leave is not chosen, unless nobody else is there.
+        # A broker that is shutting down is not elected, unless there is no other.
         (ElectionType.PREFERRED, "2@4 3,2 | 2,3", "2@4 3,2 | 2,3"),
         (ElectionType.UNCLEAN, "-@4 3,2,1 | 4", "2@5 3,2,1 | 2"),
         (ElectionType.UNCLEAN, "-@4 3 | 4", "-@4 3 | 4"),
-        # An in-sync replica comes first, also by this command.
+        # An in-sync replica comes first, also in a requested election.
         (ElectionType.UNCLEAN, "-@4 1,2 | 2", "2@5 1,2 | 2"),
         (ElectionType.UNCLEAN, "-@4 1,2,4 | 2,4", "2@5 1,2,4 | 2"),
         # Every in-sync replica lost its disk.
         (ElectionType.UNCLEAN, "-@4 1,2 |", "1@5 1,2 | 1"),
         (ElectionType.UNCLEAN, "2@4 1,2 | 2", "2@4 1,2 | 2"),
-        # The dead are left behind.
+        # Dead replicas leave the ISR.
         (ElectionType.PREFERRED, "-@4 1,2,4 | 1,4", "1@5 1,2,4 | 1"),
     ],
 )
-def test_elections_by_command(world: Any, kind: ElectionType, before: str, after: str) -> None:
+def test_requested_elections(world: Any, kind: ElectionType, before: str, after: str) -> None:
     world.topic("t", before)
     world.shutting_down = {3}
     world.do(elect_leaders(kind, {"t": [0]}, world.image, shutting_down=world.shutting_down))

@@ -31,7 +31,7 @@ def topic(name: str = "t", number: int = 1, partitions: int = 2) -> TopicImage:
     return TopicImage(name, UUID(int=number), tuple(state() for _ in range(partitions)), {})
 
 
-def test_deltas_make_the_image_and_its_version() -> None:
+def test_deltas_build_the_image_and_its_version() -> None:
     image = ClusterImage("cluster")
     image.apply(TopicCreated(topic()))
     assert image.version == 1
@@ -62,7 +62,7 @@ def test_deltas_make_the_image_and_its_version() -> None:
     assert image.topic_by_id(UUID(int=1)) is None
 
 
-def test_what_was_read_stays_as_it_was() -> None:
+def test_objects_that_were_read_do_not_change() -> None:
     image = ClusterImage("cluster")
     image.apply(TopicCreated(topic()))
     kept = image.topics["t"]
@@ -70,7 +70,7 @@ def test_what_was_read_stays_as_it_was() -> None:
     assert len(kept.partitions) == 2
 
 
-def test_a_topic_cannot_be_made_twice() -> None:
+def test_a_topic_cannot_be_created_twice() -> None:
     image = ClusterImage("cluster")
     image.apply(TopicCreated(topic()))
     with pytest.raises(AssertionError):
@@ -93,7 +93,7 @@ def test_internal_topics() -> None:
     assert not topic("__others").is_internal
 
 
-def test_ten_thousand_partitions_are_references_to_few_states() -> None:
+def test_ten_thousand_partitions_share_few_states() -> None:
     image = ClusterImage("cluster")
     image.apply(TopicCreated(topic(partitions=10_000)))
     partitions = image.topics["t"].partitions

@@ -18,7 +18,7 @@ assignments = st.builds(layout.Assignment, broker_lists, broker_lists | st.just(
 
 
 @given(st.uuids(), st.lists(assignments, min_size=1, max_size=12))
-def test_topics_come_back(topic_id: UUID, partitions: list[layout.Assignment]) -> None:
+def test_topics_round_trip(topic_id: UUID, partitions: list[layout.Assignment]) -> None:
     assert layout.read_topic("t", layout.write_topic(topic_id, partitions)) == (
         topic_id,
         tuple(partitions),
@@ -26,7 +26,7 @@ def test_topics_come_back(topic_id: UUID, partitions: list[layout.Assignment]) -
 
 
 @given(numbers, numbers, broker_lists, broker_lists, numbers, numbers)
-def test_states_come_back(
+def test_states_round_trip(
     leader: int,
     epoch: int,
     replicas: tuple[int, ...],
@@ -39,7 +39,7 @@ def test_states_come_back(
     assert layout.read_state("/path", data, version, layout.Assignment(replicas)) == state
 
 
-def test_brokers_come_back_with_every_listener() -> None:
+def test_brokers_round_trip_with_every_listener() -> None:
     broker = BrokerImage(
         4,
         (Endpoint("PLAINTEXT", "host", 9092), Endpoint("INSIDE", "::1", 9093)),
@@ -56,11 +56,11 @@ def test_brokers_come_back_with_every_listener() -> None:
 
 
 @given(st.dictionaries(st.text(), st.text(), max_size=4))
-def test_settings_come_back(values: dict[str, str]) -> None:
+def test_settings_round_trip(values: dict[str, str]) -> None:
     assert layout.read_config("/path", layout.write_config(values)) == values
 
 
-def test_the_rest_comes_back() -> None:
+def test_the_other_nodes_round_trip() -> None:
     assert layout.read_cluster_id(layout.write_cluster_id("abc")) == "abc"
     assert layout.read_producer_ids(layout.write_producer_ids(1, 0, 999)) == 999
     assert layout.read_controller(layout.write_controller(3, 5)) == 3
@@ -72,7 +72,7 @@ def test_the_rest_comes_back() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"\xff", b'{"config": {"a": 1}}', b"nonsense"])
-def test_what_kafka_would_not_write_is_an_error_that_names_the_node(data: bytes) -> None:
+def test_invalid_content_is_an_error_that_names_the_node(data: bytes) -> None:
     readers = (
         lambda: layout.read_topic("t", data),
         lambda: layout.read_state(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ottla.controller.image import NO_LEADER, PartitionState, TopicImage
 from ottla.controller.leadership import Brokers, is_unclean, unclean_allowed
-from ottla.controller.reassignment import settled
+from ottla.controller.reassignment import repaired
 
 numbers = st.frozensets(st.integers(1, 4))
 brokers = st.builds(Brokers, numbers, numbers, numbers, numbers)
@@ -27,12 +27,12 @@ def states(draw: st.DrawFn) -> PartitionState:
 
 
 @given(states(), brokers, st.booleans())
-def test_what_always_holds(state: PartitionState, brokers: Brokers, unclean: bool) -> None:
-    after = settled(state, brokers, unclean=unclean)
+def test_invariants_of_an_election(state: PartitionState, brokers: Brokers, unclean: bool) -> None:
+    after = repaired(state, brokers, unclean=unclean)
     assert set(after.isr) <= set(after.replicas)
     assert after.leader_epoch >= state.leader_epoch
     if after.leader == NO_LEADER:
-        # Nobody in sync is let go, but for those that lost what made them so.
+        # In-sync replicas stay, except those that lost their disk.
         assert set(state.isr) - set(after.isr) <= (
             brokers.without_disk | (set(state.isr) - set(brokers.live)) | set(brokers.gone)
         )
@@ -49,15 +49,15 @@ def test_what_always_holds(state: PartitionState, brokers: Brokers, unclean: boo
 
 
 @given(states(), brokers, st.booleans())
-def test_twice_is_once(state: PartitionState, brokers: Brokers, unclean: bool) -> None:
-    # Whoever was gone is here or not by now; what was lost is known.
+def test_an_election_is_idempotent(state: PartitionState, brokers: Brokers, unclean: bool) -> None:
+    # Missing brokers have returned or not by now; the lost disks are known.
     again = Brokers(brokers.live, brokers.shutting_down)
-    after = settled(state, brokers, unclean=unclean)
+    after = repaired(state, brokers, unclean=unclean)
     if after.leader != NO_LEADER:
-        assert settled(after, again, unclean=unclean) == after
+        assert repaired(after, again, unclean=unclean) == after
 
 
-def test_the_topics_own_setting_counts_before_the_brokers() -> None:
+def test_the_topics_setting_overrides_the_brokers() -> None:
     name = "unclean.leader.election.enable"
     for text, expected in ((None, (True, False)), ("TRUE", (True, True)), ("false", (False,) * 2)):
         topic = TopicImage("t", UUID(int=1), (), {} if text is None else {name: text})

@@ -35,13 +35,13 @@ def tree(store: EmbeddedStore) -> dict[str, Node]:
     return nodes
 
 
-def test_first_writes_are_needed_once(store: EmbeddedStore) -> None:
+def test_the_first_writes_happen_once(store: EmbeddedStore) -> None:
     assert first_writes(tree(store), "other") == ()
     image = load_image(tree(store), 1)
     assert (image.cluster_id, image.controller_epoch, image.topics) == ("cluster", 0, {})
 
 
-def test_the_loaded_image_is_the_one_that_wrote(
+def test_the_loaded_image_equals_the_one_that_was_written(
     store: EmbeddedStore,
     image: ClusterImage,
     config: BrokerConfig,

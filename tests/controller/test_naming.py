@@ -9,7 +9,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 
 
 @pytest.mark.parametrize("name", ["a", "A.b_c-9", "...", "x" * 249])
-def test_names_that_a_topic_may_have(name: str, image: ClusterImage) -> None:
+def test_valid_topic_names(name: str, image: ClusterImage) -> None:
     check_topic_name(name)
     check_new_topic_name(name, image)
 
@@ -27,7 +27,7 @@ def test_names_that_a_topic_may_have(name: str, image: ClusterImage) -> None:
         ("a/b", "contains one or more characters"),
     ],
 )
-def test_names_that_no_topic_may_have(name: str, reason: str) -> None:
+def test_invalid_topic_names(name: str, reason: str) -> None:
     with pytest.raises(ApiError) as caught:
         check_topic_name(name)
     assert caught.value.code is ErrorCode.invalid_topic_exception

@@ -14,7 +14,7 @@ def broker(number: int, rack: str | None = None) -> BrokerImage:
     return BrokerImage(number, (Endpoint("PLAINTEXT", "host", 1),), rack)
 
 
-def test_one_broker_has_everything() -> None:
+def test_one_broker_gets_everything() -> None:
     assert place([broker(4)], 3, 1, 0, 99) == ((4,), (4,), (4,))
 
 
@@ -32,7 +32,7 @@ def test_first_replicas_go_round_and_copies_move_on() -> None:
     st.lists(st.sampled_from([None, "a", "b", "c"]), min_size=9, max_size=9),
     st.data(),
 )
-def test_placements_are_even_and_without_twins(
+def test_placements_are_even_and_without_duplicates(
     count: int,
     partitions: int,
     start: int,
@@ -71,7 +71,7 @@ def test_too_few_brokers(factor: int, message: str) -> None:
         ((1,), 2, "which have 2 replica(s)."),
     ],
 )
-def test_assignments_that_cannot_be(
+def test_invalid_assignments(
     image: ClusterImage, replicas: tuple[int, ...], factor: int | None, message: str
 ) -> None:
     with pytest.raises(ApiError) as caught:

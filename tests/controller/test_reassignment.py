@@ -1,4 +1,4 @@
-"""Transcripts: reassignments from their beginning to their end."""
+"""Transcripts: reassignments from start to end."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ottla.controller.deletion import UnwantedTopic, delete_topics
-from ottla.controller.in_sync_changes import ProposedIsr, alter_partitions
+from ottla.controller.alter_partition import ProposedIsr, alter_partitions
+from ottla.controller.deletion import TopicToDelete, delete_topics
 from ottla.controller.reassignment import alter_reassignments, list_reassignments
 from ottla.protocol.errors import ErrorCode
 
@@ -29,25 +29,25 @@ def alter(world: World, target: Target, **more: Any) -> tuple[str, str | None]:
 
 
 def in_sync(world: World, *isr: int) -> str:
-    """The leader proposes these."""
+    """The leader proposes this ISR."""
     topic = world.image.topics["t"]
     state = topic.partitions[0]
     epoch = world.image.brokers[state.leader].epoch
-    wish = ProposedIsr(
+    proposal = ProposedIsr(
         topic.topic_id,
         0,
         state.leader_epoch,
         state.partition_epoch,
         tuple((broker, world.image.brokers[broker].epoch) for broker in isr),
     )
-    plan = alter_partitions(state.leader, epoch, [wish], world.image, world.config)
+    plan = alter_partitions(state.leader, epoch, [proposal], world.image, world.config)
     return str(world.do(plan)[0].code.name)
 
 
 @pytest.mark.parametrize(
     ("before", "target", "after"),
     [
-        # New ones before old ones; what leaves and what comes is noted.
+        # New replicas before old ones; adding and removing replicas are recorded.
         ("1@4 1,2,3 | 1,2,3", (4, 2, 3), "1@4 4,2,3,1 | 1,2,3 +4 -1"),
         ("1@4 1,2 | 1,2", (1, 2, 3), "1@4 1,2,3 | 1,2 +3"),
         ("1@4 1,2 | 1,2", (3, 4), "1@4 3,4,1,2 | 1,2 +3,4 -1,2"),
@@ -55,11 +55,11 @@ def in_sync(world: World, *isr: int) -> str:
         ("1@4 1,2,3 | 1,2,3", (3, 2, 1), "1@4 3,2,1 | 1,2,3"),
         ("1@4 1,2,3 | 1,2,3", (1, 2), "1@5 1,2 | 1,2"),
         ("1@4 1,2,3 | 1,2,3", (2, 3), "2@5 2,3 | 2,3"),
-        # Fewer replicas, but one that stays is not in sync: that is waited for.
+        # Fewer replicas, but a remaining one is not in sync: the removal waits.
         ("1@4 1,2,3 | 1,3", (2, 3), "1@4 2,3,1 | 1,3 -1"),
-        # The same again.
+        # The same replicas.
         ("1@4 1,2,3 | 1,2,3", (1, 2, 3), "1@4 1,2,3 | 1,2,3"),
-        # Another target while one is under way: what was being added and is not named goes.
+        # Another target during a reassignment: added replicas that it does not name are dropped.
         ("1@4 4,2,3,1 | 1,2,3 +4 -1", (3, 2, 1), "1@5 3,2,1 | 1,2,3"),
         ("1@4 3,1,2 | 1,2 +3 -2", (4, 1), "1@5 4,1,2 | 1,2 +4 -2"),
         ("3@4 3,1,2 | 1,2,3 +3 -1,2", (4, 1), "1@6 4,1,2 | 1,2 +4 -2"),
@@ -68,24 +68,24 @@ def in_sync(world: World, *isr: int) -> str:
         ("4@4 4,2,1 | 4,1,2 +4 -1", None, "2@6 2,1 | 1,2"),
     ],
 )
-def test_beginnings(world: World, before: str, target: Target, after: str) -> None:
+def test_the_first_stage(world: World, before: str, target: Target, after: str) -> None:
     world.topic("t", before)
     assert alter(world, target) == ("none", None)
     assert world.show() == [after]
 
 
-def test_from_beginning_to_end(world: World) -> None:
+def test_all_stages(world: World) -> None:
     world.topic("t", "1@4 1,2 | 1,2")
     alter(world, (3, 4))
     assert in_sync(world, 1, 2, 3) == "none"
     assert world.show() == ["1@4 3,4,1,2 | 1,2,3 +3,4 -1,2"]
-    # All that is added is in sync; the leader is dropped, so another leads.
+    # All added replicas are in sync; the leader is dropped, so another leads.
     assert in_sync(world, 1, 2, 3, 4) == "new_leader_elected"
     assert world.show() == ["3@5 3,4 | 3,4"]
     assert list_reassignments(None, world.image) == {}
 
 
-def test_a_leader_that_stays_is_told_that_others_were_dropped(world: World) -> None:
+def test_dropped_replicas_raise_the_leader_epoch(world: World) -> None:
     world.topic("t", "1@4 1,2 | 1,2")
     alter(world, (1, 3))
     assert in_sync(world, 1, 2, 3) == "none"
@@ -160,13 +160,13 @@ def test_refusals(world: World, before: str, target: Target, code: str, message:
     assert world.show() == [before]
 
 
-def test_a_reverted_reassignment_may_lose_records_where_that_is_allowed(world: World) -> None:
+def test_a_reverted_reassignment_may_lose_records_if_allowed(world: World) -> None:
     world.topic("t", "3@4 3,1 | 3 +3 -1", unclean_leader_election_enable="true")
     assert alter(world, None) == ("none", None)
     assert world.show() == ["1@6 1 | 1"]
 
 
-def test_another_number_of_replicas_can_be_refused(world: World) -> None:
+def test_a_change_of_the_replication_factor_can_be_refused(world: World) -> None:
     world.topic("t", "1@4 3,1,2 | 1,2 +3 -2")
     assert alter(world, (1, 2, 3), allow_factor_change=False) == (
         "invalid_replication_factor",
@@ -208,7 +208,7 @@ def test_a_topic_is_deleted_during_its_reassignment(world: World) -> None:
     alter(world, (3, 4))
     in_sync(world, 1, 2, 3)
     world.down(3)
-    world.do(delete_topics([UnwantedTopic("t")], world.image, world.config))
+    world.do(delete_topics([TopicToDelete("t")], world.image, world.config))
     assert world.image.topics == {}
 
 
@@ -220,7 +220,7 @@ def test_whoever_stops_between_two_writes_leaves_what_can_go_on(
     plan = alter_reassignments({"t": {0: target}}, world.image, world.config)
     for writes in range(len(plan.writes) + 1):
         other = world.after_crash(plan, writes)
-        other.look()
+        other.check()
         wanted = {"t": {0: target}} if list_reassignments(None, other.image) else {}
         other.do(alter_reassignments(wanted, other.image, other.config))
         state = other.image.topics["t"].partitions[0]

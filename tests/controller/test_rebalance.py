@@ -21,14 +21,14 @@ def test_a_broker_gets_its_partitions_back(world: World) -> None:
     assert run(world) == []
 
 
-def test_a_small_imbalance_is_left(world: World) -> None:
+def test_a_small_imbalance_is_ignored(world: World) -> None:
     world.topic("t", *["1@4 1,2 | 1,2"] * 9, "2@4 1,2 | 1,2")
     assert run(world) == []
     world.config = BrokerConfig({"leader.imbalance.per.broker.percentage": "9"})
     assert run(world) == [9]
 
 
-def test_only_what_the_preferred_leader_can_take(world: World) -> None:
+def test_only_partitions_that_the_preferred_leader_can_take(world: World) -> None:
     world.topic(
         "t",
         "2@4 1,2 | 2",

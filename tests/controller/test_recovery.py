@@ -1,4 +1,4 @@
-"""What a new controller finds when the one before it stopped in the middle."""
+"""What a new controller finds when the previous one stopped in the middle."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from ottla.controller import layout
-from ottla.controller.deletion import UnwantedTopic, delete_topics
+from ottla.controller.deletion import TopicToDelete, delete_topics
 from ottla.controller.layout import LayoutError
 from ottla.controller.plan import Plan
 from ottla.controller.recovery import healing_writes
@@ -26,18 +26,18 @@ def test_a_creation_is_completed(world: World, new_id: Callable[[], UUID]) -> No
         other = world.after_crash(plan, writes)
         assert healing_writes(other.tree()) == ()
         if writes < 2:
-            # Its settings alone are no topic; it can be created again.
+            # Settings alone are not a topic; it can be created again.
             assert other.image.topics == {}
             other.do(create_topics(wanted, other.image, other.config, new_id=new_id, start=0))
         assert other.show() == ["1@0 1,2 | 1,2", "2@0 2,3 | 2,3"]
         assert other.image.topics["t"].overrides == {"retention.ms": "5"}
 
 
-def test_a_deletion_is_finished_though_a_broker_is_down(world: World) -> None:
+def test_a_deletion_is_finished_while_a_broker_is_down(world: World) -> None:
     world.topic("t", "1@4 1,2 | 1,2", "2@4 2,3 | 2,3", retention_ms="5")
     world.topic("u", "1@4 1,2 | 1,2")
     world.down(2)
-    plan = delete_topics([UnwantedTopic("t")], world.image, world.config)
+    plan = delete_topics([TopicToDelete("t")], world.image, world.config)
     for writes in range(len(plan.writes) + 1):
         other = world.after_crash(plan, writes)
         assert list(other.image.topics) == (["t", "u"] if writes == 0 else ["u"])
@@ -53,7 +53,7 @@ def test_replicas_that_died_meanwhile_leave_a_completed_topic(
     plan = create_topics(wanted, world.image, world.config, new_id=new_id, start=0)
     del world.live[1]
     other = world.after_crash(plan, 2)
-    reply = other.look()
+    reply = other.check()
     assert reply.elections == (("t", 0, 1, 2, 1, False),)
     assert other.show() == ["2@1 1,2 | 2"]
 
@@ -70,21 +70,21 @@ def test_added_partitions_get_their_states(world: World) -> None:
     )
 
 
-def test_a_mark_of_a_topic_that_is_gone_goes(world: World) -> None:
+def test_a_mark_without_a_topic_is_removed(world: World) -> None:
     world.write([Create(layout.deleted_topic_path("t"))])
     (write,) = healing_writes(world.tree())
     assert write.path == "/admin/delete_topics/t"
 
 
-def test_a_node_that_nobody_understands_is_named(world: World) -> None:
+def test_an_invalid_node_is_named(world: World) -> None:
     world.write([Create(layout.topic_path("t"), b"{}")])
     with pytest.raises(LayoutError, match="/brokers/topics/t"):
         healing_writes(world.tree())
 
 
-def test_nothing_to_heal_is_nothing_to_do(world: World) -> None:
+def test_a_healthy_tree_needs_no_writes(world: World) -> None:
     world.topic("t", "1@4 1,2 | 1,2")
     before = len(world.history)
     other = world.after_crash(Plan(None), 0)
-    other.look()
+    other.check()
     assert len(other.history) == before

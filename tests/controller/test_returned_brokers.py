@@ -15,7 +15,7 @@ def _register(image: ClusterImage, broker_id: int, epoch: int) -> None:
     image.apply(BrokerAppeared(BrokerImage(broker_id, (), epoch=epoch)))
 
 
-def test_a_broker_is_due_once_when_it_has_settled_and_is_in_sync(world: World) -> None:
+def test_a_broker_is_due_once_when_it_is_settled_and_in_sync(world: World) -> None:
     world.topic("t", "2@4 1,2 | 2", "2@4 2,1 | 1,2")
     returned = ReturnedBrokers(INTERVAL_MS)
     assert returned.due(world.image, 0) == frozenset()

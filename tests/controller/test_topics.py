@@ -49,8 +49,8 @@ def create(
 def test_a_topic_is_written_as_kafka_writes_it(
     image: ClusterImage, config: BrokerConfig, new_id: NewId
 ) -> None:
-    wish = NewTopic("t", 2, 2, configs=(("retention.ms", "5"),))
-    plan = create_topics([wish], image, config, new_id=new_id, start=0)
+    requested = NewTopic("t", 2, 2, configs=(("retention.ms", "5"),))
+    plan = create_topics([requested], image, config, new_id=new_id, start=0)
     writes = {write.path: write.data for write in plan.writes if isinstance(write, Create)}
     assert writes["/config/topics/t"] == b'{"version":1,"config":{"retention.ms":"5"}}'
     assert writes["/brokers/topics/t"] == (
@@ -150,7 +150,7 @@ def test_explicit_assignments_are_kept(create: Callable[..., dict[str, TopicResu
         ),
     ],
 )
-def test_refuses_in_kafkas_words(
+def test_refusals_have_kafkas_messages(
     create: Callable[..., dict[str, TopicResult]],
     image: ClusterImage,
     topic: NewTopic,
@@ -164,7 +164,7 @@ def test_refuses_in_kafkas_words(
     assert image.topics == {}
 
 
-def test_one_bad_topic_does_not_keep_others_out(
+def test_one_invalid_topic_does_not_affect_others(
     create: Callable[..., dict[str, TopicResult]], image: ClusterImage
 ) -> None:
     results = create(NewTopic("good", 1, 1), NewTopic("bad", 0, 1), NewTopic("fine", 1, 1))
@@ -176,7 +176,7 @@ def test_one_bad_topic_does_not_keep_others_out(
     assert set(image.topics) == {"good", "fine"}
 
 
-def test_names_that_are_taken_or_collide(create: Callable[..., dict[str, TopicResult]]) -> None:
+def test_existing_and_colliding_names(create: Callable[..., dict[str, TopicResult]]) -> None:
     create(NewTopic("a.b", 1, 1))
     results = create(
         NewTopic("a.b", 1, 1), NewTopic("a_b", 1, 1), NewTopic("c_d", 1, 1), NewTopic("c.d", 1, 1)
@@ -198,7 +198,7 @@ def test_a_name_given_twice_is_refused_once(
     assert set(image.topics) == {"u"}
 
 
-def test_validate_only_says_what_would_be_and_does_nothing(
+def test_validate_only_returns_the_result_without_writes(
     image: ClusterImage, config: BrokerConfig, new_id: NewId
 ) -> None:
     plan = create_topics(
@@ -235,7 +235,7 @@ def test_more_partitions_are_appended_under_the_topics_version(
 
 
 @pytest.mark.parametrize(
-    ("wish", "code", "message"),
+    ("requested", "code", "message"),
     [
         (MorePartitions("none", 4), ErrorCode.unknown_topic_or_partition, "does not host"),
         (MorePartitions("t", 2), ErrorCode.invalid_partitions, "already has 2 partition(s)."),
@@ -258,21 +258,21 @@ def test_more_partitions_are_appended_under_the_topics_version(
         (MorePartitions("t", 20_000), ErrorCode.policy_violation, "Excessively large"),
     ],
 )
-def test_more_partitions_are_refused_in_kafkas_words(
+def test_add_partitions_refusals_have_kafkas_messages(
     image: ClusterImage,
     add_topic: Callable[[NewTopic], None],
-    wish: MorePartitions,
+    requested: MorePartitions,
     code: ErrorCode,
     message: str,
 ) -> None:
     add_topic(NewTopic("t", 2, 1))
-    plan = add_partitions([wish], image, start=0)
+    plan = add_partitions([requested], image, start=0)
     assert plan.reply[0].outcome.code is code
     assert message in (plan.reply[0].outcome.message or "")
     assert plan.writes == ()
 
 
-def test_more_partitions_where_the_client_wants_them(
+def test_more_partitions_with_an_assignment(
     image: ClusterImage, add_topic: Callable[[NewTopic], None]
 ) -> None:
     add_topic(NewTopic("t", 1, 2))
@@ -291,7 +291,7 @@ def test_more_partitions_where_the_client_wants_them(
 
 
 @pytest.mark.parametrize(("brokers", "factor"), [(1, 1), (2, 2), (3, 3), (5, 3)])
-def test_offsets_of_groups_have_three_replicas_where_there_are_three_brokers(
+def test_the_offsets_topic_has_three_replicas_on_three_brokers(
     brokers: int, factor: int, new_id: Callable[[], UUID], config: BrokerConfig
 ) -> None:
     image = ClusterImage("cluster")
@@ -304,24 +304,24 @@ def test_offsets_of_groups_have_three_replicas_where_there_are_three_brokers(
     assert {len(state.replicas) for state in topic.partitions} == {factor}
 
 
-def test_the_offsets_of_groups_wait_for_brokers_that_are_away(
+def test_the_offsets_topic_waits_for_brokers_that_are_away(
     create: Callable[..., dict[str, TopicResult]], image: ClusterImage
 ) -> None:
     for number in (1, 2, 3):
         image.apply(DirectoryChanged(number, DirectoryImage(f"folder {number}", 1, 0)))
     for number in (2, 3):
         image.apply(BrokerVanished(number))
-    wish = NewTopic("__consumer_offsets", 50)
-    refused = create(wish)["__consumer_offsets"].outcome
+    requested = NewTopic("__consumer_offsets", 50)
+    refused = create(requested)["__consumer_offsets"].outcome
     assert refused.code is ErrorCode.invalid_replication_factor
     for number in (2, 3):
         image.apply(BrokerAppeared(BrokerImage(number, (Endpoint("PLAINTEXT", "h", 1),))))
-    create(wish)
+    create(requested)
     topic = image.topics["__consumer_offsets"]
     assert {len(state.replicas) for state in topic.partitions} == {3}
 
 
-def test_who_shuts_down_is_given_no_replica(
+def test_a_broker_that_shuts_down_gets_no_replica(
     create: Callable[..., dict[str, TopicResult]], image: ClusterImage
 ) -> None:
     results = create(NewTopic("t", 4, 2), NewTopic("wide", 1, 3), shutting_down={2})
@@ -332,7 +332,7 @@ def test_who_shuts_down_is_given_no_replica(
     assert plan.reply[0].outcome.code is ErrorCode.invalid_replication_factor
 
 
-def test_who_shuts_down_and_is_named_neither_leads_nor_is_in_sync(
+def test_a_named_broker_that_shuts_down_is_not_in_sync(
     create: Callable[..., dict[str, TopicResult]], image: ClusterImage
 ) -> None:
     results = create(
@@ -346,6 +346,6 @@ def test_who_shuts_down_and_is_named_neither_leads_nor_is_in_sync(
     ]
     assert results["none"].outcome.code is ErrorCode.invalid_replica_assignment
     assert "in controlled shutdown" in (results["none"].outcome.message or "")
-    wish = MorePartitions("t", 4, ((2, 3), (2, 1)))
-    plan = add_partitions([wish], image, start=0, shutting_down={1, 2})
+    requested = MorePartitions("t", 4, ((2, 3), (2, 1)))
+    plan = add_partitions([requested], image, start=0, shutting_down={1, 2})
     assert "for partition 3 are fenced" in (plan.reply[0].outcome.message or "")

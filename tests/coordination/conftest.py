@@ -11,7 +11,7 @@ from ottla.testing.zookeeper_server import ZooKeeperError, ZooKeeperServer, zook
 
 @pytest.fixture(scope="module")
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
-    """A real ZooKeeper; each test takes a chroot of its own."""
+    """A real ZooKeeper; each test uses its own chroot."""
     try:
         zookeeper_command()
     except ZooKeeperError as error:

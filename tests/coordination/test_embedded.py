@@ -1,4 +1,4 @@
-"""The embedded tree's own; what both trees promise is in `test_coordination.py`."""
+"""What only the embedded tree does; `test_tree.py` tests what both trees have in common."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from ottla.coordination.embedded_store import StoreError
 from ottla.coordination.tree import Change, Create, Event, SessionExpiredError
 
 
-async def test_expiry_takes_the_ephemeral_nodes_and_tells_everyone() -> None:
+async def test_expiry_deletes_the_ephemeral_nodes_and_fires_all_watches() -> None:
     tree = EmbeddedTree(None)
     mortal, observer = await tree.connect(), await tree.connect()
     await mortal.create("/controller", b"1", ephemeral=True)
@@ -28,7 +28,7 @@ async def test_expiry_takes_the_ephemeral_nodes_and_tells_everyone() -> None:
     await tree.close()
 
 
-async def test_the_file_outlives_the_tree(tmp_path: Path) -> None:
+async def test_the_file_survives_a_restart(tmp_path: Path) -> None:
     tree = EmbeddedTree(tmp_path)
     session = await tree.connect()
     await session.multi([Create("/a", b"kept"), Create("/e", b"", True)])
@@ -40,7 +40,7 @@ async def test_the_file_outlives_the_tree(tmp_path: Path) -> None:
     await tree.close()
 
 
-async def test_a_folder_that_cannot_be_used_is_an_error_of_the_first_call(tmp_path: Path) -> None:
+async def test_the_first_call_fails_on_an_unusable_folder(tmp_path: Path) -> None:
     tree = EmbeddedTree(tmp_path / "none")
     with pytest.raises(StoreError, match="unable to open"):
         await tree.connect()

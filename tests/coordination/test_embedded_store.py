@@ -40,7 +40,7 @@ def store() -> Iterator[EmbeddedStore]:
     store.close()
 
 
-def test_versions_grow_by_one_and_guard(store: EmbeddedStore) -> None:
+def test_versions_grow_by_one_and_are_checked(store: EmbeddedStore) -> None:
     store.multi([Create("/a", b"x")], 1)
     assert store.get("/a") == Node(b"x", 0, 0, 1)
     store.multi([SetData("/a", b"y", 0), SetData("/a", b"z")], 1)
@@ -64,7 +64,7 @@ def test_each_creation_has_its_own_number(store: EmbeddedStore) -> None:
     assert len(numbers) == 3
 
 
-def test_a_file_from_before_creations_had_numbers_is_taken(tmp_path: Path) -> None:
+def test_a_file_without_creation_numbers_is_upgraded(tmp_path: Path) -> None:
     old = sqlite3.connect(tmp_path / FILE_NAME)
     old.executescript(
         "CREATE TABLE node (path TEXT PRIMARY KEY, parent TEXT NOT NULL, data BLOB NOT NULL,"
@@ -87,7 +87,7 @@ def test_multi_does_all_or_nothing(store: EmbeddedStore) -> None:
     assert store.get("/a") is not None
 
 
-def test_the_errors_of_the_tree(store: EmbeddedStore) -> None:
+def test_each_error_is_raised(store: EmbeddedStore) -> None:
     store.multi([Create("/a"), Create("/a/b"), Create("/e", ephemeral=True)], 1)
     with pytest.raises(NoNodeError):
         store.multi([Create("/no/child")], 1)
@@ -101,7 +101,7 @@ def test_the_errors_of_the_tree(store: EmbeddedStore) -> None:
         store.children("/none")
 
 
-def test_reads_a_subtree_and_nothing_beside_it(store: EmbeddedStore) -> None:
+def test_read_tree_returns_only_the_subtree(store: EmbeddedStore) -> None:
     paths = ["/a", "/a/b", "/a/b/c", "/a-side", "/ab", "/a0"]
     store.multi([Create(path) for path in paths], 1)
     assert list(store.read_tree("/a")) == ["/a", "/a/b", "/a/b/c"]
@@ -111,7 +111,7 @@ def test_reads_a_subtree_and_nothing_beside_it(store: EmbeddedStore) -> None:
     assert store.children("/a") == ("b",)
 
 
-def test_tells_what_happened(store: EmbeddedStore) -> None:
+def test_multi_returns_the_events(store: EmbeddedStore) -> None:
     events = store.multi([Create("/a"), SetData("/a", b""), Delete("/a")], 1)
     assert events == [
         Event(Change.CREATED, "/a"),
@@ -122,7 +122,7 @@ def test_tells_what_happened(store: EmbeddedStore) -> None:
     ]
 
 
-def test_ephemeral_nodes_go_with_their_session_and_with_the_process(tmp_path: Path) -> None:
+def test_ephemeral_nodes_end_with_their_session_or_process(tmp_path: Path) -> None:
     store = EmbeddedStore(tmp_path)
     first, second = store.new_session(), store.new_session()
     store.multi([Create("/first", ephemeral=True), Create("/lasting")], first)
@@ -139,7 +139,7 @@ def test_ephemeral_nodes_go_with_their_session_and_with_the_process(tmp_path: Pa
     store.close()
 
 
-def test_a_file_that_is_no_store_is_one_clear_error(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_bytes(b"this is not a database, " * 100)
     with pytest.raises(StoreError, match="file is not a database"):
         EmbeddedStore(tmp_path)
@@ -174,7 +174,7 @@ for number in range(100_000):
 """
 
 
-def test_after_sigkill_every_answered_multi_is_there_whole(tmp_path: Path) -> None:
+def test_after_sigkill_every_acknowledged_multi_is_complete(tmp_path: Path) -> None:
     for _ in range(3):
         process = subprocess.Popen(
             [sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True
@@ -190,7 +190,7 @@ def test_after_sigkill_every_answered_multi_is_there_whole(tmp_path: Path) -> No
         process.wait()
         store = EmbeddedStore(tmp_path)
         numbers = sorted(map(int, store.children("/")))
-        # At most one more was written whose answer never left the process.
+        # At most one more was written without an acknowledgement.
         assert numbers[: last + 1] == list(range(last + 1))
         assert len(numbers) <= last + 2
         for number in numbers:
@@ -203,11 +203,11 @@ def test_after_sigkill_every_answered_multi_is_there_whole(tmp_path: Path) -> No
 
 @dataclass
 class Model:
-    """The tree as a plain dictionary."""
+    """A model of the tree: a plain dictionary."""
 
     nodes: dict[str, Node] = field(default_factory=lambda: {"/": Node(b"", 0, 0)})
     number: int = 0
-    """Of the last transaction that made nodes."""
+    """The number of the last transaction that created nodes."""
 
     def multi(self, operations: list[Operation], session: int) -> None:
         nodes = dict(self.nodes)
@@ -256,7 +256,7 @@ operations: st.SearchStrategy[Operation] = st.one_of(
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """The store and the model must agree on every outcome and on every node."""
+    """The store and the model must agree on every result and every node."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -287,7 +287,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 def outcome(work: object) -> type[CoordinationError] | None:
-    """The kind of error that the work raises, or None."""
+    """The type of the error that `work` raises, or None."""
     assert callable(work)
     try:
         work()

@@ -1,4 +1,4 @@
-"""What the port promises, on the embedded tree and on a real ZooKeeper alike."""
+"""The coordination port, on the embedded tree and on a real ZooKeeper."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def test_parents(path: str, parent: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["", "a", "/a/", "//", "/a//b", "/a\0"])
-def test_paths_that_a_tree_would_not_take(path: str) -> None:
+def test_invalid_paths_are_rejected(path: str) -> None:
     with pytest.raises(AssertionError):
         check_path(path)
 
 
-def test_an_operation_is_as_large_as_its_path_and_data_at_least() -> None:
+def test_the_size_of_an_operation_covers_path_and_data() -> None:
     assert size_bytes(Create("/é", b"123")) >= 6
     assert size_bytes(SetData("/a", b"1" * 1000)) >= 1002
     assert size_bytes(Delete("/a")) == size_bytes(Check("/a", 0)) >= 2
@@ -76,15 +76,15 @@ async def connect(request: pytest.FixtureRequest) -> AsyncIterator[Connect]:
         await session.close()
 
 
-async def heard(seen: list[Event], expected: list[Event]) -> None:
-    """Watches of an ensemble come when they come."""
+async def wait_for_events(seen: list[Event], expected: list[Event]) -> None:
+    """Waits: the watches of an ensemble fire with a delay."""
     async with asyncio.timeout(60):
         while len(seen) < len(expected):
             await asyncio.sleep(0.005)
     assert seen == expected
 
 
-async def test_a_node_is_made_read_changed_and_removed(connect: Connect) -> None:
+async def test_a_node_is_created_read_changed_and_deleted(connect: Connect) -> None:
     first, second = await connect(), await connect()
     made = await first.create("/a", b"x")
     assert (made.data, made.version, made.owner) == (b"x", 0, 0)
@@ -106,7 +106,7 @@ async def test_a_node_is_made_read_changed_and_removed(connect: Connect) -> None
     assert again.created != made.created
 
 
-async def test_the_missing_parent_is_named(connect: Connect) -> None:
+async def test_a_missing_parent_is_named(connect: Connect) -> None:
     session = await connect()
     with pytest.raises(NoNodeError, match=r"^/a$"):
         await session.create("/a/b")
@@ -114,7 +114,7 @@ async def test_the_missing_parent_is_named(connect: Connect) -> None:
         await session.multi([Create("/a/b")])
 
 
-async def test_children_and_what_keeps_them(connect: Connect) -> None:
+async def test_children_are_listed_and_block_deletion(connect: Connect) -> None:
     session = await connect()
     assert await session.children("/") == ()
     await session.multi([Create("/a"), Create("/a/c"), Create("/a/b"), Create("/a/b/d")])
@@ -144,7 +144,7 @@ async def test_multi_does_all_or_nothing(connect: Connect) -> None:
     assert (node.data, node.version) == (b"2", 1)
 
 
-async def test_a_tree_is_read_whole(connect: Connect) -> None:
+async def test_read_tree_returns_the_whole_tree(connect: Connect) -> None:
     session = await connect()
     assert await session.read_tree("/none") == {}
     paths = ["/t", "/t/p", "/ta", *(f"/t/p/{number}" for number in range(700))]
@@ -174,33 +174,33 @@ async def test_watches_fire_once(connect: Connect) -> None:
     assert await reader.exists("/a", seen.append) is None
     await writer.create("/a", b"1")
     expected = [Event(Change.CREATED, "/a")]
-    await heard(seen, expected)
+    await wait_for_events(seen, expected)
     await writer.set("/a", b"2")
 
     assert await reader.exists("/a", seen.append) is not None
     await writer.set("/a", b"3")
     await writer.set("/a", b"4")
     expected.append(Event(Change.DATA, "/a"))
-    await heard(seen, expected)
+    await wait_for_events(seen, expected)
 
     assert await reader.children("/a", seen.append) == ()
     await writer.set("/a", b"5")
     await writer.create("/a/b")
     await writer.create("/a/c")
     expected.append(Event(Change.CHILDREN, "/a"))
-    await heard(seen, expected)
+    await wait_for_events(seen, expected)
 
     await reader.get("/a/b", seen.append)
     await reader.children("/a/b", seen.append)
     await writer.delete("/a/b")
     expected += [Event(Change.DELETED, "/a/b")] * 2
-    await heard(seen, expected)
-    # What had fired before would have been told by now: answers come after the events before them.
+    await wait_for_events(seen, expected)
+    # Earlier events would have arrived by now: they arrive before later responses.
     await reader.get("/a")
     assert seen == expected
 
 
-async def test_a_watch_on_what_is_not_there_is_not_kept(connect: Connect) -> None:
+async def test_a_watch_on_a_missing_node_is_dropped(connect: Connect) -> None:
     session = await connect()
     seen: list[Event] = []
     for call in (session.get("/a", seen.append), session.children("/a", seen.append)):
@@ -221,7 +221,7 @@ async def test_a_failed_multi_fires_nothing(connect: Connect) -> None:
     assert seen == []
 
 
-async def test_a_closed_session_takes_its_ephemeral_nodes_with_it(connect: Connect) -> None:
+async def test_a_closed_session_deletes_its_ephemeral_nodes(connect: Connect) -> None:
     mortal, observer = await connect(), await connect()
     assert mortal.number != observer.number
     made = await mortal.create("/controller", b"1", ephemeral=True)
@@ -231,8 +231,8 @@ async def test_a_closed_session_takes_its_ephemeral_nodes_with_it(connect: Conne
     await mortal.get("/controller", own.append)
     await observer.exists("/controller", others.append)
     await mortal.close()
-    await heard(own, [Event(Change.EXPIRED, "")])
-    await heard(others, [Event(Change.DELETED, "/controller")])
+    await wait_for_events(own, [Event(Change.EXPIRED, "")])
+    await wait_for_events(others, [Event(Change.DELETED, "/controller")])
     for call in (mortal.get("/"), mortal.create("/b"), mortal.read_tree("/"), mortal.multi([])):
         with pytest.raises(SessionExpiredError):
             await call

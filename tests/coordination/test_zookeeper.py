@@ -1,4 +1,4 @@
-"""What a session with a real ZooKeeper does when the network, the server or the session goes."""
+"""A session with a real ZooKeeper when the network, the server or the session fails."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def test_each_chroot_is_a_tree_of_its_own(
     await root.close()
 
 
-async def test_an_ensemble_that_is_not_there_is_one_clear_line() -> None:
+async def test_an_unreachable_ensemble_is_one_clear_line() -> None:
     (port,) = free_ports(1)
     tree = ZooKeeperTree(
         f"127.0.0.1:{port}/kafka", session_timeout_ms=10_000, connection_timeout_ms=200
@@ -81,7 +81,7 @@ async def test_an_ensemble_that_is_not_there_is_one_clear_line() -> None:
 
 
 @pytest.mark.parametrize("connect", ["host:port", "host:1//a", ":"])
-async def test_an_address_that_is_none_is_one_clear_line(connect: str) -> None:
+async def test_an_invalid_address_is_one_clear_line(connect: str) -> None:
     tree = ZooKeeperTree(connect, session_timeout_ms=10_000, connection_timeout_ms=200)
     with pytest.raises(EnsembleError, match=connect):
         await tree.connect()
@@ -134,7 +134,7 @@ async def test_the_connection_comes_back_and_the_session_is_the_same(
     assert len(seen) == 3
 
 
-async def test_a_write_whose_answer_does_not_come_is_lost(
+async def test_a_write_without_a_response_raises_connection_lost(
     session: ZooKeeperCoordination, zookeeper: ZooKeeperServer
 ) -> None:
     zookeeper.pause()
@@ -143,12 +143,14 @@ async def test_a_write_whose_answer_does_not_come_is_lost(
     await asyncio.sleep(0)
     zookeeper.kill()
     (answer,) = await write
-    await asyncio.to_thread(zookeeper.start)  # first: the other tests need it, however this ends
+    await asyncio.to_thread(
+        zookeeper.start
+    )  # first: the other tests need the server, even if this one fails
     assert isinstance(answer, ConnectionLostError)
     assert await read == ()
 
 
-async def test_an_expired_session_is_over(
+async def test_an_expired_session_ends_calls_and_watches(
     tree: ZooKeeperTree,
     session: ZooKeeperCoordination,
     zookeeper: ZooKeeperServer,
@@ -174,7 +176,7 @@ async def test_an_expired_session_is_over(
     await other.close()
 
 
-async def test_what_is_too_large_for_one_request_is_our_own_bug(
+async def test_a_request_over_the_size_limit_is_our_own_bug(
     session: ZooKeeperCoordination,
 ) -> None:
     with pytest.raises(AssertionError):
@@ -199,7 +201,7 @@ async def test_thousands_of_requests_at_once(session: ZooKeeperCoordination) -> 
     assert all(node.version == 0 for node in nodes)
 
 
-async def test_a_caller_that_gives_up_leaves_the_rest_in_order(
+async def test_a_cancelled_call_does_not_affect_the_others(
     session: ZooKeeperCoordination,
 ) -> None:
     calls = [asyncio.ensure_future(session.create(f"/{number}")) for number in range(100)]

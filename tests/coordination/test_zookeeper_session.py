@@ -1,4 +1,4 @@
-"""What one session makes of what kazoo's thread tells, without an ensemble."""
+"""How a session handles the events of kazoo's thread, without an ensemble."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ottla.coordination.zookeeper_wire import Answer
 CLIENT_ID = (7, b"")
 
 
-class Heard:
-    """A session that was connected, and what is asked of the ensemble."""
+class ConnectedSession:
+    """A connected session, and its requests to the ensemble."""
 
     def __init__(self) -> None:
         self.session = ZooKeeperSession("127.0.0.1:1", "", 10_000)
@@ -33,7 +33,7 @@ class Heard:
         self.asked[-1].set(value)
 
     async def watching(self) -> asyncio.Task[Any]:
-        """A read with a watch, under way."""
+        """A pending read with a watch."""
         watched = self.session.watched(
             lambda watcher: "read", "/a", self.session.data_watches, self.events.append
         )
@@ -44,8 +44,8 @@ class Heard:
 
 
 @pytest.fixture
-async def heard() -> AsyncIterator[Heard]:
-    made = Heard()
+async def connected() -> AsyncIterator[ConnectedSession]:
+    made = ConnectedSession()
     made.enters(KazooState.CONNECTED)
     await asyncio.sleep(0)
     assert made.session.state is State.CONNECTED
@@ -53,41 +53,43 @@ async def heard() -> AsyncIterator[Heard]:
     made.session._over()
 
 
-async def test_a_watch_fires_when_the_connection_was_away(heard: Heard) -> None:
-    reading = await heard.watching()
-    heard.answers("node")
+async def test_a_watch_fires_after_a_reconnection(connected: ConnectedSession) -> None:
+    reading = await connected.watching()
+    connected.answers("node")
     assert await reading == "node"
-    heard.enters(KazooState.SUSPENDED, KazooState.CONNECTED)
+    connected.enters(KazooState.SUSPENDED, KazooState.CONNECTED)
     await asyncio.sleep(0)
-    assert heard.events == [Event(Change.DATA, "/a")]
+    assert connected.events == [Event(Change.DATA, "/a")]
 
 
-async def test_a_watch_fires_too_where_the_connection_went_with_the_answer(heard: Heard) -> None:
-    """As after a pause of the process: all of it is told at one go. The ensemble has forgotten the
-    watch by then, and nobody would ever hear of a change.
+async def test_a_watch_fires_if_the_connection_is_lost_with_the_response(
+    connected: ConnectedSession,
+) -> None:
+    """As after a pause of the process: all events arrive at once. The ensemble has dropped the
+    watch by then, so it would never fire.
     """
-    reading = await heard.watching()
-    heard.answers("node")
-    heard.enters(KazooState.SUSPENDED, KazooState.CONNECTED)
+    reading = await connected.watching()
+    connected.answers("node")
+    connected.enters(KazooState.SUSPENDED, KazooState.CONNECTED)
     assert await reading == "node"
     for _ in range(3):
         await asyncio.sleep(0)
-    assert heard.events == [Event(Change.DATA, "/a")]
+    assert connected.events == [Event(Change.DATA, "/a")]
 
 
-async def test_a_read_under_way_is_asked_again_and_sets_its_watch_itself(heard: Heard) -> None:
-    reading = await heard.watching()
-    heard.enters(KazooState.SUSPENDED, KazooState.CONNECTED)
-    while len(heard.asked) < 2:
+async def test_a_pending_read_is_repeated_and_sets_its_watch(connected: ConnectedSession) -> None:
+    reading = await connected.watching()
+    connected.enters(KazooState.SUSPENDED, KazooState.CONNECTED)
+    while len(connected.asked) < 2:
         await asyncio.sleep(0)
-    heard.answers("node")
+    connected.answers("node")
     assert await reading == "node"
-    assert heard.events == []
+    assert connected.events == []
 
 
-async def test_without_a_connection_a_write_is_refused_at_once(heard: Heard) -> None:
-    heard.enters(KazooState.SUSPENDED)
+async def test_without_a_connection_a_write_fails_at_once(connected: ConnectedSession) -> None:
+    connected.enters(KazooState.SUSPENDED)
     await asyncio.sleep(0)
     with pytest.raises(ConnectionLostError):
-        await heard.session.ask("write", "/a")
-    assert heard.asked == []
+        await connected.session.ask("write", "/a")
+    assert connected.asked == []

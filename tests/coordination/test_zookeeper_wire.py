@@ -38,7 +38,7 @@ def failed(code: int) -> bytes:
     return header(ERROR, code) + struct.pack(">i", code)
 
 
-def test_reads_are_written_one_after_the_other() -> None:
+def test_reads_are_encoded_in_order() -> None:
     request = MultiRead([("/brokers/topics/t", False), ("/brokers/ids", True)])
     assert request.type == 22
     assert request.serialize() == (
@@ -52,7 +52,7 @@ def test_reads_are_written_one_after_the_other() -> None:
     )
 
 
-def test_answers_come_in_the_order_of_the_reads() -> None:
+def test_results_are_in_the_order_of_the_reads() -> None:
     names = (b"1", "bröker".encode())
     answer = data(b"{}") + children(*names) + data(None) + data(b"") + children() + END
     found = MultiRead.deserialize(b"front" + answer, len(b"front"))
@@ -61,26 +61,26 @@ def test_answers_come_in_the_order_of_the_reads() -> None:
     assert (found[0][1].czxid, found[0][1].version, found[0][1].ephemeralOwner) == (11, 3, 77)
 
 
-def test_one_read_that_fails_leaves_the_others() -> None:
+def test_a_failed_read_does_not_affect_the_others() -> None:
     found = MultiRead.deserialize(failed(-101) + data(b"a") + failed(-102) + END, 0)
     assert isinstance(found[0], NoNodeError)
     assert found[1][0] == b"a"
     assert isinstance(found[2], NoAuthError)
 
 
-def test_an_answer_of_another_kind_is_no_answer() -> None:
+def test_an_unexpected_operation_in_the_response_is_an_error() -> None:
     with pytest.raises(ZookeeperError, match="operation 5"):
         MultiRead.deserialize(header(SET_DATA) + END, 0)
 
 
-def test_an_answer_tells_its_value_or_its_error_in_one_call() -> None:
-    told = []
-    answer = Answer(lambda *what: told.append(what))
+def test_an_answer_passes_its_value_or_error_in_one_call() -> None:
+    calls = []
+    answer = Answer(lambda *what: calls.append(what))
     answer.set(5)
     answer.set()
     error = NoNodeError()
     answer.set_exception(error)
-    assert told == [(answer, 5, None), (answer, None, None), (answer, None, error)]
+    assert calls == [(answer, 5, None), (answer, None, None), (answer, None, error)]
     assert not answer.abandoned
 
 
@@ -99,7 +99,7 @@ def test_an_answer_tells_its_value_or_its_error_in_one_call() -> None:
 def test_kazoo_has_the_methods_that_are_overridden_or_called(
     method: str, parameters: list[str]
 ) -> None:
-    """docs/decisions/kazoo.md says what each is for."""
+    """docs/decisions/kazoo.md says why each is needed."""
     assert list(inspect.signature(getattr(ConnectionHandler, method)).parameters)[1:] == parameters
 
 

@@ -1,4 +1,4 @@
-"""Histories in which all is well, for tests that then plant one fault."""
+"""Histories without anomalies, for tests that plant one."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from faults.history import (
 
 
 def clean(lengths: list[int], batch: int = 3, producers: int = 2) -> list[Event]:
-    """Partition p gets `lengths[p]` records, which one consumer polls `batch` at a time; it commits
-    after each poll."""
+    """Partition p gets `lengths[p]` records. One consumer polls `batch` records at a time and
+    commits after each poll."""
     events: list[Event] = [Assigned(0, 0, tuple(range(len(lengths))))]
     sequences = [0] * producers
     at_ms = 10

@@ -24,7 +24,7 @@ lengths = st.lists(st.integers(0, 12), min_size=1, max_size=3)
 
 
 def kinds(events: History, policy: Policy = Policy.strict) -> set[Kind]:
-    """Those that the policy forbids."""
+    """The kinds of anomalies that the policy forbids."""
     return {each.kind for each in check(events, policy).forbidden}
 
 
@@ -43,7 +43,7 @@ def with_final(events: History, new: FinalRead) -> History:
 
 
 @given(lengths=lengths, batch=st.integers(1, 5), policy=st.sampled_from(Policy))
-def test_nothing_is_found_where_all_is_well(
+def test_a_clean_history_has_no_anomalies(
     clean_history: Clean, lengths: list[int], batch: int, policy: Policy
 ) -> None:
     assert check(clean_history(lengths, batch), policy).anomalies == ()
@@ -51,7 +51,7 @@ def test_nothing_is_found_where_all_is_well(
 
 @given(length=st.integers(1, 20), data=st.data())
 def test_a_lost_write_is_found(clean_history: Clean, length: int, data: st.DataObject) -> None:
-    """One record is gone and those after it moved up, as when a leader lost it."""
+    """One record is lost and the following ones moved up, as when a leader lost it."""
     events = without_polls(clean_history([length]))
     gone = data.draw(st.integers(0, length - 1))
     values = [value for _, value in final_of(events, 0).records]
@@ -61,7 +61,7 @@ def test_a_lost_write_is_found(clean_history: Clean, length: int, data: st.DataO
 
 
 @given(length=st.integers(2, 20), data=st.data())
-def test_without_a_final_read_a_loss_below_what_was_polled_is_found(
+def test_without_a_final_read_a_loss_below_a_polled_offset_is_found(
     clean_history: Clean, length: int, data: st.DataObject
 ) -> None:
     gone = data.draw(st.integers(0, length - 2))
@@ -75,9 +75,7 @@ def test_without_a_final_read_a_loss_below_what_was_polled_is_found(
 
 
 @given(length=st.integers(1, 20), data=st.data())
-def test_a_read_that_is_gone_in_the_end_is_found(
-    clean_history: Clean, length: int, data: st.DataObject
-) -> None:
+def test_a_lost_read_is_found(clean_history: Clean, length: int, data: st.DataObject) -> None:
     events = clean_history([length])
     kept = data.draw(st.integers(0, length - 1))
     final = final_of(events, 0)
@@ -86,7 +84,7 @@ def test_a_read_that_is_gone_in_the_end_is_found(
 
 
 @given(length=st.integers(1, 20), data=st.data())
-def test_a_read_of_a_refused_record_is_found(
+def test_a_read_of_a_rejected_record_is_found(
     clean_history: Clean, length: int, data: st.DataObject
 ) -> None:
     which = data.draw(st.integers(0, length - 1))
@@ -100,7 +98,7 @@ def test_a_read_of_a_refused_record_is_found(
 
 
 @given(length=st.integers(1, 20), data=st.data())
-def test_a_value_that_nobody_sent_is_found(
+def test_a_value_that_was_never_sent_is_found(
     clean_history: Clean, length: int, data: st.DataObject
 ) -> None:
     which = data.draw(st.integers(0, length - 1))
@@ -138,7 +136,7 @@ def test_a_duplicate_is_found(clean_history: Clean, length: int, data: st.DataOb
 
 @given(length=st.integers(2, 20), data=st.data())
 def test_a_reordered_pair_is_found(clean_history: Clean, length: int, data: st.DataObject) -> None:
-    """Nobody was told an offset, so that the order alone tells."""
+    """No client learned an offset, so only the order shows the anomaly."""
     at = data.draw(st.integers(0, length - 2))
     events = [
         replace(event, offset=-1) if isinstance(event, Acknowledged) else event
@@ -151,7 +149,7 @@ def test_a_reordered_pair_is_found(clean_history: Clean, length: int, data: st.D
 
 
 @given(length=st.integers(2, 20), data=st.data())
-def test_a_gap_of_the_log_is_found(clean_history: Clean, length: int, data: st.DataObject) -> None:
+def test_an_offset_gap_is_found(clean_history: Clean, length: int, data: st.DataObject) -> None:
     gone = data.draw(st.integers(0, length - 1))
     events = without_polls(clean_history([length]))
     final = final_of(events, 0)
@@ -164,7 +162,7 @@ def cut_at(
 ) -> tuple[Anomaly, ...]:
     """Broker 0 acknowledged four records; the log of broker 1, the next to lead, ends at `start`.
 
-    What is found under each policy: strict, acks-1 and unclean in turn.
+    Returns the anomalies under each policy: strict, acks-1 and unclean.
     """
     events = without_polls(clean_history([4]))
     final = final_of(events, 0)
@@ -178,18 +176,18 @@ def cut_at(
     return tuple(anomaly for policy in Policy for anomaly in check(events, policy).forbidden)
 
 
-def test_acks_1_excuses_what_only_the_deposed_leader_had(clean_history: Clean) -> None:
+def test_acks_1_excuses_records_that_only_the_deposed_leader_had(clean_history: Clean) -> None:
     """A clean election: acks=all and unclean elections do not excuse it."""
     found = cut_at(clean_history, 2, elected_ms=500, isr=(0, 1))
     assert [each.kind for each in found] == [Kind.lost_write] * 4
 
 
-def test_an_unclean_election_excuses_what_lay_outside(clean_history: Clean) -> None:
+def test_an_unclean_election_excuses_records_outside_the_new_log(clean_history: Clean) -> None:
     found = cut_at(clean_history, 2, elected_ms=500, isr=(0,))
     assert [each.kind for each in found] == [Kind.lost_write] * 2
 
 
-def test_an_election_whose_log_reached_further_excuses_nothing(clean_history: Clean) -> None:
+def test_a_leader_whose_log_has_the_offset_excuses_nothing(clean_history: Clean) -> None:
     found = cut_at(clean_history, 4, elected_ms=500, isr=(0,))
     assert [each.kind for each in found] == [Kind.lost_write] * 6
 
@@ -201,8 +199,8 @@ def test_an_unclean_election_before_the_acknowledgement_excuses_nothing(
     assert [each.kind for each in found] == [Kind.lost_write] * 6
 
 
-def test_a_deposed_leader_that_does_not_know_may_answer_acks_1(clean_history: Clean) -> None:
-    """Offset 1 was given twice: by the leader from 2 ms on, and later by the one before it."""
+def test_a_deposed_leader_may_still_acknowledge_acks_1(clean_history: Clean) -> None:
+    """Offset 1 was assigned twice: by the leader since 2 ms, and later by its predecessor."""
     events = without_polls(clean_history([2]))
     final = replace(final_of(events, 0), records=((0, "0-0"), (1, "0-1")))
     history: History = [

@@ -32,7 +32,7 @@ def committed(at_ms: int, offset: int, error: str | None = None) -> Committed:
 
 
 @given(length=st.integers(3, 20), data=st.data())
-def test_a_poll_left_out_is_a_skip(clean_history: Clean, length: int, data: st.DataObject) -> None:
+def test_a_missing_poll_is_a_skip(clean_history: Clean, length: int, data: st.DataObject) -> None:
     events = clean_history([length], batch=1)
     polls = [event for event in events if isinstance(event, Polled)]
     gone = polls[data.draw(st.integers(1, length - 2))]
@@ -40,7 +40,7 @@ def test_a_poll_left_out_is_a_skip(clean_history: Clean, length: int, data: st.D
 
 
 @given(length=st.integers(2, 20), data=st.data())
-def test_a_poll_that_comes_again_goes_back(
+def test_a_repeated_poll_is_nonmonotonic(
     clean_history: Clean, length: int, data: st.DataObject
 ) -> None:
     events = clean_history([length], batch=1)
@@ -50,14 +50,14 @@ def test_a_poll_that_comes_again_goes_back(
     assert kinds(*events, late) == [Kind.nonmonotonic_poll]
 
 
-def test_a_new_owner_begins_at_the_commit() -> None:
+def test_a_new_owner_starts_at_the_committed_offset() -> None:
     start = (Assigned(1, 0, (0,)), polled(2, 0, 0, 1), committed(4, 2), Revoked(5, 0, (0,)))
     assert kinds(*start, Assigned(6, 1, (0,)), polled(7, 1, 2, 3)) == []
     assert kinds(*start, Assigned(6, 1, (0,)), polled(7, 1, 1, 2)) == [Kind.lost_commit]
     assert kinds(*start, Assigned(6, 1, (0,)), polled(7, 1, 3)) == [Kind.poll_skip]
 
 
-def test_a_commit_without_answer_may_count_or_not() -> None:
+def test_a_commit_without_a_response_may_count_or_not() -> None:
     start = (Assigned(1, 0, (0,)), polled(2, 0, 0, 1), committed(4, 2, "timed out"))
     for offset in (0, 1, 2):
         assert kinds(*start, Assigned(6, 1, (0,)), polled(7, 1, offset)) == []
@@ -65,5 +65,5 @@ def test_a_commit_without_answer_may_count_or_not() -> None:
 
 
 @pytest.mark.parametrize("offset", [-1, 1])
-def test_the_end_must_not_be_behind_a_commit(offset: int) -> None:
+def test_the_final_offset_must_not_be_below_a_commit(offset: int) -> None:
     assert kinds(committed(4, 2), FinalCommitted(9, ((0, offset),))) == [Kind.lost_commit]

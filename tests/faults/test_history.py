@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 @given(data=st.data())
-def test_every_event_comes_back_from_its_line(kind: type, data: st.DataObject) -> None:
+def test_every_event_round_trips_through_its_line(kind: type, data: st.DataObject) -> None:
     event = data.draw(st.from_type(kind))
     line = to_line(event)
     assert "\n" not in line
@@ -26,12 +26,12 @@ def test_every_event_comes_back_from_its_line(kind: type, data: st.DataObject) -
 
 
 @pytest.mark.parametrize("line", ["", "[]", "{}", '{"event":"Sent"}', '{"event":"Nothing"}', "3"])
-def test_a_line_that_is_no_event_is_named(line: str) -> None:
+def test_the_error_quotes_an_invalid_line(line: str) -> None:
     with pytest.raises(HistoryError, match="no event of a history"):
         from_line(line)
 
 
-def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
+def test_an_incomplete_last_line_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "history"
     path.write_text(to_line(Fault(1, "kill 0")) + "\n" + to_line(Fault(2, "kill 1"))[:9])
     assert list(read(path)) == [Fault(1, "kill 0")]

@@ -30,30 +30,30 @@ def replica(tmp_path: Path, name: str, mark: int, *segments: bytes) -> Path:
 ONE, TWO, OTHER = batch(0, b"a", b"b"), batch(2, b"c"), batch(2, b"x")
 
 
-def test_equal_logs_are_equal_however_they_are_cut_into_segments(tmp_path: Path) -> None:
+def test_equal_logs_may_have_different_segments(tmp_path: Path) -> None:
     folders = [replica(tmp_path, "a", 3, ONE + TWO), replica(tmp_path, "b", 3, ONE, TWO)]
     assert compare("t", 0, folders) == []
 
 
-def test_what_lies_above_the_high_watermark_may_differ(tmp_path: Path) -> None:
+def test_records_above_the_high_watermark_may_differ(tmp_path: Path) -> None:
     folders = [replica(tmp_path, "a", 2, ONE + TWO), replica(tmp_path, "b", 2, ONE + OTHER)]
     assert compare("t", 0, folders) == []
 
 
-def test_another_record_is_found(tmp_path: Path) -> None:
+def test_a_different_record_is_found(tmp_path: Path) -> None:
     folders = [replica(tmp_path, "a", 3, ONE + TWO), replica(tmp_path, "b", 2, ONE + OTHER)]
     (found,) = compare("t", 0, folders)
     assert found.kind is Kind.replicas_differ
     assert "a and b differ: offsets 2 to 2 of epoch" in found.what
 
 
-def test_a_replica_that_is_too_short_is_found(tmp_path: Path) -> None:
+def test_a_log_that_ends_below_the_high_watermark_is_found(tmp_path: Path) -> None:
     folders = [replica(tmp_path, "a", 3, ONE + TWO), replica(tmp_path, "b", 2, ONE)]
     (found,) = compare("t", 0, folders)
     assert found.what == "b: the log ends at 2, below the high watermark 3"
 
 
-def test_retention_may_have_taken_all_of_one_replica(tmp_path: Path) -> None:
+def test_retention_may_have_emptied_one_replica(tmp_path: Path) -> None:
     folders = [replica(tmp_path, "a", 3, ONE + TWO), replica(tmp_path, "b", 3)]
     (folders[1] / "t-0" / f"{3:020}.log").touch()
     assert compare("t", 0, folders) == []
@@ -69,7 +69,7 @@ def test_a_gap_and_a_bad_checksum_are_found(tmp_path: Path) -> None:
     assert {each.kind for each in found} == {Kind.offset_gap, Kind.replicas_differ}
 
 
-def test_the_epochs_are_those_of_the_checkpoint(tmp_path: Path) -> None:
+def test_epochs_come_from_the_checkpoint(tmp_path: Path) -> None:
     folder = replica(tmp_path, "a", 3, ONE)
     assert epochs(folder, "t", 0, 9) == Epochs(9, 0, ())
     (folder / "t-0" / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n4 2\n")

@@ -27,13 +27,13 @@ def test_a_seed_draws_the_same_faults_each_time(
 
 
 @given(st.integers(0, 2**32))
-def test_each_kind_comes_once_before_any_comes_again(seed: int) -> None:
+def test_each_kind_comes_once_before_any_repeats(seed: int) -> None:
     count = len(OF_POLICY[Policy.strict])
     steps = draw(seed, 300, Policy.strict, brokers=3, session_ms=SESSION_MS)
     assert {step.kind for step in steps[:count]} == set(OF_POLICY[Policy.strict])
 
 
-def test_only_the_kinds_asked_for_are_drawn() -> None:
+def test_only_requested_kinds_are_drawn() -> None:
     kinds = (Kind.kill,)
     steps = draw(1, 60, Policy.strict, brokers=3, session_ms=SESSION_MS, kinds=kinds)
     assert {step.kind for step in steps} == {Kind.kill}

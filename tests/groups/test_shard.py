@@ -1,7 +1,7 @@
 """Transcripts of groups: `transcripts/*.txt` hold commands and what came of them.
 
 Each line before `----` is a command; the lines after it are the outcome, up to an empty line.
-`REWRITE=1 pytest tests/groups/test_shard.py` writes the outcomes anew, to be read in the diff.
+`REWRITE=1 pytest tests/groups/test_shard.py` rewrites the outcomes, to be read in the diff.
 
     join a [instance=i] [protocols=range,sticky] [topics=t,u] [type=consumer] [version=9]
            [session=10s] [rebalance=60s] [id=x]      as client a, with the id that it was given
@@ -13,7 +13,7 @@ Each line before `----` is a command; the lines after it are the outcome, up to 
     delete-offsets t                                 delete-group            topic-deleted t
     wait 10s                                         timers fire on the way
     sweep                                            expires offsets and groups
-    restart                                          the state is built again from the records
+    restart                                          the state is rebuilt from the records
     refuse CODE | accept                             what becomes of appended records
     describe | list [states=stable,..] [types=classic]
     setting NAME=NUMBER
@@ -25,12 +25,15 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.requests import (
     HeartbeatRequest,
     JoinRequest,
@@ -40,12 +43,13 @@ from ottla.groups.classic.requests import (
     SyncResult,
 )
 from ottla.groups.offsets.commit import CommitRequest, OffsetToCommit
-from ottla.groups.record_format import decode_key, decode_value, encode_key, encode_value
+from ottla.groups.record_format import decode, encode
 from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupShard
-from ottla.groups.step import SetTimer, Step, TimerEvent, TimerKey
+from ottla.groups.step import Step, TimerEvent, TimerKey
 from ottla.groups.stored import GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.shards.step import SetTimer
 
 TRANSCRIPTS = sorted(Path(__file__).parent.glob("transcripts/*.txt"))
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -79,31 +83,46 @@ class World:
         self.joined: dict[str, int] = {}
         self.output: list[str] = []
         self.shard = GroupShard()
+        self.before: Any = None
         self.shard.loaded(self.step())
 
     def step(self) -> Step:
+        self.before = self.everything()
         return Step(self.now_ms, self.settings)
 
+    def everything(self) -> Any:
+        """All that the shard has in memory, whether the log has it or not."""
+        groups = {
+            group_id: {name: copy(getattr(group, name)) for name in ClassicGroup.__slots__}
+            | {"members": [replace(each) for each in group.members.values()]}
+            for group_id, group in self.shard.groups.items()
+        }
+        return groups, dict(self.shard.offsets.all())
+
     def run(self, step: Step) -> None:
+        """As the runtime does it."""
+        if step.records:
+            assert self.everything() == self.before, "changed before the records are applied"
+        if step.records and self.refusal is not None:
+            self.output.append(f"not appended: {self.refusal.name}")
+            if step.when_refused is not None:
+                later = self.step()
+                step.when_refused(later, self.refusal)
+                self.run(later)
+            raise ApiError(self.refusal)
+        for record in step.records:
+            self.log.append(encode(record))
+            self.shard.apply(record, len(self.log) - 1, self.now_ms, None)
+            self.output.append(f"record {self.record_text(*record)}")
         for timer in step.timers:
             if isinstance(timer, SetTimer):
                 self.timers[timer.key] = (self.now_ms + timer.delay_ms, timer.event)
             else:
                 self.timers.pop(timer.key, None)
-        refusal = self.refusal if step.records else None
-        for key, value in step.records if refusal is None else ():
-            self.log.append((encode_key(key), encode_value(value)))
-            self.shard.apply(key, value, self.now_ms)
-            self.output.append(f"record {self.record_text(key, value)}")
         for client, result in step.replies:
             self.answered(client, result)
-        later = self.step()
-        if refusal is not None:
-            self.output.append(f"not appended: {refusal.name}")
-            if step.when_refused is not None:
-                step.when_refused(later, refusal)
-                self.run(later)
-        elif step.when_appended is not None:
+        if step.when_appended is not None:
+            later = self.step()
             step.when_appended(later)
             self.run(later)
 
@@ -168,7 +187,10 @@ class World:
         )
         step = self.step()
         self.shard.join(request, step)
-        self.run(step)
+        try:
+            self.run(step)
+        except ApiError as error:
+            self.answered(client, JoinResult(error.code, request.member_id))
 
     def who(self, client: str, options: dict[str, str]) -> tuple[int, str, str | None]:
         generation = int(options.pop("generation", self.generations.get(client, -1)))
@@ -183,7 +205,10 @@ class World:
         assignments = {self.ids[name]: text.encode() for name, text in options.items()}
         step = self.step()
         self.shard.sync(SyncRequest(client, group, *who, *named, assignments), step)
-        self.run(step)
+        try:
+            self.run(step)
+        except ApiError as error:
+            self.answered(client, SyncResult(error.code))
 
     def beat(self, words: list[str], options: dict[str, str]) -> None:
         group = options.pop("group")
@@ -198,10 +223,10 @@ class World:
             leaving.append(LeavingMember("", options["instance"]))
         step = self.step()
         left = self.shard.leave(options["group"], leaving, step)
+        self.run(step)
         for one in left:
             name = one.member_id or one.group_instance_id
             self.output.append(f"{name}: {self.error_or(one.error, 'left')}")
-        self.run(step)
 
     def commit(self, words: list[str], options: dict[str, str]) -> None:
         group, topic = options.pop("group"), options.pop("topic", "t")
@@ -260,15 +285,16 @@ class World:
             self.shard.expired(event, step)
             if step.timers or step.records or step.replies:
                 self.output.append(f"at {self.now_ms / 1000:g}s {type(event).__name__}")
-            self.run(step)
+            with suppress(ApiError):
+                self.run(step)
         self.now_ms = end_ms
 
     def restart(self, words: list[str], options: dict[str, str]) -> None:
         self.shard, self.timers = GroupShard(), {}
         for encoded, value in self.log:
-            key = decode_key(encoded)
-            assert key is not None
-            self.shard.apply(key, decode_value(key, value), self.now_ms)
+            record = decode(encoded, value)
+            assert record is not None
+            self.shard.apply(record, 0, self.now_ms, None)
         step = self.step()
         self.shard.loaded(step)
         self.run(step)

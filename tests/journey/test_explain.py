@@ -7,15 +7,14 @@ import pytest
 
 from ottla.journey.explain import content, explain
 from ottla.journey.facts import Facts, Place, Position
-from ottla.journey.lookup import Opening
-from ottla.journey.place import find_record
-from ottla.journey.retention import SegmentFacts
-from ottla.journey.step import Kind, Step, Versions
+from ottla.journey.record_in_batch import find_record
+from ottla.journey.retention_rules import SegmentFacts
 from ottla.log.config import FOREVER_MS, LogConfig
 from ottla.records.build import build_batch
 from ottla.records.compression import Compression
 from ottla.records.header import read_header
 from ottla.records.record import Record
+from ottla.timelines.step import Kind, Opening, Step, Versions
 
 SEGMENT = SegmentFacts(0, 100, 5000, 1010, True, 10_000)
 RECORDS = [
@@ -90,7 +89,7 @@ def test_a_stored_message_has_all_six_steps():
     assert json.loads(json.dumps(said)) == said
 
 
-def test_who_has_read_it_and_who_has_not():
+def test_groups_that_have_read_it_and_groups_that_have_not():
     readers, pipeline, slow = explain(facts())["read"]
     assert (readers["group"], readers["state"]) == ("readers", "read")
     assert readers["when"] == {"since_ms": 3000, "until_ms": 3050, "exact": False}
@@ -110,7 +109,7 @@ def test_the_delta_version_that_holds_it():
     }
 
 
-def test_where_steps_are_lost_the_last_commit_still_bounds_the_version():
+def test_if_steps_are_lost_the_last_commit_bounds_the_version():
     told = '{"ottla.pipeline": 1, "query": "q", "batch": 8, "delta": {"table": "/t", "version": 8}}'
     said = explain(facts(steps=[], positions={"p": Position(50, told)}))
     (delivered,) = said["delivered"]
@@ -126,7 +125,7 @@ def test_where_steps_are_lost_the_last_commit_still_bounds_the_version():
     assert waiting["delivered"] == []
 
 
-def test_what_is_not_written_yet():
+def test_an_offset_that_is_not_written_yet():
     said = explain(facts(60))
     assert said["state"] == "not_yet_written"
     assert [said[part] for part in ("published", "appended", "replicated", "retention")] == [
@@ -135,7 +134,7 @@ def test_what_is_not_written_yet():
     assert {group["behind"] for group in said["read"]} == {11, 23}
 
 
-def test_what_is_removed():
+def test_a_removed_record():
     steps = [*STEPS, Step(Kind.START, "retention.ms", 8000, 8000, 0, 45, 45)]
     said = explain(facts(30, start_offset=45, steps=steps))
     assert said["state"] == "removed"
@@ -149,12 +148,12 @@ def test_what_is_removed():
     assert lost["reason"] is None
 
 
-def test_what_compaction_removed():
+def test_a_record_removed_by_compaction():
     assert explain(facts(45))["state"] == "compacted"
     assert explain(facts(place=replace(place_of(40), record=None)))["state"] == "compacted"
 
 
-def test_what_is_damaged():
+def test_a_damaged_record():
     damaged = replace(place_of(40), record=None, damage="the records are not lz4")
     said = explain(facts(place=damaged))
     assert said["state"] == "damaged"

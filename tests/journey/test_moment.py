@@ -1,7 +1,7 @@
 """A moment as the document has it."""
 
-from ottla.journey.lookup import When
 from ottla.journey.moment import moment
+from ottla.journey.offset_history import When
 
 
 def test_exact_bounded_and_unknown():

@@ -27,7 +27,7 @@ def test_a_damaged_file_says_so(tmp_path: Path, text: str) -> None:
         read_offsets(str(path))
 
 
-def test_what_a_crash_leaves_beside_it_does_no_harm(tmp_path: Path) -> None:
+def test_leftovers_of_a_crash_are_ignored(tmp_path: Path) -> None:
     path = tmp_path / "c"
     write_lines(str(path), ["a b"])
     (tmp_path / "c.tmp").write_text("0\n9\nhalf")

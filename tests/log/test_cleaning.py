@@ -61,7 +61,7 @@ def test_records_without_a_key_go() -> None:
     assert _offsets(_keep(batch, {})) == [4]
 
 
-def test_what_lies_behind_the_mapped_part_stays() -> None:
+def test_records_after_the_mapped_part_stay() -> None:
     batch = build_batch(THREE, base_offset=10)
     assert _keep(batch, {b"a": 99, b"b": 98}, mapped_to=10) == batch
     assert _offsets(_keep(batch, {b"a": 99, b"b": 98}, mapped_to=12)) == [12]

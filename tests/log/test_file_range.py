@@ -12,7 +12,7 @@ from ottla.log.page_cache import ReadBuffers
 @pytest.fixture
 def held(tmp_path: Path) -> FileRange:
     (tmp_path / "f").write_bytes(b"0123456789")
-    return FileRange(OpenFile(str(tmp_path / "f")), 0, 3, 4)
+    return FileRange(OpenFile(str(tmp_path / "f")), 3, 4)
 
 
 def test_a_range_is_a_piece_of_a_file_that_stays_open(held: FileRange, tmp_path: Path) -> None:
@@ -57,9 +57,9 @@ def test_data_dropped_from_the_page_cache_is_read_whole(tmp_path: Path) -> None:
     os.fsync(file.fd)
     os.posix_fadvise(file.fd, 0, 0, os.POSIX_FADV_DONTNEED)
     buffers = ReadBuffers()
-    first = whole(FileRange(file, 0, 100, 200_000).begin(buffers))
+    first = whole(FileRange(file, 100, 200_000).begin(buffers))
     assert first == content[100:200_100]
-    second = whole(FileRange(file, 0, 200, 200_000).begin(buffers))
+    second = whole(FileRange(file, 200, 200_000).begin(buffers))
     assert second == content[200:200_200]
     assert first == content[100:200_100], "its buffer was in use still"
 

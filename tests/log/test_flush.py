@@ -31,7 +31,7 @@ def test_index_entries_are_stored_first(bench: Any) -> None:
     assert os.path.getsize(log.active.offset_index.path) == 8 * len(log.active.offset_index) > 0
 
 
-def test_what_retention_removed_meanwhile_is_no_fault(bench: Any) -> None:
+def test_segments_removed_during_a_flush_are_skipped(bench: Any) -> None:
     log = bench.open()
     bench.fill(log, 40)
     task = FlushTask(log)
@@ -61,7 +61,7 @@ def test_a_disk_that_fails_is_a_storage_error_and_moves_nothing(
     assert not log.unsynced_files
 
 
-def test_what_was_cut_meanwhile_is_not_taken_for_synced(bench: Any) -> None:
+def test_records_truncated_during_a_flush_do_not_count_as_synced(bench: Any) -> None:
     log = bench.open()
     bench.fill(log, 3)
     task = FlushTask(log)

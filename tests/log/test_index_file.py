@@ -6,7 +6,7 @@ from ottla.log.index_file import append_entries, find_entry, last_entry, read_en
 ENTRY = struct.Struct(">ii")
 
 
-def test_entries_go_behind_those_stored_and_the_rest_is_cut(tmp_path: Path) -> None:
+def test_entries_follow_the_stored_ones_and_the_rest_is_truncated(tmp_path: Path) -> None:
     path = str(tmp_path / "f")
     append_entries(path, 0, ENTRY.pack(1, 10) + ENTRY.pack(2, 20) + b"torn")
     append_entries(path, 8, ENTRY.pack(3, 30))

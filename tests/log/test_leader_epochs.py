@@ -65,7 +65,7 @@ def test_one_that_began_is_written_before_its_first_record(
     assert LeaderEpochs(str(tmp_path)).entries == [*stored, EpochStart(9, 40)]
 
 
-def test_one_that_only_began_is_cut_without_a_word_to_the_disk(
+def test_an_epoch_without_records_is_truncated_without_a_write(
     tmp_path: Path, epochs: LeaderEpochs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored = list(epochs.entries)
@@ -118,7 +118,7 @@ def test_truncation_at_both_ends(tmp_path: Path, epochs: LeaderEpochs) -> None:
     assert epochs.end_of(0, 5) == (-1, -1)
 
 
-def test_a_damaged_file_is_as_good_as_none(tmp_path: Path) -> None:
+def test_a_damaged_file_counts_as_missing(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_text("0\n1\nx y\n")
     epochs = LeaderEpochs(str(tmp_path))
     assert epochs.entries == []

@@ -92,7 +92,7 @@ def test_the_first_batch_may_pass_the_limit_only_where_one_is_wanted(bench: Any)
     assert log.read(0, max_bytes=10**9).size_bytes == log.size_bytes
 
 
-def test_nothing_at_or_behind_the_upper_bound_is_read(bench: Any) -> None:
+def test_nothing_at_or_past_the_upper_bound_is_read(bench: Any) -> None:
     log = bench.configure(segment_bytes=900).open()
     bench.fill(log, 20, records=3)
     assert len(log.segments) > 3

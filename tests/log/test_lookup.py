@@ -93,7 +93,7 @@ def test_with_append_time_the_batch_speaks_for_its_records(bench: Any) -> None:
     assert find_max_timestamp(log) == FoundTimestamp(bench.now_ms, 0, 0)
 
 
-def test_segments_that_go_between_two_searches_are_passed_by(timed: Any) -> None:
+def test_segments_removed_between_two_searches_are_skipped(timed: Any) -> None:
     """Each search runs in a thread; retention goes on meanwhile."""
     log = timed.log
     searches = timestamp_searches(log, timed.times[-1] - 500)

@@ -68,7 +68,7 @@ def test_half_an_entry_is_insane(tmp_path: Path) -> None:
             use()
 
 
-def test_zeros_behind_the_entries_are_insane(tmp_path: Path) -> None:
+def test_zeros_after_the_entries_are_insane(tmp_path: Path) -> None:
     path = tmp_path / "i.index"
     path.write_bytes(struct.pack(">ii", 9, 4100) + bytes(80))
     with pytest.raises(InsaneIndexError):

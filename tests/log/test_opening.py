@@ -44,7 +44,7 @@ def test_a_new_log_has_its_folder_and_files_from_its_first_record_on(
     assert read_topic_id(str(bench.folder)) == log.topic_id
 
 
-def test_one_whose_making_broke_off_is_new(bench: Any) -> None:
+def test_a_log_whose_creation_was_interrupted_is_new(bench: Any) -> None:
     log = bench.open()
     log.make_files()
     os.unlink(log.active.path)
@@ -53,7 +53,7 @@ def test_one_whose_making_broke_off_is_new(bench: Any) -> None:
     assert bench.append(again).first_offset == 0
 
 
-def test_an_empty_log_that_begins_later_says_so_by_its_files(bench: Any) -> None:
+def test_an_empty_log_keeps_its_start_in_its_files(bench: Any) -> None:
     log = bench.open(start_offset=7)
     assert (log.start_offset, log.end_offset, log.size_bytes) == (7, 7, 0)
     stem = "0" * 19 + "7"
@@ -73,7 +73,7 @@ def test_a_clean_log_opens_without_opening_a_file(bench: Any) -> None:
     assert bench.append(again).first_offset == 36
 
 
-def test_the_file_is_right_where_the_checkpoint_is_not(bench: Any) -> None:
+def test_the_file_overrides_a_wrong_checkpoint(bench: Any) -> None:
     log = bench.open()
     bench.fill(log, 4)
     log.close()
@@ -118,7 +118,7 @@ def test_index_files_without_a_log_go(bench: Any) -> None:
     assert not [name for name in bench.names() if "99" in name]
 
 
-def test_a_start_behind_the_end_begins_anew_there(bench: Any) -> None:
+def test_a_start_past_the_end_empties_the_log(bench: Any) -> None:
     log = bench.open()
     bench.fill(log, 2)
     log.close()

@@ -18,10 +18,12 @@ def batch(
     epoch: int = 0,
     at_ms: int = 0,
     attributes: int = 0,
+    producer_id: int = 7,
 ) -> BatchHeader:
     return BatchHeader(
-        offset, 100, 0, 2, 0, attributes, count - 1, at_ms, at_ms, 7, epoch, sequence, count
-    )
+        offset, 100, 0, 2, 0, attributes, count - 1, at_ms, at_ms, producer_id, epoch, sequence,
+        count,
+    )  # fmt: skip
 
 
 def _code(state: ProducerState, header: BatchHeader) -> ErrorCode:
@@ -105,15 +107,48 @@ def test_a_transaction_holds_the_stable_offset_back_until_its_marker() -> None:
     state = ProducerState(end_offset=10)
     _append(state, batch(0, 2, attributes=0x10))
     _append(state, batch(2, 2, attributes=0x10))
-    assert state.first_ongoing_offset == 10
+    assert state.first_unstable_offset(10) == 10
     assert _code(state, batch(4, 1)) is ErrorCode.invalid_txn_state
     marker = batch(-1, 1, offset=14, attributes=0x30)
     done = state.append_marker(marker, EndTransactionMarker(ControlType.abort, 3, 77))
     assert done is not None
     assert (done.first_offset, done.last_offset, done.is_aborted) == (10, 14, True)
-    assert state.first_ongoing_offset is None
+    assert state.first_unstable_offset(14) == 10, "the marker is not committed"
+    assert state.first_unstable_offset(15) is None
     assert state.end_offset == 15
     assert state.producers[7].coordinator_epoch == 3
+
+
+@given(st.lists(st.tuples(st.sampled_from("wmh"), st.integers(1, 4)), max_size=60))
+def test_a_transaction_is_unstable_until_its_marker_is_committed(
+    steps: list[tuple[str, int]],
+) -> None:
+    """Against a list of all transactions ever. `w`: producer n writes, `m`: its transaction ends,
+    `h`: the high watermark advances by n. The state is asked, or only told, at random.
+    """
+    state = ProducerState()
+    transactions: list[tuple[int, int, int | None]] = []  # producer, first offset, marker
+    high_watermark = 0
+    for step, number in steps:
+        offset = state.end_offset
+        mine = [t for t in transactions if t[0] == number and t[2] is None]
+        if step == "w":
+            if not mine:
+                transactions.append((number, offset, None))
+            state.append(batch(0, offset=offset, attributes=0x10, producer_id=number))
+        elif step == "m":
+            header = batch(-1, offset=offset, attributes=0x30, producer_id=number)
+            marker = EndTransactionMarker(ControlType.commit, 0, 0)
+            done = state.append_marker(header, marker)
+            assert (done is not None) == bool(mine)
+            for each in mine:
+                transactions[transactions.index(each)] = (*each[:2], offset)
+        else:
+            high_watermark = min(high_watermark + number, offset)
+            if number % 2:
+                state.high_watermark_moved(high_watermark)
+        unstable = [t[1] for t in transactions if t[2] is None or t[2] >= high_watermark]
+        assert state.first_unstable_offset(high_watermark) == min(unstable, default=None)
 
 
 def test_a_marker_of_a_transaction_without_records_ends_nothing() -> None:
@@ -141,4 +176,4 @@ def test_a_producer_that_repeats_itself_is_stored_once(sends: list[tuple[int, bo
 
 def test_open_transactions_survive_loading() -> None:
     state = ProducerState(50, [Producer(7, 0, -1, 5, 30), Producer(9, 0, -1, 5, 20)])
-    assert state.first_ongoing_offset == 20
+    assert state.first_unstable_offset(50) == 20

@@ -48,13 +48,22 @@ def test_a_snapshot_is_taken_for_each_new_segment(bench: Any) -> None:
 def test_markers_end_transactions_also_after_a_restart(bench: Any) -> None:
     log = bench.open()
     bench.append(log, 3, is_transactional=True, **_sent(0))
-    assert log.last_stable_offset == 0
+    assert log.last_stable_offset(3) == 0
     reopened = bench.open()
-    assert reopened.last_stable_offset == 0
+    assert reopened.last_stable_offset(3) == 0
 
     marker = [Record(0, 5, bytes((0, 0, 0, 1)), bytes((0, 0, 0, 0, 0, 2)))]
     bench.append(
         reopened, marker, is_transactional=True, is_control=True, producer_id=6, producer_epoch=0
     )
-    assert reopened.last_stable_offset == 4
-    assert bench.open().last_stable_offset == 4
+    for each in (bench.open(), reopened):
+        assert each.last_stable_offset(3) == 0, "the marker is not committed"
+        assert each.last_stable_offset(4) == 4
+    assert reopened.last_stable_offset(4) == 4
+
+
+def test_the_stable_offset_is_never_below_the_log_start(bench: Any) -> None:
+    log = bench.open()
+    bench.append(log, 3, is_transactional=True, **_sent(0))
+    log.advance_start(2)
+    assert log.last_stable_offset(3) == 2

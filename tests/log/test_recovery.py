@@ -15,7 +15,7 @@ from ottla.log.opening import open_log
 
 @pytest.fixture
 def killed(bench: Any) -> Any:
-    """A log of two segments and some batches of a producer, stopped without a word."""
+    """A log of two segments and some batches of a producer, stopped without a clean shutdown."""
     log = bench.configure(segment_bytes=900).open()
     for number in range(8):
         sent = {"producer_id": 6, "producer_epoch": 0, "base_sequence": number * 3}
@@ -105,7 +105,7 @@ def test_each_changed_byte_cuts_there_and_never_serves_it(killed: Any, tmp_path:
         shutil.rmtree(folder)
 
 
-def test_segments_behind_a_cut_go(killed: Any, tmp_path: Path) -> None:
+def test_segments_after_a_truncation_go(killed: Any, tmp_path: Path) -> None:
     folder = _copy(killed, tmp_path, "first")
     first, second = (os.path.basename(each.path) for each in killed.log.segments)
     content = bytearray((folder / first).read_bytes())
@@ -118,7 +118,7 @@ def test_segments_behind_a_cut_go(killed: Any, tmp_path: Path) -> None:
     assert 0 < log.end_offset < killed.log.active.base_offset
 
 
-def test_what_lies_before_the_recovery_point_is_taken_as_it_is(killed: Any, tmp_path: Path) -> None:
+def test_records_before_the_recovery_point_are_not_checked(killed: Any, tmp_path: Path) -> None:
     """As in Kafka: those segments were synced, and checking them again would cost minutes."""
     folder = _copy(killed, tmp_path, "point")
     base = killed.log.active.base_offset

@@ -76,7 +76,7 @@ def test_an_idle_log_empties_and_goes_on(old: Any) -> None:
     assert (again.start_offset, again.end_offset) == (123, 124)
 
 
-def test_what_lies_before_the_start_goes_even_where_nothing_is_deleted(old: Any) -> None:
+def test_segments_before_the_log_start_go_without_a_delete_policy(old: Any) -> None:
     old.log.config = old.configure(cleanup_delete=False, cleanup_compact=True).config
     old.now_ms += 100 * HOUR_MS
     assert _remove(old) == 0

@@ -21,7 +21,7 @@ def long(bench: Any) -> Any:
 
 
 @pytest.mark.parametrize("offset", [57, 45, 30, 15, 3, 0])
-def test_the_end_goes_and_all_knowledge_of_it(long: Any, offset: int) -> None:
+def test_a_truncation_removes_records_epochs_and_producers(long: Any, offset: int) -> None:
     log = long.log
     removal = truncate_to(log, offset, now_ms=1)
     if removal is not None:
@@ -43,7 +43,7 @@ def test_a_batch_is_never_cut_in_two(long: Any) -> None:
     assert long.log.end_offset == 30
 
 
-def test_behind_the_end_nothing_happens(long: Any) -> None:
+def test_a_truncation_past_the_end_does_nothing(long: Any) -> None:
     assert truncate_to(long.log, 60, now_ms=1) is None
     assert truncate_to(long.log, 99, now_ms=1) is None
     assert long.log.end_offset == 60
@@ -72,7 +72,7 @@ def test_a_crash_amid_a_cut_leaves_no_gap(
     assert again.end_offset > 10
 
 
-def test_a_log_can_begin_anew_elsewhere(long: Any) -> None:
+def test_a_log_can_restart_at_another_offset(long: Any) -> None:
     truncate_fully(long.log, 500, now_ms=1).run()
     log = long.log
     assert (log.start_offset, log.end_offset, log.size_bytes) == (500, 500, 0)

@@ -9,5 +9,5 @@ def test_a_client_is_anonymous_until_it_authenticates() -> None:
     assert str(session.principal) == "User:alice"
 
 
-def test_the_address_is_written_as_kafka_does() -> None:
+def test_the_address_is_formatted_as_in_kafka() -> None:
     assert ClientSession(1, "::1", "PLAINTEXT", "", 0).address == "/::1"

@@ -1,4 +1,4 @@
-"""What becomes of frames; the transport is a stand-in (`test_listener` has real ones)."""
+"""How a connection handles frames, with a fake transport (`test_listener` has real ones)."""
 
 import asyncio
 from collections.abc import Callable
@@ -52,13 +52,13 @@ class Transport:
 
 
 class Client:
-    """Each frame is answered with its first bytes; some do more, see `answer`."""
+    """Answers each frame with its first bytes; some frames do more, see `answer`."""
 
     def __init__(self) -> None:
         self.transport = Transport()
         self.frames: list[bytes] = []
         self.tasks: list[asyncio.Task[Any] | None] = []
-        """As which task each frame was answered."""
+        """The task that answered each frame."""
         self.release = asyncio.Event()
         self.cancelled: list[bytes] = []
         self.ends = 0
@@ -100,7 +100,7 @@ class Client:
         return [] if frame == b"none" else [frame[:1], frame[1:10]]
 
     async def send(self, *frames: bytes) -> None:
-        """As the event loop does, from a callback of its own."""
+        """Like the event loop, in a callback of its own."""
         asyncio.get_running_loop().call_soon(self.connection.received, list(frames))
         await settle()
 
@@ -122,7 +122,7 @@ async def test_all_frames_of_one_read_are_answered_with_one_write(client: Client
     assert client.transport.reading
 
 
-async def test_what_does_not_wait_is_answered_where_it_arrives(client: Client) -> None:
+async def test_a_request_that_does_not_wait_is_answered_at_once(client: Client) -> None:
     seen: list[bytes] = []
     loop = asyncio.get_running_loop()
     loop.call_soon(client.connection.received, [b"a"])
@@ -142,7 +142,7 @@ async def test_one_task_serves_a_connection(client: Client) -> None:
     assert client.tasks[0] is not None
 
 
-async def test_reading_stops_while_requests_wait_and_goes_on_after_them(client: Client) -> None:
+async def test_reading_pauses_while_requests_are_queued(client: Client) -> None:
     await client.send(b"hold", b"second")
     assert not client.transport.reading
     assert client.connection.is_busy
@@ -154,7 +154,7 @@ async def test_reading_stops_while_requests_wait_and_goes_on_after_them(client: 
     assert not client.connection.is_busy
 
 
-async def test_reading_goes_on_while_one_request_waits_alone(client: Client) -> None:
+async def test_reading_continues_while_a_single_request_waits(client: Client) -> None:
     await client.send(b"hold")
     assert client.transport.reading
     await client.send(b"second")
@@ -164,17 +164,17 @@ async def test_reading_goes_on_while_one_request_waits_alone(client: Client) -> 
     assert client.transport.written == b"holdsecond"
 
 
-async def test_what_was_answered_is_written_before_the_next_request_waits(client: Client) -> None:
+async def test_responses_are_written_before_the_next_request_waits(client: Client) -> None:
     await client.send(b"a", b"b", b"hold")
     assert client.transport.written == b"ab"
 
 
-async def test_a_large_answer_does_not_wait_for_the_next(client: Client) -> None:
+async def test_a_large_response_is_written_at_once(client: Client) -> None:
     await client.send(b"large", b"b")
     assert list(map(len, client.transport.writes)) == [JOINED_BYTES + 1, 1]
 
 
-async def test_other_connections_have_their_turn(client: Client) -> None:
+async def test_other_connections_get_their_turn(client: Client) -> None:
     other = Client()
     counts: list[int] = []
     loop = asyncio.get_running_loop()
@@ -187,7 +187,7 @@ async def test_other_connections_have_their_turn(client: Client) -> None:
     assert client.transport.written == b"x" * (2 * MAX_FRAMES_A_TURN + 5)
 
 
-async def test_nothing_is_answered_while_the_client_does_not_read(client: Client) -> None:
+async def test_requests_wait_while_the_client_does_not_read(client: Client) -> None:
     client.connection.pause_writing()
     await client.send(b"a", b"b")
     assert client.frames == []
@@ -236,11 +236,11 @@ async def test_a_request_that_cannot_be_answered_ends_the_connection(
     assert client.transport.ended
     assert client.transport.written == before[0]
     assert client.frames == [*before, b"end"]
-    assert "closed the connection of 192.0.2.7: asked to" in caplog.text
+    assert "closed the connection from 192.0.2.7: asked to" in caplog.text
 
 
 @pytest.mark.parametrize("before", [(), (b"hold",)])
-async def test_our_own_bug_ends_the_connection(
+async def test_an_internal_error_ends_the_connection(
     client: Client, before: tuple[bytes, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     await client.send(*before, b"bug", b"never")
@@ -248,7 +248,7 @@ async def test_our_own_bug_ends_the_connection(
     await settle()
     assert client.transport.ended
     assert client.frames == [*before, b"bug"]
-    assert "failed on a request of 192.0.2.7" in caplog.text
+    assert "failed on a request from 192.0.2.7" in caplog.text
     assert "AssertionError: our own bug" in caplog.text
 
 
@@ -260,7 +260,7 @@ async def test_a_size_over_the_limit_ends_the_connection(
     assert "a frame of 2147483647 bytes" in caplog.text
 
 
-async def test_idle_is_who_sends_nothing_and_takes_nothing(client: Client) -> None:
+async def test_a_connection_is_idle_if_the_client_neither_sends_nor_reads(client: Client) -> None:
     connection = client.connection
     await client.send(b"a")
     assert connection.active_ms == 77

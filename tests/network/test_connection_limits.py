@@ -2,7 +2,7 @@ from ottla.config import BrokerConfig
 from ottla.network.connection_limits import ConnectionLimits
 
 
-def test_most_connections_in_all() -> None:
+def test_the_limit_of_all_connections() -> None:
     limits = ConnectionLimits(BrokerConfig({"max.connections": "2"}))
     assert limits.admit("a") is None
     assert limits.admit("b") is None
@@ -15,7 +15,7 @@ def test_most_connections_in_all() -> None:
     assert (limits.count, limits.refused) == (2, 1)
 
 
-def test_most_connections_of_one_address() -> None:
+def test_the_limit_of_connections_from_one_address() -> None:
     config = BrokerConfig(
         {"max.connections.per.ip": "1", "max.connections.per.ip.overrides": "10.0.0.9:2"}
     )

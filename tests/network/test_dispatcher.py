@@ -20,7 +20,7 @@ ALICE = Principal("User", "alice")
 
 
 class Bench:
-    """A dispatcher whose handlers note who asks."""
+    """A dispatcher whose handlers record the clients."""
 
     def __init__(self, *, is_controller: bool = True) -> None:
         self.contexts: list[RequestContext[Any]] = []
@@ -80,7 +80,7 @@ def in_envelope(request: Any, host: str = "192.0.2.9") -> Any:
     return wrapped(frame_of(request), session)
 
 
-async def test_a_handler_is_told_who_asks() -> None:
+async def test_a_handler_gets_the_clients_session() -> None:
     bench = Bench()
     correlation_id, response = read_response(HEARTBEAT, 3, await bench.ask(beat(3), ALICE))
     assert (correlation_id, response.throttle_time) == (77, 5)
@@ -99,7 +99,7 @@ async def test_every_request_is_checked_before_it_is_answered() -> None:
     assert len(bench.contexts) == 1
 
 
-async def test_the_controllers_requests_go_to_it_with_who_asked() -> None:
+async def test_controller_requests_are_forwarded_with_the_client() -> None:
     bench = Bench(is_controller=False)
     assert await bench.ask(delete(), ALICE) == b"the controller's answer"
     ((key, frame, session),) = bench.forwarded
@@ -109,19 +109,19 @@ async def test_the_controllers_requests_go_to_it_with_who_asked() -> None:
     assert len(bench.contexts) == len(bench.forwarded) == 1
 
 
-async def test_requests_of_one_connection_that_agree_share_a_context() -> None:
+async def test_requests_of_one_connection_share_a_context() -> None:
     bench = Bench()
     session = ClientSession(3, "192.0.2.7", "PLAINTEXT", "there", 9092)
     for request, client_id in ((beat(), "a"), (beat(), "a"), (beat(), "b"), (beat(3), "b")):
         frame = write_request(request, 77, client_id)[4:]
         await bench.dispatcher.answer(frame, session)
-    told = [(each.client_id, each.version) for each in bench.contexts]
-    assert told == [("a", 4), ("a", 4), ("b", 4), ("b", 3)]
+    seen = [(each.client_id, each.version) for each in bench.contexts]
+    assert seen == [("a", 4), ("a", 4), ("b", 4), ("b", 3)]
     assert bench.contexts[0] is bench.contexts[1]
     assert len(session.contexts) == 2
 
 
-async def test_unknown_versions_of_api_versions_take_no_memory() -> None:
+async def test_unknown_versions_of_api_versions_use_no_memory() -> None:
     bench = Bench()
     session = ClientSession(3, "192.0.2.7", "PLAINTEXT", "there", 9092)
     for version in (7, 99, -1, -5):
@@ -131,7 +131,7 @@ async def test_unknown_versions_of_api_versions_take_no_memory() -> None:
     assert len(session.contexts) == 1
 
 
-async def test_only_what_can_be_decoded_is_forwarded() -> None:
+async def test_only_valid_requests_are_forwarded() -> None:
     bench = Bench(is_controller=False)
     session = ClientSession(3, "192.0.2.7", "PLAINTEXT", "there", 9092)
     with pytest.raises(EndConnectionError, match="DeleteTopicsRequest: the bytes end"):
@@ -139,14 +139,14 @@ async def test_only_what_can_be_decoded_is_forwarded() -> None:
     assert bench.forwarded == []
 
 
-async def test_who_becomes_the_controller_answers_itself() -> None:
+async def test_a_broker_that_becomes_the_controller_answers_itself() -> None:
     bench = Bench(is_controller=False)
     bench.elsewhere = None
     _, response = read_response(DELETE_TOPICS, 6, await bench.ask(delete()))
     assert response.throttle_time == 5
 
 
-async def test_the_controller_answers_what_is_in_an_envelope_to_its_sender() -> None:
+async def test_the_controller_answers_envelopes_to_the_sender() -> None:
     bench = Bench()
     correlation_id, response = read_response(ENVELOPE, 0, await bench.ask(in_envelope(delete())))
     assert (correlation_id, response.error_code) == (77, ErrorCode.none)
@@ -158,7 +158,7 @@ async def test_the_controller_answers_what_is_in_an_envelope_to_its_sender() -> 
     assert bench.checked == [(ENVELOPE, True), (DELETE_TOPICS, False)]
 
 
-async def test_a_deposed_controller_does_nothing_with_an_envelope() -> None:
+async def test_a_deposed_controller_rejects_envelopes() -> None:
     bench = Bench(is_controller=False)
     _, response = read_response(ENVELOPE, 0, await bench.ask(in_envelope(delete())))
     assert (response.error_code, response.response_data) == (ErrorCode.not_controller, None)
@@ -166,9 +166,9 @@ async def test_a_deposed_controller_does_nothing_with_an_envelope() -> None:
     assert bench.forwarded == []
 
 
-async def test_only_the_controllers_requests_come_in_envelopes() -> None:
+async def test_only_controller_requests_are_accepted_in_envelopes() -> None:
     bench = Bench()
     for inside in (beat(), in_envelope(delete())):
-        with pytest.raises(EndConnectionError, match="is not the controller's to answer"):
+        with pytest.raises(EndConnectionError, match="is not a request for the controller"):
             await bench.ask(in_envelope(inside))
     assert bench.contexts == []

@@ -1,4 +1,4 @@
-"""A transport's calls, and what the receiver hears."""
+"""A transport's calls, and what the receiver gets."""
 
 from typing import Any
 
@@ -12,22 +12,22 @@ MAX_BYTES = 5 << 20
 
 class Receiver:
     def __init__(self) -> None:
-        self.heard: list[Any] = []
+        self.calls: list[Any] = []
 
     def received(self, frames: list[Any]) -> None:
-        self.heard.append([bytes(each) for each in frames])
+        self.calls.append([bytes(each) for each in frames])
 
     def refused(self, size_bytes: int) -> None:
-        self.heard.append(size_bytes)
+        self.calls.append(size_bytes)
 
     def lost(self, error: Exception | None) -> None:
-        self.heard.append(error)
+        self.calls.append(error)
 
     def pause_writing(self) -> None:
-        self.heard.append("pause")
+        self.calls.append("pause")
 
     def resume_writing(self) -> None:
-        self.heard.append("resume")
+        self.calls.append("resume")
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def protocol(receiver: Receiver) -> FrameProtocol:
 
 
 def feed(protocol: FrameProtocol, data: bytes) -> None:
-    """As the event loop does: fills whatever room the protocol gives."""
+    """Like the event loop: fills the buffers that the protocol returns."""
     while data:
         room = protocol.get_buffer(-1)
         count = min(len(room), len(data))
@@ -58,9 +58,11 @@ def framed(*frames: bytes) -> bytes:
     return b"".join(len(each).to_bytes(4, "big") + each for each in frames)
 
 
-def test_one_read_gives_all_its_frames_at_once(protocol: FrameProtocol, receiver: Receiver) -> None:
+def test_one_read_returns_all_its_frames_at_once(
+    protocol: FrameProtocol, receiver: Receiver
+) -> None:
     feed(protocol, framed(b"a", b"", b"c"))
-    assert receiver.heard == [[b"a", b"", b"c"]]
+    assert receiver.calls == [[b"a", b"", b"c"]]
 
 
 def test_a_large_frame_is_read_into_a_buffer_of_its_own(
@@ -68,10 +70,10 @@ def test_a_large_frame_is_read_into_a_buffer_of_its_own(
 ) -> None:
     frame = bytes(MAX_BYTES)
     feed(protocol, framed(frame)[:100])
-    assert receiver.heard == [[]]
+    assert receiver.calls == [[]]
     assert len(protocol.get_buffer(-1)) == FIRST_ALLOCATION_BYTES - 96
     feed(protocol, framed(frame)[100:])
-    assert [each for each in receiver.heard if each] == [[frame]]
+    assert [each for each in receiver.calls if each] == [[frame]]
     assert len(protocol.get_buffer(-1)) == 1024
 
 
@@ -80,12 +82,14 @@ def test_a_size_over_the_limit_is_refused_after_the_frames_before_it(
     protocol: FrameProtocol, receiver: Receiver, size: int
 ) -> None:
     feed(protocol, framed(b"a") + size.to_bytes(4, "big"))
-    assert receiver.heard == [[b"a"], size]
+    assert receiver.calls == [[b"a"], size]
 
 
-def test_the_receiver_hears_of_the_transport(protocol: FrameProtocol, receiver: Receiver) -> None:
+def test_the_receiver_is_notified_of_transport_events(
+    protocol: FrameProtocol, receiver: Receiver
+) -> None:
     protocol.pause_writing()
     protocol.resume_writing()
     error = OSError("reset")
     protocol.connection_lost(error)
-    assert receiver.heard == ["pause", "resume", error]
+    assert receiver.calls == ["pause", "resume", error]

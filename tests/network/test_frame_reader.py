@@ -6,7 +6,7 @@ from ottla.network.frame_reader import FIRST_ALLOCATION_BYTES, FrameReader
 
 
 def read(reader: FrameReader, data: bytes, step: int) -> list[bytes]:
-    """As a transport does: into the room of a large frame, else into a buffer of its own."""
+    """Like a transport: reads into the room of a large frame, or into a buffer of its own."""
     frames = []
     while data:
         room = reader.room
@@ -28,7 +28,9 @@ def framed(*frames: bytes) -> bytes:
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.binary(max_size=300), max_size=10), st.lists(st.integers(1, 90), min_size=1))
-def test_frames_come_whole_however_the_stream_is_cut(frames: list[bytes], cuts: list[int]) -> None:
+def test_frames_are_complete_however_the_stream_is_split(
+    frames: list[bytes], cuts: list[int]
+) -> None:
     reader, data, found = FrameReader(min_bytes=0, max_bytes=1 << 24), framed(*frames), []
     for size in cuts * (1 + len(data) // len(cuts)):
         found += read(reader, data[:size], 50)
@@ -39,15 +41,15 @@ def test_frames_come_whole_however_the_stream_is_cut(frames: list[bytes], cuts: 
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.binary(max_size=300), max_size=10), st.integers(1, 400))
-def test_bytes_may_be_fed_even_within_a_large_frame(frames: list[bytes], step: int) -> None:
-    """A transport that has bytes, and no way to read into a buffer."""
+def test_bytes_of_a_large_frame_may_be_fed(frames: list[bytes], step: int) -> None:
+    """A transport that cannot read into a buffer."""
     reader, data, found = FrameReader(min_bytes=0, max_bytes=1 << 24), framed(*frames), []
     for position in range(0, len(data), step):
         found += reader.feed(data[position : position + step])
     assert [bytes(each) for each in found] == frames
 
 
-def test_a_frame_does_not_change_with_the_buffer_it_was_read_into() -> None:
+def test_a_frame_does_not_share_the_read_buffer() -> None:
     scratch = bytearray(framed(b"first", bytes(5000)))
     small, large = FrameReader(min_bytes=0, max_bytes=1 << 24).feed(memoryview(scratch))
     scratch[:] = b"x" * len(scratch)
@@ -55,18 +57,18 @@ def test_a_frame_does_not_change_with_the_buffer_it_was_read_into() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "told"), [(b"\x00\x00\x00\x03", 3), (b"\x00\x00\x00\x15", 21), (b"\xff" * 4, -1)]
+    ("size", "expected"), [(b"\x00\x00\x00\x03", 3), (b"\x00\x00\x00\x15", 21), (b"\xff" * 4, -1)]
 )
 def test_a_size_out_of_bounds_ends_the_stream_after_the_frames_before_it(
-    size: bytes, told: int
+    size: bytes, expected: int
 ) -> None:
     reader = FrameReader(min_bytes=4, max_bytes=20)
     assert reader.feed(framed(b"four") + size) == [b"four"]
-    assert reader.bad_size == told
+    assert reader.bad_size == expected
     assert reader.feed(framed(b"five5")) == []
 
 
-def test_memory_comes_with_the_bytes() -> None:
+def test_memory_grows_with_the_received_bytes() -> None:
     reader, frame = FrameReader(min_bytes=0, max_bytes=1 << 24), bytes(3 * FIRST_ALLOCATION_BYTES)
     data, rooms, found = framed(frame), [], []
     for position in range(0, len(data), 1 << 20):
@@ -76,7 +78,7 @@ def test_memory_comes_with_the_bytes() -> None:
     assert max(rooms) <= 2 * FIRST_ALLOCATION_BYTES
 
 
-def test_a_part_of_a_frame_is_forgotten_with_its_stream() -> None:
+def test_an_incomplete_frame_is_dropped_with_its_stream() -> None:
     reader = FrameReader(min_bytes=0, max_bytes=1 << 24)
     assert reader.feed(framed(bytes(1000))[:500]) == []
     assert reader.room is not None

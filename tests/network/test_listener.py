@@ -1,4 +1,4 @@
-"""The listener with a node of straw behind it: what becomes of frames, good and bad."""
+"""The listener in front of a fake node: how it handles valid and invalid frames."""
 
 import asyncio
 import itertools
@@ -89,7 +89,7 @@ def produce_request(size: int, acks: int = 1) -> Any:
 
 
 class Server(Listener):
-    """A listener that answers by itself; `under_way` is set by the first slow request."""
+    """A listener with its own handlers; the first slow request sets `under_way`."""
 
     def __init__(self, config: BrokerConfig) -> None:
         self.under_way = asyncio.Event()
@@ -122,7 +122,7 @@ async def server() -> AsyncIterator[Server]:
 
 
 async def under_way(server: Server) -> None:
-    """A slow request has come and is not answered yet."""
+    """A slow request was received and is not answered yet."""
     await asyncio.wait_for(server.under_way.wait(), 20)
 
 
@@ -130,7 +130,7 @@ async def connect(server: Server) -> Client:
     return Client(*await asyncio.open_connection("127.0.0.1", server.port))
 
 
-async def test_answers_come_in_the_order_of_the_requests(server: Server) -> None:
+async def test_responses_are_in_the_order_of_the_requests(server: Server) -> None:
     client = await connect(server)
     client.send(beat(0, "slow"), 0)
     for number in range(1, 200):
@@ -152,7 +152,7 @@ async def test_frames_may_arrive_in_any_pieces(server: Server, step: int) -> Non
 
 
 @pytest.mark.parametrize("size", [1, 250_000, 300_000, 2 << 20, 5 << 20, 9_000_000])
-async def test_large_frames_and_small_ones_behind_them(server: Server, size: int) -> None:
+async def test_a_small_frame_after_a_large_one(server: Server, size: int) -> None:
     client = await connect(server)
     client.send(produce_request(size), 1)
     client.send(beat(5), 2)
@@ -160,7 +160,7 @@ async def test_large_frames_and_small_ones_behind_them(server: Server, size: int
     assert read_response(HEARTBEAT, 4, await client.frame())[1].throttle_time == 5
 
 
-async def test_no_answer_where_none_is_due(server: Server) -> None:
+async def test_no_response_is_sent_if_none_is_due(server: Server) -> None:
     client = await connect(server)
     client.send(produce_request(10, acks=0), 1)
     client.send(beat(5), 2)
@@ -181,7 +181,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
-async def test_bad_bytes_end_their_own_connection_with_one_line_that_names_the_peer(
+async def test_invalid_bytes_end_their_connection_with_one_line_that_names_the_peer(
     server: Server, bad: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     other, client = await connect(server), await connect(server)
@@ -205,7 +205,7 @@ async def test_handler_may_end_the_connection(server: Server) -> None:
     assert await client.is_closed()
 
 
-async def test_our_own_bug_ends_the_connection_and_no_other(
+async def test_an_internal_error_ends_only_its_connection(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     client, other = await connect(server), await connect(server)
@@ -223,7 +223,7 @@ async def test_json_request(server: Server) -> None:
     assert await client.frame() == b"\0\0\0\x07" + b"cba"
 
 
-async def test_connections_over_the_limit_are_refused_and_others_go_on(server: Server) -> None:
+async def test_connections_over_the_limit_are_refused_and_others_continue(server: Server) -> None:
     clients = [await connect(server) for _ in range(3)]
     over = await connect(server)
     assert await over.is_closed()
@@ -236,7 +236,7 @@ async def test_connections_over_the_limit_are_refused_and_others_go_on(server: S
     assert read_response(HEARTBEAT, 4, await clients[-1].frame())[0] == 1
 
 
-async def test_idle_connections_are_ended_and_busy_ones_not() -> None:
+async def test_only_idle_connections_are_ended() -> None:
     given = {"listeners": "PLAINTEXT://127.0.0.1:0", "connections.max.idle.ms": "0"}
     server = await new_server(BrokerConfig(given))
     idle, busy = await connect(server), await connect(server)
@@ -251,14 +251,16 @@ async def test_idle_connections_are_ended_and_busy_ones_not() -> None:
     await server.close(grace_ms=0)
 
 
-async def test_a_client_that_takes_nothing_of_its_answer_is_ended() -> None:
+async def test_a_client_that_does_not_read_its_response_is_disconnected() -> None:
     given = {"listeners": "PLAINTEXT://127.0.0.1:0", "connections.max.idle.ms": "0"}
     server = await new_server(BrokerConfig(given))
     client = await connect(server)
     header = (20_000).to_bytes(2, "big") + bytes(2) + bytes(4) + b"\xff\xff\0"
     body = bytes(30_000_000)
     client.writer.write((len(header) + len(body)).to_bytes(4, "big") + header + body)
-    await client.reader.readexactly(4)  # the answer is on its way, and too large for any buffer
+    await client.reader.readexactly(
+        4
+    )  # the response is being sent, and is too large for any buffer
     async with asyncio.timeout(60):
         while server.limits.count:
             server.end_idle()
@@ -266,7 +268,7 @@ async def test_a_client_that_takes_nothing_of_its_answer_is_ended() -> None:
     await server.close(grace_ms=0)
 
 
-async def test_requests_under_way_are_finished_at_the_end(server: Server) -> None:
+async def test_close_waits_for_pending_requests(server: Server) -> None:
     client = await connect(server)
     client.send(beat(1, "slow"), 1)
     await under_way(server)

@@ -1,4 +1,4 @@
-"""Where the other brokers are, and under which name they are called."""
+"""The addresses of the other brokers, and the client ids of the connections."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +17,7 @@ def peers_of(endpoints: dict[int, Endpoint]) -> Peers:
     return Peers(config, endpoints.get)
 
 
-def test_the_address_is_the_present_one() -> None:
+def test_the_address_is_the_current_one() -> None:
     endpoints = {2: Endpoint("REPLICATION", "b", 2)}
     peers = peers_of(endpoints)
     assert peers.address(2) == ("b", 2)
@@ -25,7 +25,7 @@ def test_the_address_is_the_present_one() -> None:
     assert peers.address(2) is None
 
 
-async def test_one_connection_a_broker_and_purpose() -> None:
+async def test_one_connection_for_each_broker_and_purpose() -> None:
     peers = peers_of({})
     peer = peers.peer(2, "metadata")
     assert peer.client_id == "broker-1-metadata"

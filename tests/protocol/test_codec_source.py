@@ -1,4 +1,4 @@
-"""Straight code for each shape of field; `test_codec` has every message of every version."""
+"""Generated code for each shape of field; `test_codec` has every message and version."""
 
 from typing import Any
 
@@ -44,21 +44,21 @@ def test_records_of_every_length(version: int, records: bytes | None) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 12])
-def test_null_comes_back_only_where_it_is_allowed(version: int) -> None:
+def test_null_is_decoded_only_if_allowed(version: int) -> None:
     build = messages_of(METADATA, version, "request")
     message = build.MetadataRequest(topics=None)
     assert decode(type(message), bytes_of(message))[0].topics is None
     with pytest.raises(AssertionError, match="null"):
         encode(messages_of(JOIN_GROUP, 9, "request").JoinGroupRequest(group_id=None))
-    with pytest.raises(DecodeError, match="null where a value is needed"):
+    with pytest.raises(DecodeError, match="null in a field that must not be null"):
         decode(type(messages_of(JOIN_GROUP, 9, "request").JoinGroupRequest()), b"\0")
 
 
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"\x05ab", "a field of 4 bytes where 2 are left"),
-        (b"\x81\x80\x02" + bytes(33_000), "a string of 32768 bytes, where 32767 are the most"),
+        (b"\x05ab", "a field of 4 bytes, but 2 are left"),
+        (b"\x81\x80\x02" + bytes(33_000), "a string of 32768 bytes; the maximum is 32767"),
         (b"\x03\xff\xfe", "a string that is not UTF-8"),
         (b"\xff\xff\xff\xff\xff\xff", "a varint longer than five bytes"),
     ],
@@ -69,7 +69,7 @@ def test_bad_strings_are_refused(data: bytes, why: str) -> None:
         decode(cls, data)
 
 
-def test_error_codes_are_written_with_the_numbers_beside_them() -> None:
+def test_error_codes_are_written_with_adjacent_numbers() -> None:
     build = messages_of(PRODUCE, 3)
     message = build.PartitionProduceResponse(
         index=1, error_code=ErrorCode.message_too_large, base_offset=-1

@@ -15,7 +15,7 @@ from ottla.protocol.messages import messages_of
 
 @pytest.mark.parametrize("version", [3, 8, 9, 13])
 @pytest.mark.parametrize("client_id", [None, "", "a client"])
-def test_request_comes_back(version: int, client_id: str | None) -> None:
+def test_request_round_trips(version: int, client_id: str | None) -> None:
     build = messages_of(0, version, "request")
     request = build.ProduceRequest(acks=-1, timeout=1500)
     frame = write_request(request, 77, client_id)
@@ -26,7 +26,7 @@ def test_request_comes_back(version: int, client_id: str | None) -> None:
 
 
 @pytest.mark.parametrize(("key", "version"), [(12, 0), (12, 4), (18, 0), (18, 4)])
-def test_response_comes_back(key: int, version: int) -> None:
+def test_response_round_trips(key: int, version: int) -> None:
     name = {12: "HeartbeatResponse", 18: "ApiVersionsResponse"}[key]
     response = getattr(messages_of(key, version), name)(throttle_time=5)
     frame = b"".join(write_response(response, 9))
@@ -34,13 +34,13 @@ def test_response_comes_back(key: int, version: int) -> None:
     assert read_response(key, version, frame[4:]) == (9, response)
 
 
-def test_header_of_the_answer_to_api_versions_is_never_flexible() -> None:
+def test_the_api_versions_response_header_is_never_flexible() -> None:
     frame = b"".join(write_response(messages_of(18, 3).ApiVersionsResponse(), 9))
     assert frame[4:10] == b"\0\0\0\x09" + b"\0\0", "the error code follows the correlation id"
 
 
 @given(st.binary(max_size=40))
-def test_no_bytes_pass_for_a_header_but_a_header(noise: bytes) -> None:
+def test_random_bytes_are_a_header_or_a_decode_error(noise: bytes) -> None:
     try:
         header = read_request_header(noise)
     except DecodeError:

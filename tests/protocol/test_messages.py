@@ -10,12 +10,12 @@ def test_a_field_that_the_version_lacks_is_dropped() -> None:
     assert new.error_message == "no"
 
 
-def test_a_field_that_no_version_has_is_our_misspelling() -> None:
+def test_a_field_of_no_version_is_an_assertion() -> None:
     with pytest.raises(AssertionError, match="eror_code"):
         messages_of(12, 0).HeartbeatResponse(eror_code=0)
 
 
-def test_a_struct_that_no_version_has_is_our_misspelling() -> None:
+def test_a_struct_of_no_version_is_an_assertion() -> None:
     with pytest.raises(AssertionError, match="HartbeatResponse"):
         messages_of(12, 0).HartbeatResponse()
 
@@ -24,7 +24,7 @@ def test_a_struct_of_other_versions_only_is_dropped() -> None:
     assert messages_of(1, 4).EpochEndOffset(epoch=1, end_offset=2) is None
 
 
-def test_fields_that_are_not_given_hold_zero_values() -> None:
+def test_missing_fields_get_zero_values() -> None:
     response = messages_of(3, 12).MetadataResponse()
     assert response.brokers == ()
     assert response.cluster_id is None

@@ -17,7 +17,7 @@ def written(write: primitives.Writer, value: object) -> bytes:
 
 
 @given(st.integers(0, 2**35 - 1))
-def test_varint_comes_back(value: int) -> None:
+def test_varint_round_trips(value: int) -> None:
     encoded = written(primitives.write_varint, value)
     assert primitives.read_varint(encoded, 0) == (value, len(encoded))
 
@@ -29,13 +29,13 @@ def test_varint_of_six_bytes_is_refused() -> None:
 
 @pytest.mark.parametrize("compact", [True, False])
 @given(value=st.none() | st.text(max_size=300))
-def test_text_comes_back(compact: bool, value: str | None) -> None:
+def test_text_round_trips(compact: bool, value: str | None) -> None:
     read, write = primitives.text(compact, null_allowed=True)
     encoded = written(write, value)
     assert read(encoded, 0) == (value, len(encoded))
 
 
-def test_null_is_refused_where_none_is_allowed() -> None:
+def test_null_is_refused_if_not_allowed() -> None:
     read, _ = primitives.text(compact=False, null_allowed=False)
     with pytest.raises(DecodeError, match="null"):
         read(b"\xff\xff", 0)
@@ -55,7 +55,7 @@ def test_text_that_is_not_utf8_is_refused() -> None:
 
 
 @pytest.mark.parametrize("count", [-2, 5, 2_000_000, 2**31 - 1])
-def test_array_that_cannot_be_in_the_bytes_is_refused_before_it_is_read(count: int) -> None:
+def test_array_larger_than_the_bytes_is_refused_before_reading(count: int) -> None:
     item = (primitives.read_int8, primitives.write_int8)
     read, _ = primitives.array(item, compact=False, null_allowed=True)
     with pytest.raises(DecodeError, match="array"):

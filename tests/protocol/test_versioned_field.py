@@ -12,7 +12,7 @@ for key, *_ in ADVERTISED:
 
 
 @pytest.mark.parametrize("field", DECLARED, ids=[f"{each.struct}.{each.name}" for each in DECLARED])
-def test_every_field_declared_is_one_that_some_versions_have_and_some_lack(
+def test_every_declared_field_is_in_some_versions_only(
     field: VersionedField[object],
 ) -> None:
     handler = find(field.key)
@@ -26,7 +26,7 @@ def test_every_field_declared_is_one_that_some_versions_have_and_some_lack(
     assert not all(has), f"every version of {field.struct} has {field.name}: take it as it is"
 
 
-def test_the_default_stands_for_a_field_that_a_version_lacks() -> None:
+def test_a_missing_field_has_its_default() -> None:
     module = import_module(f"kio.schema.{APIS[12].name}.v0.request")
     newer = import_module(f"kio.schema.{APIS[12].name}.v4.request")
     member = VersionedField(12, "HeartbeatRequest", "group_instance_id", "default")

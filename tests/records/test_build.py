@@ -11,7 +11,7 @@ from ottla.records.record import Record
 
 @pytest.mark.parametrize("compression", range(5))
 @given(data=st.data(), base_offset=st.integers(0, 2**62))
-def test_what_is_built_is_read_back(
+def test_a_built_batch_round_trips(
     records: st.SearchStrategy[list[Record]],
     compression: int,
     data: st.DataObject,
@@ -41,7 +41,7 @@ def test_another_client_reads_it(three_records: list[Record], compression: int) 
     ]
 
 
-def test_log_append_time_counts_for_all_records(three_records: list[Record]) -> None:
+def test_log_append_time_applies_to_all_records(three_records: list[Record]) -> None:
     batch = build_batch(three_records, timestamp_type=TimestampType.log_append_time)
     assert {record.timestamp_ms for record in iterate_records(batch)} == {1_005}
 

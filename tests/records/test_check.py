@@ -28,7 +28,7 @@ def _refusal(batch: bytes, **limits: object) -> ApiError:
 
 
 def _changed(batch: bytes, change: Callable[[BatchHeader], object]) -> bytes:
-    """The batch with its header changed, and its checksum right."""
+    """The batch with a changed header and a valid checksum."""
     header = read_header(batch)
     change(header)
     return finish_batch(header, batch[HEADER_BYTES:])
@@ -36,7 +36,7 @@ def _changed(batch: bytes, change: Callable[[BatchHeader], object]) -> bytes:
 
 @pytest.mark.parametrize("compression", range(5))
 @given(data=st.data())
-def test_a_good_batch_passes(
+def test_a_valid_batch_passes(
     records: st.SearchStrategy[list[Record]], compression: int, data: st.DataObject
 ) -> None:
     batch = build_batch(data.draw(records), compression=compression)
@@ -45,7 +45,7 @@ def test_a_good_batch_passes(
     assert bytes(stored) == batch
 
 
-def test_a_torn_tail_behind_the_batch_is_left_out(three_records: list[Record]) -> None:
+def test_a_partial_batch_after_the_batch_is_ignored(three_records: list[Record]) -> None:
     batch = build_batch(three_records)
     for extra in (1, 11, 30, len(batch) - 1):
         header, stored = check_batch(batch + batch[:extra], max_message_bytes=10_000)
@@ -60,7 +60,7 @@ def test_there_must_be_exactly_one_batch(three_records: list[Record]) -> None:
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_older_formats_are_refused_as_kafka_does(three_records: list[Record], magic: int) -> None:
+def test_older_formats_are_refused_as_in_kafka(three_records: list[Record], magic: int) -> None:
     batch = bytearray(build_batch(three_records))
     batch[16] = magic
     assert _refusal(bytes(batch)).code is ErrorCode.invalid_record
@@ -94,14 +94,16 @@ def test_each_flipped_byte_is_refused_or_harmless(three_records: list[Record]) -
         (lambda h: setattr(h, "attributes", 5), ErrorCode.unsupported_compression_type),
     ],
 )
-def test_headers_that_no_client_may_send(
+def test_headers_that_clients_must_not_send(
     three_records: list[Record], change: Callable[[BatchHeader], object], code: ErrorCode
 ) -> None:
     assert _refusal(_changed(build_batch(three_records), change)).code is code
 
 
 @pytest.mark.parametrize("count", [2, 4, 64, 2_000_000_000])
-def test_a_count_that_lies_twice_is_refused(three_records: list[Record], count: int) -> None:
+def test_a_wrong_count_with_a_matching_delta_is_refused(
+    three_records: list[Record], count: int
+) -> None:
     def lie(header: BatchHeader) -> None:
         header.count, header.last_offset_delta = count, count - 1
 
@@ -122,7 +124,7 @@ def test_zstd_needs_produce_7(three_records: list[Record]) -> None:
 
 
 @pytest.mark.parametrize("compression", [0, 2])
-def test_a_compacted_topic_wants_keys(compression: int) -> None:
+def test_a_compacted_topic_requires_keys(compression: int) -> None:
     records = [Record(0, 1, key, b"v") for key in (b"a", None, b"c", None, None, None)]
     refusal = _refusal(build_batch(records, compression=compression), keys_required=True)
     assert isinstance(refusal, InvalidRecordError)
@@ -145,7 +147,7 @@ def test_timestamps_out_of_bounds_name_the_records() -> None:
     early = _refusal(batch, **{**bounds, "timestamp_after_max_ms": 3_999})
     assert isinstance(early, InvalidRecordError)
     assert [error.batch_index for error in early.record_errors] == [2]
-    # The broker's own time replaces the producer's, so its bounds mean nothing.
+    # The broker's own time replaces the producer's, so the bounds do not apply.
     ours = {**bounds, "timestamp_type": TimestampType.log_append_time, "timestamp_after_max_ms": 0}
     assert check_batch(batch, max_message_bytes=1_000, **ours)  # type: ignore[arg-type]
     without = build_batch([Record(0, -1, None, b"v")])
@@ -162,7 +164,7 @@ def test_a_wrong_max_timestamp_is_corrected(
     header, stored = check_batch(bad, max_message_bytes=1_000)
     assert bytes(stored) == good
     assert header == read_header(good)
-    # The broker's own time takes its place in any case.
+    # The broker's own time always replaces it.
     _, stored = check_batch(
         bad, max_message_bytes=1_000, timestamp_type=TimestampType.log_append_time
     )
@@ -176,7 +178,7 @@ def test_without_any_timestamp_there_is_no_largest() -> None:
 
 
 def test_log_append_time_of_a_producer_becomes_create_time(three_records: list[Record]) -> None:
-    """LogValidator refuses it only where it says no time."""
+    """LogValidator refuses it only without a timestamp."""
     batch = build_batch(three_records, timestamp_type=TimestampType.log_append_time)
     header, stored = check_batch(batch, max_message_bytes=1_000)
     assert header.timestamp_type is TimestampType.create_time
@@ -247,7 +249,7 @@ def test_another_compression_changes_nothing_else(
     assert list(iterate_records(changed)) == three_records
 
 
-def test_the_size_limit_holds_for_the_stored_form_too() -> None:
+def test_the_size_limit_applies_to_the_stored_form_too() -> None:
     batch = build_batch([Record(0, 0, None, bytes(10_000))], compression=4)
     assert check_batch(batch, max_message_bytes=1_000)
     assert check_batch(batch, max_message_bytes=11_000, compression=0)

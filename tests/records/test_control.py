@@ -24,8 +24,8 @@ def test_markers_are_read(number: int) -> None:
     ("key", "value"),
     [(None, None), (b"\0\0\0\1", b""), (b"\0\0\0\5", b"\0\0\0\0\0\0"), (b"\0", b"\0\0\0\0\0\0")],
 )
-def test_other_control_records_end_no_transaction(key: bytes | None, value: bytes | None) -> None:
-    with pytest.raises(InvalidRecordError, match="ends no transaction"):
+def test_other_control_records_are_refused(key: bytes | None, value: bytes | None) -> None:
+    with pytest.raises(InvalidRecordError, match="does not end a transaction"):
         read_end_marker(_marker(key, value))
 
 

@@ -71,7 +71,7 @@ def test_stamping_offset_and_epoch_leaves_the_checksum_right(three_records: list
     assert (header.base_offset, header.leader_epoch) == (123456789, 42)
 
 
-def test_any_other_changed_byte_is_noticed(three_records: list[Record]) -> None:
+def test_any_other_changed_byte_is_detected(three_records: list[Record]) -> None:
     good = build_batch(three_records)
     for position in range(17, len(good)):
         bad = bytearray(good)

@@ -11,7 +11,7 @@ from ottla.records.header import HEADER_BYTES, read_header
 from ottla.records.iterate import iterate_records
 from ottla.records.record import Record
 
-# Snappy wants a library that is no part of kafka-python.
+# Snappy requires a library that is not part of kafka-python.
 COMPRESSIONS = (0, 1, 3, 4)
 
 
@@ -38,26 +38,26 @@ def _with_records(body: bytes, count: int) -> bytes:
 @pytest.mark.parametrize(
     ("body", "count", "why"),
     [
-        (b"", 1, "says 1 records and has 0"),
-        (b"\x0c\x00\x00\x00\x01\x01\x00", 2, "says 2 records and has 1"),
+        (b"", 1, "states 1 records but has 0"),
+        (b"\x0c\x00\x00\x00\x01\x01\x00", 2, "states 2 records but has 1"),
         (b"\x0c\x00\x00\x00\x01\x01\x00" * 2, 1, "7 bytes are left"),
-        (b"\x7e\x00\x00\x00\x01\x01\x00", 1, "says 63 bytes"),
-        (b"\x01\x00\x00\x00\x01\x01\x00", 1, "says -1 bytes"),
+        (b"\x7e\x00\x00\x00\x01\x01\x00", 1, "states 63 bytes"),
+        (b"\x01\x00\x00\x00\x01\x01\x00", 1, "states -1 bytes"),
         (b"\x0c\x00\x00\x00\x20\x01\x00", 1, "field of 16 bytes"),
-        (b"\x0c\x00\x00\x00\x01\x01\x02", 1, "says 1 headers"),
-        (b"\x0c\x00\x00\x00\x01\x01\x01", 1, "says -1 headers"),
-        (b"\x10\x00\x00\x00\x01\x01\x00\x00\x00", 1, "says 8 bytes"),
+        (b"\x0c\x00\x00\x00\x01\x01\x02", 1, "states 1 headers"),
+        (b"\x0c\x00\x00\x00\x01\x01\x01", 1, "states -1 headers"),
+        (b"\x10\x00\x00\x00\x01\x01\x00\x00\x00", 1, "states 8 bytes"),
         (b"\x10\x00\x00\x00\x01\x01\x02\x01\x00", 1, "without a name"),
         (b"\x0c\x00\x00\x00\x01\x01\x80", 1, "ends inside an integer"),
     ],
 )
-def test_a_record_that_lies_is_refused(body: bytes, count: int, why: str) -> None:
+def test_a_record_with_a_wrong_length_is_refused(body: bytes, count: int, why: str) -> None:
     with pytest.raises(InvalidRecordError, match=why):
         list(iterate_records(_with_records(body, count)))
 
 
 @given(st.binary(max_size=80), st.integers(1, 5))
-def test_random_records_are_refused_or_read_never_worse(body: bytes, count: int) -> None:
+def test_random_records_are_read_or_refused(body: bytes, count: int) -> None:
     with suppress(InvalidRecordError, CorruptBatchError):
         assert len(list(iterate_records(_with_records(body, count)))) == count
 
@@ -69,13 +69,13 @@ def test_half_a_batch_is_refused(three_records: list[Record]) -> None:
             list(iterate_records(batch[:end]))
 
 
-def test_the_limit_counts_for_compressed_batches() -> None:
+def test_the_limit_applies_to_compressed_batches() -> None:
     batch = build_batch([Record(0, 0, None, bytes(100_000))], compression=4)
-    with pytest.raises(InvalidRecordError, match="more than 1000 bytes"):
+    with pytest.raises(InvalidRecordError, match="maximum of 1000 bytes"):
         list(iterate_records(batch, limit_bytes=1_000))
 
 
-def test_header_names_that_are_no_utf8_survive() -> None:
+def test_header_names_that_are_not_utf8_are_kept() -> None:
     name = b"\xff\xfe".decode("utf-8", "surrogateescape")
     record = Record(0, 0, None, b"v", ((name, b"1"),))
     assert list(iterate_records(build_batch([record]))) == [record]

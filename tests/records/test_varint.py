@@ -25,7 +25,7 @@ def test_known_values(value: int, expected: str) -> None:
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.binary(max_size=3), st.binary(max_size=3))
-def test_any_integer_survives_among_other_bytes(value: int, before: bytes, after: bytes) -> None:
+def test_any_integer_round_trips_among_other_bytes(value: int, before: bytes, after: bytes) -> None:
     encoded = encode_varint(value)
     buffer = before + encoded + after
     assert decode_varint(buffer, len(before)) == (value, len(before) + len(encoded))

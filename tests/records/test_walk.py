@@ -37,7 +37,7 @@ Walk = Callable[[bytes, int], tuple[int, int, int]]
 
 @pytest.fixture(params=["source", "imported"])
 def walk_records(request: pytest.FixtureRequest) -> Walk:
-    """The two are the same where nothing was compiled."""
+    """Both are the same if nothing was compiled."""
     module = PURE if request.param == "source" else walk
     return module.walk_records  # type: ignore[no-any-return]
 
@@ -46,7 +46,7 @@ def _encoded(records: list[Record], base_timestamp: int = 0) -> bytes:
     return encode_records(records, range(len(records)), base_timestamp)
 
 
-def test_what_a_walk_finds(walk_records: Walk) -> None:
+def test_the_result_of_a_walk(walk_records: Walk) -> None:
     records = [Record(0, at, key, b"v") for at, key in ((5, b"k"), (-3, None), (70_000, None))]
     assert walk_records(_encoded(records), 3) == (-3, 70_000, 2)
     assert walk_records(_encoded(records, base_timestamp=100), 3) == (-103, 69_900, 2)
@@ -64,7 +64,7 @@ def test_an_endless_timestamp_is_refused(walk_records: Walk) -> None:
         walk_records(b"\x20\0" + b"\xff" * 10 + b"\x01\0\0\0\0", 1)
 
 
-def test_sizes_around_the_edges_of_their_encoding(walk_records: Walk) -> None:
+def test_sizes_at_the_limits_of_their_encoding(walk_records: Walk) -> None:
     sizes = (0, 1, 50, 62, 63, 64, 65, 8_190, 8_191, 8_192, 1_100_000)
     records = [Record(0, 0, b"k" * size, b"v" * size, (("h" * size, b""),)) for size in sizes]
     assert walk_records(_encoded(records), len(records)) == (0, 0, 0)
@@ -83,7 +83,7 @@ def _verdict(walk_records: Walk, records: bytes, count: int) -> object:
 
 
 @given(data=st.data())
-def test_damage_is_refused_as_iterating_refuses_it(
+def test_damage_is_refused_as_by_iterate_records(
     records: st.SearchStrategy[list[Record]], data: st.DataObject
 ) -> None:
     body = bytearray(build_batch(data.draw(records))[HEADER_BYTES:])
@@ -102,7 +102,7 @@ def test_damage_is_refused_as_iterating_refuses_it(
     assert verdict == (min(times), max(times), keyless)
 
 
-def test_random_bytes_are_refused_or_walked_alike() -> None:
+def test_random_bytes_give_the_same_result() -> None:
     rng = random.Random(4)
     for _ in range(3_000):
         body = bytes(rng.choice((0, 1, 2, 4, 127, 128, 255)) for _ in range(rng.randrange(40)))

@@ -4,7 +4,13 @@ import pytest
 
 from ottla.controller.image import PartitionState
 from ottla.protocol.errors import ErrorCode
-from ottla.replication.leader import REFUSED_PAUSE_MS, Follower, InSyncChange, Leader, leaves_open
+from ottla.replication.leader import (
+    REFUSED_PAUSE_MS,
+    FetchingReplica,
+    InSyncChange,
+    Leader,
+    leaves_open,
+)
 
 ID = UUID(int=7)
 LAG_MS = 100
@@ -16,7 +22,7 @@ def state(isr: tuple[int, ...] = (1, 2, 3), epoch: int = 0, at: int = 0) -> Part
 
 
 class Bench:
-    """A leader with the end of its log, told in one line what happens."""
+    """A leader and the end of its log; each event is one line."""
 
     def __init__(self, isr: tuple[int, ...] = (1, 2, 3), end: int = 0, high: int = 0) -> None:
         self.end = end
@@ -38,7 +44,7 @@ class Bench:
         return self.leader.high_watermark
 
     def fetch(self, broker: int, offset: int, now_ms: int = 0, epoch: int | None = None) -> int:
-        follower = Follower(broker, EPOCHS[broker] if epoch is None else epoch)
+        follower = FetchingReplica(broker, EPOCHS[broker] if epoch is None else epoch)
         self.leader.fetched(follower, offset, 0, end_offset=self.end, now_ms=now_ms)
         return self.append(self.end, now_ms)
 
@@ -46,19 +52,19 @@ class Bench:
         return self.leader.in_sync_change(self.end, now_ms)
 
 
-def test_the_high_watermark_is_what_all_in_sync_hold() -> None:
+def test_the_high_watermark_is_the_lowest_end_in_the_isr() -> None:
     bench = Bench()
     transcript = [
         bench.append(10),
         bench.fetch(2, 10),
         bench.fetch(3, 4),
         bench.fetch(3, 10),
-        bench.fetch(2, 5),  # it was cut off: what is committed stays so
+        bench.fetch(2, 5),  # it was truncated: the high watermark does not go back
     ]
     assert transcript == [0, 0, 4, 10, 10]
 
 
-def test_alone_all_is_committed_at_once_and_nothing_is_proposed() -> None:
+def test_a_sole_replica_commits_at_once_without_proposals() -> None:
     alone = PartitionState(1, 0, (1,), (1,), 0)
     leader = Leader(
         ID, 0, alone, end_offset=0, high_watermark=0, now_ms=0, lag_max_ms=LAG_MS,
@@ -69,7 +75,7 @@ def test_alone_all_is_committed_at_once_and_nothing_is_proposed() -> None:
     assert (leader.high_watermark, leader.in_sync_change(5, 10**6)) == (5, None)
 
 
-def test_who_lags_is_left_out_and_the_old_set_counts_until_the_answer() -> None:
+def test_a_lagging_follower_is_removed_once_the_controller_answers() -> None:
     bench = Bench()
     bench.append(10)
     bench.fetch(2, 10, 50)
@@ -82,7 +88,7 @@ def test_who_lags_is_left_out_and_the_old_set_counts_until_the_answer() -> None:
     assert bench.append(10, 200) == 10
 
 
-def test_one_that_reads_as_fast_as_the_leader_writes_is_in_sync() -> None:
+def test_a_follower_as_fast_as_the_leader_is_in_sync() -> None:
     bench = Bench()
     for step in range(1, 20):
         bench.append(step * 10, step * 50)
@@ -91,7 +97,7 @@ def test_one_that_reads_as_fast_as_the_leader_writes_is_in_sync() -> None:
     assert bench.change(19 * 50) is None
 
 
-def test_who_is_caught_up_joins_and_is_waited_for_from_the_proposal_on() -> None:
+def test_a_caught_up_follower_counts_from_the_proposal_on() -> None:
     bench = Bench((1, 2), end=10)
     bench.fetch(2, 10)
     assert bench.leader.high_watermark == 10
@@ -106,7 +112,7 @@ def test_who_is_caught_up_joins_and_is_waited_for_from_the_proposal_on() -> None
     assert bench.fetch(3, 20, 500) == 20
 
 
-def test_who_fetches_no_more_does_not_join() -> None:
+def test_a_follower_that_stopped_fetching_does_not_join() -> None:
     bench = Bench((1, 2), end=10)
     bench.fetch(2, 10)
     bench.fetch(3, 10)
@@ -117,7 +123,7 @@ def test_who_fetches_no_more_does_not_join() -> None:
     assert proposal.isr == ((1, 11), (2, 12), (3, 13))
 
 
-def test_nobody_joins_before_the_start_of_the_epoch() -> None:
+def test_no_follower_joins_before_the_start_of_the_epoch() -> None:
     bench = Bench((1,), end=10, high=4)
     bench.leader.followers[3].end_offset = 6
     assert not bench.leader.may_join(3)
@@ -125,12 +131,12 @@ def test_nobody_joins_before_the_start_of_the_epoch() -> None:
     assert bench.leader.may_join(3)
 
 
-@pytest.mark.parametrize("life", ["dead", "another life"])
-def test_who_is_not_alive_or_was_registered_again_does_not_join(life: str) -> None:
+@pytest.mark.parametrize("incarnation", ["dead", "another incarnation"])
+def test_a_dead_or_restarted_follower_does_not_join(incarnation: str) -> None:
     bench = Bench((1, 2), end=10)
     bench.fetch(2, 10)
     bench.fetch(3, 10)
-    if life == "dead":
+    if incarnation == "dead":
         del bench.live[3]
     else:
         bench.live[3] = 99
@@ -139,17 +145,22 @@ def test_who_is_not_alive_or_was_registered_again_does_not_join(life: str) -> No
     assert bench.fetch(2, 11) == 11
 
 
-def test_a_fetch_of_an_earlier_life_or_of_a_stranger_is_refused() -> None:
+def test_a_fetch_of_an_earlier_incarnation_or_unknown_broker_is_refused() -> None:
     bench = Bench()
     refused = [
         bench.leader.fetched(each, 0, 0, end_offset=0, now_ms=0)
-        for each in (Follower(2, 12), Follower(2, 11), Follower(9, 1), Follower(2, 14))
+        for each in (
+            FetchingReplica(2, 12),
+            FetchingReplica(2, 11),
+            FetchingReplica(9, 1),
+            FetchingReplica(2, 14),
+        )
     ]
     assert refused == [True, False, False, True]
 
 
 @pytest.mark.parametrize("code", [ErrorCode.ineligible_replica, ErrorCode.operation_not_attempted])
-def test_a_refusal_for_certain_takes_the_proposal_back(code: ErrorCode) -> None:
+def test_a_definite_refusal_withdraws_the_proposal(code: ErrorCode) -> None:
     bench = Bench((1, 2), end=10)
     bench.fetch(3, 10)
     assert bench.change(0) is not None
@@ -157,7 +168,7 @@ def test_a_refusal_for_certain_takes_the_proposal_back(code: ErrorCode) -> None:
     assert bench.leader.maximal_isr == {1, 2}
 
 
-def test_who_was_refused_is_proposed_again_after_a_pause_or_newer_deltas() -> None:
+def test_a_refused_follower_is_proposed_again_after_a_pause_or_delta() -> None:
     bench = Bench((1, 2), end=10)
     bench.fetch(3, 10)
     assert bench.change(0) is not None
@@ -173,7 +184,7 @@ def test_who_was_refused_is_proposed_again_after_a_pause_or_newer_deltas() -> No
     assert again.isr == ((1, 11), (2, 12), (3, 13))
 
 
-def test_a_refusal_holds_up_nobody_who_is_to_leave() -> None:
+def test_a_refusal_does_not_delay_a_removal() -> None:
     bench = Bench((1, 2), end=10)
     bench.fetch(3, 10)
     assert bench.change(0) is not None
@@ -183,7 +194,7 @@ def test_a_refusal_holds_up_nobody_who_is_to_leave() -> None:
     assert without_2.isr == ((1, 11),)
 
 
-def test_after_an_unknown_outcome_the_same_is_proposed_again() -> None:
+def test_after_an_unknown_outcome_the_proposal_is_repeated() -> None:
     bench = Bench((1, 2), end=10)
     bench.fetch(3, 10)
     proposal = bench.change(0)
@@ -195,16 +206,16 @@ def test_after_an_unknown_outcome_the_same_is_proposed_again() -> None:
 @pytest.mark.parametrize(
     "code", [ErrorCode.none, ErrorCode.ineligible_replica, ErrorCode.fenced_leader_epoch]
 )
-def test_what_is_known_for_certain_is_not_left_open(code: ErrorCode) -> None:
+def test_definite_refusals(code: ErrorCode) -> None:
     assert not leaves_open(code)
 
 
-def test_another_controller_s_answer_leaves_it_open() -> None:
+def test_indefinite_answers() -> None:
     assert leaves_open(ErrorCode.not_controller)
     assert leaves_open(ErrorCode.unknown_server_error)
 
 
-def test_a_fenced_leader_waits_for_the_deltas_with_the_maximal_set() -> None:
+def test_a_fenced_leader_waits_for_the_delta_with_the_maximal_isr() -> None:
     bench = Bench((1, 2), end=10)
     bench.fetch(3, 10)
     bench.change(0)
@@ -216,7 +227,7 @@ def test_a_fenced_leader_waits_for_the_deltas_with_the_maximal_set() -> None:
     assert (bench.leader.in_flight, bench.leader.maximal_isr) == (None, {1, 2})
 
 
-def test_an_answer_older_than_the_deltas_changes_nothing() -> None:
+def test_an_answer_older_than_the_state_is_ignored() -> None:
     bench = Bench((1, 2))
     assert bench.leader.update(state((1,), at=5), end_offset=0, now_ms=0)
     assert not bench.leader.answered(ErrorCode.none, state((1, 2, 3), at=5))
@@ -224,30 +235,30 @@ def test_an_answer_older_than_the_deltas_changes_nothing() -> None:
     assert bench.leader.state.isr == (1,)
 
 
-def test_a_new_epoch_begins_at_the_logs_end() -> None:
+def test_a_new_epoch_starts_at_the_logs_end() -> None:
     bench = Bench(end=3)
     bench.append(10)
     bench.leader.update(state(epoch=1, at=1), end_offset=10, now_ms=0)
     assert bench.leader.epoch_start == 10
 
 
-def test_under_the_least_in_sync_set_the_high_watermark_rests() -> None:
+def test_below_min_isr_the_high_watermark_does_not_move() -> None:
     bench = Bench((1,), end=0)
     assert not bench.leader.advance(10, 10**6, 2)
     assert bench.leader.advance(10, 10**6, 1)
 
 
-def test_the_low_watermark_is_that_of_the_living() -> None:
+def test_the_low_watermark_is_that_of_live_replicas() -> None:
     bench = Bench()
-    bench.leader.fetched(Follower(2, 12), 9, 5, end_offset=9, now_ms=0)
+    bench.leader.fetched(FetchingReplica(2, 12), 9, 5, end_offset=9, now_ms=0)
     assert bench.leader.low_watermark(8) == -1
-    bench.leader.fetched(Follower(3, 13), 9, 2, end_offset=9, now_ms=0)
+    bench.leader.fetched(FetchingReplica(3, 13), 9, 2, end_offset=9, now_ms=0)
     assert bench.leader.low_watermark(8) == 2
     del bench.live[3]
     assert bench.leader.low_watermark(8) == 5
 
 
-def test_a_late_error_does_not_take_back_a_later_proposal() -> None:
+def test_a_late_error_does_not_revert_a_later_proposal() -> None:
     bench = Bench((1, 2), end=10)
     bench.fetch(3, 10)
     first = bench.change(0)

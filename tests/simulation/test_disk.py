@@ -1,27 +1,36 @@
-from uuid import UUID
+"""What a power failure leaves of files."""
 
-from simulation.disk import Disk
-from simulation.memory_log import Entry, Value
+from __future__ import annotations
 
-TOPIC = UUID(int=7)
+import os
+from pathlib import Path
+from random import Random
 
-
-def test_a_new_process_does_not_know_of_what_had_no_record() -> None:
-    disk = Disk(UUID(int=1))
-    disk.open("empty", TOPIC).assign(3, 0)
-    log = disk.open("t", TOPIC)
-    log.append([Entry(1, Value(0, 0)), Entry(2, Value(0, 1))])
-    log.assign(4, 2)
-    disk.process_began()
-    assert disk.open("t", TOPIC).starts == [(1, 0), (2, 1)]
-    assert disk.open("t", TOPIC).end_offset == 2
-    assert disk.open("empty", TOPIC).starts == []
+from simulation.disk import SyncedSizes
 
 
-def test_what_is_forgotten_is_new_again() -> None:
-    disk = Disk(UUID(int=1))
-    disk.open("t", TOPIC).append([Entry(1, Value(0, 0))])
-    disk.high_watermarks["t"] = 1
-    disk.forget("t")
-    assert disk.open("t", UUID(int=8)).end_offset == 0
-    assert disk.high_watermarks == {}
+def test_a_power_failure_truncates_unsynced_bytes_only(tmp_path: Path) -> None:
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    path = folder / "0.log"
+    synced = SyncedSizes()
+    with synced.watching(), path.open("wb", buffering=0) as file:
+        file.write(b"x" * 100)
+        os.fsync(file.fileno())
+        file.write(b"y" * 900)
+    assert synced.synced_bytes(str(path)) == 100
+    assert synced.synced_bytes(str(folder / "other.log")) == 0
+    (line,) = synced.cut_unsynced(tmp_path, Random(1))
+    assert 100 <= path.stat().st_size < 1_000
+    assert str(path.stat().st_size) in line
+    assert path.read_bytes()[:100] == b"x" * 100
+
+
+def test_a_fully_synced_file_is_not_truncated(tmp_path: Path) -> None:
+    (tmp_path / "t-0").mkdir()
+    path = tmp_path / "t-0" / "0.log"
+    synced = SyncedSizes()
+    with synced.watching(), path.open("wb", buffering=0) as file:
+        file.write(b"x" * 100)
+        os.fdatasync(file.fileno())
+    assert synced.cut_unsynced(tmp_path, Random(1)) == []

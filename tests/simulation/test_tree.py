@@ -1,4 +1,4 @@
-"""The tree in memory keeps ZooKeeper's promises that the simulation stands on."""
+"""The tree in memory has those guarantees of ZooKeeper that the simulation relies on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ottla.coordination.tree import (
 )
 
 
-def test_a_multi_is_done_whole_or_not_at_all() -> None:
+def test_a_multi_applies_all_operations_or_none() -> None:
     tree = Tree(lambda path, before, after: None)
     session = tree.connect()
     tree.multi(session, [Create("/a", b"1")])
@@ -28,7 +28,7 @@ def test_a_multi_is_done_whole_or_not_at_all() -> None:
         tree.multi(session, [Create("/a")])
 
 
-def test_the_end_of_a_session_takes_its_nodes_and_tells_who_watches() -> None:
+def test_the_end_of_a_session_deletes_its_nodes_and_fires_watches() -> None:
     tree = Tree(lambda path, before, after: None)
     mine, other = tree.connect(), tree.connect()
     tree.multi(mine, [Create("/one", ephemeral=True)])

@@ -1,55 +1,106 @@
-"""A thousand seeds; a failing one is shown in full by `python -m simulation --seed N`."""
+"""Whole clusters of shipped brokers: seeds pass, and repeat exactly."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
-from simulation.broker import Broker
 from simulation.faults import Fault
-from simulation.world import run
+from simulation.world import Outcome, run
 
-PART = 50
-
-
-@pytest.mark.parametrize("first", range(0, 1000, PART))
-def test_what_must_always_hold_does(first: int) -> None:
-    failed = {
-        outcome.seed: outcome.violation
-        for outcome in map(run, range(first, first + PART))
-        if outcome.violation is not None
-    }
-    assert not failed
+ROOT = Path(__file__).parents[2]
+SEEDS = 200
+PART = 10
 
 
-def test_a_seed_happens_again_exactly() -> None:
-    assert run(7) == run(7)
+@pytest.mark.parametrize("first", range(0, SEEDS, PART))
+def test_the_invariants_hold(first: int) -> None:
+    """`python -m simulation --seed N` shows a failing seed in full.
+
+    The seeds run in their own process, because files of killed brokers stay open until its end.
+    """
+    seeds = ["--start", str(first), "--seeds", str(PART), "--jobs", "1"]
+    done = subprocess.run(
+        [sys.executable, "-m", "simulation", *seeds],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{PART} seeds, 0 failed" in done.stdout
 
 
-def test_clients_get_through() -> None:
-    outcomes = [run(seed) for seed in range(5)]
-    assert all(outcome.acknowledged > 50 for outcome in outcomes)
-    assert any(outcome.elections > 2 for outcome in outcomes)
+def test_a_seed_repeats_exactly_in_any_process() -> None:
+    """Neither the order of sets nor memory addresses may influence a run."""
+    code = "from simulation.world import run; print(run(1).digest, run(2).digest)"
+    digests = set()
+    for hash_seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=ROOT,
+            env=environment,
+            timeout=240,
+        )
+        digests.add(done.stdout)
+    assert len(digests) == 1
 
 
-ONCE: dict[int, str] = {
-    538: "consumers read what an empty disk led in the old epoch of its broker",
-    546: "an empty disk led in the old epoch of its broker, and the latest offset went back",
-    740: "a broker took the answer to an earlier question for deltas",
-    96: "a broker that wanted to leave when all was healed never did, and stayed out of sync",
-    2197: "an operator gave up what was lost before the controller had heard of it",
-    2239: "an unclean leader's high watermark brought back what the ledger had struck out",
-    227: "a follower that was cut off joined and was left out in turn",
-}
+def with_one(kind: str, *, seed: int = 2, ms: int = 3_000, chance: int = 0) -> Outcome:
+    """A run in which only this fault happens, to broker 1."""
+    outcome = run(seed, [Fault(4_000, kind, 1, 2, ms, chance)])
+    assert outcome.violation is None
+    return outcome
 
 
-@pytest.mark.parametrize("seed", ONCE)
-def test_a_seed_that_failed_once_does_no_more(seed: int) -> None:
-    """As long as faults are drawn as they are; what deciders broke is kept in `test_deciders`."""
-    assert run(seed).violation is None, ONCE[seed]
+def says(outcome: Outcome, text: str) -> bool:
+    return any(text in line for line in outcome.transcript)
 
 
-def test_who_wants_to_leave_leaves_when_all_is_healed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seed 96: else the controller counts it as shutting down for ever."""
-    faults = (Fault(12358, "leave", 1, 4, 153, 0),)
-    assert run(96, faults).violation is None
-    monkeypatch.setattr(Broker, "leave", lambda broker: None)
-    assert run(96, faults).violation is not None
+def test_a_killed_leader_is_replaced() -> None:
+    outcome = with_one("crash")
+    assert says(outcome, "broker 1 is killed")
+    assert outcome.elections > 2
+    assert outcome.acknowledged > 100
+
+
+def test_a_killed_member_is_replaced_in_another_generation() -> None:
+    outcome = with_one("kill member")
+    assert says(outcome, "of the group is killed")
+    assert outcome.generations > 1
+
+
+def test_an_added_partition_gets_records() -> None:
+    outcome = with_one("add partition", seed=1)
+    assert says(outcome, "partitions: none")
+    assert says(outcome, "tree: t-1 ")
+
+
+def test_a_rolling_restart_restarts_every_broker_once() -> None:
+    outcome = with_one("roll")
+    left = [line for line in outcome.transcript if line.endswith(" leaves")]
+    assert len(left) == len({line.split("ms  ")[1] for line in left}) >= 3
+
+
+def test_a_drained_broker_has_no_replicas() -> None:
+    outcome = with_one("drain", seed=0)
+    assert says(outcome, "operator: t to") or says(outcome, "cannot be drained")
+
+
+@pytest.mark.parametrize("chance", [0, 1])
+def test_a_stalled_proposal_to_join_the_isr_does_no_harm(chance: int) -> None:
+    assert any(
+        says(with_one("stall join", seed=seed, chance=chance), "is stalled") for seed in range(6)
+    )
+
+
+def test_a_write_of_a_deposed_controller_is_fenced() -> None:
+    outcome = with_one("stall tree")
+    assert says(outcome, "to the tree is stalled")

@@ -51,7 +51,7 @@ def admin_of(cluster: Cluster) -> AdminClient:
 
 
 def told_of(cluster: Cluster, broker: int, topic: str) -> dict[int, Any]:
-    """The partitions as this broker tells of them; it hears later than ZooKeeper of what is new."""
+    """The partitions in this broker's metadata; it hears later than ZooKeeper of what is new."""
     with Wire(cluster.brokers[broker].bootstrap) as wire:
         build = wire.request(METADATA, 9)
         asked = build.MetadataRequest(
@@ -62,7 +62,8 @@ def told_of(cluster: Cluster, broker: int, topic: str) -> dict[int, Any]:
 
 
 def wait_known(cluster: Cluster, topic: str, partitions: int) -> None:
-    """Wait until every running broker tells of that many partitions, all led. A client that asks
+    """Wait until every running broker's metadata has that many partitions, all led. A client that
+    asks
     one which has not heard yet refuses a record for a new partition by itself."""
     for broker in (number for number, each in cluster.brokers.items() if each.running):
         wait_for(

@@ -1,6 +1,6 @@
 """A pipeline as a user would write it, run as a process of its own so that it can be killed.
 
-`python -m tests.system.pipeline_job BOOTSTRAP TOPIC FOLDER [--delivery NAME]
+`python -m tests.system.pipeline_job BOOTSTRAP TOPIC FOLDER [--delivery NAME] [--starting WHERE]
 [--die MOMENT [--seed N]]`
 
 Without `--die` it takes all there is, then prints what the tables and the group hold, as JSON.
@@ -160,6 +160,7 @@ def main() -> int:
     for name in ("bootstrap", "topic", "folder"):
         parser.add_argument(name)
     parser.add_argument("--delivery", default="exactly-once")
+    parser.add_argument("--starting", default="earliest")
     parser.add_argument("--die")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
@@ -170,7 +171,13 @@ def main() -> int:
     spark = session("job", master="local[2]", conf=SETTINGS)
     spark.sparkContext.setLogLevel("ERROR")
     report_progress(spark, bootstrap_servers=chosen.bootstrap, group=GROUP)
-    frame = topic(spark, chosen.topic, bootstrap_servers=chosen.bootstrap, schema=SCHEMA)
+    frame = topic(
+        spark,
+        chosen.topic,
+        bootstrap_servers=chosen.bootstrap,
+        schema=SCHEMA,
+        starting=chosen.starting,
+    )
     query = to_delta(
         frame.select("value.*", "partition", "offset"),
         folder / "table",

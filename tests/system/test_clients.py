@@ -269,7 +269,7 @@ def test_the_topics_own_compression(broker: Any, admin: AdminClient) -> None:
     assert [each.value() for each in consume(broker, topic, 3)] == [record["value"]] * 3
 
 
-def test_a_compacted_topic_wants_keys(broker: Any, admin: AdminClient) -> None:
+def test_a_compacted_topic_requires_keys(broker: Any, admin: AdminClient) -> None:
     topic = new_topic(admin, cleanup_policy="compact")
     told = produce(broker, topic, {"value": b"x"}, **{"linger.ms": 0})
     assert told[0].code() == KafkaError.INVALID_RECORD

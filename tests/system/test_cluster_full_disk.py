@@ -79,7 +79,7 @@ def check_ended(cluster: Cluster, broker_id: int) -> None:
     assert broker.process.wait(WITHIN_S) == 1
     last = broker.said().splitlines()[-1]
     assert last.startswith("ottla serve: cannot write ")
-    assert last.endswith("this broker ends, so that others go on")
+    assert last.endswith("this broker stops so that others can take over")
     assert "Traceback" not in broker.said()
     assert broker_id not in cluster.state.live_brokers()
 
@@ -154,5 +154,5 @@ def test_where_nobody_else_could_lead_what_is_there_is_read_on() -> None:
         assert offsets
         broker = cluster.brokers[1]
         assert broker.running
-        assert "cannot write flights-0, which nobody else can lead" in broker.said()
+        assert "cannot write flights-0, which no other broker can lead" in broker.said()
         assert len(read(cluster, "flights", len(offsets))) == len(offsets)

@@ -1,5 +1,7 @@
 """The coordinator of a group is the leader of its partition of `__consumer_offsets`."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ MOVING = (
 
 
 def of_coordinator(cluster: Cluster, group: str, ask: Callable[[Consumer], Any]) -> Any:
-    """What `ask` has of the group's coordinator, whoever that is by now."""
+    """What `ask` has of the group's coordinator, which may be another broker by now."""
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": group})
     found: list[Any] = []
 
@@ -71,3 +73,41 @@ def test_a_group_goes_on_when_its_coordinator_dies(tmp_path: Path) -> None:
             load.wait_progress()
             cluster.start(broker)
             cluster.wait_in_sync()
+
+
+def test_a_group_may_be_new_after_a_broker_was_killed(tmp_path: Path) -> None:
+    """The internal topics exist since all brokers were there."""
+    with Cluster(3, QUICK, data=tmp_path / "cluster") as cluster:
+        assert "__consumer_offsets" in cluster.state.topics()
+        create(cluster, "t")
+        cluster.kill(3)
+        commit(cluster, "new", "t", 7)
+        assert committed(cluster, "new", "t") == 7
+
+
+def test_a_group_that_cannot_be_created_is_explained_until_a_broker_is_there(
+    tmp_path: Path,
+) -> None:
+    settings = {**QUICK, "offsets.topic.replication.factor": 2}
+    cluster = Cluster(2, settings, data=tmp_path / "cluster")
+    try:
+        cluster.prepare()
+        cluster.start(1)
+        first = cluster.brokers[1]
+        command = [sys.executable, "-m", "ottla", "group", "describe", "g"]
+        described = subprocess.run(
+            [*command, "--bootstrap", first.bootstrap],
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        assert described.returncode == 1
+        assert "Registered brokers: 1. Start another broker" in described.stderr
+        assert "Consumer groups are not available: cannot create __consumer_" in first.said()
+        cluster.start(2)
+        create(cluster, "t", replication_factor=2)
+        commit(cluster, "g", "t", 7)
+        assert committed(cluster, "g", "t") == 7
+    finally:
+        cluster.close()

@@ -75,7 +75,7 @@ def test_an_unclean_election_says_which_offsets_it_dropped(tmp_path: Path) -> No
 def _logs_tell(cluster: Cluster, first: int) -> None:
     said = "".join(broker.said() for broker in cluster.brokers.values())
     assert f"unclean election: {TOPIC}-0 is led by {first}" in said
-    assert f"{TOPIC}-0: offsets 5 to 14 are dropped, which leader {first} does not have" in said
+    assert f"{TOPIC}-0: truncated offsets 5 to 14, which leader {first} does not have" in said
 
 
 def _metrics_tell(ports: dict[int, int], first: int, last: int) -> None:

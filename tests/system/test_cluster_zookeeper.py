@@ -47,8 +47,8 @@ class Terms:
 def test_produce_and_consume_go_on_without_the_ensemble(
     tmp_path: Path, session_ms: int, gone_s: int
 ) -> None:
-    """Nobody is elected, then or when it is back: it has the sessions, and gives them their time
-    anew."""
+    """Nobody is elected, then or when it is back: it has the sessions, and gives them a new
+    timeout."""
     with loaded_cluster(tmp_path, {"zookeeper.session.timeout.ms": session_ms}) as (cluster, load):
         before = Terms.now(cluster)
         cluster.kill_zookeeper()
@@ -75,7 +75,7 @@ def test_produce_and_consume_go_on_without_the_ensemble(
 
 
 def test_sessions_that_all_end_together_cost_no_leadership(tmp_path: Path) -> None:
-    """The ensemble runs, and no broker reaches it: only the controller is elected anew."""
+    """The ensemble runs, and no broker reaches it: only the controller is elected again."""
     with loaded_cluster(tmp_path) as (cluster, load):
         before = Terms.now(cluster)
         for broker in cluster.brokers:

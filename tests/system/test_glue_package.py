@@ -51,7 +51,7 @@ sys.path.insert(0, {place!r})
 import ottla, pyspark
 assert {place!r} in ottla.__file__, ottla.__file__
 try:
-    import ottla.broker
+    import ottla.node
 except ModuleNotFoundError:
     print("bare")
 """

@@ -131,7 +131,7 @@ def test_offsets_and_members_are_there_after_a_kill(new_broker: Any) -> None:
         running.start()
         fill(running.bootstrap, "kept", 1)
         until(lambda: reader.read == 104, reader)
-        # The generation went on: nothing was taken from the member or given to it anew.
+        # The generation went on: nothing was revoked from the member or assigned again.
         assert (reader.given, reader.taken) == ([[0, 1, 2, 3]], [])
         reader.client.commit(asynchronous=False)
         assert reader.committed("kept") == [26] * 4

@@ -224,7 +224,7 @@ def test_in_a_compacted_topic_the_later_record_is_named(broker):
     assert rule["why"] == "superseded by offset 2"
     assert "active" in rule["note"]
     (rule,) = ask(broker.bootstrap, "compacted", 0, offset=1)["retention"]["rules"]
-    assert rule["why"] == "the latest of its key: compaction keeps it"
+    assert rule["why"] == "the latest record with its key: compaction keeps it"
 
 
 @pytest.mark.parametrize("crash", [False, True])
@@ -237,7 +237,7 @@ def test_a_restart_keeps_what_was_told(new_broker: Callable[..., Any], crash: bo
         publish(broker.bootstrap, "kept", [{"value": f"{number}"}])
         times.append((began_ms, now_ms()))
         commit(broker.bootstrap, "readers", "kept", number + 1)
-    # Whoever asks has what is told written first, so that no crash takes it.
+    # A journey writes the steps first, so that no crash loses them.
     ask(broker.bootstrap, "kept", 0, offset=0)
     broker.kill() if crash else broker.stop()
     broker.start()

@@ -1,4 +1,4 @@
-"""A broker as a process: its start, its ends, and what is told when it does not start."""
+"""A broker process: its start, its end, and the error if it does not start."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def connect(broker: BrokerProcess) -> None:
     socket.create_connection((host, int(port)), 10).close()
 
 
-def test_it_comes_back_to_its_port_and_folder(broker: BrokerProcess) -> None:
+def test_a_restart_uses_the_same_port_and_folder(broker: BrokerProcess) -> None:
     with broker:
         address = broker.bootstrap
         assert not address.endswith(":0")
@@ -43,7 +43,7 @@ def test_it_comes_back_to_its_port_and_folder(broker: BrokerProcess) -> None:
         connect(broker)
 
 
-def test_a_paused_broker_is_there_and_ends_with_the_test(broker: BrokerProcess) -> None:
+def test_a_paused_broker_runs_until_the_test_ends(broker: BrokerProcess) -> None:
     with broker:
         broker.pause()
         assert broker.running
@@ -51,7 +51,7 @@ def test_a_paused_broker_is_there_and_ends_with_the_test(broker: BrokerProcess) 
     assert not broker.running
 
 
-def test_what_keeps_it_from_starting_is_in_the_error(broker: BrokerProcess) -> None:
+def test_the_error_says_why_the_broker_did_not_start(broker: BrokerProcess) -> None:
     broker.options = ["-c", "num.partitions=none"]
     with pytest.raises(ProcessEndedError, match=r"num\.partitions") as caught:
         broker.start()

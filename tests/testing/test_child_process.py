@@ -29,7 +29,7 @@ sys.stdin.readline()
 
 
 def is_gone(pid: int) -> bool:
-    """Whether the process is gone or but a corpse that nobody has fetched."""
+    """Whether the process is gone or a zombie."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -38,7 +38,7 @@ def is_gone(pid: int) -> bool:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the Linux kernel")
-def test_a_child_dies_with_a_killed_parent_but_not_with_the_thread_that_asked(
+def test_a_child_dies_with_its_parent_but_not_with_the_thread_that_started_it(
     tmp_path: Path,
 ) -> None:
     parent = subprocess.Popen(
@@ -58,7 +58,7 @@ def test_a_child_dies_with_a_killed_parent_but_not_with_the_thread_that_asked(
         time.sleep(0.01)
 
 
-def test_what_it_says_is_appended(tmp_path: Path) -> None:
+def test_output_is_appended(tmp_path: Path) -> None:
     output, errors = tmp_path / "output", tmp_path / "errors"
     for word in ("one", "two"):
         start_child(["sh", "-c", f"echo {word}; echo bad >&2"], output=output).wait(20)
@@ -68,12 +68,12 @@ def test_what_it_says_is_appended(tmp_path: Path) -> None:
     assert output.read_text().endswith("good\n")
 
 
-def test_a_program_that_is_not_there_is_told_to_the_one_who_asks(tmp_path: Path) -> None:
+def test_a_missing_program_raises_in_the_caller(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         start_child(["/no/such/program"], output=tmp_path / "output")
 
 
-def test_children_may_be_started_from_many_threads(tmp_path: Path) -> None:
+def test_many_threads_may_start_children(tmp_path: Path) -> None:
     codes = []
 
     def start(number: int) -> None:

@@ -1,4 +1,4 @@
-"""Three real brokers: each fault does what it says."""
+"""Each fault of the test kit on three real brokers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SILENCE_S = 0.5
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    # Short, so that what waits for them does not wait long.
+    # Short, so that the tests do not wait long for them.
     config = {"replica.lag.time.max.ms": 1500, "zookeeper.session.timeout.ms": 2000}
     with Cluster(brokers=3, racks=["a", "b", "c"], config=config) as cluster:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
@@ -29,14 +29,14 @@ def cluster() -> Iterator[Cluster]:
 
 
 def produced(cluster: Cluster, **settings: Any) -> int:
-    """Records that were not acknowledged, of 100."""
+    """Produce 100 records; return how many were not acknowledged."""
     producer = Producer({"bootstrap.servers": cluster.bootstrap, **settings})
     for number in range(100):
         producer.produce("flights", str(number).encode(), partition=0)
     return int(producer.flush(ANSWER_WITHIN_S))
 
 
-def test_a_killed_leader_is_followed_by_another_and_comes_back(cluster: Cluster) -> None:
+def test_a_killed_leader_is_replaced_and_restarts(cluster: Cluster) -> None:
     leader = cluster.leader("flights", 0)
     cluster.kill(leader)
     other = cluster.wait_leader_other_than(leader, "flights", 0)
@@ -47,7 +47,7 @@ def test_a_killed_leader_is_followed_by_another_and_comes_back(cluster: Cluster)
     cluster.wait_registered([1, 2, 3])
 
 
-def test_an_expired_session_is_followed_by_a_new_one(cluster: Cluster) -> None:
+def test_a_broker_replaces_an_expired_session(cluster: Cluster) -> None:
     broker = cluster.controller()
     session = cluster.state.session_of(broker)
     cluster.expire_session(broker)
@@ -58,7 +58,7 @@ def test_an_expired_session_is_followed_by_a_new_one(cluster: Cluster) -> None:
     cluster.wait_in_sync("flights")
 
 
-def test_brokers_that_are_cut_from_each_other_agree_after_the_healing(cluster: Cluster) -> None:
+def test_brokers_catch_up_after_a_cut_is_healed(cluster: Cluster) -> None:
     leader = cluster.leader("flights", 0)
     cluster.cut_off(leader)
     assert produced(cluster, acks=1) == 0
@@ -66,9 +66,9 @@ def test_brokers_that_are_cut_from_each_other_agree_after_the_healing(cluster: C
     cluster.wait_in_sync("flights")
 
 
-def test_two_that_are_cut_from_each_other_reach_the_third(cluster: Cluster) -> None:
+def test_two_brokers_cut_from_each_other_reach_the_third(cluster: Cluster) -> None:
     leader = cluster.leader("flights", 0)
-    # The leader has to reach the controller, to have the in-sync set changed.
+    # The leader must reach the controller to change the ISR.
     other, follower = sorted(
         (each for each in cluster.brokers if each != leader),
         key=lambda each: each != cluster.controller(),
@@ -79,7 +79,7 @@ def test_two_that_are_cut_from_each_other_reach_the_third(cluster: Cluster) -> N
         state = cluster.state.partition("flights", 0)
         return set() if state is None else set(state["isr"])
 
-    # Who has all there is stays in sync, however long it is not heard of.
+    # A follower that has all records stays in the ISR, even if it does not fetch.
     assert produced(cluster, acks=1) == 0
     cluster.wait_for("the follower to fall out", lambda: follower not in in_sync() or None)
     assert {leader, other} <= in_sync()
@@ -88,7 +88,7 @@ def test_two_that_are_cut_from_each_other_reach_the_third(cluster: Cluster) -> N
     cluster.wait_in_sync("flights")
 
 
-def test_who_is_cut_from_zookeeper_is_forgotten_there(cluster: Cluster) -> None:
+def test_a_broker_cut_from_zookeeper_loses_its_registration(cluster: Cluster) -> None:
     cluster.cut_zookeeper(2)
     cluster.wait_registered([1, 3])
     assert cluster.brokers[2].running
@@ -97,12 +97,12 @@ def test_who_is_cut_from_zookeeper_is_forgotten_there(cluster: Cluster) -> None:
     cluster.wait_in_sync("flights")
 
 
-def test_a_paused_broker_takes_connections_and_says_nothing(cluster: Cluster) -> None:
+def test_a_paused_broker_accepts_connections_but_does_not_respond(cluster: Cluster) -> None:
     host, _, port = cluster.brokers[1].bootstrap.partition(":")
     cluster.pause(1)
     try:
         with socket.create_connection((host, int(port)), ANSWER_WITHIN_S) as connection:
-            # ApiVersions, version 0, from nobody.
+            # ApiVersions, version 0, without a client id.
             connection.sendall(b"\0\0\0\x0a\0\x12\0\0\0\0\0\7\xff\xff")
             connection.settimeout(SILENCE_S)
             with pytest.raises(TimeoutError):
@@ -117,7 +117,7 @@ def test_a_paused_broker_takes_connections_and_says_nothing(cluster: Cluster) ->
     cluster.wait_in_sync("flights")
 
 
-def test_a_stop_hands_leadership_over_and_a_lost_disk_is_filled_again(cluster: Cluster) -> None:
+def test_a_stop_moves_leadership_and_a_lost_disk_is_replicated_again(cluster: Cluster) -> None:
     leader = cluster.leader("flights", 1)
     cluster.stop(leader)
     assert cluster.leader("flights", 1) != leader
@@ -127,9 +127,9 @@ def test_a_stop_hands_leadership_over_and_a_lost_disk_is_filled_again(cluster: C
     cluster.wait_in_sync("flights")
 
 
-def test_numbers_that_are_not_there_are_told(cluster: Cluster) -> None:
+def test_unknown_broker_and_member_ids_are_rejected(cluster: Cluster) -> None:
     for fault in (cluster.kill, cluster.pause, cluster.start, cluster.stop, cluster.cut_off):
-        with pytest.raises(KitError, match="there is no broker 7; this cluster's are 1, 2, 3"):
+        with pytest.raises(KitError, match="there is no broker 7; this cluster has 1, 2, 3"):
             fault(7)
     with pytest.raises(KitError, match="there is no broker 0"):
         cluster.cut(1, 0)
@@ -137,7 +137,7 @@ def test_numbers_that_are_not_there_are_told(cluster: Cluster) -> None:
         cluster.kill_zookeeper(2)
 
 
-def test_a_wait_that_fails_shows_why(cluster: Cluster) -> None:
+def test_a_failed_wait_shows_the_logs(cluster: Cluster) -> None:
     with pytest.raises(KitError, match="no topic nowhere") as caught:
         cluster.wait_in_sync("nowhere", timeout_s=0.1)
     assert "broker 3 (running) said:" in str(caught.value)

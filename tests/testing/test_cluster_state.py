@@ -1,4 +1,4 @@
-"""What is read past the brokers outlives the reader's own sessions."""
+"""Reads of the coordination tree survive the expiry of the reader's own session."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from ottla.testing.errors import KitError
 
 
 class Client:
-    """kazoo's, with one answer to everything."""
+    """A fake of kazoo's client with one response for all reads."""
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer
@@ -32,7 +32,7 @@ class Client:
 
 
 def state(monkeypatch: pytest.MonkeyPatch, *clients: Client) -> ClusterState:
-    """One that is given these clients, one after the other."""
+    """A state that uses these clients, one after the other."""
     left = list(clients)
     made = ClusterState("unused")
 
@@ -46,14 +46,14 @@ def state(monkeypatch: pytest.MonkeyPatch, *clients: Client) -> ClusterState:
     return made
 
 
-def test_a_session_that_ended_is_followed_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reader_replaces_an_expired_session(monkeypatch: pytest.MonkeyPatch) -> None:
     first = Client(SessionExpiredError())
     assert state(monkeypatch, first, Client(b"7")).controller_epoch() == 7
     assert first.closed
     assert state(monkeypatch, Client(SessionExpiredError()), Client(["2"])).live_brokers() == [2]
 
 
-def test_what_cannot_be_read_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_read_names_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
     for clients in ([ConnectionLoss()], [SessionExpiredError(), SessionExpiredError()]):
         reader = state(monkeypatch, *map(Client, clients))
         with pytest.raises(KitError, match="cannot read /controller_epoch"):
@@ -61,7 +61,7 @@ def test_what_cannot_be_read_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
         assert reader._client is None
 
 
-def test_what_is_not_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_node_reads_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
     reader = state(monkeypatch, Client(NoNodeError()))
     assert reader.controller_epoch() is None
     assert reader.topics() == []

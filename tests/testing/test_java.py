@@ -21,14 +21,14 @@ def _fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}/path/bin:/bin")
 
 
-def test_java_home_comes_before_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_home_overrides_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = fake_java(tmp_path / "home", "17.0.1")
     fake_java(tmp_path / "path", "21")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
     assert find_java.__wrapped__() == str(home)
 
 
-def test_an_old_java_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_java_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_java(tmp_path / "home", "1.8.0_392")
     newer = fake_java(tmp_path / "path", "21.0.2")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))

@@ -1,4 +1,4 @@
-"""Cuts: what a broker would see of the network when it is cut, and when it is healed."""
+"""Cuts: what a broker sees of the network during a cut and after heal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SILENT_FOR_S = 0.2
 
 
 class Echo:
-    """Answers each connection with the bytes that it sends."""
+    """A server that sends back the bytes of each connection."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -45,7 +45,7 @@ class Echo:
             connection.close()
 
     def close(self) -> None:
-        # Without it the thread in accept() would keep the port listening.
+        # Otherwise the thread in accept() would keep the port open.
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
         for connection in self.connections:
@@ -56,14 +56,14 @@ class Echo:
 
 
 def hello(broker_id: int) -> bytes:
-    """A frame that begins as a broker's requests do."""
+    """A frame that begins like a broker's request."""
     client_id = f"broker-{broker_id}-fetcher-0".encode()
     header = struct.pack(">hhih", 1, 17, 0, len(client_id)) + client_id
     return struct.pack(">i", len(header)) + header
 
 
 def connect(port: int) -> socket.socket:
-    """A connection; the proxy needs a moment until it listens."""
+    """Connect with retries: the proxy needs a moment until it listens."""
     for _ in range(3_000):
         try:
             return socket.create_connection((HOST, port), ANSWER_WITHIN_S)
@@ -110,20 +110,20 @@ def network() -> Iterator[Network]:
 
 @pytest.fixture
 def brokers(network: Network) -> Iterator[dict[int, int]]:
-    """Ports of the proxies before brokers 1, 2 and 3."""
+    """The ports of the proxies for brokers 1, 2 and 3."""
     echoes = {number: Echo(port) for number, port in enumerate(free_ports(3), 1)}
     yield {number: network.add_broker(number, echo.port) for number, echo in echoes.items()}
     for echo in echoes.values():
         echo.close()
 
 
-def test_bytes_pass_unchanged(brokers: dict[int, int]) -> None:
+def test_proxies_forward_bytes_unchanged(brokers: dict[int, int]) -> None:
     with connect(brokers[1]) as connection:
         assert exchange(connection, hello(2)) == hello(2)
         assert exchange(connection, b"x" * 300_000) == b"x" * 300_000
 
 
-def test_a_cut_link_is_silent_in_both_directions_and_ended_by_the_healing(
+def test_a_cut_link_is_silent_in_both_directions_and_heal_ends_it(
     network: Network, brokers: dict[int, int]
 ) -> None:
     with connect(brokers[1]) as to_one, connect(brokers[2]) as to_two:
@@ -141,7 +141,7 @@ def test_a_cut_link_is_silent_in_both_directions_and_ended_by_the_healing(
         assert exchange(again, hello(2)) == hello(2)
 
 
-def test_a_new_connection_over_a_cut_is_taken_and_never_answered(
+def test_a_new_connection_during_a_cut_is_accepted_but_silent(
     network: Network, brokers: dict[int, int]
 ) -> None:
     network.cut(1, 2)
@@ -152,7 +152,7 @@ def test_a_new_connection_over_a_cut_is_taken_and_never_answered(
         assert is_ended(connection)
 
 
-def test_others_are_not_cut(network: Network, brokers: dict[int, int]) -> None:
+def test_a_cut_does_not_affect_other_brokers(network: Network, brokers: dict[int, int]) -> None:
     with connect(brokers[1]) as from_three:
         exchange(from_three, hello(3))
         network.cut(1, 2)
@@ -172,7 +172,7 @@ def test_a_cut_with_reset_ends_links_old_and_new(network: Network, brokers: dict
         assert is_ended(new)
 
 
-def test_who_kills_a_broker_has_its_callers_refused_until_it_comes_up(network: Network) -> None:
+def test_connections_to_a_killed_broker_are_refused_until_it_is_up(network: Network) -> None:
     (target,) = free_ports(1)
     echo = Echo(target)
     port = network.add_broker(1, target)
@@ -188,7 +188,7 @@ def test_who_kills_a_broker_has_its_callers_refused_until_it_comes_up(network: N
     echo.close()
 
 
-def test_the_way_to_zookeeper_is_cut_for_one_broker_only(network: Network) -> None:
+def test_a_zookeeper_cut_affects_one_broker_only(network: Network) -> None:
     member = Echo(free_ports(1)[0])
     ways = {
         number: network.add_way_to_zookeeper(number, [(HOST, member.port)]) for number in (1, 2)

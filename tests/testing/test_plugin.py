@@ -1,4 +1,4 @@
-"""The plugin's fixtures in a test run of somebody else's."""
+"""The plugin's fixtures in the test run of another project."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_failing(ottla_broker):
 """
 
 
-def test_one_broker_serves_the_run_and_ends_with_it_though_a_test_fails(tmp_path: Path) -> None:
+def test_one_broker_serves_the_run_and_ends_even_if_a_test_fails(tmp_path: Path) -> None:
     (tmp_path / "test_theirs.py").write_text(THEIR_TESTS)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "test_theirs.py"],

@@ -7,27 +7,27 @@ import pytest
 from ottla.testing.ports import HOST, Blocks, claim, free_ports, free_row, is_free
 
 
-def test_ports_are_free_and_given_once() -> None:
+def test_ports_are_free_and_unique() -> None:
     first, second = free_ports(20), free_ports(20)
     assert len(set(first) | set(second)) == 40
     for port in first:
         socket.create_server((HOST, port)).close()
 
 
-def test_a_port_where_someone_listens_is_not_free() -> None:
+def test_a_port_with_a_listener_is_not_free() -> None:
     (port,) = free_ports(1)
     assert is_free(port)
     with socket.create_server((HOST, port)):
         assert not is_free(port)
 
 
-def test_a_port_is_held_for_a_child_once() -> None:
+def test_a_port_is_reserved_once() -> None:
     (port,) = free_ports(1)
     holder = claim(port)
     assert holder is not None
     with holder:
         assert claim(port) is None
-        # It is not in the way of the child.
+        # The reservation does not block the child.
         with socket.create_server((HOST, port)):
             pass
     again = claim(port)
@@ -36,24 +36,24 @@ def test_a_port_is_held_for_a_child_once() -> None:
 
 
 def two_blocks() -> tuple[int, int, int]:
-    """From where to before where they are, and how long each is: nobody else's meanwhile."""
+    """The first port, the end (exclusive) and the size of two blocks that no test run uses."""
     first = free_row(8)[0]
     return first, first + 8, 4
 
 
-def test_what_one_process_is_given_no_other_is() -> None:
+def test_two_processes_never_get_the_same_port() -> None:
     shared = two_blocks()
     one, other, late = Blocks(*shared), Blocks(*shared), Blocks(*shared)
     given = one.free(1) + other.free(1) + one.free(2) + other.free(2)
     assert len(set(given)) == 6
-    # Nor while its server is down.
+    # Not even while its server is down.
     socket.create_server((HOST, given[0])).close()
-    for whoever in (one, other, late):
+    for holder in (one, other, late):
         with pytest.raises(OSError, match=f"no free ports from {shared[0]} to {shared[1] - 1}"):
-            whoever.free(1)
+            holder.free(1)
 
 
-def test_the_ports_of_a_row_are_side_by_side() -> None:
+def test_the_ports_of_a_row_are_consecutive() -> None:
     shared = two_blocks()
     blocks = Blocks(*shared)
     (lone,) = blocks.free(1)
@@ -65,7 +65,7 @@ def test_the_ports_of_a_row_are_side_by_side() -> None:
         blocks.row(2)
 
 
-def test_a_port_where_someone_listens_is_not_held() -> None:
+def test_a_port_with_a_listener_is_not_reserved() -> None:
     (port,) = free_ports(1)
     with socket.create_server((HOST, port)):
         assert claim(port) is None

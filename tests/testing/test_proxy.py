@@ -1,4 +1,4 @@
-"""Who is calling, from the first bytes of a connection."""
+"""The caller's identity from the first bytes of a connection."""
 
 import struct
 
@@ -23,18 +23,18 @@ def frame(client_id: bytes) -> bytes:
         (b"\xff\xfe", None),
     ],
 )
-def test_the_client_id_tells(client_id: bytes, broker: int | None) -> None:
+def test_the_client_id_identifies_the_broker(client_id: bytes, broker: int | None) -> None:
     assert read_broker(frame(client_id)) == broker
     assert read_broker(frame(client_id) + b"more of the body") == broker
 
 
-def test_too_few_bytes_tell_nothing_yet() -> None:
+def test_too_few_bytes_do_not_identify_the_caller() -> None:
     whole = frame(b"broker-3-fetcher-0")
     for length in range(len(whole)):
         with pytest.raises(MoreBytesError):
             read_broker(whole[:length])
 
 
-def test_a_client_id_that_is_null_or_absurdly_long_is_a_stranger() -> None:
+def test_a_null_or_very_long_client_id_is_not_a_broker() -> None:
     assert read_broker(struct.pack(">ihhih", 10, 1, 17, 7, -1)) is None
     assert read_broker(struct.pack(">ihhih", 10, 1, 17, 7, 32767)) is None

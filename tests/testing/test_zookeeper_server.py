@@ -32,7 +32,7 @@ def ensemble(tmp_path: Path) -> Iterator[ZooKeeperEnsemble]:
     ensemble.stop()
 
 
-def test_one_server_starts_stops_and_keeps_what_it_had(tmp_path: Path) -> None:
+def test_a_server_keeps_its_data_across_restarts(tmp_path: Path) -> None:
     server = ZooKeeperServer(tmp_path)
     server.start()
     assert server.mode() == "standalone"
@@ -46,7 +46,7 @@ def test_one_server_starts_stops_and_keeps_what_it_had(tmp_path: Path) -> None:
     server.kill()
 
 
-def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
+def test_the_error_shows_why_a_server_did_not_start(tmp_path: Path) -> None:
     first = ZooKeeperServer(tmp_path / "first")
     first.start()
     second = ZooKeeperServer(tmp_path / "second", first.port)
@@ -56,7 +56,7 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
     first.stop()
 
 
-async def test_sessions_outlive_the_leader_of_an_ensemble(ensemble: ZooKeeperEnsemble) -> None:
+async def test_sessions_survive_a_new_ensemble_leader(ensemble: ZooKeeperEnsemble) -> None:
     modes = [server.mode() for server in ensemble.servers]
     assert sorted(map(str, modes)) == ["follower", "follower", "leader"]
     tree = ZooKeeperTree(ensemble.connect, session_timeout_ms=20_000, connection_timeout_ms=20_000)
@@ -73,10 +73,10 @@ async def test_sessions_outlive_the_leader_of_an_ensemble(ensemble: ZooKeeperEns
     await other.close()
 
 
-def test_a_session_is_ended_by_a_server_that_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expire_uses_a_server_that_serves(monkeypatch: pytest.MonkeyPatch) -> None:
     ensemble = ZooKeeperEnsemble(Path("nowhere"), 2)
     first, second = ensemble.servers
-    # Both elect for a while; then the second serves.
+    # The survivors hold an election; then the second one serves.
     modes = {first: [None, None], second: [None, "leader"]}
     ended: list[tuple[ZooKeeperServer, int]] = []
     monkeypatch.setattr(ZooKeeperServer, "running", True)

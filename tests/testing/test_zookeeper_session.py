@@ -16,7 +16,7 @@ from ottla.testing.zookeeper_server import ZooKeeperError, ZooKeeperServer, zook
 from ottla.testing.zookeeper_session import end_session, session_password
 
 
-def test_the_password_is_the_one_that_the_server_gave(tmp_path: Path) -> None:
+def test_the_password_is_the_servers(tmp_path: Path) -> None:
     try:
         zookeeper_command()
     except ZooKeeperError as error:
@@ -37,7 +37,7 @@ def test_the_password_is_the_one_that_the_server_gave(tmp_path: Path) -> None:
 
 @contextmanager
 def ensemble(*granted: int) -> Iterator[str]:
-    """Grants a session so many ms on each connection; what comes then it answers by closing."""
+    """Grants each connection one of these session timeouts (ms); closes it at the next request."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -57,17 +57,17 @@ def ensemble(*granted: int) -> Iterator[str]:
         assert not thread.is_alive()
 
 
-def test_a_server_may_close_before_it_answers() -> None:
+def test_the_server_may_close_before_its_response() -> None:
     with ensemble(5000, 0) as address:
         end_session(address, 7)
 
 
-def test_the_owner_may_come_back_in_between() -> None:
+def test_the_owner_may_take_the_session_back_meanwhile() -> None:
     with ensemble(5000, 5000, 0) as address:
         end_session(address, 7)
 
 
-def test_it_is_not_tried_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_tries_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zookeeper_session, "_MAX_TRIES", 2)
     with (
         ensemble(5000, 5000) as address,

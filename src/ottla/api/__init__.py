@@ -1,1 +1,1 @@
-"""One file for each request type: it checks, asks the broker's parts, and answers."""
+"""One file for each request type: it checks the request, calls the broker's parts, and responds."""

@@ -1,4 +1,4 @@
-"""AllocateProducerIds (key 67, between brokers): ids for one broker to give out (KIP-730)."""
+"""AllocateProducerIds (key 67, between brokers): a block of producer ids for a broker (KIP-730)."""
 
 from __future__ import annotations
 

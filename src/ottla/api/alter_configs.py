@@ -1,7 +1,7 @@
 """AlterConfigs (key 33): replaces all settings of a topic or broker.
 
-Old, and kept for old clients: what a request does not name goes back to its default. v2:
-flexible.
+Deprecated, and kept for old clients: settings that a request does not name return to their
+defaults. v2: flexible.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ async def altered(
 
 
 def answers(results: tuple[ResourceResult, ...], context: Context) -> tuple[Any, ...]:
-    """The outcomes as both of the requests that alter settings answer them."""
+    """The outcomes in the form of both requests that alter settings."""
     return tuple(
         context.messages.AlterConfigsResourceResponse(
             error_code=result.outcome.code,

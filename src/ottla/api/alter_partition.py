@@ -1,7 +1,7 @@
-"""AlterPartition (key 56, between brokers): leaders propose in-sync sets (KIP-497).
+"""AlterPartition (key 56, between brokers): leaders propose ISRs (KIP-497).
 
-v2: topic ids. v3: the broker epochs of the proposed replicas (KIP-903), so that one that restarted
-in between is not taken for in sync; that is the version that Ottla's brokers ask in.
+v2: topic ids. v3: the broker epochs of the proposed replicas (KIP-903), so that a replica that
+restarted in between does not count as in sync; Ottla's brokers use this version.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.context import Context
-from ottla.controller.in_sync_changes import ProposedIsr
+from ottla.controller.alter_partition import ProposedIsr
 from ottla.protocol.access import BETWEEN_BROKERS
 from ottla.protocol.errors import ApiError
 

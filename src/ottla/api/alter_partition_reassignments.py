@@ -1,6 +1,6 @@
-"""AlterPartitionReassignments (key 45): other replicas for partitions (KIP-455).
+"""AlterPartitionReassignments (key 45): moves partitions to other replicas (KIP-455).
 
-v1 (KIP-860): the number of replicas may be kept.
+v1 (KIP-860): the request can forbid a change of the replication factor.
 """
 
 from __future__ import annotations

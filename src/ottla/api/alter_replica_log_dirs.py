@@ -1,7 +1,7 @@
 """AlterReplicaLogDirs (key 34): moves replicas between the folders of a broker (KIP-113).
 
-v2: flexible. This broker has one folder, so a replica is either where it should be or asked into a
-folder that is none of ours. The checks come in the order of ReplicaManager.alterReplicaLogDirs.
+v2: flexible. This broker has one folder, so a request either names that folder, where the replica
+is already, or an unknown one. The order of checks is that of ReplicaManager.alterReplicaLogDirs.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from ottla.protocol.errors import ApiError, ErrorCode
 KEY: Final = 34
 ACCESS: Final = (Access(Operation.ALTER, Resource.CLUSTER),)
 NAME_MAX: Final = 255
-# Kafka makes a moving replica's folder `<topic>-<partition>.<32 hex digits>-future` (KAFKA-4893).
+# Kafka names a moving replica's folder `<topic>-<partition>.<32 hex digits>-future` (KAFKA-4893).
 FUTURE_SUFFIX_LENGTH: Final = len(".") + 32 + len("-future")
 
 
 async def handle(request: Any, context: Context) -> Any:
     build = context.messages
     folder = str(context.broker.config.data_folder.absolute())
-    # A partition that is asked into several folders goes into the last, and has one answer.
+    # A partition that is requested in several folders goes to the last one, with one answer.
     wanted = {
-        (topic.name, index): asked.path
-        for asked in request.dirs
-        for topic in asked.topics
+        (topic.name, index): requested.path
+        for requested in request.dirs
+        for topic in requested.topics
         for index in topic.partitions
     }
     topics: dict[str, list[Any]] = {}
@@ -51,7 +51,7 @@ def _moved(topic: str, index: int, folder_is_ours: bool, context: Context) -> Er
     try:
         context.broker.partitions.find(topic, index)
     except ApiError as error:
-        # Kafka keeps the older code here, for the sake of old clients.
+        # Kafka keeps the older code here, for old clients.
         if error.code is ErrorCode.not_leader_or_follower:
             return ErrorCode.replica_not_available
         return error.code

@@ -1,8 +1,8 @@
-"""ApiVersions (key 18): what this broker answers, and in which versions.
+"""ApiVersions (key 18): the request types that this broker supports, and their versions.
 
 v0-2: error code and the list. v3 (KIP-511): the client names its software; flexible body, though
-never a flexible header. v4 (KIP-511): feature levels below 1 may be told. A version that the broker
-does not know is answered in v0 with UNSUPPORTED_VERSION and the list, so that a client can choose.
+never a flexible header. v4 (KIP-511): feature levels below 1 are allowed. An unknown version is
+answered in v0 with UNSUPPORTED_VERSION and the list, so that the client can choose another.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ottla.protocol.errors import ErrorCode
 
 KEY: Final = 18
 ACCESS: Final[tuple[Access, ...]] = ()
-"""Anybody may ask."""
+"""Allowed before authentication."""
 
 _SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 async def handle(request: Any, context: Context) -> Any:
-    """`request` is None where its version is not known."""
+    """`request` is None if its version is unknown."""
     build = context.messages
     code = ErrorCode.none
     if request is None:

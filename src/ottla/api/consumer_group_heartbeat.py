@@ -1,8 +1,8 @@
-"""ConsumerGroupHeartbeat (key 68): the consumer rebalance protocol (KIP-848), which is not served.
+"""ConsumerGroupHeartbeat (key 68): the consumer rebalance protocol (KIP-848), not supported.
 
-The answer is UNSUPPORTED_VERSION, as from an Apache Kafka where the protocol is off
-(KafkaApis.isConsumerGroupProtocolEnabled): clients end with an error that says so. The request is
-advertised for that alone, because librdkafka waits for ever for a broker that does not know it.
+The response is UNSUPPORTED_VERSION, as from an Apache Kafka with that protocol disabled
+(KafkaApis.isConsumerGroupProtocolEnabled): clients stop with an error that says so. The request is
+advertised only for that: librdkafka waits for ever for a broker that does not know it.
 v1 (KIP-848): a subscription by regular expression.
 """
 
@@ -31,7 +31,7 @@ _REASON: Final = (
 
 async def handle(request: Any, context: Context) -> Any:
     logger.warning(
-        "client %s at %s asked for group.protocol=consumer in group %s, which is not supported;"
+        "client %s at %s uses group.protocol=consumer in group %s, which is not supported;"
         " it must use group.protocol=classic",
         context.client_id,
         context.session.address,

@@ -1,26 +1,26 @@
-"""What every handler of this room is given beside its request, and what it finds there."""
+"""The context of a request: what every handler of this room gets with its request."""
 
 from __future__ import annotations
 
 from typing import Protocol, TypeAlias
 
-from ottla.broker.clock import Clock
-from ottla.broker.cluster_view import ClusterView
-from ottla.broker.controller import Controller
-from ottla.broker.coordinator import GroupCoordinators
-from ottla.broker.departed import DepartedBrokers
-from ottla.broker.disk_reads import DiskReads
-from ottla.broker.fetch_session import FetchSessions
-from ottla.broker.journey import Journey
-from ottla.broker.partitions import Partitions
-from ottla.broker.producer_ids import ProducerIds
-from ottla.broker.storage_failure import StorageFailure
-from ottla.broker.throttle import Throttle
-from ottla.broker.topic_creation import TopicCreation
+from ottla.cluster.cluster_view import ClusterView
+from ottla.cluster.controller import Controller
+from ottla.cluster.departed import DepartedBrokers
+from ottla.cluster.producer_ids import ProducerIds
+from ottla.cluster.topic_creation import TopicCreation
 from ottla.config import BrokerConfig
 from ottla.controller.image import ClusterImage
+from ottla.coordinator.group_coordinator import GroupCoordinator
 from ottla.network.peers import Peers
 from ottla.network.request_context import RequestContext
+from ottla.replica.disk_reads import DiskReads
+from ottla.replica.fetch_session import FetchSessions
+from ottla.replica.partitions import Partitions
+from ottla.replica.throttle import Throttle
+from ottla.runtime.clock import Clock
+from ottla.storage.storage_failure import StorageFailure
+from ottla.timelines.recorder import TimelineRecorder
 
 
 class Broker(Protocol):
@@ -36,20 +36,19 @@ class Broker(Protocol):
     disk_reads: DiskReads
     leader_throttle: Throttle
     storage_failure: StorageFailure
-    groups: GroupCoordinators
+    groups: GroupCoordinator
     producer_ids: ProducerIds
-    journey: Journey
+    timelines: TimelineRecorder
     controller: Controller
     topic_creation: TopicCreation
     view: ClusterView
     peers: Peers
     departed: DepartedBrokers
     closing: bool
-    """The broker is about to stop: requests that wait are answered at once."""
+    """The broker is about to stop: waiting requests are answered at once."""
 
-    @property
-    def image(self) -> ClusterImage:
-        """The cluster as this broker knows it now."""
+    image: ClusterImage
+    """The cluster as this broker knows it now."""
 
 
 Context: TypeAlias = RequestContext[Broker]

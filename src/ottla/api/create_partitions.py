@@ -1,4 +1,4 @@
-"""CreatePartitions (key 37): gives topics more partitions (KIP-195). v2: flexible."""
+"""CreatePartitions (key 37): adds partitions to topics (KIP-195). v2: flexible."""
 
 from __future__ import annotations
 

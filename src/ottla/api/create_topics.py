@@ -1,7 +1,7 @@
-"""CreateTopics (key 19): makes topics, or says whether it could (validate only).
+"""CreateTopics (key 19): creates topics, or checks whether it could (validate only).
 
-v2: as it was first; v4: -1 for the broker's default partitions and replicas (KIP-464). v5:
-flexible, with the new topic's settings in the answer (KIP-525). v7: with its id (KIP-516).
+v2: the first version; v4: -1 for the broker's default partitions and replicas (KIP-464). v5:
+flexible, with the new topic's settings in the response (KIP-525). v7: with its id (KIP-516).
 """
 
 from __future__ import annotations

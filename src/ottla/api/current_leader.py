@@ -1,5 +1,5 @@
-"""Who leads, told beside NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH, so that a client need not
-ask for metadata first (KIP-951). Produce v10+, Fetch v12+ (the leaders' addresses: v16+)."""
+"""The current leader, sent with NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH, so that a client
+need not request metadata first (KIP-951). Produce v10+, Fetch v12+ (leaders' addresses: v16+)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _ELSEWHERE: Final = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_e
 
 
 def current_leader(topic: str | UUID | None, index: int, code: ErrorCode, context: Context) -> Any:
-    """The message LeaderIdAndEpoch; None where the error is another or no leader is known."""
+    """The message LeaderIdAndEpoch; None for another error or if no leader is known."""
     if code not in _ELSEWHERE:
         return None
     try:
         state = context.broker.partitions.find(topic, index).state
     except ApiError:
-        # Others hold it: the image tells (KafkaApis.getCurrentLeader).
+        # Other brokers hold the partition: the image has its leader (KafkaApis.getCurrentLeader).
         state = _known_state(topic, index, context.broker.image)
     if state is None or state.leader < 0:
         return None
@@ -41,7 +41,7 @@ def _known_state(
 
 
 def node_endpoints(leaders: Iterable[int], context: Context) -> tuple[Any, ...]:
-    """Where these brokers are reached."""
+    """The addresses of these brokers."""
     wanted = set(leaders)
     if not wanted:
         return ()

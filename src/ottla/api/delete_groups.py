@@ -1,4 +1,4 @@
-"""DeleteGroups (key 42, KIP-229): groups without members, with their offsets. v2: flexible."""
+"""DeleteGroups (key 42, KIP-229): deletes empty groups and their offsets. v2: flexible."""
 
 from __future__ import annotations
 

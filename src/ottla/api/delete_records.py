@@ -1,6 +1,6 @@
-"""DeleteRecords (key 21): moves the start of partitions up to an offset (KIP-107).
+"""DeleteRecords (key 21): moves the log start of partitions up to an offset (KIP-107).
 
-v2: flexible. Offset -1 stands for the high watermark. The answer's low watermark is the new start.
+v2: flexible. Offset -1 means the high watermark. The response's low watermark is the new start.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.context import Context
-from ottla.broker.partition import Partition
-from ottla.broker.waiting import Waiter
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import INTERNAL_TOPICS
+from ottla.replica.partition import Partition
+from ottla.runtime.waiting import Waiter
 
 KEY: Final = 21
 ACCESS: Final = (Access(Operation.DELETE, Resource.TOPIC),)
@@ -59,7 +59,7 @@ async def handle(request: Any, context: Context) -> Any:
 
 
 async def _deleted(partition: Partition, start: int, until_ms: int, context: Context) -> int:
-    """The low watermark, once all living replicas begin at `start` (Kafka's DelayedDeleteRecords).
+    """The low watermark, once the logs of all live replicas start there (DelayedDeleteRecords).
 
     Raises ApiError: REQUEST_TIMED_OUT, NOT_LEADER_OR_FOLLOWER.
     """

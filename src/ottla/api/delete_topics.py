@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.context import Context
-from ottla.controller.deletion import NO_ID, DeletionResult, UnwantedTopic
+from ottla.controller.deletion import NO_ID, DeletionResult, TopicToDelete
 from ottla.controller.plan import Outcome, refused
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -18,17 +18,17 @@ ACCESS: Final = (Access(Operation.DELETE, Resource.TOPIC),)
 
 
 async def handle(request: Any, context: Context) -> Any:
-    unwanted = _unwanted(request, context.version)
+    topics = _requested(request, context.version)
     results: tuple[DeletionResult, ...]
     try:
-        results = await context.broker.controller.delete_topics(unwanted)
+        results = await context.broker.controller.delete_topics(topics)
     except ApiError as error:
         outcome = refused(error)
         if error.code is ErrorCode.topic_deletion_disabled and context.version < 3:
             message = "This version does not support topic deletion."
             outcome = Outcome(ErrorCode.invalid_request, message)
         results = tuple(
-            DeletionResult(each.name, each.topic_id, outcome) for each in dict.fromkeys(unwanted)
+            DeletionResult(each.name, each.topic_id, outcome) for each in dict.fromkeys(topics)
         )
     build = context.messages
     return build.DeleteTopicsResponse(
@@ -45,10 +45,10 @@ async def handle(request: Any, context: Context) -> Any:
     )
 
 
-def _unwanted(request: Any, version: int) -> list[UnwantedTopic]:
+def _requested(request: Any, version: int) -> list[TopicToDelete]:
     if version < 6:
-        return [UnwantedTopic(name=name) for name in request.topic_names]
+        return [TopicToDelete(name=name) for name in request.topic_names]
     return [
-        UnwantedTopic(name=topic.name, topic_id=None if topic.topic_id == NO_ID else topic.topic_id)
+        TopicToDelete(name=topic.name, topic_id=None if topic.topic_id == NO_ID else topic.topic_id)
         for topic in request.topics
     ]

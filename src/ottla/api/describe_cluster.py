@@ -1,7 +1,7 @@
 """DescribeCluster (key 60): the live brokers and the controller (KIP-700).
 
-v1: the client says whether it means brokers or controllers (KIP-919). v2: fenced brokers
-(KIP-1073); there are none here: a broker without a session is no broker.
+v1: the client requests brokers or controllers (KIP-919). v2: fenced brokers (KIP-1073); Ottla has
+none: a broker without a session is not registered.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.context import Context
-from ottla.api.metadata import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, broker_addresses
+from ottla.api.metadata import CLUSTER_OPERATIONS, OPERATIONS_NOT_REQUESTED, broker_addresses
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.versioned_field import VersionedField
@@ -37,7 +37,7 @@ async def handle(request: Any, context: Context) -> Any:
         return build.DescribeClusterResponse(
             error_code=code, error_message=message, endpoint_type=_BROKERS
         )
-    asked = request.include_cluster_authorized_operations
+    requested = request.include_cluster_authorized_operations
     return build.DescribeClusterResponse(
         endpoint_type=_BROKERS,
         cluster_id=image.cluster_id,
@@ -46,5 +46,5 @@ async def handle(request: Any, context: Context) -> Any:
             build.DescribeClusterBroker(broker_id=broker_id, host=host, port=port, rack=rack)
             for broker_id, host, port, rack in broker_addresses(context)
         ),
-        cluster_authorized_operations=CLUSTER_OPERATIONS if asked else OPERATIONS_NOT_ASKED,
+        cluster_authorized_operations=CLUSTER_OPERATIONS if requested else OPERATIONS_NOT_REQUESTED,
     )

@@ -1,4 +1,4 @@
-"""DescribeConfigs (key 32): settings of topics and brokers, with where each value comes from.
+"""DescribeConfigs (key 32): settings of topics and brokers, with the source of each value.
 
 v1: sources and synonyms (KIP-226). v3: type and documentation (KIP-569). v4: flexible.
 """

@@ -1,7 +1,7 @@
-"""DescribeGroups (key 15): state and members of groups, with the clients' own bytes as given.
+"""DescribeGroups (key 15): state and members of groups; the clients' bytes are returned unchanged.
 
 v3 (KIP-430): authorized operations. v4 (KIP-345): instance ids. v5: flexible. v6 (KIP-1043):
-GROUP_ID_NOT_FOUND; before, an unknown group is simply Dead.
+GROUP_ID_NOT_FOUND; before v6 an unknown group has the state Dead.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ KEY: Final = 15
 ACCESS: Final = (Access(Operation.DESCRIBE, Resource.GROUP),)
 
 _GROUP_ID_NOT_FOUND: Final = 6
-_NOT_ASKED: Final = -(2**31)
+_NOT_REQUESTED: Final = -(2**31)
 _OPERATIONS_OF_GROUPS: Final = (3, 6, 8, 10, 11)
-"""Read, delete, describe, describe and alter configs: all that one may be allowed to."""
+"""The operations on a group: read, delete, describe, describe and alter configs."""
 _ALL_OPERATIONS: Final = sum(1 << operation for operation in _OPERATIONS_OF_GROUPS)
 
 _INCLUDE_AUTHORIZED_OPERATIONS: Final = VersionedField(
@@ -39,10 +39,10 @@ async def _described(group_id: str, request: Any, context: Context) -> Any:
         group = await context.broker.groups.describe(group_id)
     except ApiError as error:
         return build.DescribedGroup(
-            error_code=error.code, group_id=group_id, authorized_operations=_NOT_ASKED
+            error_code=error.code, group_id=group_id, authorized_operations=_NOT_REQUESTED
         )
     code, message = _error(group, context.version)
-    asked = _INCLUDE_AUTHORIZED_OPERATIONS(request)
+    requested = _INCLUDE_AUTHORIZED_OPERATIONS(request)
     return build.DescribedGroup(
         error_code=code,
         error_message=message,
@@ -61,7 +61,9 @@ async def _described(group_id: str, request: Any, context: Context) -> Any:
             )
             for member in group.members
         ),
-        authorized_operations=(_ALL_OPERATIONS if asked and code is ErrorCode.none else _NOT_ASKED),
+        authorized_operations=(
+            _ALL_OPERATIONS if requested and code is ErrorCode.none else _NOT_REQUESTED
+        ),
     )
 
 

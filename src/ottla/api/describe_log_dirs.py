@@ -1,7 +1,7 @@
-"""DescribeLogDirs (key 35): how much each partition holds in the data folder (KIP-113).
+"""DescribeLogDirs (key 35): the size of each partition in the data folder (KIP-113).
 
-v2: flexible. v3: an error of the whole. v4 (KIP-827): total and usable bytes of the disk. v5
-(KIP-1066): whether the folder is cordoned, which none is here.
+v2: flexible. v3: an error for the whole response. v4 (KIP-827): total and usable bytes of the disk.
+v5 (KIP-1066): whether the folder is cordoned, which is never the case here.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ottla.api.context import Context
-from ottla.broker.partition import Partition
 from ottla.protocol.access import Access, Operation, Resource
+from ottla.replica.partition import Partition
 
 KEY: Final = 35
 ACCESS: Final = (Access(Operation.DESCRIBE, Resource.CLUSTER),)

@@ -1,6 +1,6 @@
-"""DescribeProducers (key 61): the producers that a replica of a partition knows (KIP-664).
+"""DescribeProducers (key 61): the producers known to a replica of a partition (KIP-664).
 
-Any replica answers: an administrator looks for those in which a transaction hangs.
+Any replica answers: an administrator looks for the replicas with a hanging transaction.
 """
 
 from __future__ import annotations

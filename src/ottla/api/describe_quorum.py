@@ -1,8 +1,8 @@
-"""DescribeQuorum (key 55): who decides on the cluster's metadata (KIP-595).
+"""DescribeQuorum (key 55): the voters on the cluster's metadata (KIP-595).
 
-v1 (KIP-836): times of the replicas. v2 (KIP-853): the nodes. Here the controller alone writes the
-coordination tree: it is told as the leader and only voter of `__cluster_metadata`, with its epoch
-and the number of changes so far.
+v1 (KIP-836): times of the replicas. v2 (KIP-853): the nodes. Only the controller writes the
+coordination tree, so the response shows it as the leader and only voter of `__cluster_metadata`,
+with its epoch and the number of changes so far.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """DescribeTopicPartitions (key 75): topics and partitions, page by page (KIP-966).
 
-Topics come in the order of their names. A full page ends with a cursor: where the next one begins.
-A partition without a leader that this client can reach has no error here: its leader is -1
+Topics are sorted by name. A full page ends with a cursor: the start of the next page. A partition
+whose leader this client cannot reach has no error here: its leader is -1
 (KRaftMetadataCache.describeTopicResponse).
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.context import Context
-from ottla.api.metadata import TOPIC_OPERATIONS, reach
+from ottla.api.metadata import TOPIC_OPERATIONS, reachable_brokers
 from ottla.controller.image import NO_LEADER, TopicImage
 from ottla.controller.naming import check_topic_name
 from ottla.protocol.access import Access, Operation, Resource
@@ -23,15 +23,15 @@ ACCESS: Final = (Access(Operation.DESCRIBE, Resource.TOPIC),)
 
 async def handle(request: Any, context: Context) -> Any:
     build, cursor = context.messages, request.cursor
-    asked = {topic.name for topic in request.topics}
+    requested = {topic.name for topic in request.topics}
     begin = "" if cursor is None else cursor.topic_name
-    names = sorted(name for name in asked or context.broker.image.topics if name >= begin)
+    names = sorted(name for name in requested or context.broker.image.topics if name >= begin)
     if cursor is not None and (
-        cursor.partition_index < 0 or (asked and cursor.topic_name not in asked)
+        cursor.partition_index < 0 or (requested and cursor.topic_name not in requested)
     ):
         return build.DescribeTopicPartitionsResponse(
             topics=tuple(
-                _refusal(name, ErrorCode.invalid_request, context) for name in sorted(asked)
+                _refusal(name, ErrorCode.invalid_request, context) for name in sorted(requested)
             )
         )
     limit = context.broker.config.max_request_partition_size_limit
@@ -75,7 +75,7 @@ def _refusal(name: str, code: ErrorCode, context: Context) -> Any:
 
 def _topic(topic: TopicImage, first: int, end: int, context: Context) -> Any:
     build = context.messages
-    there = reach(context)
+    reachable = reachable_brokers(context)
     partitions: list[Any] = []
     for index in range(first, end):
         state = topic.partitions[index]
@@ -83,13 +83,13 @@ def _topic(topic: TopicImage, first: int, end: int, context: Context) -> Any:
             build.DescribeTopicPartitionsResponsePartition(
                 error_code=ErrorCode.none,
                 partition_index=index,
-                leader_id=state.leader if state.leader in there.endpoints else NO_LEADER,
+                leader_id=state.leader if state.leader in reachable.endpoints else NO_LEADER,
                 leader_epoch=state.leader_epoch,
                 replica_nodes=state.replicas,
                 isr_nodes=state.isr,
                 eligible_leader_replicas=(),
                 last_known_elr=(),
-                offline_replicas=there.offline(state.replicas),
+                offline_replicas=reachable.offline(state.replicas),
             )
         )
     return build.DescribeTopicPartitionsResponseTopic(

@@ -1,4 +1,4 @@
-"""DescribeTransactions (key 65): what transactional ids are at (KIP-664); none is known yet."""
+"""DescribeTransactions (key 65): the state of transactional ids (KIP-664); none is known yet."""
 
 from __future__ import annotations
 

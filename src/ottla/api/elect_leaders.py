@@ -1,7 +1,7 @@
-"""ElectLeaders (key 43): gives partitions the leader that they should have (KIP-183).
+"""ElectLeaders (key 43): elects the leaders that partitions should have (KIP-183).
 
-v1: unclean elections too, and an error for the whole answer (KIP-460). v2: flexible. On one broker
-every partition has its only leader, so the right answer is ELECTION_NOT_NEEDED.
+v1: unclean elections, and an error for the whole response (KIP-460). v2: flexible. On a single
+broker every partition has its only leader, so the right answer is ELECTION_NOT_NEEDED.
 """
 
 from __future__ import annotations

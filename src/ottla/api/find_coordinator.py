@@ -1,7 +1,7 @@
-"""FindCoordinator (key 10): which broker coordinates a group.
+"""FindCoordinator (key 10): the broker that coordinates a group.
 
 v1: key type. v3: flexible. v4 (KIP-699): many keys of one type. v5 (KIP-890): the error
-TRANSACTION_ABORTABLE. v6 (KIP-932): share groups. The first question for a group creates
+TRANSACTION_ABORTABLE. v6 (KIP-932): share groups. The first request for a group creates
 `__consumer_offsets`.
 """
 
@@ -65,7 +65,7 @@ async def _find(
 
 async def _coordinator(key_type: int, key: str, context: Context) -> tuple[int, str, int]:
     if key_type == TRANSACTION:
-        # The one refusal that clients take as final: all others they try again until a timeout.
+        # The only error that clients take as final: they retry all others until a timeout.
         raise ApiError(
             ErrorCode.transactional_id_authorization_failed,
             "This broker has no transaction coordinator.",

@@ -1,4 +1,4 @@
-"""Heartbeat (key 12): a member is alive, and learns whether it has to join again.
+"""Heartbeat (key 12): a member is alive, and learns whether it must rejoin.
 
 v3 (KIP-345): static members. v4: flexible.
 """

@@ -1,7 +1,7 @@
 """InitProducerId (key 22): a producer id and epoch for an idempotent producer (KIP-98).
 
-v3 (KIP-360): the producer may name the id and epoch that it has, to get the next epoch; without a
-transactional id that makes no difference: a new id is as good. v4: PRODUCER_FENCED is known.
+v3 (KIP-360): the producer may send its id and epoch, to get the next epoch; without a transactional
+id a new id serves as well. v4: the error PRODUCER_FENCED.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ async def handle(request: Any, context: Context) -> Any:
             error_code=ErrorCode.invalid_request, producer_id=-1, producer_epoch=-1
         )
     if request.transactional_id is not None:
-        # No broker here coordinates transactions; clients take only this refusal as final.
+        # No broker coordinates transactions; only this error is final for clients.
         refused = ErrorCode.transactional_id_authorization_failed
         code = refused if request.transactional_id else ErrorCode.invalid_request
         return build.InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
     try:
         producer_id = await context.broker.producer_ids.next()
     except ApiError as error:
-        # No controller now to reserve the next block: the producer asks again (KIP-730).
+        # No controller can reserve the next block now: the producer retries (KIP-730).
         return build.InitProducerIdResponse(
             error_code=error.code, producer_id=-1, producer_epoch=-1
         )

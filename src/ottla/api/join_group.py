@@ -1,6 +1,6 @@
-"""JoinGroup (key 11): a member asks to be in the next generation of its group.
+"""JoinGroup (key 11): a member requests to join the next generation of its group.
 
-v1: a rebalance timeout beside the session's. v4 (KIP-394): MEMBER_ID_REQUIRED. v5 (KIP-345): static
+v1: a separate rebalance timeout. v4 (KIP-394): MEMBER_ID_REQUIRED. v5 (KIP-345): static
 members. v6: flexible. v7 (KIP-559): protocol type and a nullable protocol in the response.
 v8 (KIP-800): a reason. v9 (KIP-814): skip_assignment.
 """
@@ -69,7 +69,7 @@ async def handle(request: Any, context: Context) -> Any:
 
 
 def _rebalance_timeout_ms(request: Any) -> int:
-    """Before v1 it was the session's timeout."""
+    """Before v1 it was the session timeout."""
     timeout_ms = _REBALANCE_TIMEOUT(request)
     if timeout_ms is None:
         timeout_ms = request.session_timeout

@@ -1,4 +1,4 @@
-"""ListConfigResources (key 74): what has settings (KIP-714 as v0, for client metrics; KIP-1142)."""
+"""ListConfigResources (key 74): resources with settings (v0: client metrics, KIP-714; KIP-1142)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def handle(request: Any, context: Context) -> Any:
     wanted = _RESOURCE_TYPES(request) or supported
     if any(kind not in supported for kind in wanted):
         return build.ListConfigResourcesResponse(error_code=ErrorCode.unsupported_version)
-    # Client metrics, loggers and groups have no settings here, so there are none to list.
+    # Client metrics, loggers and groups have no settings here.
     found: list[Any] = []
     if ResourceType.BROKER in wanted:
         found += [_answer(str(broker), ResourceType.BROKER, context) for broker in image.brokers]

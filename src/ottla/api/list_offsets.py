@@ -1,9 +1,9 @@
-"""ListOffsets (key 2): offsets by time, and the ends of partitions.
+"""ListOffsets (key 2): offsets by timestamp, and the start and end of partitions.
 
 v2 (KIP-98): isolation level. v4 (KIP-207, KIP-320): leader epochs. v7 (KIP-734): timestamp -3, the
 record with the largest timestamp. v8 (KIP-405): -4, the earliest local offset. v9 (KIP-1005): -5,
-the latest tiered offset. v10 (KIP-1075): a time limit for remote storage. v11 (KIP-1023): -6, the
-earliest offset that waits for its upload.
+the latest tiered offset. v10 (KIP-1075): a timeout for remote storage. v11 (KIP-1023): -6, the
+earliest offset that is not uploaded yet.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
 from ottla.api.context import Context
-from ottla.broker.partition import Partition
 from ottla.log.lookup import FoundTimestamp
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.versioned_field import VersionedField
+from ottla.replica.partition import Partition
 
 KEY: Final = 2
 ACCESS: Final = (Access(Operation.DESCRIBE, Resource.TOPIC),)
@@ -28,8 +28,8 @@ _CURRENT_LEADER_EPOCH: Final = VersionedField(
 _ISOLATION_LEVEL: Final = VersionedField(KEY, "ListOffsetsRequest", "isolation_level", 0)
 
 
-class Asked(IntEnum):
-    """What a timestamp below 0 asks for, in place of a time."""
+class SpecialTimestamp(IntEnum):
+    """The meaning of a timestamp below 0."""
 
     LATEST = -1
     EARLIEST = -2
@@ -40,12 +40,12 @@ class Asked(IntEnum):
 
 
 _SINCE_VERSION: Final = {
-    Asked.LATEST: 1,
-    Asked.EARLIEST: 1,
-    Asked.MAX_TIMESTAMP: 7,
-    Asked.EARLIEST_LOCAL: 8,
-    Asked.LATEST_TIERED: 9,
-    Asked.EARLIEST_PENDING_UPLOAD: 11,
+    SpecialTimestamp.LATEST: 1,
+    SpecialTimestamp.EARLIEST: 1,
+    SpecialTimestamp.MAX_TIMESTAMP: 7,
+    SpecialTimestamp.EARLIEST_LOCAL: 8,
+    SpecialTimestamp.LATEST_TIERED: 9,
+    SpecialTimestamp.EARLIEST_PENDING_UPLOAD: 11,
 }
 _NEVER: Final = 2**15
 _READ_COMMITTED: Final = 1
@@ -62,7 +62,7 @@ class Answer(NamedTuple):
 
 async def handle(request: Any, context: Context) -> Any:
     build = context.messages
-    asked = Counter(
+    requested = Counter(
         (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
     )
     topics = []
@@ -70,7 +70,7 @@ async def handle(request: Any, context: Context) -> Any:
         answers = []
         for each in topic.partitions:
             try:
-                if asked[topic.name, each.partition_index] > 1:
+                if requested[topic.name, each.partition_index] > 1:
                     raise ApiError(ErrorCode.invalid_request)
                 found = await _find(request, topic.name, each, context)
             except ApiError as error:
@@ -101,22 +101,22 @@ async def _find(request: Any, topic: str, each: Any, context: Context) -> Answer
         partition.check_leads()
     partition.check_leader_epoch(_CURRENT_LEADER_EPOCH(each))
     committed_only = _ISOLATION_LEVEL(request) == _READ_COMMITTED
-    # A consumer sees what is committed; a debugging client with another replica id sees all.
-    end = partition.end_for(committed_only) if request.replica_id == _CONSUMER else None
+    # A consumer sees committed records; a debugging client with another replica id sees all.
+    end = partition.reader.end_for(committed_only) if request.replica_id == _CONSUMER else None
     epoch = partition.leader_epoch
     match each.timestamp:
-        case Asked.LATEST:
+        case SpecialTimestamp.LATEST:
             if end is not None:
                 _check_known(partition, end, context)
             return Answer(-1, partition.log.end_offset if end is None else end, epoch)
-        case Asked.EARLIEST | Asked.EARLIEST_LOCAL:
+        case SpecialTimestamp.EARLIEST | SpecialTimestamp.EARLIEST_LOCAL:
             start = partition.log.start_offset
-            # An empty log begins with the next record, which this leader writes.
+            # An empty log starts with the next record, which this leader writes.
             empty = start == partition.log.end_offset
-            return Answer(-1, start, epoch if empty else partition.epoch_of(start))
-        case Asked.LATEST_TIERED | Asked.EARLIEST_PENDING_UPLOAD:
-            return Answer(-1, -1, -1)  # nothing is ever moved to remote storage
-        case Asked.MAX_TIMESTAMP:
+            return Answer(-1, start, epoch if empty else partition.reader.epoch_of(start))
+        case SpecialTimestamp.LATEST_TIERED | SpecialTimestamp.EARLIEST_PENDING_UPLOAD:
+            return Answer(-1, -1, -1)  # there is no remote storage
+        case SpecialTimestamp.MAX_TIMESTAMP:
             found = await _search(partition, None, context)
         case time_ms:
             found = await _search(partition, time_ms, context)
@@ -130,11 +130,11 @@ async def _find(request: Any, topic: str, each: Any, context: Context) -> Answer
 async def _search(
     partition: Partition, timestamp_ms: int | None, context: Context
 ) -> FoundTimestamp | None:
-    """Goes through the batches in a thread. Raises ApiError: KAFKA_STORAGE_ERROR, and
-    NOT_LEADER_OR_FOLLOWER where another broker led, or the log was cut, meanwhile.
+    """Search the batches in a thread. Raises ApiError: KAFKA_STORAGE_ERROR, and
+    NOT_LEADER_OR_FOLLOWER if another broker led, or the log was truncated, in the meantime.
     """
     before = partition.leadership, partition.log.cuts
-    for search in partition.searches(timestamp_ms):
+    for search in partition.reader.searches(timestamp_ms):
         found = await context.broker.disk_reads.run(search.run)
         if (partition.leadership, partition.log.cuts) != before:
             raise ApiError(ErrorCode.not_leader_or_follower)
@@ -144,9 +144,9 @@ async def _search(
 
 
 def _check_known(partition: Partition, end: int, context: Context) -> None:
-    """Raises ApiError while a new leader does not know what is committed (KIP-207)."""
+    """Raise ApiError while a new leader does not know what is committed (KIP-207)."""
     try:
-        partition.check_latest_known(end)
+        partition.reader.check_latest_known(end)
     except ApiError:
         if context.version >= _OFFSET_NOT_AVAILABLE_SINCE:
             raise
@@ -154,6 +154,6 @@ def _check_known(partition: Partition, end: int, context: Context) -> None:
 
 
 def is_between_brokers(request: Any) -> bool:
-    """Replicas ask their leaders."""
+    """Whether a replica asks its leader."""
     replica_id: int = request.replica_id
     return replica_id >= 0

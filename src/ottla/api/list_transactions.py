@@ -1,7 +1,7 @@
 """ListTransactions (key 66): the transactional ids that this broker coordinates (KIP-664).
 
-v1 (KIP-994): filter by duration. v2 (KIP-1152): by a pattern of the id. Transactions are not served
-yet, so there are none; a state that Kafka does not know is told back.
+v1 (KIP-994): filter by duration. v2 (KIP-1152): filter by a pattern of the id. Transactions are not
+supported yet, so the list is empty; state filters that Kafka does not know are returned.
 """
 
 from __future__ import annotations

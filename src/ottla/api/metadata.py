@@ -1,14 +1,14 @@
-"""Metadata (key 3): which brokers, topics and partitions there are, and who leads them.
+"""Metadata (key 3): the brokers, the topics, and the leaders of their partitions.
 
-v0: an empty list of topics means all; from v1 null does, and an empty list means none. In v0 a
-replica that cannot be reached is left out, and REPLICA_NOT_AVAILABLE says so. v4: the client may
-forbid auto-creation. v5: offline replicas (KIP-112). v6: LISTENER_NOT_FOUND where the leader lives,
-but lacks the listener by which the client came. v7: leader epochs (KIP-320). v8: authorized
-operations (KIP-430). v9: flexible. v10: topic ids in the answer; v12: in the request too (KIP-516).
-v11: no cluster operations any more (KIP-700). v13: an error for the whole answer.
+v0: an empty list of topics means all; from v1 null does, and an empty list means none. v0 omits
+unreachable replicas and then returns REPLICA_NOT_AVAILABLE. v4: the client may forbid
+auto-creation. v5: offline replicas (KIP-112). v6: LISTENER_NOT_FOUND if the leader is live but does
+not have the client's listener. v7: leader epochs (KIP-320). v8: authorized operations (KIP-430).
+v9: flexible. v10: topic ids in the response; v12: in the request too (KIP-516). v11: no cluster
+operations any more (KIP-700). v13: an error for the whole response.
 
-Clients ask for all topics again and again, and with ten thousand partitions the answer is large:
-each topic's part is kept until the topic or the brokers that can be reached change.
+Clients request all topics again and again, and with ten thousand partitions the response is large.
+So each topic's part is cached until the topic or the reachable brokers change.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from ottla.api.context import Context
-from ottla.broker.waiting import Waiter
 from ottla.controller.image import (
     NO_LEADER,
     BrokerImage,
@@ -34,6 +33,7 @@ from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import INTERNAL_TOPICS
 from ottla.protocol.versioned_field import VersionedField
+from ottla.runtime.waiting import Waiter
 
 KEY: Final = 3
 ACCESS: Final = (
@@ -41,10 +41,10 @@ ACCESS: Final = (
     Access(Operation.CREATE, Resource.TOPIC),
 )
 
-OPERATIONS_NOT_ASKED: Final = -(2**31)
+OPERATIONS_NOT_REQUESTED: Final = -(2**31)
 TOPIC_OPERATIONS: Final = 3576
-"""Bits of all operations on a topic: read, write, create, delete, alter, describe and both for
-its settings. Without an authorizer everybody may do all of them."""
+"""Bits of all operations on a topic: read, write, create, delete, alter, describe, and the last
+two for its settings. Without an authorizer every client may use all of them."""
 CLUSTER_OPERATIONS: Final = 8096
 
 ELECTION_WITHIN_MS: Final = 500
@@ -65,14 +65,14 @@ _ALLOW_AUTO_TOPIC_CREATION: Final = VersionedField(
 
 
 async def handle(request: Any, context: Context) -> Any:
-    await _let_election_end(context)
+    await _wait_for_election(context)
     image, build = context.broker.image, context.messages
     everything = request.topics is None or (context.version == 0 and not request.topics)
     if everything:
-        kept = _kept_answers(context)
-        topics = [_known_topic(topic, kept, context) for topic in image.topics.values()]
+        cached = _cached_answers(context)
+        topics = [_known_topic(topic, cached, context) for topic in image.topics.values()]
     else:
-        topics = await _asked_topics(request, context)
+        topics = await _requested_topics(request, context)
     if _INCLUDE_TOPIC_AUTHORIZED_OPERATIONS(request):
         topics = [_with_operations(topic, context) for topic in topics]
     cluster_operations = _INCLUDE_CLUSTER_AUTHORIZED_OPERATIONS(request)
@@ -80,24 +80,24 @@ async def handle(request: Any, context: Context) -> Any:
         brokers=tuple(
             build.MetadataResponseBroker(node_id=broker_id, host=host, port=port, rack=rack)
             for broker_id, host, port, rack in _addresses(
-                (*image.brokers.values(), *context.broker.departed.named_still()), context
+                (*image.brokers.values(), *context.broker.departed.visible()), context
             )
         ),
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
         topics=tuple(topics),
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if cluster_operations else OPERATIONS_NOT_ASKED
+            CLUSTER_OPERATIONS if cluster_operations else OPERATIONS_NOT_REQUESTED
         ),
     )
 
 
-async def _let_election_end(context: Context) -> None:
-    """A killed leader's clients ask at once who leads now, some milliseconds before it is decided.
+async def _wait_for_election(context: Context) -> None:
+    """Wait briefly for a new leader, because clients ask just before it is elected.
 
-    Told the old leader once more, librdkafka asks again only a second later. So where a broker's
-    connections to us broke off a moment ago, the answer waits for the next metadata delta, within
-    limits.
+    If the response still has the killed leader, librdkafka retries only a second later. So if a
+    broker's connections to this one have just broken, the response waits for the next metadata
+    delta, within limits.
     """
     broker, loop = context.broker, asyncio.get_running_loop()
     for broker_id in tuple(broker.image.brokers):
@@ -112,7 +112,7 @@ async def _let_election_end(context: Context) -> None:
 
 
 def broker_addresses(context: Context) -> list[tuple[int, str, int, str | None]]:
-    """Number, host, port and rack of each live broker, as this client's listener names them."""
+    """Number, host, port and rack of each live broker, on this client's listener."""
     return _addresses(context.broker.image.brokers.values(), context)
 
 
@@ -124,7 +124,7 @@ def _addresses(
         if broker.broker_id == context.broker.config.id:
             host, port = context.session.advertised_host, context.session.advertised_port
         else:
-            # KIP-103: a broker without this listener cannot be reached over it, and is left out.
+            # KIP-103: a broker without this listener cannot be reached through it; omit it.
             endpoint = broker.endpoint(context.session.listener)
             if endpoint is None:
                 continue
@@ -133,20 +133,20 @@ def _addresses(
     return addresses
 
 
-async def _asked_topics(request: Any, context: Context) -> list[Any]:
-    """The answers for the topics that the request names, each once, in its order."""
+async def _requested_topics(request: Any, context: Context) -> list[Any]:
+    """The responses for the requested topics, each once, in their order."""
     image = context.broker.image
     wanted: dict[tuple[str | None, UUID | None], None] = dict.fromkeys(
         (topic.name, _TOPIC_ID(topic)) for topic in request.topics
     )
     by_id = any(topic_id is not None and topic_id != _NO_ID for _, topic_id in wanted)
     created = {} if by_id else await _create_missing(request, wanted, context)
-    kept, answers = _kept_answers(context), []
+    cached, answers = _cached_answers(context), []
     for name, topic_id in wanted:
         topic: TopicImage | None = None
         if topic_id is not None and topic_id != _NO_ID:
             if context.version < 12:
-                # Version 10 and 11 have ids, but no answer without a name.
+                # Versions 10 and 11 have ids, but no response without a name.
                 answers.append(_refusal(name or "", None, ErrorCode.invalid_request, context))
                 continue
             topic = image.topic_by_id(topic_id)
@@ -159,7 +159,7 @@ async def _asked_topics(request: Any, context: Context) -> list[Any]:
         else:
             topic = image.topic(name)
         if topic is not None:
-            answers.append(_known_topic(topic, kept, context))
+            answers.append(_known_topic(topic, cached, context))
             continue
         assert name is not None
         answers.append(_refusal(name, None, _missing_code(name, created), context))
@@ -169,7 +169,7 @@ async def _asked_topics(request: Any, context: Context) -> list[Any]:
 async def _create_missing(
     request: Any, wanted: Iterable[tuple[str | None, UUID | None]], context: Context
 ) -> dict[str, Outcome]:
-    """Make the unknown topics where client and broker allow it; the outcome of each."""
+    """Create the unknown topics if client and broker allow it; the outcome of each."""
     broker = context.broker
     allowed = _ALLOW_AUTO_TOPIC_CREATION(request)
     if not (allowed and broker.config.auto_create_topics_enable):
@@ -191,7 +191,7 @@ def _missing_code(name: str, created: dict[str, Outcome]) -> ErrorCode:
     outcome = created.get(name)
     if outcome is None:
         return ErrorCode.unknown_topic_or_partition
-    # Made, and deleted again by someone else: the client finds out at its next look.
+    # Created, and deleted again by another client: this client learns so at its next request.
     return outcome.code if outcome.failed else ErrorCode.leader_not_available
 
 
@@ -201,83 +201,90 @@ def _refusal(name: str | None, topic_id: UUID | None, code: ErrorCode, context: 
         name=name,
         topic_id=topic_id,
         is_internal=name in INTERNAL_TOPICS,
-        topic_authorized_operations=OPERATIONS_NOT_ASKED,
+        topic_authorized_operations=OPERATIONS_NOT_REQUESTED,
     )
 
 
-class Reach(NamedTuple):
-    """Which brokers there are for a client that came by one listener (KIP-103)."""
+class ReachableBrokers(NamedTuple):
+    """The brokers as seen by a client of one listener (KIP-103)."""
 
     alive: frozenset[int]
     endpoints: frozenset[int]
-    """Those of them that this listener leads to."""
+    """The live brokers that this listener reaches."""
 
     def offline(self, replicas: Sequence[int]) -> tuple[int, ...]:
         """The replicas that this client cannot reach (KRaftMetadataCache.getOfflineReplicas)."""
         return tuple(broker for broker in replicas if broker not in self.endpoints)
 
     def online(self, replicas: Sequence[int]) -> tuple[int, ...]:
-        """The others."""
+        """The other replicas."""
         return tuple(broker for broker in replicas if broker in self.endpoints)
 
 
-def reach(context: Context) -> Reach:
-    """Whom this client can reach."""
-    return Reach(
+def reachable_brokers(context: Context) -> ReachableBrokers:
+    """The brokers that this client can reach."""
+    return ReachableBrokers(
         frozenset(context.broker.image.brokers),
         frozenset(broker_id for broker_id, _, _, _ in broker_addresses(context)),
     )
 
 
 class _Answers:
-    """The answers of one version, to one listener's clients, by topic."""
+    """The cached responses of one version, for one listener's clients, by topic."""
 
-    def __init__(self, there: Reach) -> None:
-        self.there = there
+    def __init__(self, reachable: ReachableBrokers) -> None:
+        self.reachable = reachable
         self.topics: dict[str, tuple[TopicImage, Any]] = {}
 
 
 _kept: WeakKeyDictionary[ClusterImage, dict[tuple[int, str], _Answers]] = WeakKeyDictionary()
 
 
-def _kept_answers(context: Context) -> _Answers:
-    """What was answered before to such clients; nothing where that may be true no more."""
-    image, there = context.broker.image, reach(context)
+def _cached_answers(context: Context) -> _Answers:
+    """The cached responses for such clients; empty if they may be out of date."""
+    image, reachable = context.broker.image, reachable_brokers(context)
     kind = (context.version, context.session.listener)
     kinds = _kept.setdefault(image, {})
     answers = kinds.get(kind)
-    if answers is None or answers.there != there or len(answers.topics) > 2 * len(image.topics):
-        answers = kinds[kind] = _Answers(there)
+    if (
+        answers is None
+        or answers.reachable != reachable
+        or len(answers.topics) > 2 * len(image.topics)
+    ):
+        answers = kinds[kind] = _Answers(reachable)
     return answers
 
 
 def _known_topic(topic: TopicImage, answers: _Answers, context: Context) -> Any:
-    """The answer for a topic that is there."""
-    kept = answers.topics.get(topic.name)
-    if kept is None or kept[0] is not topic:
-        kept = answers.topics[topic.name] = (topic, _topic(topic, answers.there, context))
-    return kept[1]
+    """The response for an existing topic."""
+    cached = answers.topics.get(topic.name)
+    if cached is None or cached[0] is not topic:
+        cached = answers.topics[topic.name] = (topic, _topic(topic, answers.reachable, context))
+    return cached[1]
 
 
-def _topic(topic: TopicImage, there: Reach, context: Context) -> Any:
+def _topic(topic: TopicImage, reachable: ReachableBrokers, context: Context) -> Any:
     return context.messages.MetadataResponseTopic(
         error_code=ErrorCode.none,
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
         partitions=tuple(
-            _partition(index, state, there, context) for index, state in enumerate(topic.partitions)
+            _partition(index, state, reachable, context)
+            for index, state in enumerate(topic.partitions)
         ),
-        topic_authorized_operations=OPERATIONS_NOT_ASKED,
+        topic_authorized_operations=OPERATIONS_NOT_REQUESTED,
     )
 
 
-def _partition(index: int, state: PartitionState, there: Reach, context: Context) -> Any:
+def _partition(
+    index: int, state: PartitionState, reachable: ReachableBrokers, context: Context
+) -> Any:
     replicas, isr = state.replicas, state.isr
-    offline = there.offline(replicas)
+    offline = reachable.offline(replicas)
     if context.version == 0:
-        replicas, isr = there.online(replicas), there.online(isr)
-    code = _leader_code(state.leader, there, context.version)
+        replicas, isr = reachable.online(replicas), reachable.online(isr)
+    code = _leader_code(state.leader, reachable, context.version)
     return context.messages.MetadataResponsePartition(
         error_code=(
             ErrorCode.replica_not_available
@@ -293,19 +300,19 @@ def _partition(index: int, state: PartitionState, there: Reach, context: Context
     )
 
 
-def _leader_code(leader: int, there: Reach, version: int) -> ErrorCode:
-    """As KRaftMetadataCache.partitionMetadata: a leader without the listener is a fault of the
-    settings, and the client is to hear of it.
+def _leader_code(leader: int, reachable: ReachableBrokers, version: int) -> ErrorCode:
+    """As KRaftMetadataCache.partitionMetadata: a leader without the listener is an error in the
+    settings, and the client should learn of it.
     """
-    if leader in there.endpoints:
+    if leader in reachable.endpoints:
         return ErrorCode.none
-    if leader in there.alive and version >= _LISTENER_NOT_FOUND_SINCE:
+    if leader in reachable.alive and version >= _LISTENER_NOT_FOUND_SINCE:
         return ErrorCode.listener_not_found
     return ErrorCode.leader_not_available
 
 
 def _with_operations(topic: Any, context: Context) -> Any:
-    """The same answer with the operations that the client may do."""
+    """The same response with the operations that the client may use."""
     fields = {name: getattr(topic, name) for name in _TOPIC_FIELDS if hasattr(topic, name)}
     return context.messages.MetadataResponseTopic(
         **fields, topic_authorized_operations=TOPIC_OPERATIONS

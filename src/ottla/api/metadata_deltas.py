@@ -1,10 +1,10 @@
-"""MetadataDeltas (key 20001, JSON): a broker fetches metadata from its controller.
+"""MetadataDeltas (key 20001, JSON): a broker fetches metadata deltas from its controller.
 
 Request: {"broker", "broker_epoch", "controller_epoch", "version", "wait_ms", "want_shut_down"}.
 Response: {"error": "not_controller"}, or {"controller", "controller_epoch", "version"} with
-"deltas" (a list) or "snapshot". It has "should_shut_down" if the broker asked to shut down and
-leads nothing any more. The connection also shows that the broker is alive: see
-`broker.broker_watch`.
+"deltas" (a list) or "snapshot". It has "should_shut_down" if the broker asked to shut down and no
+longer leads any partition. The connection also shows that the broker is alive: see
+`cluster.broker_watch`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import asyncio
 from typing import Any, Final
 
 from ottla.api.context import Context
-from ottla.broker.metadata_log import UNKNOWN_VERSION
+from ottla.cluster.metadata_log import UNKNOWN_VERSION
 from ottla.protocol.access import BETWEEN_BROKERS
 from ottla.protocol.errors import ApiError, DecodeError
 
@@ -23,7 +23,7 @@ _NOT_CONTROLLER: Final = {"error": "not_controller"}
 
 
 async def handle_json(request: dict[str, Any], context: Context) -> dict[str, Any]:
-    """The answer; raises DecodeError where the question is none."""
+    """The response; raises DecodeError if the request is invalid."""
     broker, controller = context.broker, context.broker.controller
     broker_id, epoch, version, wait_ms = (
         _number(request, name) for name in ("broker", "controller_epoch", "version", "wait_ms")
@@ -43,7 +43,7 @@ async def handle_json(request: dict[str, Any], context: Context) -> dict[str, An
     try:
         await metadata_log.wait_past(version, 0 if leaving else min(wait_ms, MAX_WAIT_MS))
     except asyncio.CancelledError:
-        controller.hung_up(broker_id)
+        controller.disconnected(broker_id)
         raise
     if controller.metadata_log is not metadata_log:
         return _NOT_CONTROLLER
@@ -60,5 +60,5 @@ async def handle_json(request: dict[str, Any], context: Context) -> dict[str, An
 def _number(request: dict[str, Any], name: str) -> int:
     value = request.get(name)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise DecodeError(f"{name} is no number")
+        raise DecodeError(f"{name} is not a number")
     return value

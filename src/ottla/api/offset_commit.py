@@ -1,11 +1,12 @@
-"""OffsetCommit (key 8): a group, or a consumer on its own, keeps the offsets it has read to.
+"""OffsetCommit (key 8): a group, or a consumer without one, stores the offsets it has read to.
 
-v2 to v4: a retention time of the client's own (KIP-211 took it away). v6 (KIP-320): leader epochs.
+v2 to v4: a retention time from the client (removed by KIP-211). v6 (KIP-320): leader epochs.
 v7 (KIP-345): static members. v8: flexible. v9 (KIP-848): GROUP_ID_NOT_FOUND. v10: topic ids.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 from uuid import UUID
 
@@ -38,51 +39,51 @@ _TOPIC_ID: Final = VersionedField[UUID | None](KEY, "OffsetCommitRequestTopic", 
 
 
 async def handle(request: Any, context: Context) -> Any:
-    errors: dict[tuple[int, int], ErrorCode] = {}
+    codes: list[ErrorCode | None] = []
+    """The error of each partition, in the request's order; None if its offset is committed."""
     offsets: list[OffsetToCommit] = []
-    places: list[tuple[int, int]] = []
-    for number, topic in enumerate(request.topics):
-        found = _sort_out(number, topic, errors, context)
-        offsets += found
-        places += [(number, offset.partition) for offset in found]
+    for topic in request.topics:
+        _check(topic, codes, offsets, context)
+    results: list[ErrorCode] = []
     if offsets:
         try:
             results = await context.broker.groups.commit(_commit(request, tuple(offsets), context))
         except ApiError as error:
             results = [error.code] * len(offsets)
-        errors.update(zip(places, results, strict=True))
+    committed = iter(results)
+    errors = iter([next(committed) if code is None else code for code in codes])
     return _response(request, errors, context)
 
 
-def _sort_out(
-    number: int, topic: Any, errors: dict[tuple[int, int], ErrorCode], context: Context
-) -> list[OffsetToCommit]:
-    """The offsets of partitions that exist; the others get their error."""
+def _check(
+    topic: Any, codes: list[ErrorCode | None], offsets: list[OffsetToCommit], context: Context
+) -> None:
+    """Collect the offsets of existing partitions; the others get their error."""
     image = context.broker.image
-    with_ids = context.version >= _TOPIC_IDS
-    if with_ids:
+    if context.version >= _TOPIC_IDS:
+        missing = ErrorCode.unknown_topic_id
         known = None if topic.topic_id is None else image.topic_by_id(topic.topic_id)
     else:
+        missing = ErrorCode.unknown_topic_or_partition
         known = image.topic(topic.name)
-    offsets = []
     for each in topic.partitions:
+        index = each.partition_index
         if known is None:
-            error = ErrorCode.unknown_topic_id if with_ids else ErrorCode.unknown_topic_or_partition
-            errors[number, each.partition_index] = error
-        elif not 0 <= each.partition_index < len(known.partitions):
-            errors[number, each.partition_index] = ErrorCode.unknown_topic_or_partition
+            codes.append(missing)
+        elif not 0 <= index < len(known.partitions):
+            codes.append(ErrorCode.unknown_topic_or_partition)
         else:
+            codes.append(None)
             offsets.append(
                 OffsetToCommit(
                     known.name,
                     known.topic_id,
-                    each.partition_index,
+                    index,
                     each.committed_offset,
                     _COMMITTED_LEADER_EPOCH(each),
                     each.committed_metadata,
                 )
             )
-    return offsets
 
 
 def _commit(request: Any, offsets: tuple[OffsetToCommit, ...], context: Context) -> CommitRequest:
@@ -97,21 +98,18 @@ def _commit(request: Any, offsets: tuple[OffsetToCommit, ...], context: Context)
     )
 
 
-def _response(request: Any, errors: dict[tuple[int, int], ErrorCode], context: Context) -> Any:
+def _response(request: Any, errors: Iterator[ErrorCode], context: Context) -> Any:
     build = context.messages
-    return build.OffsetCommitResponse(
-        topics=tuple(
+    partition = build.OffsetCommitResponsePartition
+    topics = []
+    for topic in request.topics:
+        partitions = [
+            partition(partition_index=each.partition_index, error_code=next(errors))
+            for each in topic.partitions
+        ]
+        topics.append(
             build.OffsetCommitResponseTopic(
-                name=_TOPIC_NAME(topic),
-                topic_id=_TOPIC_ID(topic),
-                partitions=tuple(
-                    build.OffsetCommitResponsePartition(
-                        partition_index=each.partition_index,
-                        error_code=errors[number, each.partition_index],
-                    )
-                    for each in topic.partitions
-                ),
+                name=_TOPIC_NAME(topic), topic_id=_TOPIC_ID(topic), partitions=tuple(partitions)
             )
-            for number, topic in enumerate(request.topics)
         )
-    )
+    return build.OffsetCommitResponse(topics=tuple(topics))

@@ -1,4 +1,4 @@
-"""OffsetDelete (key 47, KIP-496): a group's offsets in topics that it does not read any more."""
+"""OffsetDelete (key 47, KIP-496): deletes a group's offsets in topics that it no longer reads."""
 
 from __future__ import annotations
 

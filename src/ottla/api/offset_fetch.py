@@ -1,9 +1,9 @@
-"""OffsetFetch (key 9): what a group has committed. An unknown group is no error: offset -1.
+"""OffsetFetch (key 9): a group's committed offsets. An unknown group is not an error: offset -1.
 
-v2 (KIP-88): all topics (null), and an error for the whole. v5 (KIP-320): leader epochs.
-v6: flexible. v7 (KIP-447): require_stable; offsets that are not committed yet are waited for in any
-case. v8 (KIP-709): many groups. v9 (KIP-848): member id and epoch, which classic groups do not look
-at. v10: topic ids.
+v2 (KIP-88): all topics (null), and an error for the whole response. v5 (KIP-320): leader epochs.
+v6: flexible. v7 (KIP-447): require_stable; the response always waits for offsets that are not
+committed yet. v8 (KIP-709): many groups. v9 (KIP-848): member id and epoch, which classic groups
+ignore. v10: topic ids.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ async def _fetch(group: str, topics: Any, context: Context) -> _Group:
     except ApiError as error:
         code = error.code
     if code is ErrorCode.coordinator_not_available:
-        # Consumers before 3.9 do not know that error here; with this one they look again.
+        # Consumers before 3.9 do not expect that error here; with this one they retry.
         code = ErrorCode.not_coordinator
     if context.version >= _ERROR_FOR_ALL:
         return _Group([], code)
@@ -89,23 +89,23 @@ async def _fetch_all(group: str, context: Context) -> list[_Topic]:
 
 
 async def _fetch_some(group: str, topics: Any, context: Context) -> list[_Topic]:
-    asked: list[tuple[str, UUID | None, tuple[int, ...]]] = []
+    requested: list[tuple[str, UUID | None, tuple[int, ...]]] = []
     unknown = []
     for topic in topics:
         partitions = tuple(topic.partition_indexes)
         if context.version < _TOPIC_IDS:
-            asked.append((topic.name, None, partitions))
+            requested.append((topic.name, None, partitions))
             continue
         known = None if topic.topic_id is None else context.broker.image.topic_by_id(topic.topic_id)
         if known is None:
             offsets = tuple(map(FetchedOffset, partitions))
             unknown.append(_Topic("", topic.topic_id, offsets, ErrorCode.unknown_topic_id))
         else:
-            asked.append((known.name, known.topic_id, partitions))
-    fetched = await context.broker.groups.fetch(group, tuple(asked))
+            requested.append((known.name, known.topic_id, partitions))
+    fetched = await context.broker.groups.fetch(group, tuple(requested))
     found = [
         _Topic(name, topic_id, offsets)
-        for (name, topic_id, _), offsets in zip(asked, fetched, strict=True)
+        for (name, topic_id, _), offsets in zip(requested, fetched, strict=True)
     ]
     return found + unknown
 
@@ -122,7 +122,7 @@ def _topic(topic: _Topic, context: Context) -> Any:
 
 
 def _old_topic(topic: _Topic, context: Context) -> Any:
-    """The same before version 8, where the structs had other names."""
+    """The same before version 8, which had other struct names."""
     build = context.messages
     partitions = tuple(
         build.OffsetFetchResponsePartition(**_fields(offset, topic.error))

@@ -1,7 +1,7 @@
-"""OffsetForLeaderEpoch (key 23): where an epoch ended in the leader's log (KIP-101, KIP-320).
+"""OffsetForLeaderEpoch (key 23): the end of an epoch in the leader's log (KIP-101, KIP-320).
 
-v2: the caller's leader epoch. v3: replica id. v4: flexible. A consumer asks it after a change of
-leader, to see whether the log it read from was cut off.
+v2: the caller's leader epoch. v3: replica id. v4: flexible. A consumer sends it after a change of
+leader, to detect whether the log it read from was truncated.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ async def handle(request: Any, context: Context) -> Any:
                 partition = context.broker.partitions.find(topic.topic, each.partition)
                 partition.check_leads()
                 partition.check_leader_epoch(each.current_leader_epoch)
-                epoch, end_offset = partition.end_of_epoch(each.leader_epoch)
+                epoch, end_offset = partition.reader.end_of_epoch(each.leader_epoch)
             except ApiError as error:
                 answer = build.EpochEndOffset(
                     partition=each.partition, error_code=error.code, leader_epoch=-1, end_offset=-1
@@ -46,5 +46,5 @@ async def handle(request: Any, context: Context) -> Any:
 
 
 def is_between_brokers(request: Any) -> bool:
-    """Replicas ask their leaders."""
+    """Whether a replica asks its leader."""
     return _REPLICA_ID(request) >= 0

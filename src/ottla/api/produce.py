@@ -1,8 +1,8 @@
-"""Produce (key 0): appends one batch to each of the partitions named.
+"""Produce (key 0): appends one batch to each named partition.
 
 v3: record batches of magic 2 (v0-2 are advertised and refused, see `protocol.versions`). v5: log
-start offset in the answer. v8 (KIP-467): errors of single records. v9: flexible. v10 (KIP-951): the
-current leader beside NOT_LEADER_OR_FOLLOWER. v12 (KIP-890). v13 (KIP-516): topics by id.
+start offset in the response. v8 (KIP-467): errors of single records. v9: flexible. v10 (KIP-951):
+the current leader with NOT_LEADER_OR_FOLLOWER. v12 (KIP-890). v13 (KIP-516): topics by id.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any, Final, NamedTuple
 
 from ottla.api.context import Context
 from ottla.api.current_leader import current_leader, node_endpoints
-from ottla.broker.partition import Appended, Partition
 from ottla.network.handlers import EndConnectionError
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import INTERNAL_TOPICS
+from ottla.replica.partition import Appended, Partition
 
 KEY: Final = 0
 ACCESS: Final = (
@@ -26,14 +26,14 @@ ACCESS: Final = (
 _ZSTD: Final = 7
 _LEADERS: Final = 10
 _TOPIC_IDS: Final = 13
-"""Versions from which on a request or its answer has these."""
+"""The first versions of a request or response with these fields."""
 
 _ACKS_ALL: Final = -1
 _KNOWN_ACKS: Final = (-1, 0, 1)
 
 
 class _Append(NamedTuple):
-    """One partition's append, to be acknowledged at `place` of the topic's answers."""
+    """One partition's append, to be acknowledged at `place` of the topic's responses."""
 
     topic: Any
     partition: Partition
@@ -43,7 +43,7 @@ class _Append(NamedTuple):
 
 
 async def handle(request: Any, context: Context) -> Any:
-    """None where the client wants no answer (acks=0)."""
+    """None if the client wants no response (acks=0)."""
     by_id = context.version >= _TOPIC_IDS
     topics = []
     appends: list[_Append] = []
@@ -62,7 +62,7 @@ async def handle(request: Any, context: Context) -> Any:
         topics.append((topic, answers))
     if request.acks == 0:
         if failed is not None:
-            # The one way to tell a producer that wants no answers that something is wrong.
+            # The only way to report an error to a producer that wants no responses.
             raise EndConnectionError(
                 f"a produce request without acknowledgement failed on {failed}"
             )
@@ -72,7 +72,7 @@ async def handle(request: Any, context: Context) -> Any:
 
 
 def _append(key: Any, each: Any, request: Any, context: Context) -> tuple[Partition, Appended]:
-    """Appends one partition's batch; raises ApiError."""
+    """Append one partition's batch; raises ApiError."""
     acks = request.acks
     if acks not in _KNOWN_ACKS:
         raise ApiError(ErrorCode.invalid_required_acks)
@@ -80,8 +80,8 @@ def _append(key: Any, each: Any, request: Any, context: Context) -> tuple[Partit
         raise ApiError(ErrorCode.transactional_id_authorization_failed)
     partition = context.broker.partitions.find(key, each.index)
     if partition.topic in INTERNAL_TOPICS:
-        # Kafka makes an exception for the client id __admin_client, which any client may use. The
-        # brokers' own appends do not come this way.
+        # Kafka allows it for the client id __admin_client, which any client may use. The brokers'
+        # own appends do not use this path.
         raise ApiError(
             ErrorCode.invalid_topic_exception,
             f"Cannot append to internal topic {partition.topic}",
@@ -117,8 +117,8 @@ def _response(topics: list[tuple[Any, list[Any]]], context: Context) -> Any:
 
 
 def _each_once(topics: Any, by_id: bool) -> dict[Any, tuple[Any, dict[int, Any]]]:
-    """Topics and partitions by name or id and by number. Of those named twice the last batch counts
-    (KafkaApis.handleProduceRequest makes a map of them).
+    """Topics and partitions by name or id and by number. If one is named twice, the last batch
+    counts (KafkaApis.handleProduceRequest builds a map).
     """
     if len(topics) == 1 and len(topics[0].partition_data) == 1:
         (topic,) = topics
@@ -133,7 +133,7 @@ def _each_once(topics: Any, by_id: bool) -> dict[Any, tuple[Any, dict[int, Any]]
 
 
 async def _acknowledge(appends: list[_Append], request: Any, context: Context) -> None:
-    """Waits until each append may be acknowledged, all within the request's timeout."""
+    """Wait until each append may be acknowledged, all within the request's timeout."""
     clock = context.broker.clock
     until_ms = clock.monotonic_ms() + request.timeout if len(appends) > 1 else 0
     for topic, partition, appended, answers, place in appends:
@@ -145,7 +145,7 @@ async def _acknowledge(appends: list[_Append], request: Any, context: Context) -
 
 
 def _leaders(topics: list[tuple[Any, list[Any]]]) -> list[int]:
-    """Those that answers name, beside an error."""
+    """The leaders that the responses name beside an error."""
     return [
         each.current_leader.leader_id
         for _, answers in topics

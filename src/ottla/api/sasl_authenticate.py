@@ -1,6 +1,6 @@
-"""SaslAuthenticate (key 36): the exchange of a mechanism (KIP-152, KIP-368).
+"""SaslAuthenticate (key 36): the messages of a SASL mechanism (KIP-152, KIP-368).
 
-All listeners are PLAINTEXT yet, where it has no place: Kafka says ILLEGAL_SASL_STATE.
+All listeners are PLAINTEXT, which has no authentication: like Kafka, return ILLEGAL_SASL_STATE.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from ottla.protocol.errors import ErrorCode
 
 KEY: Final = 36
 ACCESS: Final[tuple[Access, ...]] = ()
-"""Anybody may ask."""
+"""Allowed before authentication."""
 
 
 async def handle(request: Any, context: Context) -> Any:
     return context.messages.SaslAuthenticateResponse(
         error_code=ErrorCode.illegal_sasl_state,
-        error_message="This listener is PLAINTEXT: nobody has to authenticate here.",
+        error_message="This listener is PLAINTEXT and requires no authentication.",
     )

@@ -1,6 +1,6 @@
-"""SaslHandshake (key 17): agrees on a mechanism (KIP-43, KIP-152).
+"""SaslHandshake (key 17): chooses a SASL mechanism (KIP-43, KIP-152).
 
-All listeners are PLAINTEXT yet, where a handshake has no place: Kafka says ILLEGAL_SASL_STATE.
+All listeners are PLAINTEXT, which has no handshake: like Kafka, return ILLEGAL_SASL_STATE.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ottla.protocol.errors import ErrorCode
 
 KEY: Final = 17
 ACCESS: Final[tuple[Access, ...]] = ()
-"""Anybody may ask."""
+"""Allowed before authentication."""
 
 
 async def handle(request: Any, context: Context) -> Any:

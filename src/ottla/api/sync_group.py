@@ -1,7 +1,7 @@
-"""SyncGroup (key 14): a member asks for its assignment; the leader brings those of all.
+"""SyncGroup (key 14): a member requests its assignment; the leader sends those of all members.
 
 v3 (KIP-345): static members. v4: flexible. v5 (KIP-559): protocol type and name, which must be
-those that the group has chosen.
+those of the group.
 """
 
 from __future__ import annotations

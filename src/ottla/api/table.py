@@ -1,4 +1,4 @@
-"""Which module answers which request type. Each is imported when its first request arrives."""
+"""Which module handles which request type. Each is imported at its first request."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def _in_json(handle: Any) -> Answer:
         try:
             request = json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise DecodeError(f"the request is no JSON: {error}") from None
+            raise DecodeError(f"the request is not JSON: {error}") from None
         if not isinstance(request, dict):
-            raise DecodeError("the request is no JSON object")
+            raise DecodeError("the request is not a JSON object")
         return json.dumps(await handle(request, context)).encode()
 
     return answer
@@ -37,13 +37,13 @@ def _in_json(handle: Any) -> Answer:
 
 @cache
 def find(key: int) -> Handler | None:
-    """The handler of the request type `key`, or None where there is none."""
+    """The handler of the request type `key`, or None."""
     if key in _IN_JSON:
         module = import_module(f"ottla.api.{_IN_JSON[key]}")
         answer = _in_json(module.handle_json)
         between = always if key == METADATA_DELTAS else never
         return Handler(key, 0, 0, answer, True, module.ACCESS, between)
-    if key not in APIS or key == ENVELOPE:  # which the dispatcher opens
+    if key not in APIS or key == ENVELOPE:  # the dispatcher opens envelopes
         return None
     api = APIS[key]
     module = import_module(f"ottla.api.{api.name}")

@@ -1,8 +1,8 @@
-"""UpdateFeatures (key 57): other levels for the cluster's features (KIP-584).
+"""UpdateFeatures (key 57): changes the levels of the cluster's features (KIP-584).
 
-v1: kind of upgrade, and validation only. v2: one error for all. No feature is offered (ApiVersions
-lists none), so each level asked for is one that this cluster does not support; a request to remove
-a feature that is not there is granted, as in Kafka.
+v1: type of upgrade, and validation only. v2: one error for all. No feature is offered (ApiVersions
+lists none), so no requested level is supported; a request to remove a missing feature succeeds, as
+in Kafka.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ async def handle(request: Any, context: Context) -> Any:
                 feature=each.feature, error_code=code, error_message=message
             )
         )
-    # Since v2 all updates are made or none, and one error tells why.
+    # Since v2 all updates are made or none, and one error gives the reason.
     failed = refused is not None and context.version >= 2
     return build.UpdateFeaturesResponse(
         error_code=ErrorCode.invalid_update_version if failed else ErrorCode.none,

@@ -1,1 +1,1 @@
-"""The command line: every command of `ottla`, on Kafka's wire protocol."""
+"""The command line: every command of `ottla`. All of them speak Kafka's wire protocol."""

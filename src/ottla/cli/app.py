@@ -1,4 +1,4 @@
-"""The commands, each imported when it is the one typed, and what their failures look like."""
+"""The commands: loads only the module of the command that was typed, and prints what failed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from ottla.cli.failures import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, EXIT_USAGE, Failed
 from ottla.cli.screen import OutputClosed
 
-# In the order in which a newcomer meets them. A group's module has `commands`, a typer app; the
+# In the order in which a new user needs them. A group's module has `commands`, a typer app; the
 # module of a single command has a function of the command's name.
 COMMANDS: Final = {
     "serve": "ottla.cli.serve_command",
@@ -36,21 +36,21 @@ MIN_PANELS: Final = 78
 
 
 class InOrder(TyperGroup):
-    """Lists commands as COMMANDS does; typer would put groups last."""
+    """Lists commands in the order of COMMANDS; typer would list groups last."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [name for name in COMMANDS if name in self.commands]
 
 
 def build(words: Sequence[str], *, completing: bool = False) -> typer.Typer:
-    """The app with the command that was typed, or with all when help or completion is wanted."""
-    # Typer's panels cut words where the terminal is narrow; its plain help folds them.
+    """The app with the command that was typed, or with all commands for help and completion."""
+    # Typer's panels truncate words on narrow terminals; its plain help wraps them.
     wide = get_terminal_size().columns >= MIN_PANELS
     app = typer.Typer(
         name="ottla",
         cls=InOrder,
         rich_markup_mode="rich" if wide else None,
-        help="Kafka in Python: a broker, and everything to talk to one.",
+        help="Kafka in Python: run a broker, and work with any Kafka broker.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["--help", "-h"]},
@@ -67,12 +67,12 @@ def build(words: Sequence[str], *, completing: bool = False) -> typer.Typer:
 
 
 def typed_command(words: Sequence[str]) -> str | None:
-    """The command whose module is enough, or None when all must be known."""
+    """The command whose module must be loaded, or None when all are needed."""
     return words[0] if words and words[0] in COMMANDS else None
 
 
 def completed_words() -> list[str]:
-    """The line that a shell wants completed, without the program's name."""
+    """The line that the shell wants to complete, without the program's name."""
     line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
     return line.split()[1:]
 
@@ -95,8 +95,10 @@ def root(
 
 
 def run_command(words: Sequence[str], *, completing: bool = False) -> int:
-    """Run what was typed; gives the exit code. `completing`: a shell asks for completions."""
-    # A terminal that cannot show a character gets its escape, not a traceback.
+    """Run the command that was typed and return its exit code. `completing`: a shell asks for
+    completions.
+    """
+    # A terminal that cannot show a character gets an escape sequence, not a traceback.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -114,14 +116,15 @@ def run_command(words: Sequence[str], *, completing: bool = False) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except (OutputClosed, BrokenPipeError):
-        # What is still buffered has no reader; without this, Python would complain at its end.
+        # The reader has gone. Without this, Python would complain about the buffered output on
+        # exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_BROKEN_PIPE
     return code if isinstance(code, int) else 0
 
 
 def command_path(words: Sequence[str]) -> str:
-    """`ottla topic create`: the words that name the command."""
+    """The words that name the command, such as `ottla topic create`."""
     names = ["ottla", *words[:1]]
     if words[:1] and words[0] in GROUPS:
         names += words[1:2]
@@ -129,14 +132,14 @@ def command_path(words: Sequence[str]) -> str:
 
 
 def print_usage_error(error: typer.TyperException, words: Sequence[str]) -> int:
-    """What was wrong, and where help is."""
+    """Print what was wrong, and how to get help."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "ottla"
     if path == "ottla" and words[:1] and words[0] in COMMANDS:
         path = command_path(words)
     message = error.format_message()
     if type(error).__name__ == "NoArgsIsHelpError":
-        # Help has been printed already, by rich.
+        # Rich has already printed the help.
         if message:
             print(message, file=sys.stderr)
         return EXIT_USAGE

@@ -1,8 +1,8 @@
-"""One way to the broker for every command, and every fault of the network as one clear line.
+"""Connects every command to the broker, and turns each network failure into one line.
 
-librdkafka would go on trying for minutes and write a log line for each try. A command asks first
-whether anything listens at the given address (a plain TCP connection), and then keeps
-librdkafka's log shut, so that a person sees one sentence within seconds.
+librdkafka retries for minutes and logs each attempt. A command therefore first checks with a plain
+TCP connection whether anything listens at the given address, and silences librdkafka's log, so that
+the user gets one message within seconds.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ NO_ANSWER: Final = BROKEN | {
 
 
 def is_internal(topic: str) -> bool:
-    """Whether it is one of Kafka's own topics."""
+    """Whether this is one of Kafka's internal topics."""
     return topic in INTERNAL_TOPICS
 
 
 def pairs(option: str, given: Iterable[str] | None) -> dict[str, str]:
-    """`name=value` words as a mapping. Raises UsageFailed for a word that is not."""
+    """`name=value` words as a mapping. Raises UsageFailed for any other word."""
     found: dict[str, str] = {}
     for word in given or ():
         name, equals, value = word.partition("=")
         name = name.strip()
         if not equals or not name:
             raise UsageFailed(
-                f"{option} wants NAME=VALUE, not {word!r}.", f"For example: {option} name=value"
+                f"{option} must be NAME=VALUE, not {word!r}.", f"For example: {option} name=value"
             )
         if name in found:
-            raise UsageFailed(f"{option} was given {name} twice; give it once.")
+            raise UsageFailed(f"{option} sets {name} twice; set it once.")
         found[name] = value.strip()
     return found
 
 
 def addresses(bootstrap: str) -> list[tuple[str, int]]:
-    """`HOST:PORT,HOST:PORT` as pairs. Raises UsageFailed when it is something else."""
+    """`HOST:PORT,HOST:PORT` as pairs. Raises UsageFailed for anything else."""
     found: list[tuple[str, int]] = []
     for word in bootstrap.split(","):
         address = word.strip().rpartition("://")[2]
@@ -67,7 +67,7 @@ def addresses(bootstrap: str) -> list[tuple[str, int]]:
             host, port = address, str(DEFAULT_PORT)
         if not host or not port.isdecimal() or not 0 < int(port) < 65536:
             raise UsageFailed(
-                f"--bootstrap wants HOST:PORT, not {word.strip()!r}.",
+                f"--bootstrap must be HOST:PORT, not {word.strip()!r}.",
                 "For example: --bootstrap localhost:9092",
             )
         found.append((host.strip("[]"), int(port)))
@@ -75,34 +75,36 @@ def addresses(bootstrap: str) -> list[tuple[str, int]]:
 
 
 def why_unreachable(places: Iterable[tuple[str, int]]) -> str | None:
-    """None as soon as one of them takes a connection; else what kept the last from it."""
+    """None as soon as one address accepts a connection; else the reason why the last one did
+    not.
+    """
     reason = ""
     for host, port in places:
         try:
             socket.create_connection((host, port), CONNECT_TIMEOUT_S).close()
             return None
         except TimeoutError:
-            reason = f"no connection within {CONNECT_TIMEOUT_S:g} s"
+            reason = f"cannot connect within {CONNECT_TIMEOUT_S:g} s"
         except socket.gaierror:
-            reason = f"the host name {host!r} is not known"
+            reason = f"unknown host {host!r}"
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
     return reason
 
 
 def check_reachable(bootstrap: str) -> None:
-    """Connect to one of the addresses; raises Failed with the reason when none can be reached."""
+    """Connect to one of the addresses. Raises Failed with the reason if none is reachable."""
     reason = why_unreachable(addresses(bootstrap))
     if reason is not None:
         raise Failed(
-            f"no broker can be reached at {bootstrap}: {reason}.",
-            "Start one with `ottla serve`, or name another with --bootstrap HOST:PORT.",
+            f"cannot reach a broker at {bootstrap}: {reason}.",
+            "Start one with `ottla serve`, or give another address with --bootstrap HOST:PORT.",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """An admin client that answers, or raises Failed with a sentence."""
+    """An admin client whose calls return a result or raise Failed with a message."""
 
     bootstrap: str
     settings: dict[str, Any]
@@ -110,7 +112,9 @@ class Connection:
     answer_timeout_s: float
 
     def wait(self, future: Future[Any], doing: str) -> Any:
-        """The future's result; `doing` says in the message what failed, as 'create topic x'."""
+        """The future's result. `doing` names the action for the error message, such as 'create
+        topic x'.
+        """
         try:
             return future.result(self.answer_timeout_s + 1)
         except KafkaException as error:
@@ -119,22 +123,23 @@ class Connection:
             raise self.no_answer(doing) from error
 
     def failure(self, error: Any, doing: str) -> Failed:
-        """The broker's refusal as a sentence."""
+        """The broker's error as a message."""
         reason = error.args[0]
         if reason.code() in BROKEN:
             return Failed(
-                f"cannot {doing}: the connection broke before the answer came.",
-                "Brokers close it, too, while there is no controller: ottla cluster describe",
+                f"cannot {doing}: the connection closed before the response arrived.",
+                "Brokers also close it while the cluster has no controller. To check: ottla "
+                "cluster describe",
             )
         if reason.code() in NO_ANSWER:
             return self.no_answer(doing)
         return Failed(f"cannot {doing}: {explain(reason)}")
 
     def no_answer(self, doing: str) -> Failed:
-        """Nothing came back in time."""
+        """The broker did not respond in time."""
         return Failed(
-            f"cannot {doing}: no answer within {self.answer_timeout_s:g} s.",
-            "To see whether the cluster's controller answers: ottla cluster describe",
+            f"cannot {doing}: no response within {self.answer_timeout_s:g} s.",
+            "To check the cluster's controller: ottla cluster describe",
         )
 
     def metadata(self) -> Any:
@@ -146,31 +151,31 @@ class Connection:
         except KafkaException as error:
             if error.args[0].code() in NO_ANSWER:
                 raise Failed(
-                    f"what listens at {self.bootstrap} does not answer as a Kafka broker.",
-                    "Look at the port, and at security settings (--client-config).",
+                    f"the server at {self.bootstrap} does not respond like a Kafka broker.",
+                    "Check the port and the security settings (--client-config).",
                 ) from error
             raise self.failure(error, "read the cluster's metadata") from error
         self.check_advertised(metadata.brokers.values())
         return metadata
 
     def check_advertised(self, brokers: Iterable[Any]) -> None:
-        """Every further request goes to an address that the brokers tell: is one of them right?
+        """Check that at least one advertised address is reachable: all further requests use those.
 
-        Raises Failed when none can be reached, instead of a wait for what cannot come.
+        Raises Failed if none is, instead of waiting for a response that cannot arrive.
         """
-        told = [f"{broker.host}:{broker.port}" for broker in brokers]
-        if not told or self.bootstrap in told:
+        advertised = [f"{broker.host}:{broker.port}" for broker in brokers]
+        if not advertised or self.bootstrap in advertised:
             return
-        for address in told:
+        for address in advertised:
             try:
                 check_reachable(address)
             except Failed:
                 continue
             return
         raise Failed(
-            f"the broker at {self.bootstrap} tells clients to connect to {', '.join(told)}, "
-            "which cannot be reached from here.",
-            "Correct its advertised.listeners: ottla serve --advertise HOST:PORT",
+            f"the broker at {self.bootstrap} advertises {', '.join(advertised)}, "
+            "which cannot be reached from this machine.",
+            "Correct its advertised.listeners, for example: ottla serve --advertise HOST:PORT",
         )
 
     def topics(self) -> dict[str, Any]:
@@ -178,7 +183,7 @@ class Connection:
         return dict(self.metadata().topics)
 
     def groups(self) -> list[Any]:
-        """Every group that the brokers tell of."""
+        """All groups that the brokers know."""
         doing = "list the groups"
         listed = self.wait(
             self.admin.list_consumer_groups(request_timeout=self.answer_timeout_s), doing
@@ -188,17 +193,17 @@ class Connection:
         return sorted(listed.valid, key=lambda group: str(group.group_id))
 
     def existing_topics(self, names: Sequence[str]) -> dict[str, Any]:
-        """Metadata of these topics; raises Failed that names the first one missing."""
+        """Metadata of these topics. Raises Failed that names the first missing topic."""
         topics = self.topics()
         for name in names:
             if name not in topics:
-                raise unknown("topic", name, topics, "To see them all: ottla topic list")
+                raise unknown("topic", name, topics, "To list all topics: ottla topic list")
         return {name: topics[name] for name in names}
 
     def settled_topics(self, partitions: Mapping[str, int]) -> None:
-        """Wait until each topic has that many partitions and a leader for each of them.
+        """Wait until each topic has that many partitions, and each partition a leader.
 
-        The controller answers a creation before every broker has heard of it.
+        The controller acknowledges a creation before every broker has applied it.
         """
         deadline = time.monotonic() + self.answer_timeout_s
         while time.monotonic() < deadline:
@@ -210,7 +215,7 @@ class Connection:
             time.sleep(SETTLE_PAUSE_S)
         names = ", ".join(partitions)
         raise Failed(
-            f"{names}: made, but without a leader for each partition after "
+            f"created {names}, but not every partition has a leader after "
             f"{self.answer_timeout_s:g} s."
         )
 
@@ -222,7 +227,7 @@ def has_leaders(topic: Any, partitions: int) -> bool:
 
 
 def explain(error: Any) -> str:
-    """librdkafka's error as half a sentence, without its own `Broker:` and `Local:` marks."""
+    """librdkafka's error message without its `Broker:` and `Local:` prefixes."""
     text = str(error.str()).strip()
     for mark in ("Broker: ", "Local: "):
         text = text.removeprefix(mark)
@@ -230,11 +235,13 @@ def explain(error: Any) -> str:
 
 
 def silent(_error: Any) -> None:
-    """librdkafka tells of each broken connection; what matters reaches us as a result."""
+    """Ignores librdkafka's reports of broken connections; failures that matter arrive as
+    results.
+    """
 
 
 def client_settings(bootstrap: str, client_config: Sequence[str] | None) -> dict[str, Any]:
-    """Settings for any librdkafka client."""
+    """Settings that every librdkafka client gets."""
     return {
         "bootstrap.servers": bootstrap,
         "client.id": "ottla-cli",
@@ -252,7 +259,7 @@ def connect(
     *,
     answer_timeout_s: float = ANSWER_TIMEOUT_S,
 ) -> Connection:
-    """Reach a broker, or raise Failed within a few seconds."""
+    """Connect to a broker, or raise Failed within a few seconds."""
     settings = client_settings(bootstrap, client_config)
     check_reachable(bootstrap)
     try:

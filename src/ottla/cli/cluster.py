@@ -1,4 +1,4 @@
-"""`ottla cluster`: start one for development, describe one, take a broker out of one."""
+"""`ottla cluster`: start a cluster for development, describe a cluster, drain a broker."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from ottla.cli.complete import complete_broker
 from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig, DryRun
 from ottla.cli.screen import show_json
 
-commands = typer.Typer(help="Start, describe and change a cluster of brokers.")
+commands = typer.Typer(help="Start, describe and change a cluster.")
 
 Brokers = Annotated[
-    int | None, typer.Option("--brokers", min=1, metavar="N", help="How many brokers. Default 3.")
+    int | None, typer.Option("--brokers", min=1, metavar="N", help="Number of brokers. Default: 3.")
 ]
 ZooKeeper = Annotated[
     str | None,
     typer.Option(
         "--zookeeper",
         metavar="HOST:PORT",
-        help="An ensemble that runs already, several with commas between, /PATH at the end.",
+        help="Use this ensemble: HOST:PORT,HOST:PORT/PATH. Default: start one.",
     ),
 ]
 Data = Annotated[
     Path,
-    typer.Option("--data", metavar="DIR", help="Where all data lies; made when missing."),
+    typer.Option("--data", metavar="DIR", help="The folder for all data. Created if missing."),
 ]
 FirstPort = Annotated[
     int | None,
@@ -38,7 +38,7 @@ FirstPort = Annotated[
         min=1,
         max=65535,
         metavar="FIRST",
-        help="The first broker's port; the others have the next ones. Default 9092.",
+        help="The first broker's port; the others get the next ports. Default: 9092.",
     ),
 ]
 Racks = Annotated[
@@ -46,7 +46,7 @@ Racks = Annotated[
     typer.Option(
         "--racks",
         metavar="A,B,C",
-        help="A rack for each broker, in their order; replicas are spread over racks.",
+        help="One rack per broker, in order. Replicas are spread over racks.",
     ),
 ]
 BrokerConfig = Annotated[
@@ -55,18 +55,18 @@ BrokerConfig = Annotated[
         "--config",
         "-c",
         metavar="NAME=VALUE",
-        help="A setting of all brokers. Again for more.",
+        help="A setting for all brokers. Repeatable.",
     ),
 ]
 BrokerNumber = Annotated[
     int,
     typer.Argument(
-        metavar="BROKER", min=0, help="The broker's number.", autocompletion=complete_broker
+        metavar="BROKER", min=0, help="The broker's id.", autocompletion=complete_broker
     ),
 ]
 Timeout = Annotated[
     float,
-    typer.Option("--timeout", min=1, metavar="SECONDS", help="How long to wait for the end."),
+    typer.Option("--timeout", min=1, metavar="SECONDS", help="How long to wait until it is done."),
 ]
 
 
@@ -81,10 +81,10 @@ def start(
 ) -> None:
     """Run a cluster on this machine until Ctrl-C, for development.
 
-    Starts a ZooKeeper of its own unless one is given. Started again, it goes on with the same data,
-    ports and racks.
+    Starts its own ZooKeeper unless you name one. A second start uses the same data, ports and
+    racks.
     """
-    # Imported late: completion and the other commands need no processes.
+    # Imported late: completion and the other commands start no processes.
     from ottla.cli.cluster_start import run_cluster
 
     raise typer.Exit(run_cluster(brokers, zookeeper, data, port, racks, pairs("--config", config)))
@@ -96,7 +96,7 @@ def describe(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     client_config: ClientConfig = None,
 ) -> None:
-    """Show brokers, the controller, and partitions that are offline or short of replicas."""
+    """Show brokers, the controller, and partitions that are offline or under-replicated."""
     document = cluster_document(connect(bootstrap, client_config))
     if as_json:
         show_json(document)
@@ -113,7 +113,7 @@ def drain(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     client_config: ClientConfig = None,
 ) -> None:
-    """Move all replicas off a broker, and wait until that is done."""
+    """Move all replicas off a broker, and wait until they have moved."""
     document = drain_broker(
         connect(bootstrap, client_config),
         broker,

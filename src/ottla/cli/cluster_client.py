@@ -1,9 +1,8 @@
-"""Requests that librdkafka has no call for: reassignments, the controller's epoch, and what any
-broker knows of the cluster, which librdkafka asks of the controller alone.
+"""Requests for which librdkafka has no call: reassignments, the controller's epoch, and a broker's
+own view of the cluster (librdkafka asks only the controller).
 
-A plain connection for each request, to the first broker that takes one: any broker hands on what
-only the controller can answer, and with a new connection the next question survives the end of
-the broker that answered the last one.
+Each request uses a new plain connection to the first broker that accepts one. Any broker forwards
+requests to the controller, and a new connection works even if the last broker has stopped.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
 ANSWER_WITHIN_S: Final = 30.0
 ANSWER_TIMEOUT_MS: Final = 25_000
 AGAIN_FOR_S: Final = 30.0
-"""How long a controller is waited for: an election takes up to a ZooKeeper session's timeout."""
+"""How long to wait for a controller: an election takes up to one ZooKeeper session timeout."""
 AGAIN_PAUSE_S: Final = 0.5
 LAST_TRY_S: Final = 1.0
 VIEW_WITHIN_S: Final = 5.0
 SILENT_S: Final = 2.0
-"""After which a person is told what is waited for."""
-STATE_HINT: Final = "To see how the cluster is: ottla cluster describe"
-# The controller is changing; who asks again soon is answered.
+"""After this long, the user is told what the command waits for."""
+STATE_HINT: Final = "To see the cluster's state: ottla cluster describe"
+# The controller is changing; a retry will succeed soon.
 PASSING: Final = frozenset(
     {
         ErrorCode.not_controller,
@@ -52,43 +51,43 @@ Assignments = Mapping[str, Mapping[int, Sequence[int]]]
 
 
 def answered(connection: socket.socket, request: Any) -> Any:
-    """The response. Raises OSError, EOFError or DecodeError where there is none."""
+    """The response. Raises OSError, EOFError or DecodeError if there is none."""
     connection.sendall(write_request(request, CORRELATION_ID, CLIENT_ID.decode()))
     frame = received(connection, MAX_ANSWER_BYTES)
     return read_response(request.__api_key__, request.__version__, frame)[1]
 
 
 class NoAnswer(Failed):
-    """Whoever was asked said nothing, or closed the connection."""
+    """The broker did not respond, or closed the connection."""
 
 
 def ask(bootstrap: str, request: Any, within_s: float = ANSWER_WITHIN_S) -> Any:
-    """The answer to a request message of kio's. Raises Failed, NoAnswer when there is none."""
+    """The response to a request message of kio's. Raises Failed, or NoAnswer if there is none."""
     try:
         with connected(bootstrap, within_s) as connection:
             response = answered(connection, request)
     except TimeoutError:
-        raise NoAnswer(
-            f"the broker asked, of {bootstrap}, gives no answer within {within_s:g} s.", STATE_HINT
-        ) from None
+        raise NoAnswer(f"no response from {bootstrap} within {within_s:g} s.", STATE_HINT) from None
     except DecodeError as error:
-        raise Failed(f"the answer of the broker at {bootstrap} is not Kafka's: {error}.") from None
+        raise Failed(f"the response from {bootstrap} is not a Kafka response: {error}.") from None
     except (OSError, EOFError):
-        # What a broker does with a request for the controller when there is none.
+        # Brokers do this with a request for the controller when there is none.
         raise NoAnswer(
-            f"the broker asked, of {bootstrap}, closed the connection: "
-            "it may have ended, or the cluster has no controller now.",
+            f"the broker at {bootstrap} closed the connection: "
+            "it may have stopped, or the cluster has no controller.",
             STATE_HINT,
         ) from None
     return response
 
 
 def ask_again(bootstrap: str, request: Any, doing: str) -> Any:
-    """As `ask`, patiently: while the controller changes there may be no answer for some seconds.
-    A person hears of it when it takes longer than a moment."""
+    """As `ask`, but retries: while the controller changes, responses may fail for some seconds.
+
+    Tells the user when it takes longer than a moment.
+    """
     until = time.monotonic() + AGAIN_FOR_S
-    told = Timer(SILENT_S, note, [f"Waiting for a controller, {AGAIN_FOR_S:g} s at most ..."])
-    told.start()
+    notice = Timer(SILENT_S, note, [f"Waiting up to {AGAIN_FOR_S:g} s for a controller ..."])
+    notice.start()
     try:
         while True:
             try:
@@ -104,25 +103,32 @@ def ask_again(bootstrap: str, request: Any, doing: str) -> Any:
                     raise refusal(doing, code, response.error_message)
             time.sleep(AGAIN_PAUSE_S)
     finally:
-        told.cancel()
+        notice.cancel()
 
 
 def given_up(failure: Failed, doing: str) -> Failed:
-    """The end of the patience: silence means the controller's, whichever broker was asked."""
+    """All retries failed: whichever broker was asked, it is the controller that does not
+    respond.
+    """
     if not isinstance(failure, NoAnswer):
         return failure
-    return Failed(f"cannot {doing}: no controller has answered for {AGAIN_FOR_S:g} s.", STATE_HINT)
+    return Failed(
+        f"cannot {doing}: no response from a controller within {AGAIN_FOR_S:g} s.", STATE_HINT
+    )
 
 
 def refusal(doing: str, code: Any, message: str | None) -> Failed:
-    """A broker's error as a sentence."""
+    """A broker's error as a message."""
     reason = message or code.name.replace("_", " ")
     return Failed(f"cannot {doing}: {reason if reason.endswith('.') else reason + '.'}")
 
 
 def any_brokers_view(bootstrap: str) -> Any | None:
-    """What the first broker that answers knows of the cluster: a DescribeCluster response
-    (KIP-700). None where nobody answers it over a plain connection."""
+    """The DescribeCluster response (KIP-700) of the first broker that responds, from its own
+    metadata.
+
+    None if no broker responds on a plain connection.
+    """
     build = messages_of(DESCRIBE_CLUSTER, 0, "request")
     request = build.DescribeClusterRequest(include_cluster_authorized_operations=False)
     try:
@@ -133,10 +139,10 @@ def any_brokers_view(bootstrap: str) -> Any | None:
 
 
 def controller_epoch(bootstrap: str) -> int | None:
-    """Which controller since the cluster's beginning this is, or None where nobody tells.
+    """The controller's epoch, or None if no broker reports it.
 
-    Standard requests do not have it; DescribeQuorum (KIP-595) tells the epoch of whoever decides
-    on metadata, which in ZooKeeper's tree is /controller_epoch.
+    No request of ZooKeeper mode returns it. DescribeQuorum (KIP-595) returns the epoch of the
+    metadata quorum's leader; Ottla answers it with the value of /controller_epoch.
     """
     build = messages_of(DESCRIBE_QUORUM, 0, "request")
     partition = build.PartitionData(partition_index=0)
@@ -153,7 +159,7 @@ def controller_epoch(bootstrap: str) -> int | None:
 
 
 def reassign(bootstrap: str, targets: Assignments) -> None:
-    """Ask for other replicas (KIP-455); raises Failed with the first refusal."""
+    """Request other replicas (KIP-455). Raises Failed with the first error."""
     build = messages_of(ALTER_PARTITION_REASSIGNMENTS, 0, "request")
     topics = tuple(
         build.ReassignableTopic(
@@ -175,10 +181,10 @@ def reassign(bootstrap: str, targets: Assignments) -> None:
 
 
 def reassignments(bootstrap: str) -> dict[Partition, Any]:
-    """What is being moved now: `replicas`, `adding_replicas`, `removing_replicas` by partition."""
+    """Ongoing reassignments: `replicas`, `adding_replicas`, `removing_replicas` by partition."""
     build = messages_of(LIST_PARTITION_REASSIGNMENTS, 0, "request")
     request = build.ListPartitionReassignmentsRequest(timeout=ANSWER_TIMEOUT_MS, topics=None)
-    response = ask_again(bootstrap, request, "list what is being moved")
+    response = ask_again(bootstrap, request, "list the ongoing reassignments")
     return {
         (topic.name, each.partition_index): each
         for topic in response.topics

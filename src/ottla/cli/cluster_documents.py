@@ -1,4 +1,4 @@
-"""What is known of a cluster, as the document that `--json` prints and the tables are made from."""
+"""The description of a cluster: the document that `--json` prints and the tables are built from."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ class Node(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """What one broker says of it."""
+    """What one broker reports about the cluster."""
 
     id: str
     controller: int | None
     controller_answers: bool | None
-    """None where it cannot be asked: over TLS, or with a password."""
+    """None if unknown: a plain connection cannot ask over TLS or SASL."""
     nodes: list[Node]
 
 
 def described_cluster(connection: Connection) -> Cluster:
-    """The brokers and the controller, also while that one is away."""
+    """The brokers and the controller, even while there is no controller."""
     view = any_brokers_view(connection.bootstrap)
     if view is not None:
         nodes = [Node(each.broker_id, each.host, each.port, each.rack) for each in view.brokers]
         lead = next((each for each in nodes if each.id == view.controller_id), None)
         alive = lead is not None and broker_answers(lead.host, lead.port)
         return Cluster(view.cluster_id, lead.id if lead else None, alive, nodes)
-    told = connection.wait(
+    described = connection.wait(
         connection.admin.describe_cluster(request_timeout=connection.answer_timeout_s),
         "describe the cluster",
     )
-    nodes = [Node(each.id, each.host, each.port, each.rack) for each in told.nodes]
-    known = told.controller is not None and told.controller.id >= 0
-    return Cluster(told.cluster_id, told.controller.id if known else None, None, nodes)
+    nodes = [Node(each.id, each.host, each.port, each.rack) for each in described.nodes]
+    known = described.controller is not None and described.controller.id >= 0
+    return Cluster(described.cluster_id, described.controller.id if known else None, None, nodes)
 
 
 def cluster_document(connection: Connection) -> dict[str, Any]:
-    """Brokers with what they hold, the controller, and each partition that is not well."""
+    """Brokers with their replicas, the controller, and each partition with a problem."""
     cluster = described_cluster(connection)
     topics = connection.topics()
     alone = cluster.controller_answers is False
@@ -77,7 +77,7 @@ def cluster_document(connection: Connection) -> dict[str, Any]:
 def min_in_sync(
     connection: Connection, topics: Sequence[str], *, alone: bool = False
 ) -> dict[str, int]:
-    """`min.insync.replicas` by topic; `alone`: without a controller."""
+    """`min.insync.replicas` by topic. `alone`: there is no controller to ask."""
     found: dict[str, int] = {}
     for first in range(0, len(topics), MAX_TOPICS_ASKED):
         names = topics[first : first + MAX_TOPICS_ASKED]
@@ -101,7 +101,7 @@ def partition_documents(topics: Any, least: dict[str, int]) -> Iterator[dict[str
 
 
 def is_under_min_isr(partition: dict[str, Any]) -> bool:
-    """Whether acks=all is refused there now."""
+    """Whether the partition currently rejects acks=all."""
     return len(partition["in_sync"]) < int(partition["min_in_sync"])
 
 
@@ -112,7 +112,7 @@ def is_under_replicated(partition: dict[str, Any]) -> bool:
 def broker_documents(
     nodes: Sequence[Node], partitions: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """A document a broker, also for those that are down but have replicas."""
+    """One document per broker, including brokers that are down but hold replicas."""
     live = {node.id: node for node in nodes}
     held = {number for each in partitions for number in each["replicas"]}
     documents = []
@@ -134,7 +134,7 @@ def broker_documents(
 
 
 def show_cluster(document: dict[str, Any]) -> None:
-    """The cluster for a person."""
+    """Print the cluster as tables."""
     live = sum(each["live"] for each in document["brokers"])
     show_table(
         ["broker", "address", "rack", "leaders", "replicas", "in sync", ""],
@@ -155,7 +155,7 @@ def show_cluster(document: dict[str, Any]) -> None:
     )
     say("")
     if document["controller_answers"] is False:
-        say("Nothing newer than the last controller's word is known here.")
+        say("This is the last known state: there is no controller to ask.")
     show_partitions(document)
 
 
@@ -169,13 +169,13 @@ def controller(document: dict[str, Any]) -> str:
     if document["controller"] is None:
         return "no controller"
     epoch = document["controller_epoch"]
-    told = "" if epoch is None else f" (epoch {epoch})"
-    silent = " DOES NOT ANSWER" if document["controller_answers"] is False else ""
-    return f"controller {document['controller']}{told}{silent}"
+    shown = "" if epoch is None else f" (epoch {epoch})"
+    silent = " NOT RESPONDING" if document["controller_answers"] is False else ""
+    return f"controller {document['controller']}{shown}{silent}"
 
 
 def show_partitions(document: dict[str, Any]) -> None:
-    """Each partition that is not well, the worst kind first; or one line that all are."""
+    """Print each partition with a problem, the worst first, or one line if there is none."""
     states: dict[tuple[str, int], str] = {}
     troubled: dict[tuple[str, int], dict[str, Any]] = {}
     for kind, state in (
@@ -192,7 +192,7 @@ def show_partitions(document: dict[str, Any]) -> None:
         return
     if not troubled:
         number = plural(document["partitions"], "partition")
-        say(f"{number}, each with a leader and all its replicas in sync.")
+        say(f"{number}, all with a leader and all replicas in sync.")
         return
     show_table(
         ["topic", "partition", "state", "leader", "replicas", "in sync"],
@@ -207,7 +207,7 @@ def show_partitions(document: dict[str, Any]) -> None:
             ]
             for place, each in list(troubled.items())[:MAX_SHOWN]
         ],
-        title=f"{len(troubled):,} of {plural(document['partitions'], 'partition')} not well",
+        title=f"{len(troubled):,} of {plural(document['partitions'], 'partition')} with problems",
     )
     if len(troubled) > MAX_SHOWN:
-        say(f"and {len(troubled) - MAX_SHOWN:,} more: ottla cluster describe --json has all.")
+        say(f"{len(troubled) - MAX_SHOWN:,} more. To see all: ottla cluster describe --json")

@@ -1,4 +1,6 @@
-"""Moving all replicas off a broker: the plan, the request, and the wait until it is done."""
+"""Moves all replicas off a broker: plans the moves, requests them, and waits until they are
+done.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ SETTLE_TIMEOUT_S: Final = 10.0
 def drain_broker(
     connection: Connection, broker_id: int, *, dry_run: bool, quiet: bool, timeout_s: float
 ) -> dict[str, Any]:
-    """The document of what was (or would be) moved. Raises Failed."""
+    """The document of what was moved (or would be, with --dry-run). Raises Failed."""
     under_way = reassignments(connection.bootstrap)
     assignments = current_assignments(connection, under_way)
     racks = live_racks(connection)
@@ -31,7 +33,7 @@ def drain_broker(
             "broker",
             str(broker_id),
             map(str, sorted(racks)),
-            "To see them all: ottla cluster describe",
+            "To list all brokers: ottla cluster describe",
         )
     try:
         targets = drained(broker_id, racks, assignments)
@@ -50,14 +52,14 @@ def drain_broker(
     if not dry_run:
         if targets:
             reassign(connection.bootstrap, targets)
-        # What someone began to move off it before (an interrupted drain) is waited for, too.
+        # Also waits for moves that are already under way, such as those of an interrupted drain.
         waited: set[Partition] = {
             (topic, index) for topic, partitions in targets.items() for index in partitions
         } | {place for place, each in under_way.items() if broker_id in each.removing_replicas}
         try:
             wait_moved(connection.bootstrap, broker_id, waited, quiet=quiet, timeout_s=timeout_s)
         except KeyboardInterrupt:
-            note("The brokers go on with it. To watch it to the end:")
+            note("The brokers continue the move. To watch it:")
             note(f"  ottla cluster drain {broker_id}")
             raise
         verify(connection, broker_id)
@@ -67,7 +69,7 @@ def drain_broker(
 def current_assignments(
     connection: Connection, under_way: dict[Partition, Any]
 ) -> dict[str, list[list[int]]]:
-    """Each topic's replicas by partition, without those that are leaving already."""
+    """Each topic's replicas by partition, without those that are being removed."""
     found: dict[str, list[list[int]]] = {}
     for name, topic in sorted(connection.topics().items()):
         rows = []
@@ -90,22 +92,24 @@ def live_racks(connection: Connection) -> dict[int, str | None]:
 def wait_moved(
     bootstrap: str, broker_id: int, waited: set[Partition], *, quiet: bool, timeout_s: float
 ) -> None:
-    """Wait until none of these is being moved any more; raises Failed when that takes too long."""
+    """Wait until the reassignment of all these partitions is done. Raises Failed after
+    `timeout_s`.
+    """
     until = time.monotonic() + timeout_s
     with Watch(f"Draining broker {broker_id}", len(waited), wanted=not quiet) as watch:
         while left := waited & reassignments(bootstrap).keys():
             watch.at(len(waited) - len(left))
             if time.monotonic() > until:
                 raise Failed(
-                    f"{plural(len(left), 'partition')} of {len(waited):,} still on the way after "
-                    f"{timeout_s:g} s; the brokers go on with it.",
-                    f"To watch it to the end: ottla cluster drain {broker_id}",
+                    f"{plural(len(left), 'partition')} of {len(waited):,} still moving after "
+                    f"{timeout_s:g} s; the brokers continue the move.",
+                    f"To watch it: ottla cluster drain {broker_id}",
                 )
             time.sleep(LOOK_PAUSE_S)
 
 
 def verify(connection: Connection, broker_id: int) -> None:
-    """Raises Failed unless the broker holds nothing: a cancelled move would leave something."""
+    """Raises Failed unless the broker holds no replica: a cancelled move would leave some."""
     until = time.monotonic() + SETTLE_TIMEOUT_S
     while True:
         left = [
@@ -116,18 +120,18 @@ def verify(connection: Connection, broker_id: int) -> None:
         ]
         if not left:
             return
-        # The broker that we ask hears of the end a moment after the controller.
+        # The broker that responds learns of the end shortly after the controller.
         if time.monotonic() > until:
             raise Failed(
                 f"broker {broker_id} still holds {plural(len(left), 'partition')}, such as "
-                f"{left[0]}: made since, or their moves were cancelled.",
-                f"To move these, too: ottla cluster drain {broker_id}",
+                f"{left[0]}: they were created later, or their moves were cancelled.",
+                f"To move them: ottla cluster drain {broker_id}",
             )
         time.sleep(LOOK_PAUSE_S)
 
 
 def show_drained(document: dict[str, Any]) -> None:
-    """What was moved where, for a person."""
+    """Print which replicas were moved to which brokers."""
     number, moved = document["broker"], document["moved"]
     if not moved:
         say(f"Broker {number} holds no replicas.")
@@ -138,4 +142,4 @@ def show_drained(document: dict[str, Any]) -> None:
     say(f"{did} {plural(len(moved), 'replica')} of {plural(topics, 'topic')} off broker {number}:")
     show_table(["to broker", "replicas"], sorted(gained.items()))
     if document["done"]:
-        note(f"Broker {number} holds no replicas now. New topics may still be given some.")
+        note(f"Broker {number} holds no replicas now. New topics may still place replicas on it.")

@@ -1,6 +1,6 @@
 """The layout of a cluster that `ottla cluster start` runs: brokers, their ports and their racks.
 
-`cluster.json` in the cluster's folder holds it, so that the next start is as the last one was:
+`cluster.json` in the cluster's folder stores it, so that the next start uses the same layout:
 
     {"brokers": 3, "first_port": 9092, "zookeeper_port": 2181, "racks": ["a", "b", "c"]}
 
@@ -30,14 +30,14 @@ NUMBERS: Final = ("brokers", "first_port", "zookeeper_port")
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a cluster's folder says of it."""
+    """The contents of a cluster's `cluster.json`."""
 
     brokers: int
     first_port: int
     zookeeper_port: int
-    """Where ZooKeeper is to serve while nobody else does."""
+    """The port for ZooKeeper, if it is free."""
     racks: tuple[str, ...] = ()
-    """One for each broker, or none at all."""
+    """One per broker, or none at all."""
 
     @property
     def ports(self) -> list[int]:
@@ -47,17 +47,17 @@ class Layout:
 def chosen_layout(
     data: Path, brokers: int | None, port: int | None, racks: str | None = None
 ) -> Layout:
-    """The folder's layout with what was typed over it. Raises Failed."""
+    """The stored layout, overridden by the options that were typed. Raises Failed."""
     known = read_layout(data)
     if known is None:
         if data.is_file():
-            raise Failed(f"--data {data} is a file; it wants a folder.")
+            raise Failed(f"--data {data} is a file, not a folder.")
         known = Layout(brokers or DEFAULT_BROKERS, port or FIRST_PORT, ZOOKEEPER_PORT)
     elif brokers is not None and brokers < known.brokers:
         raise Failed(
-            f"{data} holds a cluster of {known.brokers} brokers; with {brokers} some of its data "
+            f"{data} holds a cluster of {known.brokers} brokers; with {brokers}, some of its data "
             "would be missing.",
-            f"Say --brokers {known.brokers} or nothing, or give another --data.",
+            f"Give --brokers {known.brokers}, leave it out, or give another --data.",
         )
     chosen = Layout(
         brokers or known.brokers,
@@ -67,7 +67,10 @@ def chosen_layout(
     )
     check_racks(chosen, typed=racks is not None)
     if chosen.first_port + chosen.brokers > 65536:
-        raise Failed(f"--port {chosen.first_port} leaves no room for {chosen.brokers} brokers.")
+        raise Failed(
+            f"--port {chosen.first_port} is too high for {chosen.brokers} brokers: ports end at "
+            "65535."
+        )
     return chosen
 
 
@@ -76,27 +79,28 @@ def read_racks(text: str) -> tuple[str, ...]:
     racks = tuple(each.strip() for each in text.split(","))
     if not all(racks):
         raise UsageFailed(
-            f"--racks wants names with commas between, not {text!r}.",
+            f"--racks must be names separated by commas, not {text!r}.",
             "For three brokers in two racks: --racks a,b,a",
         )
     return racks
 
 
 def check_racks(layout: Layout, *, typed: bool) -> None:
-    """Raises UsageFailed unless each broker has a rack, or none has."""
+    """Raises UsageFailed unless every broker has a rack, or none has."""
     count, brokers = len(layout.racks), layout.brokers
     if count in (0, brokers):
         return
     named = f"--racks names {count:,}" if typed else f"the folder's cluster has {count:,} racks"
     raise UsageFailed(
         f"{named} ({','.join(layout.racks)}) for {brokers:,} "
-        f"broker{'' if brokers == 1 else 's'}; it takes one for each, in their order.",
-        "Brokers may share one; give --racks " + ",".join((layout.racks * brokers)[:brokers]),
+        f"broker{'' if brokers == 1 else 's'}; it must name one per broker, in order.",
+        "Brokers may share a rack. For example: --racks "
+        + ",".join((layout.racks * brokers)[:brokers]),
     )
 
 
 def read_layout(data: Path) -> Layout | None:
-    """What an earlier start wrote, or None. Raises Failed for a file that is not ours."""
+    """The layout of an earlier start, or None. Raises Failed for a file with other contents."""
     file = data / FILE_NAME
     try:
         found = json.loads(file.read_text())
@@ -108,7 +112,7 @@ def read_layout(data: Path) -> Layout | None:
         raise Failed(f"{file} cannot be read: {error.strerror}.") from None
     except (ValueError, KeyError, TypeError):
         raise Failed(
-            f"{file} is not what `ottla cluster start` writes.", "Give another --data."
+            f"{file} was not written by `ottla cluster start`.", "Give another --data."
         ) from None
 
 
@@ -118,19 +122,19 @@ def write_layout(data: Path, layout: Layout) -> None:
 
 @contextmanager
 def claimed(layout: Layout, data: Path, *, own_zookeeper: bool) -> Iterator[Layout]:
-    """The layout with its ports held: another start that begins now gets none of them.
+    """Hold the layout's ports, so that no other start can take them meanwhile.
 
-    Brokers have the ports that they were given: Failed where one is in use. ZooKeeper, of whose
-    port nobody has asked anything, goes to another.
+    The brokers' ports are fixed: raises Failed if one is in use. ZooKeeper moves to a free port if
+    its own is in use, since no user configured it.
     """
     with ExitStack() as holding:
-        # In ascending order: of two that want the same ports, one gets all of its own.
+        # In ascending order: of two starts that want the same ports, one gets all of them.
         for number, port in enumerate(layout.ports, 1):
             holder = claim(port)
             if holder is None:
                 raise Failed(
-                    f"port {port}, wanted for broker {number}, is in use.",
-                    "Stop what listens there, or give --port FIRST.",
+                    f"port {port}, for broker {number}, is in use.",
+                    "Stop the process that listens there, or give another --port.",
                 )
             holding.enter_context(holder)
         if own_zookeeper:
@@ -139,16 +143,17 @@ def claimed(layout: Layout, data: Path, *, own_zookeeper: bool) -> Iterator[Layo
 
 
 def zookeeper_port(layout: Layout, data: Path, holding: ExitStack) -> int:
-    """The layout's port or, where that is in use, a free one. Raises Failed."""
+    """The layout's port or, if it is in use, a free one. Raises Failed."""
     wanted = layout.zookeeper_port
     for port in (wanted, *free_ports(OTHER_PORTS_TRIED)):
         if (holder := claim(port)) is not None:
             holding.enter_context(holder)
             return port
-        # Where the kernel does not end our children with us, a killed start leaves them.
+        # If the kernel does not end child processes with us, a killed start leaves them running.
         if port == wanted and ZooKeeperEnsemble(data, 1, port).servers[0].is_serving():
             raise Failed(
-                f"the ZooKeeper of {data} runs still, on port {port}: its start was killed.",
+                f"the ZooKeeper of {data} still runs on port {port}: its `cluster start` was "
+                "killed.",
                 "End that process, or give another --data.",
             )
-    raise Failed("there is no free port for ZooKeeper.")
+    raise Failed("no port is free for ZooKeeper.")

@@ -1,4 +1,4 @@
-"""`ottla cluster start`: ZooKeeper and brokers as processes, watched until Ctrl-C."""
+"""`ottla cluster start`: runs ZooKeeper and brokers as processes, and watches them until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -42,10 +42,11 @@ def run_cluster(
     racks: str | None,
     config: Mapping[str, str],
 ) -> int:
-    """Run until Ctrl-C or SIGTERM; gives the exit code. Raises Failed for what keeps it from
-    starting."""
+    """Run until Ctrl-C or SIGTERM; returns the exit code. Raises Failed if the cluster cannot
+    start.
+    """
     layout = chosen_layout(data, brokers, port, racks)
-    # Who starts three brokers wants to see three replicas.
+    # A user who starts three brokers expects three replicas.
     replicas = str(min(MAX_REPLICAS, layout.brokers))
     settings = {"default.replication.factor": replicas, **config}
     check_settings(settings)
@@ -77,14 +78,14 @@ def run_cluster(
 
 
 def check_settings(settings: Mapping[str, str]) -> None:
-    """Raises Failed for what each broker would refuse, before anything is started."""
-    # Imported late, as all that belongs to brokers.
+    """Raises Failed for settings that every broker would reject, before anything starts."""
+    # Imported late, like everything that belongs to brokers.
     from ottla.config import BrokerConfig, ConfigError
 
     for name in sorted(OF_ONE_BROKER & settings.keys()):
         raise UsageFailed(
             f"--config {name} cannot be the same for all brokers: `cluster start` sets it.",
-            "What it takes itself: ottla cluster start --help",
+            "To see its own options: ottla cluster start --help",
         )
     try:
         BrokerConfig.from_properties(settings)
@@ -93,7 +94,9 @@ def check_settings(settings: Mapping[str, str]) -> None:
 
 
 def check_zookeeper(given: str | None) -> None:
-    """Raises Failed where no ZooKeeper can be had: no jars, no Java, nobody at the address."""
+    """Raises Failed if ZooKeeper is unavailable: no jars, no Java, or nothing listens at the
+    address.
+    """
     if given is None:
         try:
             zookeeper_command()
@@ -103,26 +106,25 @@ def check_zookeeper(given: str | None) -> None:
     reason = why_unreachable(zookeeper_places(given))
     if reason is not None:
         raise Failed(
-            f"no ZooKeeper can be reached at {given}: {reason}.",
-            "Start it, correct the address, or leave --zookeeper out to have one started.",
+            f"cannot reach ZooKeeper at {given}: {reason}.",
+            "Start it, correct the address, or leave out --zookeeper to start one.",
         )
 
 
 def zookeeper_places(given: str) -> Iterator[tuple[str, int]]:
-    """`HOST:PORT,HOST:PORT/PATH` as pairs. Raises UsageFailed at one that is something else."""
+    """`HOST:PORT,HOST:PORT/PATH` as pairs. Raises UsageFailed for anything else."""
     for word in given.partition("/")[0].split(","):
         host, _, port = word.strip().rpartition(":")
         if not host or not port.isdecimal() or not 0 < int(port) < 65536:
             raise UsageFailed(
-                f"--zookeeper wants HOST:PORT[,HOST:PORT...][/PATH], not {given!r}.",
+                f"--zookeeper must be HOST:PORT[,HOST:PORT...][/PATH], not {given!r}.",
                 "For example: --zookeeper 127.0.0.1:2181/kafka",
             )
         yield host.strip("[]"), int(port)
 
 
 def held(data: Path) -> TextIO:
-    """The folder, made when missing, is this process's alone until this is closed. Raises
-    Failed."""
+    """Create the folder if missing, and lock it for this process until closed. Raises Failed."""
     try:
         data.mkdir(parents=True, exist_ok=True)
         file = (data / LOCK_NAME).open("w")
@@ -140,13 +142,13 @@ def held(data: Path) -> TextIO:
 
 
 def start(cluster: Cluster, layout: Layout, zookeeper: str | None) -> None:
-    """Start all, and tell of each address as it comes up."""
+    """Start all processes, and print each address as it comes up."""
     try:
         cluster.prepare()
     except OSError as error:
         raise Failed(f"cannot use {cluster.data}: {error.strerror or error}.") from None
     write_layout(cluster.data, layout)
-    tell("ZooKeeper", cluster.zookeeper, "not ours" if zookeeper else "")
+    tell("ZooKeeper", cluster.zookeeper, "external" if zookeeper else "")
     began_s = time.monotonic()
     slow_s = began_s + SLOW_START_S
     for number in cluster.brokers:
@@ -158,17 +160,21 @@ def start(cluster: Cluster, layout: Layout, zookeeper: str | None) -> None:
                 tell(f"broker {number}", broker.bootstrap, f"{time.monotonic() - began_s:.1f} s")
                 del waiting[number]
         if waiting and time.monotonic() > slow_s:
-            # No limit: after a crash a broker reads all that it had not flushed.
+            # No limit: after a crash a broker scans all data that it had not flushed.
             slow_s = inf
             logs = ", ".join(str(broker.errors) for broker in waiting.values())
-            note(f"Still starting: broker {', '.join(map(str, waiting))}. Logs: {logs}")
+            note(f"Still starting: brokers {', '.join(map(str, waiting))}. Logs: {logs}")
         time.sleep(POLL_S)
+    try:
+        cluster.create_internal_topics()
+    except KitError as error:
+        note(f"Consumer groups are not available yet: {error}")
     say(f"Ready. Data and logs are in {cluster.data}. Ctrl-C stops it.")
     write(f"  export OTTLA_BOOTSTRAP={cluster.bootstrap}\n", flush=True)
 
 
 def is_ready(number: int, broker: BrokerProcess) -> bool:
-    """Whether it serves. Raises Failed with its own last words where it has ended instead."""
+    """Whether the broker serves. Raises Failed with its last output if it has exited."""
     try:
         return broker.is_ready()
     except ProcessEndedError as error:
@@ -183,24 +189,27 @@ def tell(name: str, address: str, remark: str) -> None:
 
 
 def watch(cluster: Cluster) -> int:
-    """Stay until Ctrl-C; tells of each process that ends by itself."""
+    """Wait until Ctrl-C; reports each process that exits by itself."""
     up = dict(cluster.brokers)
     zookeeper = True
     while up:
         for number, broker in list(up.items()):
             if not broker.running:
-                note(f"broker {number} ended unexpectedly: {why_ended(broker)}")
+                note(f"broker {number} exited unexpectedly: {why_ended(broker)}")
                 del up[number]
         if zookeeper and not cluster.zookeeper_is_running:
-            note("ZooKeeper ended unexpectedly; brokers go on, but nothing can be changed.")
+            note(
+                "ZooKeeper exited unexpectedly. Brokers continue to serve, but the cluster cannot "
+                "change."
+            )
             zookeeper = False
         time.sleep(LOOK_PAUSE_S)
-    note("No broker is left.")
+    note("No broker is running.")
     return EXIT_FAILED
 
 
 def why_ended(broker: BrokerProcess) -> str:
-    """The exit and the end of the log, in one line."""
+    """The exit status and the end of the log, in one line."""
     assert broker.process is not None
     code = broker.process.returncode
     how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
@@ -210,8 +219,8 @@ def why_ended(broker: BrokerProcess) -> str:
 
 
 def stop(cluster: Cluster) -> int:
-    """Stop the brokers in turn, each after it has handed on its leaderships; then ZooKeeper."""
-    note("Stopping; Ctrl-C again ends all at once.")
+    """Stop the brokers in turn, each after it has handed over its leaderships; then ZooKeeper."""
+    note("Stopping. Press Ctrl-C again to kill all processes at once.")
     try:
         for number, broker in reversed(cluster.brokers.items()):
             if broker.running:
@@ -221,7 +230,7 @@ def stop(cluster: Cluster) -> int:
         cluster.close()
         note("Stopped.")
     except KeyboardInterrupt:
-        note("Ended at once.")
+        note("Killed all processes.")
     except KitError as error:
         note(str(error).splitlines()[0])
         return EXIT_FAILED
@@ -229,15 +238,18 @@ def stop(cluster: Cluster) -> int:
 
 
 def failure(error: KitError) -> Failed:
-    """What kept a process from starting, as its own last line where it has one."""
+    """Why a process did not start: its last line of output, if it has one."""
     first, *more = str(error).splitlines()
     return Failed(first.rstrip(":"), "\n  ".join(line.strip() for line in more[-3:]) or None)
 
 
 @contextmanager
 def interrupted_by_signals() -> Iterator[None]:
-    """SIGTERM and a closed terminal do what Ctrl-C does, and Ctrl-C does it in the background too,
-    where shells have it ignored. `nohup` stays as it is meant."""
+    """SIGTERM and SIGHUP act like Ctrl-C, and Ctrl-C also works in the background, where shells
+    ignore it.
+
+    `nohup` keeps its meaning.
+    """
 
     def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
         raise KeyboardInterrupt

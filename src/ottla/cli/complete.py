@@ -1,6 +1,6 @@
-"""Tab completion of names that only the broker knows: topics, groups and brokers.
+"""Tab completion of names that only the broker knows: topics, groups and broker ids.
 
-A broker that cannot be reached completes nothing, and says nothing: the shell is waiting.
+Without a reachable broker it offers nothing and prints nothing: the shell is waiting.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def complete_group(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def complete_broker(context: typer.Context, incomplete: str) -> list[str]:
-    """Numbers of live brokers that begin with what was typed."""
+    """Ids of live brokers that begin with what was typed."""
 
     def names(connection: Connection) -> Iterable[str]:
         return map(str, connection.metadata().brokers)
@@ -65,7 +65,7 @@ def complete(
 
 
 def default_of(context: typer.Context, name: str) -> str:
-    """The default of an option of the command: completion leaves defaults out of the context."""
+    """The default of a command's option: completion leaves defaults out of the context."""
     for option in context.command.params:
         if option.name == name:
             return str(option.get_default(context))

@@ -22,7 +22,7 @@ class Kind(StrEnum):
     BROKER = "broker"
 
 
-KindOption = Annotated[Kind, typer.Argument(help="What it is: topic or broker.")]
+KindOption = Annotated[Kind, typer.Argument(help="What to configure: topic or broker.")]
 
 
 def complete_name(context: typer.Context, incomplete: str) -> list[str]:
@@ -33,20 +33,20 @@ def complete_name(context: typer.Context, incomplete: str) -> list[str]:
 
 
 Name = Annotated[
-    str, typer.Argument(help="A topic's name, or a broker's number.", autocompletion=complete_name)
+    str, typer.Argument(help="A topic name or a broker id.", autocompletion=complete_name)
 ]
 Settings = Annotated[
     list[str] | None,
     typer.Argument(metavar="SETTING=VALUE", help="Settings to change."),
 ]
-All = Annotated[bool, typer.Option("--all", "-a", help="Defaults too.")]
+All = Annotated[bool, typer.Option("--all", "-a", help="Include defaults.")]
 Setting = Annotated[
     list[str] | None, typer.Argument(metavar="SETTING", help="Only these settings.")
 ]
 
 
 def check_exists(connection: Connection, kind: Kind, name: str) -> None:
-    """Raise Failed when there is no such topic or broker."""
+    """Raises Failed if there is no such topic or broker."""
     if kind is Kind.TOPIC:
         connection.existing_topics([name])
         return
@@ -60,7 +60,7 @@ def check_exists(connection: Connection, kind: Kind, name: str) -> None:
 
 
 def list_hint(kind: Kind, name: str) -> str:
-    return f"To see them all: ottla config describe {kind.value} {name} --all"
+    return f"To list all settings: ottla config describe {kind.value} {name} --all"
 
 
 @commands.command()
@@ -73,7 +73,7 @@ def describe(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     client_config: ClientConfig = None,
 ) -> None:
-    """Show settings that differ from the default; all with --all, or those named."""
+    """Show settings that differ from the default, all settings with --all, or the ones you name."""
     connection = connect(bootstrap, client_config)
     check_exists(connection, kind, name)
     entries = describe_configs(connection, kind.value, [name])[name]
@@ -95,7 +95,7 @@ def describe(
             [[entry["name"], shown_value(entry), entry["source"]] for entry in chosen],
         )
     else:
-        note(f"Every setting of {kind.value} {name} is the default; to see them: --all")
+        note(f"{kind.value} {name} has only default settings. To see them, add --all.")
 
 
 def is_wanted(entry: dict[str, Any], settings: list[str] | None, all_settings: bool) -> bool:
@@ -118,11 +118,11 @@ def alter(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     client_config: ClientConfig = None,
 ) -> None:
-    """Change settings while the broker runs: ottla config alter topic t retention.ms=3600000"""
+    """Change settings at runtime: ottla config alter topic t retention.ms=3600000"""
     changes = pairs("a setting", settings)
     if not changes and not unset:
         raise UsageFailed(
-            "nothing to change.",
+            "no setting given.",
             f"For example: ottla config alter {kind.value} {name} SETTING=VALUE",
         )
     connection = connect(bootstrap, client_config)
@@ -130,7 +130,8 @@ def alter(
     names = [*changes, *(unset or ())]
     known = [entry["name"] for entry in describe_configs(connection, kind.value, [name])[name]]
     for setting in names:
-        # A broker may know settings that it does not list; only a near miss is ours to catch.
+        # A broker may accept settings that it does not list, so only likely typing errors fail
+        # here.
         failure = unknown(f"{kind.value} setting", setting, known, list_hint(kind, name))
         if setting not in known and "Did you mean" in failure.message:
             raise failure

@@ -36,9 +36,9 @@ SOURCES: Final = {
 def describe_configs(
     connection: Connection, kind: str, names: Sequence[str], *, alone: bool = False
 ) -> dict[str, list[dict[str, Any]]]:
-    """Every setting of each topic or broker: name, value, source, read_only, sensitive.
+    """All settings of each topic or broker: name, value, source, read_only, sensitive.
 
-    `alone`, for topics: there is no controller. librdkafka would ask nobody else.
+    `alone`, for topics: there is no controller; librdkafka would ask only the controller.
     """
     if not names:
         return {}
@@ -65,7 +65,9 @@ def describe_configs(
 
 
 def topic_configs_of_any(bootstrap: str, names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """What the first broker knows that answers a plain connection. Raises Failed."""
+    """Topic settings as known by the first broker that accepts a plain connection. Raises
+    Failed.
+    """
     build = messages_of(DESCRIBE_CONFIGS, 1, "request")
     resources = tuple(
         build.DescribeConfigsResource(resource_type=TOPIC, resource_name=name) for name in names
@@ -121,7 +123,9 @@ def await_configs(
     settings: Mapping[str, str],
     unset: Sequence[str],
 ) -> None:
-    """Wait until the broker itself has heard of the change: the controller answered, not it."""
+    """Wait until the broker itself has applied the change: the controller has acknowledged it
+    first.
+    """
     deadline = time.monotonic() + HEARD_TIMEOUT_S
     while time.monotonic() < deadline:
         entries = describe_configs(connection, kind, [name])[name]

@@ -1,4 +1,4 @@
-"""`ottla consume`: the records of topics, to their end or on and on."""
+"""`ottla consume`: prints the records of topics, up to their end or continuously."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Group = Annotated[
         "--group",
         "-g",
         metavar="NAME",
-        help="Read as a member of this group: on from its commits, and commit.",
+        help="Read as a member of this group: start at its committed offsets, and commit.",
         autocompletion=complete_group,
     ),
 ]
@@ -35,25 +35,27 @@ From = Annotated[
     typer.Option(
         "--from",
         metavar="WHERE",
-        help="beginning (default), end, a time (2026-01-31T12:00, ms) or so long ago (15m, 2h). "
-        "With --group only where it has committed nothing.",
+        help="beginning (default), end, a time (2026-01-31T12:00, ms) or an age (15m, 2h). "
+        "With --group, only for partitions without a committed offset.",
     ),
 ]
 OfPartition = Annotated[
     list[int] | None,
-    typer.Option("--partition", "-p", min=0, metavar="N", help="Only this. Again for more."),
+    typer.Option(
+        "--partition", "-p", min=0, metavar="N", help="Read only this partition. Repeatable."
+    ),
 ]
 Offset = Annotated[
     int | None,
     typer.Option(
-        "--offset", "-o", metavar="N", help="Begin at this offset; -N is N before the end."
+        "--offset", "-o", metavar="N", help="Start at this offset; -N is N before the end."
     ),
 ]
 Most = Annotated[
     int | None, typer.Option("--max", "-n", min=1, metavar="N", help="Stop after N records.")
 ]
 Follow = Annotated[
-    bool, typer.Option("--follow", "-f", help="At the end wait for more, until Ctrl-C.")
+    bool, typer.Option("--follow", "-f", help="At the end, wait for more until Ctrl-C.")
 ]
 Keys = Annotated[bool, typer.Option("--keys", "-k", help="Show keys.")]
 Headers = Annotated[bool, typer.Option("--headers", "-H", help="Show headers.")]
@@ -78,7 +80,7 @@ def consume(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     client_config: ClientConfig = None,
 ) -> None:
-    """Print the records of topics, from the beginning to the present end."""
+    """Print the records of topics, from the beginning to the current end."""
     check_together(topics, group, from_, partition, offset)
     start = parse_start(from_ or "beginning", int(time.time() * 1000))
     shown = Shown(offsets=offsets, times=times, headers=headers, keys=keys)
@@ -107,19 +109,19 @@ def check_together(
     partition: Sequence[int] | None,
     offset: int | None,
 ) -> None:
-    """Refuse options that contradict each other."""
+    """Reject options that contradict each other."""
     if group is not None and (partition or offset is not None):
         raise UsageFailed(
-            "with --group the group chooses partitions and offsets.",
-            f"To move it first: ottla group reset {group} --topic {topics[0]} --to-offset N",
+            "--group cannot be combined with --partition or --offset.",
+            f"To move the group first: ottla group reset {group} --topic {topics[0]} --to-offset N",
         )
     if group == "":
-        raise UsageFailed("--group is empty; give it a name.")
+        raise UsageFailed("--group is empty; give a name.")
     if offset is not None and from_ is not None:
-        raise UsageFailed("--offset and --from both say where to begin; choose one.")
+        raise UsageFailed("--offset and --from exclude each other.")
     if offset is not None and (len(topics) != 1 or len(partition or ()) != 1):
         raise UsageFailed(
-            "--offset is of one partition; say which.",
+            "--offset needs --partition.",
             f"For example: ottla consume {topics[0]} --partition 0 --offset {offset}",
         )
 
@@ -131,7 +133,7 @@ def choose(
     offset: int | None,
     start: Start,
 ) -> tuple[dict[Partition, int], dict[Partition, int]]:
-    """Where to begin in each partition, and where each ends now."""
+    """Where to start in each partition, and where each one ends now."""
     chosen: list[Partition] = []
     for name, topic in found.items():
         for number in wanted or sorted(topic.partitions):
@@ -148,13 +150,13 @@ def choose(
     if not first <= at <= end:
         raise Failed(
             f"partition {partition[1]} of {partition[0]!r} has no offset {offset}: "
-            f"it begins at {first} and its next record gets {end}."
+            f"allowed are {first} to {end}, the end."
         )
     return {partition: at}, ends
 
 
 def read(reader: Reader, render: Render, most: int | None, *, bar: bool) -> None:
-    """Write each batch out in one piece, with a progress bar when records go elsewhere."""
+    """Write each batch with one call, with a progress bar if records go to a file or a pipe."""
     with Watch("Consuming", None, wanted=bar) as watch:
 
         def show(records: Sequence[Any], _before: int) -> None:

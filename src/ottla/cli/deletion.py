@@ -1,4 +1,4 @@
-"""Deleting by name: asked first, done one after the other, told for people or as JSON."""
+"""Deletes by name: asks first, deletes one after the other, and reports as text or JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ottla.cli.failures import EXIT_FAILED
 from ottla.cli.screen import ask, note, say, show_json
 
 Begin: TypeAlias = Callable[..., Mapping[str, Future[Any]]]
-"""An admin client's call: names and `request_timeout` (s) to a future for each name."""
+"""An admin client's call: takes names and `request_timeout` (s), returns a future per name."""
 
 
 def delete_all(
@@ -26,15 +26,15 @@ def delete_all(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Delete the `names`, all of one `kind` (topic, group); `with_what` goes with them.
+    """Delete `names`, all of one `kind` (topic, group); `with_what` is deleted with them.
 
-    Raises typer.Exit with code 1 where the person says no, Failed for the first that cannot be
+    Raises typer.Exit with code 1 if the user answers no, and Failed for the first that cannot be
     deleted.
     """
     if not yes:
         outright = f"ottla {kind} delete {' '.join(names)} --yes"
         question = f"Delete {', '.join(names)} with all {with_what}?"
-        if not ask(question, what_else=f"To delete without being asked: {outright}"):
+        if not ask(question, what_else=f"To delete without confirmation: {outright}"):
             note("Nothing was deleted.")
             raise typer.Exit(EXIT_FAILED)
     futures = begin(list(names), request_timeout=connection.answer_timeout_s)

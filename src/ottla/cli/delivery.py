@@ -1,4 +1,4 @@
-"""Sending records and keeping account of each: delivered where, or not delivered and why."""
+"""Sends records and counts each result: delivered to which partition, or not delivered and why."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ottla.cli.screen import note
 MAX_LINES_NAMED: Final = 5
 FULL_PAUSE_S: Final = 0.1
 FLUSH_STEP_S: Final = 0.2
-# librdkafka gives up on each record by itself; this is for its last reports to arrive.
+# librdkafka times out each record by itself; this leaves time for its last reports.
 FLUSH_GRACE_S: Final = 5.0
 
 
 @dataclass(slots=True)
 class PartitionCount:
-    """What one partition took."""
+    """Records delivered to one partition."""
 
     delivered: int = 0
     first_offset: int = -1
@@ -33,27 +33,29 @@ class PartitionCount:
 
 @dataclass(slots=True)
 class ErrorCount:
-    """Records that ended with one reason, and the first of their line numbers."""
+    """Records that failed for one reason, and their first line numbers."""
 
     records: int = 0
     lines: list[int] = field(default_factory=list)
 
 
 class Delivery:
-    """A producer for one topic. Every record handed to `send` ends in one of the counts."""
+    """A producer for one topic. Every record passed to `send` is counted exactly once."""
 
     def __init__(self, topic: str, settings: Mapping[str, Any], timeout_s: float) -> None:
-        """Raises UsageFailed when librdkafka refuses a setting."""
+        """Raises UsageFailed if librdkafka rejects a setting."""
         self.topic = topic
         self.timeout_s = timeout_s
         self.sent = 0
         self.partitions: dict[int, PartitionCount] = {}
         self.errors: dict[str, ErrorCount] = {}
-        self.told = False
+        self.is_reported = False
         try:
             self.producer = Producer({**settings, "error_cb": self.trouble})
         except KafkaException as error:
-            raise UsageFailed(f"cannot produce so: {explain(error.args[0])}") from error
+            raise UsageFailed(
+                f"cannot produce with these settings: {explain(error.args[0])}"
+            ) from error
 
     @property
     def delivered(self) -> int:
@@ -64,13 +66,13 @@ class Delivery:
         return self.sent - self.delivered
 
     def trouble(self, error: Any) -> None:
-        """Tell once that the broker has gone; librdkafka goes on trying."""
-        if error.code() == KafkaError._ALL_BROKERS_DOWN and not self.told:
-            self.told = True
-            note(f"No broker answers any more; trying for {self.timeout_s:g} s ...")
+        """Report once that no broker responds; librdkafka keeps retrying."""
+        if error.code() == KafkaError._ALL_BROKERS_DOWN and not self.is_reported:
+            self.is_reported = True
+            note(f"No broker responds. Retrying for {self.timeout_s:g} s ...")
 
     def send(self, record: Outgoing, line: int) -> None:
-        """Queue one record; waits while librdkafka's queue is full."""
+        """Queue one record. Waits while librdkafka's queue is full."""
         self.sent += 1
         arguments: dict[str, Any] = {"on_delivery": partial(self.ended, line)}
         if record.partition is not None:
@@ -83,7 +85,7 @@ class Delivery:
             try:
                 self.producer.produce(self.topic, record.value, record.key, **arguments)
             except BufferError:
-                # Bounded: each queued record is delivered or given up after the timeout.
+                # Bounded: each queued record is delivered or times out.
                 self.producer.poll(FULL_PAUSE_S)
             except KafkaException as error:
                 self.ended(line, error.args[0], None)
@@ -92,7 +94,7 @@ class Delivery:
                 return
 
     def ended(self, line: int, error: Any, message: Any) -> None:
-        """Count one record's end (librdkafka's delivery report)."""
+        """Count the result of one record (librdkafka's delivery report)."""
         if error is None:
             partition = message.partition()
             count = self.partitions.get(partition)
@@ -111,19 +113,19 @@ class Delivery:
             failed.lines.append(line)
 
     def flush(self) -> None:
-        """Wait until each record has ended, or its time is over."""
+        """Wait until each record is delivered or has timed out."""
         deadline = time.monotonic() + self.timeout_s + FLUSH_GRACE_S
         while self.producer.flush(FLUSH_STEP_S) and time.monotonic() < deadline:
             pass
 
     def abandon(self) -> None:
-        """After Ctrl-C: give what is queued a moment, then drop it; the counts tell."""
+        """After Ctrl-C: wait briefly for queued records, then drop them. They are counted."""
         if self.producer.flush(FLUSH_GRACE_S):
             self.producer.purge()
             self.producer.flush(FLUSH_STEP_S)
 
     def document(self) -> dict[str, Any]:
-        """The account for programs."""
+        """The counts as a JSON document."""
         return {
             "topic": self.topic,
             "delivered": self.delivered,
@@ -144,28 +146,30 @@ class Delivery:
         }
 
     def sentence(self) -> str:
-        """The account for a person."""
+        """The counts as a sentence."""
         if self.delivered == 1:
             ((number, count),) = self.partitions.items()
             where = f", offset {count.last_offset}" if count.last_offset >= 0 else ""
             return f"Delivered 1 record to {self.topic}, partition {number}{where}."
         if not self.delivered:
-            return f"Delivered nothing to {self.topic}."
+            return f"Delivered no records to {self.topic}."
         split = len(self.partitions)
         where = f"{split} partitions" if split > 1 else f"partition {next(iter(self.partitions))}"
         return f"Delivered {self.delivered:,} records to {where} of {self.topic}."
 
     def losses(self) -> list[str]:
-        """A sentence for each reason for which records were not delivered."""
-        told = [
+        """One line for each reason why records were not delivered."""
+        lines = [
             f"{count.records:,} of {self.sent:,} records not delivered: {reason.rstrip('.')} "
             f"({name_lines(count)})."
             for reason, count in self.errors.items()
         ]
         silent = self.undelivered - sum(count.records for count in self.errors.values())
         if silent > 0:
-            told.append(f"{silent:,} of {self.sent:,} records: no answer, delivered or not.")
-        return told
+            lines.append(
+                f"{silent:,} of {self.sent:,} records: no response, may have been delivered."
+            )
+        return lines
 
 
 def name_lines(count: ErrorCount) -> str:

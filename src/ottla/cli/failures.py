@@ -1,6 +1,6 @@
-"""What goes wrong on the command line, as sentences: never a traceback for the fault of others.
+"""Failures of commands as messages: never a traceback for someone else's fault.
 
-Exit codes: 0 done, 1 failed, 2 wrong use, 130 ended by Ctrl-C, 141 the reader of our output left.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 Ctrl-C, 141 the reader of the output has closed it.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ class Failed(Exception):  # noqa: N818 - the command failed; this is its ending,
         self.hint = hint
 
     def print(self, command: str) -> None:
-        """Write the message, and the hint on a line of its own, to standard error."""
+        """Write the message, and the hint on its own line, to standard error."""
         print(f"{command}: {self.message}", file=sys.stderr)
         if self.hint:
             print(f"  {self.hint}", file=sys.stderr)
 
 
 class UsageFailed(Failed):
-    """What was typed cannot be meant; nothing was tried."""
+    """The command line is not valid; nothing was tried."""
 
     exit_code = EXIT_USAGE
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that was most likely meant, or None."""
-    # Imported late: difflib costs 5 ms, and only a mistake needs it.
+    """The known word that the user most likely meant, or None."""
+    # Imported late: difflib costs 5 ms, and only a typing error needs it.
     from difflib import get_close_matches
 
     choices = sorted(known)
@@ -52,7 +52,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def unknown(kind: str, word: str, known: Iterable[str], hint: str) -> Failed:
-    """The failure for a name that does not exist, with the nearest one that does."""
+    """The failure for a name that does not exist, with the most similar name that does."""
     close = nearest(word, known)
     question = f" Did you mean {close!r}?" if close else ""
     return Failed(f"there is no {kind} {word!r}.{question}", hint)

@@ -35,20 +35,20 @@ from ottla.cli.screen import note, show_documents, show_json, show_list, show_ta
 
 commands = typer.Typer(help="List, describe, reset and delete consumer groups.")
 
-NO_GROUPS = "No groups yet. One comes to be with: ottla consume TOPIC --group NAME"
-LIST_HINT = "To see them all: ottla group list"
+NO_GROUPS = "No groups yet. Create one with: ottla consume TOPIC --group NAME"
+LIST_HINT = "To list all groups: ottla group list"
 Topics = Annotated[
     list[str] | None,
     typer.Option(
         "--topic",
         "-t",
         metavar="TOPIC[:0,1]",
-        help="Of this topic (and these partitions) only. Again for more.",
+        help="Only this topic (and these partitions). Repeatable.",
         autocompletion=complete_topic,
     ),
 ]
-ToEarliest = Annotated[bool, typer.Option("--to-earliest", help="To the first record there is.")]
-ToLatest = Annotated[bool, typer.Option("--to-latest", help="To the end: past every record.")]
+ToEarliest = Annotated[bool, typer.Option("--to-earliest", help="To the first record.")]
+ToLatest = Annotated[bool, typer.Option("--to-latest", help="To the end, after every record.")]
 ToOffset = Annotated[
     int | None, typer.Option("--to-offset", min=0, metavar="N", help="To this offset.")
 ]
@@ -57,12 +57,12 @@ ToTime = Annotated[
     typer.Option(
         "--to-time",
         metavar="TIME",
-        help="To the first record at this time or later: 2026-01-31T12:00, ms, or 15m for ago.",
+        help="To the first record at or after a time: 2026-01-31T12:00, ms, or an age (15m).",
     ),
 ]
 ShiftBy = Annotated[
     int | None,
-    typer.Option("--shift-by", metavar="N", help="By so many records on, or back when negative."),
+    typer.Option("--shift-by", metavar="N", help="Forward by N records, or back if N is negative."),
 ]
 
 
@@ -86,7 +86,7 @@ def list_groups(
 
 
 def existing_groups(connection: Connection, names: Iterable[str]) -> dict[str, Any]:
-    """Descriptions by name; raises Failed that names the first group missing."""
+    """Descriptions by name. Raises Failed that names the first missing group."""
     wanted = list(dict.fromkeys(names))
     found = described_groups(connection, wanted)
     for name in wanted:
@@ -109,7 +109,7 @@ def describe(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     client_config: ClientConfig = None,
 ) -> None:
-    """Show each partition's committed offset and lag, and who reads it."""
+    """Show each partition's committed offset, lag and consumer."""
     connection = connect(bootstrap, client_config)
     if groups:
         found = existing_groups(connection, groups)
@@ -139,7 +139,7 @@ def reset(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     client_config: ClientConfig = None,
 ) -> None:
-    """Move a group's committed offsets. Nobody of the group may be reading."""
+    """Move a group's committed offsets. The group must have no active members."""
     target = parse_target(
         Target(to_earliest, to_latest, to_offset, to_time, shift_by),
         group,
@@ -149,11 +149,11 @@ def reset(
     found = described_groups(connection, [group])
     if group not in found and not topic:
         known = [str(each.group_id) for each in connection.groups()]
-        raise unknown("group", group, known, f"{LIST_HINT}; to make it, name a --topic.")
+        raise unknown("group", group, known, f"{LIST_HINT}. To create it, give --topic.")
     if group in found and found[group].members and not dry_run:
         raise Failed(
             f"{readers(found[group])} reading as group {group!r} now.",
-            f"Stop the consumers first; to see who: ottla group describe {group}",
+            f"Stop the consumers first. To list them: ottla group describe {group}",
         )
     committed = {key: at.offset for key, at in committed_offsets(connection, group).items()}
     partitions = choose_partitions(connection, group, topic, committed)
@@ -189,7 +189,7 @@ def delete(
         if description.members:
             raise Failed(
                 f"{readers(description)} reading as group {name!r} now.",
-                f"Stop the consumers first; to see who: ottla group describe {name}",
+                f"Stop the consumers first. To list them: ottla group describe {name}",
             )
     delete_all(
         connection,

@@ -1,4 +1,4 @@
-"""What is known of a consumer group, as the document that `--json` prints."""
+"""The description of a consumer group: the document that `--json` prints."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 
 from ottla.cli.client import Connection
+from ottla.cli.failures import Failed
+from ottla.cli.group_coordinator import why_no_coordinator
 from ottla.cli.offsets import LATEST, Partition, shown_offsets
 from ottla.cli.screen import say, show_table
 
@@ -30,7 +32,7 @@ def committed_offsets(connection: Connection, group: str) -> dict[Partition, Any
 
 
 def described_groups(connection: Connection, names: Sequence[str]) -> dict[str, Any]:
-    """librdkafka's descriptions by name; a group that is not there is left out."""
+    """librdkafka's descriptions by name, without the groups that do not exist."""
     if not names:
         return {}
     futures = connection.admin.describe_consumer_groups(
@@ -44,8 +46,12 @@ def described_groups(connection: Connection, names: Sequence[str]) -> dict[str, 
             and error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND
         ):
             continue
-        description = connection.wait(futures[name], f"describe group {name!r}")
-        # Before KIP-1043 a broker tells of a group that it does not know as a dead one.
+        try:
+            description = connection.wait(futures[name], f"describe group {name!r}")
+        except Failed as failure:
+            reason = why_no_coordinator(connection.bootstrap, name)
+            raise failure if reason is None else Failed(failure.message, reason) from None
+        # Before KIP-1043 a broker describes an unknown group as a dead one.
         if state_name(description.state) != "dead":
             found[name] = description
     return found
@@ -100,7 +106,7 @@ def group_document(connection: Connection, name: str, description: Any) -> dict[
 
 
 def show_group(document: dict[str, Any]) -> None:
-    """One group for a person."""
+    """Print one group."""
     members = {member["member_id"]: member for member in document["members"]}
     count = len(members)
     silent = any(each["offsets_error"] for each in document["partitions"])
@@ -129,11 +135,11 @@ def show_group(document: dict[str, Any]) -> None:
     )
     idle = [member for member in members.values() if not member["partitions"]]
     for member in idle:
-        say(f"without a partition: {client_name(member)}")
+        say(f"no partition assigned: {client_name(member)}")
 
 
 def shown_metadata(metadata: str) -> str:
-    """What was committed beside the offset; a pipeline's in words (`ottla.pipelines` writes it)."""
+    """The metadata of a commit; that of a pipeline as text (`ottla.pipelines` writes it)."""
     if '"ottla.pipeline"' not in metadata:
         return metadata
     try:
@@ -146,5 +152,5 @@ def shown_metadata(metadata: str) -> str:
 
 
 def client_name(member: dict[str, Any] | None) -> str:
-    """`client-id@host`, or nothing for a partition that nobody reads."""
+    """`client-id@host`, or nothing for a partition without a consumer."""
     return f"{member['client_id']}@{member['host'].lstrip('/')}" if member else ""

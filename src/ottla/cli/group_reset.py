@@ -1,4 +1,4 @@
-"""Where a group's offsets are to be moved: the plan that `--dry-run` shows, and its execution."""
+"""Moving a group's offsets: the plan that `--dry-run` shows, and its execution."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ottla.cli.positions import parse_time
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What was asked for; exactly one of the fields is given."""
+    """The requested target; exactly one field is set."""
 
     earliest: bool = False
     latest: bool = False
@@ -27,7 +27,7 @@ class Target:
 
 
 def parse_target(target: Target, group: str, now_ms: int) -> Target:
-    """The target with its time as a number. Raises UsageFailed unless exactly one is given."""
+    """The target with its time in ms. Raises UsageFailed unless exactly one is given."""
     options = {
         "--to-earliest": target.earliest or None,
         "--to-latest": target.latest or None,
@@ -38,7 +38,7 @@ def parse_target(target: Target, group: str, now_ms: int) -> Target:
     given = [name for name, value in options.items() if value is not None]
     if len(given) != 1:
         raise UsageFailed(
-            f"{' and '.join(given)} exclude each other." if given else "where to is not said.",
+            f"{' and '.join(given)} exclude each other." if given else "no target given.",
             f"Give one of {', '.join(options)}: ottla group reset {group} --to-earliest --dry-run",
         )
     if target.time is not None:
@@ -52,13 +52,13 @@ def choose_partitions(
     given: Sequence[str] | None,
     committed: Mapping[Partition, int],
 ) -> list[Partition]:
-    """The partitions of `--topic TOPIC[:0,1]`, or all for which the group has committed."""
+    """The partitions of `--topic TOPIC[:0,1]`, or all for which the group has committed offsets."""
     topics = connection.topics()
     if not given:
         chosen = sorted(key for key in committed if key[0] in topics)
         if not chosen:
             raise Failed(
-                f"group {group!r} has committed nothing, so say for which topics.",
+                f"group {group!r} has no committed offsets, so --topic is needed.",
                 f"For example: ottla group reset {group} --topic TOPIC --to-earliest",
             )
         return chosen
@@ -69,7 +69,7 @@ def choose_partitions(
         for text in listed.split(",") if colon else map(str, sorted(topic.partitions)):
             if not text.isdecimal():
                 raise UsageFailed(
-                    f"--topic wants TOPIC or TOPIC:0,1, not {word!r}.",
+                    f"--topic must be TOPIC or TOPIC:0,1, not {word!r}.",
                     f"For example: --topic {name}:0",
                 )
             if int(text) not in topic.partitions:
@@ -85,7 +85,7 @@ def plan(
     partitions: Sequence[Partition],
     committed: Mapping[Partition, int],
 ) -> list[dict[str, Any]]:
-    """Each partition with its offset before and after, kept within what the log has."""
+    """Each partition with its old and new offset; new offsets are limited to the log's range."""
     first, end = first_offsets(connection, partitions), end_offsets(connection, partitions)
     by_time: dict[Partition, int] = {}
     if target.at_ms is not None:
@@ -106,11 +106,11 @@ def plan(
             assert target.shift is not None
             after = (first[key] if before is None else before) + target.shift
             if before is None:
-                note = f"nothing was committed; counted from the first offset, {first[key]}."
+                note = f"no offset was committed; shifted from the first offset, {first[key]}."
         kept = min(max(after, first[key]), end[key])
         if kept != after:
             edge = "first offset" if kept > after else "end"
-            note = f"{after} is outside of the log; its {edge}, {kept}, is taken."
+            note = f"{after} is outside the log; moved to its {edge}, {kept}."
         moves.append(
             {"topic": key[0], "partition": key[1], "before": before, "after": kept, "note": note}
         )
@@ -118,7 +118,7 @@ def plan(
 
 
 def apply(connection: Connection, group: str, moves: Sequence[Mapping[str, Any]]) -> None:
-    """Commit the plan. Raises Failed that names the partitions which were not moved."""
+    """Commit the plan. Raises Failed that names the partitions which could not be moved."""
     partitions = [TopicPartition(move["topic"], move["partition"], move["after"]) for move in moves]
     futures = connection.admin.alter_consumer_group_offsets(
         [ConsumerGroupTopicPartitions(group, partitions)],

@@ -27,11 +27,11 @@ def journey(
     topic: TopicName,
     partition: Annotated[
         int | None,
-        typer.Argument(metavar="PARTITION", min=0, help="The partition's number."),
+        typer.Argument(metavar="PARTITION", min=0, help="The partition."),
     ] = None,
     offset: Annotated[
         int | None,
-        typer.Argument(metavar="OFFSET", min=0, help="The message's offset in it."),
+        typer.Argument(metavar="OFFSET", min=0, help="The message's offset in the partition."),
     ] = None,
     key: Annotated[
         str | None,
@@ -39,7 +39,9 @@ def journey(
     ] = None,
     key_base64: Annotated[
         str | None,
-        typer.Option("--key-base64", metavar="BASE64", help="The same for a key that is no text."),
+        typer.Option(
+            "--key-base64", metavar="BASE64", help="The same, for a key that is not text."
+        ),
     ] = None,
     latest: Annotated[bool, typer.Option("--latest", help="The newest message of all.")] = False,
     table: Annotated[
@@ -47,23 +49,25 @@ def journey(
         typer.Option(
             "--table",
             metavar="PATH",
-            help="Look into this Delta table's log for the version. Again for more.",
+            help="Search this Delta table's log for the version. Repeatable.",
         ),
     ] = None,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Show the journey of one message: who published it, why it is in its partition, where it
-    lies, which groups read it, which Delta version has it, and when it may be removed."""
+    """Show the journey of one message: who published it, why it is in its partition, where it is
+    stored, which groups have read it, which Delta version contains it, and when it may be deleted.
+    """
     question = asked(topic, partition, offset, key, key_base64, latest)
     document = ask_journey(bootstrap, question)
     if "error" in document:
         raise refused(topic, document["error"])
     if document["journey"] != VERSION:
         raise Failed(
-            f"the broker tells journeys of version {document['journey']}, and this is version "
+            f"the broker speaks version {document['journey']} of the journey, and this command "
+            "version "
             f"{VERSION}.",
-            "Use the `ottla` that came with the broker.",
+            "Use the `ottla` command of the broker's version.",
         )
     for line in ask_tables(document, table or (), bootstrap):
         note(line)
@@ -77,7 +81,7 @@ def journey(
 
 
 def ask_tables(document: Document, tables: Sequence[Path], bootstrap: str) -> list[str]:
-    """Add what the tables know of the message; returns a line for each that knows nothing."""
+    """Add what the tables record about the message. Returns a line for each table without it."""
     if not tables:
         return []
     from ottla.cli.journey_table import add_tables
@@ -101,7 +105,7 @@ def asked(
     key_base64: str | None,
     latest: bool,
 ) -> Document:
-    """The request, or UsageFailed where it would mean two messages."""
+    """The request, or UsageFailed if the options name two messages."""
     given = {
         "OFFSET": offset is not None,
         "--key": key is not None,
@@ -112,7 +116,7 @@ def asked(
     if len(chosen) > 1:
         raise UsageFailed(f"give either {' or '.join(chosen)}, not both.", WAYS)
     if (partition or 0) > LARGEST_PARTITION or (offset or 0) > LARGEST_OFFSET:
-        raise UsageFailed("no partition or offset has so large a number.", WAYS)
+        raise UsageFailed("a partition or offset is out of range.", WAYS)
     question: Document = {"journey": VERSION, "topic": topic, "partition": partition}
     if key is not None:
         question["key"] = base64.b64encode(key.encode("utf-8", "surrogateescape")).decode()
@@ -129,18 +133,18 @@ def checked_base64(text: str) -> str:
     try:
         return base64.b64encode(base64.b64decode(text, validate=True)).decode()
     except ValueError:
-        raise UsageFailed(f"--key-base64 wants base64, not {text!r}.") from None
+        raise UsageFailed(f"--key-base64 must be base64, not {text!r}.") from None
 
 
 def refused(topic: str, error: Document) -> Failed:
-    """The broker's refusal as a sentence with what to type instead."""
+    """The broker's error as a message with a hint."""
     message = f"{error['message']}."
     hint: str | None = None
     if "partitions" in error:
         hint = ranges_said(topic, error["partitions"])
     elif error["code"] == "unknown_topic":
         close = nearest(topic, error.get("topics", ()))
-        hint = f"Did you mean {close!r}?" if close else "To see them all: ottla topic list"
+        hint = f"Did you mean {close!r}?" if close else "To list all topics: ottla topic list"
     elif error["code"] == "key_not_found":
         hint = searched_said(error.get("searched", ()))
     failure = UsageFailed if error["code"] in ("which_offset", "bad_request") else Failed
@@ -148,13 +152,13 @@ def refused(topic: str, error: Document) -> Failed:
 
 
 def ranges_said(topic: str, partitions: list[Document]) -> str:
-    """Which offsets there are, a line for each partition, and how to ask for one."""
+    """The offsets of each partition, one line each, and how to ask for one."""
     lines: list[str] = []
     example: Document | None = None
     for one in partitions:
         start, end = one["start_offset"], one["end_offset"]
         if start == end:
-            has = f"nothing now, the next is {end}"
+            has = f"empty, next offset {end}"
         else:
             has = f"offsets {start} to {end - 1}"
             example = example or one
@@ -167,9 +171,9 @@ def ranges_said(topic: str, partitions: list[Document]) -> str:
 
 
 def searched_said(searched: list[Document]) -> str | None:
-    """How far a search came that ended before the log did."""
+    """How far a search came if it stopped before the start of the log."""
     ended = [one for one in searched if not one["whole"]]
     if not ended:
         return None
     places = ", ".join(f"partition {one['partition']} to {one['down_to_offset']}" for one in ended)
-    return f"Looked at, from the end back: {places}. Name the PARTITION to look further there."
+    return f"Searched from the end back to {places}. Give the PARTITION to search further back."

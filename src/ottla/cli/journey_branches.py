@@ -1,4 +1,4 @@
-"""Branches of the journey's tree, and how it says moments."""
+"""Branches of the journey's tree, and how the tree formats times."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ottla.cli.screen import printable
-from ottla.journey.words import elapsed_said, moment_said
+from ottla.journey.formatting import elapsed_said, moment_said
 
 Document = dict[str, Any]
 
@@ -15,14 +15,14 @@ WEAK: Final = "dim"
 GOOD: Final = "green"
 WAITING: Final = "yellow"
 BAD: Final = "red"
-NO_TIME: Final = "when is not recorded"
+NO_TIME: Final = "time not recorded"
 DATE_CHARACTERS: Final = len("2026-01-31")
 TIME_CHARACTERS: Final = len("12:00:00.123")
 
 
 @dataclass(slots=True)
 class Branch:
-    """A line, in parts with their styles, and the lines below it."""
+    """A line made of styled parts, and the lines below it."""
 
     parts: list[tuple[str, str]]
     below: list[Branch] = field(default_factory=list)
@@ -37,13 +37,15 @@ class Branch:
 
 
 def line(*parts: tuple[str, str] | str) -> Branch:
-    """A branch of plain and styled parts; what others wrote is made printable."""
+    """A branch of plain and styled parts. Text from outside is made printable."""
     pairs = [(part, "") if isinstance(part, str) else part for part in parts]
     return Branch([(printable(text), style) for text, style in pairs])
 
 
 class Clock:
-    """Says moments: the date only where it is not that of the publishing, and how long after it."""
+    """Formats times: with the date only if it is not the publishing date, and the time since
+    publishing.
+    """
 
     def __init__(self, document: Document) -> None:
         published: int | None = (document["published"] or {}).get("timestamp_ms")
@@ -58,7 +60,7 @@ class Clock:
         return said if dated or self._day is None else said.removeprefix(f"{self._day} ")
 
     def after(self, when: Document | None) -> str:
-        """`  +12 ms`: how long after the publishing, where both are known exactly."""
+        """`  +12 ms`: the time since publishing, if both are known exactly."""
         if not when or not when["exact"] or self._published_ms is None:
             return ""
         took_ms = when["since_ms"] - self._published_ms
@@ -66,7 +68,7 @@ class Clock:
         return f"  {sign}{elapsed_said(abs(took_ms))}"
 
     def moment(self, when: Document | None, *, dated: bool = False) -> str:
-        """A moment of the document: exact, or the bounds between which it lies."""
+        """A time of the document: exact, or its bounds."""
         said = when or {}
         since: int | None = said.get("since_ms")
         until: int | None = said.get("until_ms")

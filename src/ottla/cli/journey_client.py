@@ -1,7 +1,7 @@
-"""Asks a broker for a journey: one request of Ottla's own, over a plain connection.
+"""Asks brokers for a journey: Ottla's own request, over a plain connection.
 
-librdkafka sends no requests that it does not know, so this speaks for itself: Kafka's framing with
-request header v1, then JSON. A broker that is not Ottla closes the connection on it.
+librdkafka cannot send unknown requests, so this module speaks Kafka's framing with request header
+v1, followed by JSON. A broker that is not Ottla closes the connection.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from ottla.cli.plain_connection import CORRELATION_BYTES, connected, framed, rec
 from ottla.protocol.versions import JOURNEY
 
 ANSWER_TIMEOUT_S: Final = 30.0
-"""A search for a key reads some hundred MiB at most."""
+"""A search for a key reads a few hundred MiB at most."""
 SETTLE_S: Final = 5.0
-"""How long a journey is asked for again while leadership moves."""
+"""How long to retry while leadership moves."""
 SETTLE_PAUSE_S: Final = 0.2
 MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 
-NO_OTTLA: Final = "Only an Ottla broker knows the journey of its messages."
+NO_OTTLA: Final = "Only Ottla brokers record the journeys of their messages."
 
 
 def ask_journey(bootstrap: str, question: dict[str, Any]) -> dict[str, Any]:
-    """The document of the broker that knows: the partition's leader, whichever broker was asked.
+    """The document from the partition's leader, whichever broker is asked first.
 
-    Raises Failed with a sentence when there is none.
+    Raises Failed if there is none.
     """
     answer = ask_broker(bootstrap, question)
     asked_at = time.monotonic()
@@ -39,7 +39,7 @@ def ask_journey(bootstrap: str, question: dict[str, Any]) -> dict[str, Any]:
         answer = joined(answers) if answers else answer
         if not answers or not is_led_by_another(answer):
             return answer
-        # Leadership moved between the two questions.
+        # Leadership moved between the two requests.
         if time.monotonic() - asked_at > SETTLE_S:
             return answer
         time.sleep(SETTLE_PAUSE_S)
@@ -51,12 +51,12 @@ def is_led_by_another(answer: dict[str, Any]) -> bool:
 
 
 def is_elsewhere(answer: dict[str, Any]) -> bool:
-    """Whether other brokers are to be asked, instead or too."""
+    """Whether other brokers must be asked, instead or as well."""
     return is_led_by_another(answer) or bool(answer.get("elsewhere"))
 
 
 def leader_addresses(bootstrap: str, question: dict[str, Any]) -> list[str]:
-    """Where the leaders of the partitions in question listen; empty where none leads."""
+    """The addresses of the leaders of the requested partitions; empty if there is none."""
     metadata = connect(bootstrap).metadata()
     topic, wanted = metadata.topics.get(question["topic"]), question.get("partition")
     partitions = topic.partitions if topic is not None else {}
@@ -70,10 +70,10 @@ def leader_addresses(bootstrap: str, question: dict[str, Any]) -> list[str]:
 
 
 def joined(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """One answer out of those of several leaders: the newest message, or what all of them lack."""
-    told = [answer for answer in answers if "error" not in answer]
-    if told:
-        newest = max(told, key=newest_ms)
+    """Combines the answers of several leaders: the newest message, or the error common to all."""
+    found = [answer for answer in answers if "error" not in answer]
+    if found:
+        newest = max(found, key=newest_ms)
         return {name: value for name, value in newest.items() if name != "elsewhere"}
     errors = [answer["error"] for answer in answers]
     first = next((error for error in errors if error["code"] != "not_leader"), errors[0])
@@ -91,18 +91,18 @@ def newest_ms(document: dict[str, Any]) -> int:
 
 
 def ask_broker(bootstrap: str, question: dict[str, Any]) -> dict[str, Any]:
-    """One broker's answer; of several addresses the first that takes a connection."""
+    """One broker's answer: from the first address that accepts a connection."""
     with connected(bootstrap, ANSWER_TIMEOUT_S) as connection:
         try:
             connection.sendall(framed(JOURNEY, json.dumps(question).encode()))
             body = received(connection, MAX_ANSWER_BYTES)[CORRELATION_BYTES:]
         except TimeoutError:
             raise Failed(
-                f"{bootstrap} does not answer (waited {ANSWER_TIMEOUT_S:g} s).", NO_OTTLA
+                f"no response from {bootstrap} within {ANSWER_TIMEOUT_S:g} s.", NO_OTTLA
             ) from None
         except (ConnectionError, EOFError):
             raise Failed(
-                f"what listens at {bootstrap} is not an Ottla broker: it closed the connection.",
+                f"the server at {bootstrap} is not an Ottla broker: it closed the connection.",
                 NO_OTTLA,
             ) from None
         except OSError as error:
@@ -112,5 +112,5 @@ def ask_broker(bootstrap: str, question: dict[str, Any]) -> dict[str, Any]:
     except ValueError:
         document = None
     if not isinstance(document, dict) or "journey" not in document:
-        raise Failed(f"what listens at {bootstrap} is not an Ottla broker.", NO_OTTLA)
+        raise Failed(f"the server at {bootstrap} is not an Ottla broker.", NO_OTTLA)
     return document

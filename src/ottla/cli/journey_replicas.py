@@ -1,4 +1,4 @@
-"""The replicas in the journey's tree: who copied the message when, who was in sync, and which
+"""The replicas in the journey's tree: who copied the message and when, who was in sync, and which
 elections followed.
 """
 
@@ -10,7 +10,7 @@ from ottla.cli.journey_branches import BAD, GOOD, STEP, WAITING, WEAK, Branch, C
 
 
 def grow_replicated(top: Branch, replicated: Document, clock: Clock) -> None:
-    """The step `Replicated`; one replica alone is a line, several have lines of their own."""
+    """The step `Replicated`: one line for a single replica, one line per replica for several."""
     count = replicated["replicas"]
     by = "1 replica" if count == 1 else f"{count} replicas"
     if replicated["committed"]:
@@ -21,7 +21,7 @@ def grow_replicated(top: Branch, replicated: Document, clock: Clock) -> None:
         )
     else:
         branch = top.add(
-            ("Replicated  ", STEP), ("not yet", WAITING), ": the high watermark is before it"
+            ("Replicated  ", STEP), ("not yet", WAITING), ": the high watermark has not reached it"
         )
     elections = replicated.get("elections", ())
     if count > 1:
@@ -35,15 +35,15 @@ def grow_replicated(top: Branch, replicated: Document, clock: Clock) -> None:
 def _copy(branch: Branch, copy: Document, clock: Clock) -> None:
     name, when = (f"broker {copy['broker']}", "bold"), copy["when"]
     if copy["state"] == "leader":
-        branch.add(name, "  led, and wrote it  ", clock.moment(when), (clock.after(when), WEAK))
+        branch.add(name, "  leader, appended it  ", clock.moment(when), (clock.after(when), WEAK))
     elif copy["state"] == "copied":
         copied = ("  copied it  ", GOOD)
         branch.add(name, copied, clock.moment(when), (clock.after(when), WEAK))
     elif copy["state"] == "not_yet":
-        come = f": it has come to offset {copy['fetched_to']}"
+        come = f": it has fetched up to offset {copy['fetched_to']}"
         branch.add(name, ("  not yet", WAITING), come)
     else:
-        branch.add(name, "  when it copied it is not recorded here")
+        branch.add(name, "  time of its copy not recorded here")
 
 
 def _in_sync(branch: Branch, replicated: Document) -> None:

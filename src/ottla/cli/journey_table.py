@@ -1,10 +1,10 @@
 """`ottla journey --table PATH`: the Delta version of a message, from the table's own log.
 
-Each commit of a pipeline names in its `userMetadata` (in Delta's action `commitInfo`) where its
+Each commit of a pipeline states in its `userMetadata` (in Delta's action `commitInfo`) where its
 batch ends in each topic: `{"ottla.pipeline": 1, "query": ..., "id": ..., "batch": n, "cluster":
 ..., "topics": {name: {"id": ..., "offsets": {"0": next}}}}`. So the version of a message is the
-first one whose batch ends beyond its offset. The log's newest MAX_COMMITS files are read, each up
-to MAX_LINES lines, without Spark.
+first one whose batch ends after its offset. Only the newest MAX_COMMITS files of the log are read,
+each up to MAX_LINES lines, without Spark.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _COMMIT: Final = re.compile(r"(\d{20})\.json")
 
 @dataclass(frozen=True, slots=True)
 class TableCommit:
-    """A commit of a pipeline, as far as it is about one partition of one topic."""
+    """A pipeline's commit, reduced to one partition of one topic."""
 
     version: int
     at_ms: int
@@ -40,14 +40,14 @@ class TableCommit:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """The commit that covers an offset; `is_exact` unless an earlier one may have it."""
+    """The commit that contains an offset; `is_exact` unless an earlier one may contain it."""
 
     commit: TableCommit
     is_exact: bool
 
 
 def find_delivery(commits: Iterable[TableCommit], offset: int) -> Delivered | None:
-    """Return the commit that delivered an offset. `commits`: the newest first. Pure."""
+    """Return the commit that delivered an offset. `commits`: newest first. Pure."""
     found: TableCommit | None = None
     for commit in commits:
         if commit.next_offset <= offset:
@@ -55,12 +55,12 @@ def find_delivery(commits: Iterable[TableCommit], offset: int) -> Delivered | No
         found = commit
     if found is None:
         return None
-    # The log goes back no further: a first batch has the offset, a later one may not.
+    # The oldest commit in the log: only a pipeline's first batch surely contains the offset.
     return Delivered(found, is_exact=found.batch == 0)
 
 
 def table_document(table: str, delivered: Delivered) -> Document:
-    """The delivery in the shape of the journey's own; it has no group."""
+    """The delivery in the shape that the journey uses; it has no group."""
     commit = delivered.commit
     since_ms = commit.at_ms if delivered.is_exact else None
     first_version = commit.version if delivered.is_exact else 0
@@ -89,9 +89,10 @@ def table_document(table: str, delivered: Delivered) -> Document:
 def add_tables(
     document: Document, tables: Iterable[Path], topic_id: str, cluster_id: str
 ) -> list[str]:
-    """Add to a journey what the tables know of the message; returns a line for each that does not.
+    """Add to a journey what the tables record about the message; returns a line for each that has
+    nothing.
 
-    Raises Failed for a path that is no Delta table.
+    Raises Failed for a path that is not a Delta table.
     """
     missing = []
     for table in tables:
@@ -101,8 +102,8 @@ def add_tables(
         delivered = find_delivery(commits, document["offset"])
         if delivered is None:
             missing.append(
-                f"{table}: no commit among the last {MAX_COMMITS} says that a pipeline delivered "
-                "this message there"
+                f"{table}: none of the last {MAX_COMMITS} commits says that a pipeline delivered "
+                "this message"
             )
             continue
         found = table_document(str(table), delivered)
@@ -113,14 +114,12 @@ def add_tables(
 def read_commits(
     table: Path, topic: str, topic_id: str, cluster_id: str, partition: int
 ) -> Iterator[TableCommit]:
-    """Yield the commits of pipelines that read this very topic, the newest first."""
+    """Yield the commits of pipelines that read this topic, newest first."""
     log = table / "_delta_log"
     try:
         names = sorted((name.name for name in log.iterdir()), reverse=True)
     except OSError as error:
-        raise Failed(
-            f"{table} is no Delta table here: {(error.strerror or '').lower()}."
-        ) from error
+        raise Failed(f"{table} is not a Delta table: {(error.strerror or '').lower()}.") from error
     commits = [match for match in map(_COMMIT.fullmatch, names) if match]
     for match in commits[:MAX_COMMITS]:
         info = _commit_info(log / match.group())
@@ -142,7 +141,7 @@ def _commit_info(file: Path) -> Document | None:
                     info = json.loads(line)["commitInfo"]
                     return info if isinstance(info, dict) else None
     except (OSError, ValueError):
-        # Removed meanwhile by Delta's clean-up, or no commit of Delta's.
+        # Deleted by Delta's clean-up in the meantime, or not one of Delta's commits.
         return None
     return None
 

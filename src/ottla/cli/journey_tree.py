@@ -1,6 +1,6 @@
-"""The journey as a tree for people: six steps, in the order in which a message takes them.
+"""The journey as a tree: six steps, in the order in which a message takes them.
 
-Made from the document that `--json` prints, so nothing is shown that a program could not have.
+Built from the document that `--json` prints, so it shows nothing that a program could not have.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ottla.cli.journey_branches import (
     line,
 )
 from ottla.cli.journey_replicas import grow_replicated
-from ottla.journey.words import bytes_said, moment_said
+from ottla.journey.formatting import bytes_said, moment_said
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -50,16 +50,19 @@ def tell(document: Document) -> Branch:
     state = document["state"]
     if state == "not_yet_written":
         end = document["log"]["end_offset"]
-        top.add(("Not yet written: ", WAITING), f"the log ends before offset {end}")
+        top.add(("Not yet written: ", WAITING), f"the log ends at offset {end}")
         _readers(top, document, "Waiting for it")
         return top
     if not document["recorded"]:
-        top.add(("No times are kept: ", WAITING), "ottla.journey.enable is false on the broker")
+        top.add(("No times recorded: ", WAITING), "ottla.journey.enable is false on the broker")
     clock = Clock(document)
     if state == "removed":
         _removed(top, document, clock)
     elif state == "compacted":
-        top.add(("Compacted away: ", WAITING), "a later record has its key, or it was a tombstone")
+        top.add(
+            ("Removed by compaction: ", WAITING),
+            "a later record has its key, or it was a tombstone",
+        )
     elif state == "damaged":
         top.add(("Damaged: ", BAD), document["appended"]["damage"])
     if document["published"].get("timestamp_type"):
@@ -76,7 +79,7 @@ def tell(document: Document) -> Branch:
 
 
 def shown(content: Document | None, most: int = MAX_VALUE_CHARACTERS) -> str:
-    """A key or value, its size behind it where it is cut."""
+    """A key or value, followed by its size if it is cut."""
     if content is None:
         return "null"
     mark = "" if "text" in content else "base64 "
@@ -87,16 +90,16 @@ def shown(content: Document | None, most: int = MAX_VALUE_CHARACTERS) -> str:
 
 
 def _published(top: Branch, published: Document, clock: Clock) -> None:
-    clients = [client or "a client without a name" for client in published["client_ids"]]
-    by = f" by {' or '.join(clients)}" if clients else " by a client that is not recorded"
+    clients = [client or "a client without a client id" for client in published["client_ids"]]
+    by = f" by {' or '.join(clients)}" if clients else " by an unrecorded client"
     own = published["timestamp_type"] == "CreateTime"
     stamped = published["timestamp_ms"]
-    at = "at no given time" if stamped in (None, -1) else clock.at(stamped, dated=True)
-    whose = "the producer's clock" if own else "the broker's clock, at the append"
+    at = "without a timestamp" if stamped in (None, -1) else clock.at(stamped, dated=True)
+    whose = "the producer's clock" if own else "the broker's clock"
     branch = top.add(("Published  ", STEP), at, (by, "bold"), (f"  ({whose})", WEAK))
     producer = published["producer"]
     if published["control"]:
-        branch.add("a transaction's marker, written by the broker")
+        branch.add("a transaction marker, written by the broker")
     else:
         branch.add(("key    ", WEAK), shown(published.get("key")))
         branch.add(("value  ", WEAK), shown(published.get("value")))
@@ -116,7 +119,7 @@ def _published(top: Branch, published: Document, clock: Clock) -> None:
 def _appended(top: Branch, document: Document, clock: Clock) -> None:
     appended = document["appended"]
     when = appended["when"]
-    who = "a broker that is not recorded"
+    who = "an unrecorded broker"
     if appended["broker"] is not None:
         who = f"broker {appended['broker']}"
     by = f"  by {who}, at offset {document['offset']}"
@@ -143,9 +146,9 @@ def _appended(top: Branch, document: Document, clock: Clock) -> None:
         where = f"at byte {record['position']} of the batch's {packed}records"
         branch.add(("record   ", WEAK), f"{which}, {where}, {bytes_said(record['size_bytes'])}")
     if entry:
-        leads = f"offset {entry['offset']} at byte {entry['position']} leads there"
+        leads = f"nearest entry: offset {entry['offset']} at byte {entry['position']}"
     else:
-        leads = "no entry yet leads there: the segment is read from its beginning"
+        leads = "no entry before it: reads start at the beginning of the segment"
     branch.add(("index    ", WEAK), leads)
 
 
@@ -165,9 +168,9 @@ def _readers(top: Branch, document: Document, title: str, clock: Clock | None = 
             behind = group["behind"]
             word = "message" if behind == 1 else "messages"
             name = (group["group"], "bold")
-            branch.add(name, ("  not yet", WAITING), f": it is {behind} {word} before that")
+            branch.add(name, ("  not yet", WAITING), f": {behind} {word} behind")
     if not branch.below:
-        branch.parts.append(("  no group has committed offsets here", ""))
+        branch.parts.append(("  no group has committed offsets for this partition", ""))
 
 
 def _reader(branch: Branch, group: Document, clock: Clock) -> None:
@@ -179,12 +182,12 @@ def _reader(branch: Branch, group: Document, clock: Clock) -> None:
         (clock.after(when), WEAK),
     ]
     if group["first_commit_seen"] and when["until_ms"] is not None:
-        parts.append(("  (by its first commit; where it began is not recorded)", WEAK))
+        parts.append(("  (with its first commit; its start is not recorded)", WEAK))
     said = branch.add(*parts)
     if group["state"] == "set_back":
         back = group["set_back"]
         place = f" to offset {back['to_offset']} at {clock.at(back['at_ms'])}"
-        said.add(("set back", WAITING), f"{place}, and has not come here again yet")
+        said.add(("set back", WAITING), f"{place}, and has not reached this offset again")
 
 
 def _delivery(branch: Branch, one: Document, clock: Clock) -> None:
@@ -201,11 +204,13 @@ def _delivery(branch: Branch, one: Document, clock: Clock) -> None:
     if delta:
         said.add(("table  ", WEAK), delta["table"])
     if one["group"] is None:
-        said.add(("by the table's own log; a row that was rejected or filtered is not in it", WEAK))
+        said.add(
+            ("from the table's log; the table has no row if it was rejected or filtered", WEAK)
+        )
         return
     group = said.add(("group  ", WEAK), one["group"])
     if one["first_commit_seen"]:
-        group.parts.append(("  (its first commit; where it began is not recorded)", WEAK))
+        group.parts.append(("  (its first commit; its start is not recorded)", WEAK))
 
 
 def one_of(noun: str, first: int, last: int) -> str:
@@ -227,9 +232,9 @@ def _retention(top: Branch, retention: Document | None) -> None:
     not_before = retention["not_before_ms"]
     branch = top.add(("Retention  ", STEP))
     if retention["may_be_removed"]:
-        branch.parts.append(("may be removed at any time now", WAITING))
+        branch.parts.append(("may be deleted at any time", WAITING))
     elif not_before is None:
-        branch.parts.append(("not to be removed as things stand", GOOD))
+        branch.parts.append(("not deleted by any current rule", GOOD))
     else:
         branch.parts.append((f"not before {moment_said(not_before)}".removesuffix(" UTC"), GOOD))
     for rule in retention["rules"]:

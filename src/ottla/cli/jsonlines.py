@@ -1,11 +1,12 @@
-"""One record as one line of JSON, without loss: the form of `consume --json`, `produce --json`.
+"""One record as one line of JSON, without loss: the format of `consume --json` and `produce
+--json`.
 
     {"topic": "t", "partition": 0, "offset": 7, "timestamp": 1700000000000, "timestamp_type":
      "create", "key": "k", "value": "v", "headers": [{"name": "h", "value": "x"}]}
 
-Bytes that are UTF-8 are written as that text. Others are written as base64, and say so: with
-`"key_base64": true`, `"value_base64": true`, or in a header `"value_base64": true`. A key or value
-that is absent (a tombstone's value) is `null`. A timestamp is in ms since 1970, or `null`.
+UTF-8 bytes are written as text. Other bytes are written as base64 and marked: with `"key_base64":
+true`, `"value_base64": true`, or in a header `"value_base64": true`. An absent key or value (a
+tombstone's value) is `null`. A timestamp is in ms since 1970, or `null`.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ TIMESTAMP_TYPES: Final = {0: None, 1: "create", 2: "append"}
 
 
 class LineError(ValueError):
-    """A line that is no record; the message says what is wrong with it."""
+    """A line that is not a record. The message says why."""
 
 
 @dataclass(slots=True)
 class Outgoing:
-    """A record to send. A partition of None lets the partitioner choose, a time of None is now."""
+    """A record to send. Partition None: the partitioner chooses. Time None: now."""
 
     key: bytes | None
     value: bytes | None
@@ -50,7 +51,7 @@ class Outgoing:
 
 
 def put_bytes(into: dict[str, Any], name: str, data: bytes | None) -> None:
-    """Add the bytes as text where they are UTF-8, else as base64 with its flag."""
+    """Add the bytes as text if they are UTF-8, else as base64 with its flag."""
     if data is None:
         into[name] = None
         return
@@ -70,7 +71,7 @@ def encode_record(
     value: bytes | None,
     headers: Sequence[tuple[str, bytes | None]],
 ) -> str:
-    """The line, without its end. `timestamp` is librdkafka's (type, ms)."""
+    """The line, without its newline. `timestamp` is librdkafka's (type, ms)."""
     kind, timestamp_ms = timestamp
     document: dict[str, Any] = {
         "topic": topic,
@@ -91,7 +92,7 @@ def encode_record(
 
 
 def decode_record(line: bytes) -> Outgoing:
-    """The record of one line; raises LineError. Topic and offset are read over.
+    """The record of one line. Raises LineError. Ignores topic and offset.
 
     A key or value that is neither text nor null (an object, a number) is sent as its JSON text.
     """
@@ -105,10 +106,10 @@ def decode_record(line: bytes) -> Outgoing:
         if name not in FIELDS:
             raise LineError(f"has the unknown field {name!r}; allowed are {', '.join(FIELDS)}")
     if "value" not in document:
-        raise LineError('has no "value" (for a tombstone say "value": null)')
+        raise LineError('has no "value" (for a tombstone give "value": null)')
     timestamp_ms = get_number(document, "timestamp")
     if document.get("timestamp_type") == "append":
-        # The time at which another log took it in; this log will have its own.
+        # The append time of another log; this log will assign its own.
         timestamp_ms = None
     return Outgoing(
         get_bytes(document, "key"),
@@ -142,7 +143,7 @@ def get_number(document: dict[str, Any], name: str) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
-        raise LineError(f'has a "{name}" that is not a whole number from 0: {value!r}')
+        raise LineError(f'has a "{name}" that is not an integer of 0 or more: {value!r}')
     return value
 
 

@@ -1,4 +1,4 @@
-"""`ottla log`: what lies in a partition's folder on this machine, and whether it is sound."""
+"""`ottla log`: the contents of a partition's folder on this machine, and whether it is intact."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ottla.cli.rendering import time_text
 from ottla.cli.screen import note, say, show_json, show_table, write
 from ottla.protocol.errors import ApiError
 
-commands = typer.Typer(help="Look into a partition's folder: segments, batches, and a check.")
+commands = typer.Typer(help="Inspect and check a partition's folder: segments, batches, indexes.")
 
 COMPRESSIONS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 DEFAULT_BATCHES: Final = 1000
@@ -37,14 +37,14 @@ Partition = Annotated[
 ]
 Folders = Annotated[
     list[Path],
-    typer.Argument(metavar="FOLDER", help="Folders of partitions, or a whole data folder."),
+    typer.Argument(metavar="FOLDER", help="Partition folders, or a whole data folder."),
 ]
 FromOffset = Annotated[
     int,
-    typer.Option("--from-offset", min=0, metavar="N", help="From the batch with this offset on."),
+    typer.Option("--from-offset", min=0, metavar="N", help="Start at the batch with this offset."),
 ]
 MostBatches = Annotated[
-    int, typer.Option("--max", "-n", min=1, metavar="N", help="Show so many batches at most.")
+    int, typer.Option("--max", "-n", min=1, metavar="N", help="Show at most N batches.")
 ]
 
 
@@ -72,7 +72,7 @@ def segments(folder: Partition, as_json: AsJson = False) -> None:
     )
     for each in found:
         if each["fault"]:
-            note(f"{each['file']}: {each['fault']}; for more: ottla log check {folder}")
+            note(f"{each['file']}: {each['fault']}. For details: ottla log check {folder}")
 
 
 def segment_document(segment: Segment) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def segment_document(segment: Segment) -> dict[str, Any]:
             fault = str(error)
         size_bytes = reader.size_bytes
         if fault is None and reader.left_bytes:
-            fault = f"{reader.left_bytes} bytes at the end are no whole batch"
+            fault = f"{reader.left_bytes} bytes at the end are not a whole batch"
     return {
         "file": segment.log.name,
         "base_offset": segment.base_offset,
@@ -163,13 +163,15 @@ def batches(
             drop_empty=("producer", "kind"),
         )
     if more is not None:
-        note(f"More follow; go on with --from-offset {more}, or with a larger --max.")
+        note(f"There are more batches: continue with --from-offset {more}, or raise --max.")
     elif not shown:
-        note(f"No batch has offset {from_offset} or a later one.")
+        note(f"No batch at offset {from_offset} or later.")
 
 
 def iterate_batches(found: list[Segment], from_offset: int) -> Iterator[dict[str, Any]]:
-    """A document for each batch that ends at that offset or later. Raises Failed at a bad one."""
+    """A document for each batch that ends at that offset or later. Raises Failed at an invalid
+    batch.
+    """
     for number, segment in enumerate(found):
         if number + 1 < len(found) and found[number + 1].base_offset <= from_offset:
             continue
@@ -181,7 +183,7 @@ def iterate_batches(found: list[Segment], from_offset: int) -> Iterator[dict[str
             except ApiError as error:
                 raise Failed(
                     f"{segment.log.name} at byte {reader.position}: {error}.",
-                    f"For more: ottla log check {segment.log.parent}",
+                    f"For details: ottla log check {segment.log.parent}",
                 ) from error
 
 
@@ -217,14 +219,14 @@ def producer_name(document: dict[str, Any]) -> str:
 
 
 def kind_name(document: dict[str, Any]) -> str:
-    """What is special about the batch."""
+    """Whether the batch is special, such as transactional."""
     kinds = {"control": document["control"], "transactional": document["transactional"]}
     return " ".join(name for name, wanted in kinds.items() if wanted)
 
 
 @commands.command()
 def check(folders: Folders, as_json: AsJson = False) -> None:
-    """Read every byte of partitions and name each fault; exit code 1 when there is one."""
+    """Read every byte of partitions and report each fault. Exit code 1 if there is one."""
     partitions: list[Path] = []
     for folder in folders:
         inside = folder.is_dir() and not is_partition(folder)
@@ -251,6 +253,7 @@ def show_checked(checked: Checked) -> None:
         say(f"  {fault['file']} at byte {fault['position']}: {fault['fault']}")
     if checked.torn_bytes:
         say(
-            f"  {checked.torn_bytes:,} bytes at the end are no whole batch: being written now, or "
-            "torn by a crash (the next start cuts them)."
+            f"  {checked.torn_bytes:,} bytes at the end are not a whole batch: either being "
+            "written now, or "
+            "torn by a crash (the next start removes them)."
         )

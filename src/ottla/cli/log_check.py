@@ -1,9 +1,9 @@
-"""A check of a partition's files: batches, their order and checksums, and what the indexes say.
+"""A check of a partition's files: batches, their order and checksums, and the indexes.
 
-What it demands is Kafka's format: offsets and leader epochs that only grow, each batch within its
-segment, a CRC-32C that fits, as many records as the header says; an offset index whose entries
-are (last offset of a batch, its position), and a time index whose entries are (largest time so
-far, an offset of the batch that has it). Gaps between offsets are no fault: compaction makes them.
+It checks Kafka's format: offsets and leader epochs that only grow, each batch within its segment, a
+matching CRC-32C, as many records as the header states; an offset index whose entries are (last
+offset of a batch, its position), and a time index whose entries are (largest time so far, an offset
+of the batch that has it). Gaps between offsets are valid: compaction leaves them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ottla.records.iterate import iterate_records
 
 @dataclass(slots=True)
 class Checked:
-    """What was seen of one partition. A torn tail is no fault: the next start cuts it."""
+    """The result for one partition. A torn tail is not a fault: the next start removes it."""
 
     folder: Path
     segments: int = 0
@@ -67,7 +67,7 @@ def check_partition(folder: Path) -> Checked:
     checked = Checked(folder, segments=len(segments), next_offset=segments[0].base_offset)
     for number, segment in enumerate(segments):
         after = segments[number + 1].base_offset if number + 1 < len(segments) else None
-        # Before the log: a broker that is writing adds the bytes first, then the entry.
+        # Read before the log: a broker that is writing adds the bytes first, then the entry.
         offsets = read_entries(segment.index, OFFSET_ENTRY)
         times = read_entries(segment.time_index, TIME_ENTRY)
         seen = check_segment(checked, segment, after)
@@ -93,7 +93,9 @@ def check_segment(checked: Checked, segment: Segment, after: int | None) -> list
         if reader.left_bytes and after is None:
             checked.torn_bytes = reader.left_bytes
         elif reader.left_bytes:
-            checked.fault(segment.log, reader.position, f"{reader.left_bytes} bytes are no batch")
+            checked.fault(
+                segment.log, reader.position, f"{reader.left_bytes} bytes are not a batch"
+            )
     return seen
 
 
@@ -102,16 +104,14 @@ def check_batch(
 ) -> None:
     header, found = batch.header, []
     if header.base_offset < checked.next_offset:
-        found.append(
-            f"offset {header.base_offset} comes again; {checked.next_offset} or more was due"
-        )
+        found.append(f"offset {header.base_offset}, expected {checked.next_offset} or more")
     if after is not None and header.last_offset >= after:
-        found.append(f"offset {header.last_offset} belongs into segment {after}")
+        found.append(f"offset {header.last_offset} belongs in segment {after}")
     if header.leader_epoch < checked.leader_epoch:
         found.append(f"leader epoch {header.leader_epoch} after {checked.leader_epoch}")
     try:
         ensure_crc(header, data)
-        # Walks every record, so a count or a length that lies is found.
+        # Walks every record, so it finds wrong counts and lengths.
         checked.records += sum(1 for _ in iterate_records(data, header))
     except ApiError as error:
         found.append(str(error))
@@ -140,7 +140,7 @@ def check_offset_index(
             checked.fault(
                 segment.index,
                 at,
-                f"says offset {offset} for position {position}; "
+                f"has offset {offset} for position {position}; "
                 f"the batch there ends at {last_offsets[position]}",
             )
         before = entry
@@ -162,7 +162,7 @@ def check_time_index(
             checked.fault(
                 segment.time_index,
                 at,
-                f"says time {time_ms} for offset {offset}; "
+                f"has time {time_ms} for offset {offset}; "
                 f"the batch there has {seen[place].header.max_timestamp}",
             )
         before_ms = time_ms

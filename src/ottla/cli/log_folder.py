@@ -1,7 +1,7 @@
-"""A partition's folder on this machine, read only, also while a broker writes there.
+"""A partition's folder on this machine, read only, even while a broker writes there.
 
-Files are read with pread and never mapped: a broker may cut or delete one at any moment, and a
-map that lost its file would kill us. Files of Apache Kafka and of Ottla are alike.
+Files are read with pread and never mapped: a broker may truncate or delete one at any moment, and
+access to a mapping of a truncated file would kill the process. Reads files of Apache Kafka too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ENTRIES_AT_A_TIME: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One segment: its first possible offset, and its files."""
+    """One segment: its base offset, and its files."""
 
     base_offset: int
     log: Path
@@ -53,7 +53,7 @@ def is_partition(folder: Path) -> bool:
 
 
 def partition_folders(folder: Path) -> list[Path]:
-    """The partitions inside a data folder, in the order of topic and number."""
+    """The partitions inside a data folder, ordered by topic and partition."""
     found: list[tuple[str, int, Path]] = []
     for path in folder.iterdir():
         topic, dash, number = path.name.rpartition("-")
@@ -63,7 +63,7 @@ def partition_folders(folder: Path) -> list[Path]:
 
 
 def read_partition(path: Path) -> list[Segment]:
-    """The segments of a partition's folder, or the one of a `.log` file, in the order of offsets.
+    """The segments of a partition's folder, or the one of a `.log` file, ordered by offset.
 
     Raises Failed that says what the path is instead.
     """
@@ -71,14 +71,14 @@ def read_partition(path: Path) -> list[Segment]:
         if path.is_file() and is_segment(path):
             return [Segment(int(path.stem), path)]
         if path.is_file():
-            raise Failed(f"{path} is no segment; those are named like {0:020d}.log.")
+            raise Failed(f"{path} is not a segment. Segments have names like {0:020d}.log.")
         segments = [Segment(int(each.stem), each) for each in path.iterdir() if is_segment(each)]
         if segments:
             return sorted(segments, key=lambda segment: segment.base_offset)
         inside = partition_folders(path)
     except FileNotFoundError:
         raise Failed(
-            f"there is no {path}.", "A partition has its folder from its first record on."
+            f"{path} does not exist.", "A partition gets its folder with its first record."
         ) from None
     except OSError as error:
         raise Failed(f"cannot read {path}: {error.strerror}.") from error
@@ -86,15 +86,15 @@ def read_partition(path: Path) -> list[Segment]:
         names = ", ".join(each.name for each in inside[:MAX_NAMED])
         more = " ..." if len(inside) > MAX_NAMED else ""
         raise Failed(
-            f"{path} is a data folder; name a partition in it.",
-            f"There are: {names}{more}. For example: ottla log segments {inside[0]}",
+            f"{path} is a data folder; give a partition's folder.",
+            f"Partitions: {names}{more}. For example: ottla log segments {inside[0]}",
         )
     raise Failed(f"{path} holds no segments (files named like {0:020d}.log).")
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch's header, the byte at which it stands, and whether all its bytes are there."""
+    """A batch's header, its position in the file, and whether all its bytes are there."""
 
     position: int
     header: BatchHeader
@@ -102,7 +102,7 @@ class Batch:
 
 
 class SegmentReader:
-    """Batches of one segment file, as far as the file went when it was opened."""
+    """The batches of one segment file, up to the size that the file had when it was opened."""
 
     def __init__(self, segment: Segment) -> None:
         """Raises Failed when the file cannot be read."""
@@ -122,13 +122,13 @@ class SegmentReader:
 
     @property
     def left_bytes(self) -> int:
-        """Bytes behind the last whole batch that was given out."""
+        """Bytes after the last whole batch that was returned."""
         return self.size_bytes - self.position
 
     def batches(self) -> Iterator[Batch]:
-        """Each batch that begins in the file; the last may be cut off.
+        """Each batch that begins in the file; the last may be incomplete.
 
-        Raises ottla.records.errors.CorruptBatchError at the first that is none.
+        Raises ottla.records.errors.CorruptBatchError at the first invalid batch.
         """
         window, window_at = b"", 0
         while self.left_bytes >= HEADER_BYTES:
@@ -137,7 +137,7 @@ class SegmentReader:
                 window_at, start = self.position, 0
                 window = os.pread(self.descriptor, READ_BYTES, window_at)
                 if len(window) < HEADER_BYTES:
-                    # The file was cut while we read it.
+                    # The file was truncated while we read it.
                     self.size_bytes = window_at + len(window)
                     return
             header = read_header(window, start)
@@ -155,7 +155,9 @@ class SegmentReader:
 
 
 def read_entries(path: Path, entry: Struct) -> list[tuple[int, int]]:
-    """The entries of an index. A live one is followed by megabytes of zeros, which are none."""
+    """The entries of an index. A live index is padded with megabytes of zeros, which are not
+    entries.
+    """
     found: list[tuple[int, int]] = []
     nothing = bytes(entry.size)
     try:

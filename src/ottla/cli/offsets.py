@@ -1,4 +1,4 @@
-"""Asking the broker for offsets: first, last, and by time, of many partitions at once."""
+"""Reads offsets from the brokers: first, last, and by time, of many partitions at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ottla.cli.failures import Failed
 Partition = tuple[str, int]
 
 
-# A partition that was made a moment ago has no leader yet, or one that has not opened it.
+# A new partition may have no leader yet, or one that has not opened it.
 NOT_READY: Final = frozenset(
     {
         KafkaError.LEADER_NOT_AVAILABLE,
@@ -40,8 +40,9 @@ LATEST: Final = OffsetSpec.latest()
 def answered_offsets(
     connection: Connection, wanted: Mapping[Partition, Any], within_s: float
 ) -> tuple[dict[Partition, int], dict[Partition, str]]:
-    """The offset of each partition by its OffsetSpec, -1 where no record is that young; and for
-    those without one, why not: half a sentence."""
+    """The offset of each partition by its OffsetSpec, -1 if no record is that recent; and for
+    partitions without an offset, the reason as part of a sentence.
+    """
     found: dict[Partition, int] = {}
     why: dict[Partition, str] = {}
     deadline = time.monotonic() + READY_TIMEOUT_S
@@ -64,7 +65,7 @@ def answered_offsets(
                 why[key] = no_answer(within_s) if silent else explain(error.args[0]).rstrip(".")
             else:
                 if offset == OFFSET_INVALID:
-                    # What librdkafka makes of a leader that was asked and said nothing.
+                    # librdkafka's error for a leader that does not respond.
                     why[key] = no_answer(within_s)
                 else:
                     found[key] = offset
@@ -75,11 +76,11 @@ def answered_offsets(
 
 
 def no_answer(within_s: float) -> str:
-    return f"its leader gives no answer within {within_s:g} s"
+    return f"no response from its leader within {within_s:g} s"
 
 
 def list_offsets(connection: Connection, wanted: Mapping[Partition, Any]) -> dict[Partition, int]:
-    """As `answered_offsets`, of every partition. Raises Failed where one has none."""
+    """Like `answered_offsets`, but raises Failed if a partition has none."""
     found, why = answered_offsets(connection, wanted, connection.answer_timeout_s)
     for (topic, number), reason in why.items():
         raise Failed(f"cannot read the offsets of {topic}-{number}: {reason}.")
@@ -89,34 +90,37 @@ def list_offsets(connection: Connection, wanted: Mapping[Partition, Any]) -> dic
 def shown_offsets(
     connection: Connection, partitions: Iterable[Partition], *specs: Any
 ) -> tuple[list[dict[Partition, int]], dict[Partition, str]]:
-    """To show what is known: the offsets by each OffsetSpec of those partitions whose leaders
-    answer within `SHOWN_WITHIN_S`; and why there are none of the others."""
+    """The offsets of partitions whose leaders respond within `SHOWN_WITHIN_S`, by OffsetSpec; and
+    for the other partitions the reason.
+    """
     within_s = min(SHOWN_WITHIN_S, connection.answer_timeout_s)
-    asked, told = list(partitions), []
+    asked, shown = list(partitions), []
     why: dict[Partition, str] = {}
     for spec in specs:
         found, missing = answered_offsets(connection, dict.fromkeys(asked, spec), within_s)
-        told.append(found)
+        shown.append(found)
         why.update(missing)
-        # Who is silent is not waited for again.
+        # Do not wait for the same leader twice.
         asked = list(found)
-    return told, why
+    return shown, why
 
 
 def first_offsets(connection: Connection, partitions: Iterable[Partition]) -> dict[Partition, int]:
-    """The first offset that each partition still has."""
+    """The first offset of each partition."""
     return list_offsets(connection, dict.fromkeys(partitions, EARLIEST))
 
 
 def end_offsets(connection: Connection, partitions: Iterable[Partition]) -> dict[Partition, int]:
-    """The offset that each partition gives its next record (its high watermark)."""
+    """The offset of each partition's next record as consumers see it (its high watermark)."""
     return list_offsets(connection, dict.fromkeys(partitions, LATEST))
 
 
 def offsets_at(
     connection: Connection, partitions: Iterable[Partition], at_ms: int
 ) -> dict[Partition, int]:
-    """The offset of each partition's first record at that time or later; its end if none."""
+    """The offset of each partition's first record at or after that time; its end if there is
+    none.
+    """
     wanted = list(partitions)
     found = list_offsets(connection, dict.fromkeys(wanted, OffsetSpec.for_timestamp(at_ms)))
     late = [partition for partition, offset in found.items() if offset < 0]

@@ -1,4 +1,4 @@
-"""Options that several commands share, each spelt once."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Bootstrap = Annotated[
         "-b",
         metavar="HOST:PORT",
         envvar="OTTLA_BOOTSTRAP",
-        help="A broker to begin with, or several with commas between.",
+        help="A broker to connect to first, or several separated by commas.",
     ),
 ]
 ClientConfig = Annotated[
@@ -25,12 +25,14 @@ ClientConfig = Annotated[
     typer.Option(
         "--client-config",
         metavar="NAME=VALUE",
-        help="Any setting of librdkafka. Again for more.",
+        help="Any librdkafka setting. Repeatable.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; do nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would be done, but change nothing.")
+]
 
 TopicName = Annotated[
     str, typer.Argument(metavar="TOPIC", help="The topic's name.", autocompletion=complete_topic)
@@ -42,16 +44,16 @@ TopicNames = Annotated[
 SomeTopicNames = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="TOPIC", help="Topic names; all when none.", autocompletion=complete_topic
+        metavar="TOPIC", help="Topic names. Default: all.", autocompletion=complete_topic
     ),
 ]
 Partitions = Annotated[
     int | None,
-    typer.Option("--partitions", "-p", min=1, metavar="N", help="How many partitions."),
+    typer.Option("--partitions", "-p", min=1, metavar="N", help="Number of partitions."),
 ]
 ReplicationFactor = Annotated[
     int | None,
-    typer.Option("--replication-factor", "-r", min=1, metavar="N", help="How many replicas."),
+    typer.Option("--replication-factor", "-r", min=1, metavar="N", help="Number of replicas."),
 ]
 TopicConfig = Annotated[
     list[str] | None,
@@ -59,14 +61,14 @@ TopicConfig = Annotated[
         "--config",
         "-c",
         metavar="NAME=VALUE",
-        help="A topic setting, such as retention.ms=3600000. Again for more.",
+        help="A topic setting, such as retention.ms=3600000. Repeatable.",
     ),
 ]
 UnsetConfig = Annotated[
     list[str] | None,
-    typer.Option("--unset", metavar="NAME", help="Put a setting back to its default."),
+    typer.Option("--unset", metavar="NAME", help="Reset a setting to its default."),
 ]
-Internal = Annotated[bool, typer.Option("--internal", help="Also the broker's own topics.")]
+Internal = Annotated[bool, typer.Option("--internal", help="Include internal topics.")]
 
 GroupName = Annotated[
     str, typer.Argument(metavar="GROUP", help="The group's name.", autocompletion=complete_group)
@@ -78,6 +80,6 @@ GroupNames = Annotated[
 SomeGroupNames = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="GROUP", help="Group names; all when none.", autocompletion=complete_group
+        metavar="GROUP", help="Group names. Default: all.", autocompletion=complete_group
     ),
 ]

@@ -1,4 +1,4 @@
-"""The brokers of a pipeline file, asked before anything else: a wrong address is found at once."""
+"""The brokers of a pipeline file, checked before anything else: a wrong address fails at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def check_reachable(bootstrap_servers: str) -> None:
     reason = why_unreachable(addresses(bootstrap_servers))
     if reason is not None:
         raise Failed(
-            f"no broker can be reached at {bootstrap_servers}: {reason}.",
+            f"cannot reach a broker at {bootstrap_servers}: {reason}.",
             "Is source.bootstrap_servers right? To start a broker: ottla serve",
         )
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from ottla.cli.failures import Failed
 from ottla.cli.pipeline_broker import look_up_topic
-from ottla.cli.pipeline_output import SparkOutput
+from ottla.cli.pipeline_output import SPARK_SETTINGS, SparkOutput
 from ottla.cli.screen import note, say, show_json, show_table
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.specification import FileSpec, PipelineSpec
@@ -14,11 +14,9 @@ from ottla.pipelines.kafka.brokers import ClusterState
 
 Document = dict[str, Any]
 
-QUIET: Final = {"spark.ui.enabled": False, "spark.ui.showConsoleProgress": False}
-
 
 def check_file(spec: FileSpec, *, with_spark: bool, as_json: bool) -> None:
-    """Look at the brokers, then plan the queries; raises Failed with all that is wrong."""
+    """Check the brokers, then plan the queries; raises Failed with all problems."""
     problems: list[str] = []
     found = []
     for pipeline in spec.pipelines:
@@ -59,13 +57,13 @@ def check_file(spec: FileSpec, *, with_spark: bool, as_json: bool) -> None:
 
 
 def plan_all(spec: FileSpec, found: list[Document], problems: list[str]) -> None:
-    """Plan each query in a session of its own; what is wrong is added to the problems."""
+    """Plan each query in one session; problems are added to the list."""
     note("Starting Spark to plan the queries.")
     with SparkOutput(spec.file.stem) as output:
         from ottla.pipelines.file.build import open_session, plan_pipeline
 
         try:
-            spark = open_session(spec, conf=QUIET)
+            spark = open_session(spec, conf=SPARK_SETTINGS)
         except PipelineError as error:
             raise Failed(str(error), f"Spark's log: {output.file}") from error
         try:

@@ -1,4 +1,4 @@
-"""A pipeline file as the commands take it: what is wrong with it is listed, a line each."""
+"""A pipeline file as the commands take it; its problems are listed, a line each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ottla.pipelines.file.specification import FileSpec
 
 
 def checked_file(file: Path, only: Sequence[str] | None) -> FileSpec:
-    """Read a file and look for what it needs on this machine. Raises UsageFailed."""
+    """Read a file and check what it needs on this machine. Raises UsageFailed."""
     spec = _chosen(_read(file, os.environ), only)
     problems = look_around(spec)
     if problems:
@@ -24,7 +24,7 @@ def checked_file(file: Path, only: Sequence[str] | None) -> FileSpec:
 
 
 def readable_file(file: Path, only: Sequence[str] | None) -> FileSpec:
-    """Read a file for what the broker knows of it: passwords of storage may be missing here.
+    """Read a file for what the broker knows of it: passwords for storage may be missing here.
 
     Raises UsageFailed.
     """

@@ -1,7 +1,7 @@
-"""What Spark writes while a pipeline runs goes to a file; the screen is the command's own.
+"""What Spark writes while a pipeline runs goes to a file; the screen belongs to the command.
 
-Spark's JVM writes to the descriptors 1 and 2 that it inherits, from its first line on. So these
-are pointed at the file before it starts, and Python's own output goes to what they were before.
+Spark's JVM writes to the descriptors 1 and 2 that it inherits, from its first line on. So they
+are redirected to the file before it starts, and Python's own output goes to their former targets.
 """
 
 from __future__ import annotations
@@ -12,8 +12,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TextIO
 
+from ottla.pipelines.run.spark_log import TO_STDERR
+from ottla.pipelines.state_folder import LOGS, remove_oldest, state_folder
+
 MAX_LOGS: Final = 10
-"""So many logs are kept for each pipeline file; each process has one."""
+"""The number of logs that are kept for each pipeline file; each process has one."""
+
+SPARK_SETTINGS: Final = {
+    "spark.ui.enabled": False,
+    "spark.ui.showConsoleProgress": False,
+    TO_STDERR: "true",
+}
+"""What a session gets whose output goes to a file."""
 
 
 class SparkOutput:
@@ -21,15 +31,16 @@ class SparkOutput:
 
     def __init__(self, name: str, file: Path | None = None) -> None:
         self._name = name
-        self.file = file if file is not None else log_folder() / f"{name}-{os.getpid()}.log"
-        self._is_ours = file is None
+        folder = None if file is not None else state_folder(os.environ, LOGS)
+        self.file = file or (folder or Path()) / f"{name}-{os.getpid()}.log"
+        self._folder = folder
         self._streams: list[TextIO] = []
         self._before: list[TextIO] = []
 
     def __enter__(self) -> Self:
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        if self._is_ours:
-            _remove_old(self.file.parent, self._name)
+        if self._folder is not None:
+            remove_oldest(self._folder, f"{self._name}-*.log", MAX_LOGS - 1)
         log = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         self._before = [sys.stdout, sys.stderr]
         for stream, descriptor in ((sys.stdout, 1), (sys.stderr, 2)):
@@ -63,15 +74,3 @@ class SparkOutput:
                 os.dup2(null, descriptor)
                 os.close(null)
         sys.stdout, sys.stderr = self._before
-
-
-def log_folder() -> Path:
-    """Where logs lie: below XDG_STATE_HOME, by default ~/.local/state."""
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(state) / "ottla" / "pipelines"
-
-
-def _remove_old(folder: Path, name: str) -> None:
-    logs = sorted(folder.glob(f"{name}-*.log"), key=lambda log: log.stat().st_mtime)
-    for old in logs[: -(MAX_LOGS - 1)]:
-        old.unlink(missing_ok=True)

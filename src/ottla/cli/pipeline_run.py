@@ -1,4 +1,4 @@
-"""`ottla pipeline run`: Spark in a thread beside, the screen and the signals in the main one.
+"""`ottla pipeline run`: Spark in a thread, the screen and the signals in the main one.
 
 A first Ctrl-C or SIGTERM stops the queries and commits their end; a second one ends at once.
 Exit codes: 0 all have ended by themselves or were asked to stop (SIGTERM, `ottla pipeline stop`),
@@ -21,20 +21,20 @@ from typing import Any, Final
 
 from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, Failed
 from ottla.cli.pipeline_broker import look_up_topic
-from ottla.cli.pipeline_output import SparkOutput
+from ottla.cli.pipeline_output import SPARK_SETTINGS, SparkOutput
 from ottla.cli.pipeline_snapshot import Snapshot
 from ottla.cli.pipeline_view import TellLog, View, open_view
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.specification import FileSpec, PipelineSpec
 from ottla.pipelines.progress.group import GroupError
 from ottla.pipelines.progress.report import REPORTERS, QueryReporter
+from ottla.pipelines.progress.starting import StartingRun
 from ottla.pipelines.progress.status import Lag, LagReader
 
-QUIET: Final = {"spark.ui.enabled": False, "spark.ui.showConsoleProgress": False}
 TICK_S: Final = 0.25
 LAG_S: Final = 2.0
 STOP_S: Final = 30.0
-"""So long the queries may take to stop; then the process ends all the same."""
+"""How long the queries may take to stop; then the process ends anyway."""
 
 
 def run_file(spec: FileSpec, log: Path | None, *, as_json: bool) -> int:
@@ -48,7 +48,7 @@ def run_file(spec: FileSpec, log: Path | None, *, as_json: bool) -> int:
 
 
 class Pipeline:
-    """One pipeline of the session, as far as it has come."""
+    """One pipeline of the session, whatever state it is in."""
 
     def __init__(self, spec: PipelineSpec) -> None:
         self.spec = spec
@@ -56,6 +56,21 @@ class Pipeline:
         self.reporter: QueryReporter | None = None
         self.failure: str | None = None
         self.lag: Lag | None = None
+        kafka = spec.source.kafka.for_librdkafka()
+        self.starting = StartingRun(kafka, spec.delivery.group, spec.source.topic, spec.name)
+
+    def start(self, spark: Any) -> None:
+        """Start the query. A failure is kept, so that the other pipelines can run."""
+        from ottla.pipelines.file.build import start_pipeline
+
+        try:
+            self.query = start_pipeline(spark, self.spec, self.starting.run)
+        except PipelineError as error:
+            self.failure = str(error)
+            self.starting.end("failed", failure=self.failure)
+            return
+        self.reporter = REPORTERS[str(self.query.id)]
+        self.starting.handed_over(self.reporter.committer)
 
     def snapshot(self) -> Snapshot:
         reporter = self.reporter
@@ -93,8 +108,10 @@ class Session:
                 # The reader of the output has gone, or a bug: the queries still end in order.
                 self._is_stopping.set()
                 if not self._has_session.is_set() or not self._has_ended.wait(STOP_S):
+                    self._end_starts()
                     kill_spark()
                 raise
+        self._end_starts()
         if self.failure is not None:
             raise Failed(self.failure)
         return self._exit_code()
@@ -111,6 +128,7 @@ class Session:
             self.view.show([pipeline.snapshot() for pipeline in self.pipelines])
             if self._is_stopping.is_set() and not self._has_session.is_set():
                 # Nothing runs yet: there is no end to wait for.
+                self._end_starts()
                 self.view.close([pipeline.snapshot() for pipeline in self.pipelines])
                 end_at_once(self._exit_code())
             if self._is_stopping.is_set():
@@ -144,23 +162,32 @@ class Session:
                 self._has_ended.set()
 
     def _start(self) -> Any:
-        from ottla.pipelines.file.build import open_session, start_pipeline
+        from ottla.pipelines.file.build import open_session
 
-        spark = open_session(self.spec, conf=QUIET)
+        spark = open_session(self.spec, conf=SPARK_SETTINGS)
         self._has_session.set()
         for pipeline in self.pipelines:
             if self._is_stopping.is_set():
                 break
-            try:
-                pipeline.query = start_pipeline(spark, pipeline.spec)
-                pipeline.reporter = REPORTERS[str(pipeline.query.id)]
-            except PipelineError as error:
-                pipeline.failure = str(error)
+            pipeline.start(spark)
         return spark
 
-    def _stop_queries(self) -> None:
+    @property
+    def _by(self) -> str:
+        """Who stops the queries."""
         names: dict[int | None, str] = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
-        by = names.get(self.signal, "the end of its reader")
+        return names.get(self.signal, "the end of its reader")
+
+    def _end_starts(self) -> None:
+        """Say of the pipelines whose query has not started how they ended."""
+        for pipeline in self.pipelines:
+            if self.failure is not None:
+                pipeline.starting.end("failed", failure=self.failure)
+            else:
+                pipeline.starting.end("stopped", by=self._by)
+
+    def _stop_queries(self) -> None:
+        by = self._by
         for pipeline in self.pipelines:
             if pipeline.query is not None and pipeline.query.isActive:
                 assert pipeline.reporter is not None
@@ -170,7 +197,7 @@ class Session:
                 pipeline.reporter.finish()
 
     def _watch_lag(self) -> None:
-        """Ask the brokers how far behind each pipeline is, as long as it runs."""
+        """Ask the brokers for the lag of each pipeline while it runs."""
         readers = {
             id(one): LagReader(one.spec.source.kafka.for_librdkafka()) for one in self.pipelines
         }
@@ -210,7 +237,7 @@ class Session:
 
 @contextlib.contextmanager
 def told_log(lines: list[str]) -> Iterator[None]:
-    """Collect what Ottla's pipelines log meanwhile."""
+    """Collect what Ottla's pipelines log in the block."""
     logger = logging.getLogger("ottla.pipelines")
     handler, before = TellLog(lines), logger.propagate
     logger.addHandler(handler)

@@ -1,11 +1,11 @@
-"""How a running pipeline stands, as a document and as lines for people. Pure."""
+"""The state of a running pipeline, as a document and as lines for people. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from ottla.journey.words import elapsed_said
+from ottla.journey.formatting import elapsed_said
 from ottla.pipelines.progress.commits import Delivered
 from ottla.pipelines.progress.state import Run
 from ottla.pipelines.progress.status import Lag
@@ -49,7 +49,7 @@ class Snapshot:
 
     @property
     def mark(self) -> tuple[object, ...]:
-        """Changes when there is something to tell: a batch, a state, a reason."""
+        """Changes when there is something new to show: a batch, a state, a reason."""
         batch = self.latest.batch if self.latest else None
         return (self.state, self.reason, batch, self.run.rows if self.run else None)
 

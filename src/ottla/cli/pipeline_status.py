@@ -1,4 +1,4 @@
-"""`ottla pipeline status` and `stop`: through what the pipelines keep on the broker alone."""
+"""`ottla pipeline status` and `stop`: only through what the pipelines keep on the broker."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 from ottla.cli.failures import EXIT_FAILED, Failed
 from ottla.cli.pipeline_broker import check_reachable
 from ottla.cli.screen import note, printable, say, show_json, show_table
-from ottla.journey.words import elapsed_said
+from ottla.journey.formatting import elapsed_said
 from ottla.pipelines.file.specification import FileSpec, PipelineSpec
 from ottla.pipelines.progress.group import Group, GroupError
 from ottla.pipelines.progress.requests import StopRequest, put_request
@@ -37,7 +37,7 @@ COLUMNS: Final = (
 
 
 def show_status(spec: FileSpec, *, as_json: bool) -> int:
-    """Print a row for each pipeline; returns 1 when one failed, is silent or has never run."""
+    """Print a row for each pipeline; returns 1 when one has failed, is silent or has never run."""
     now_ms = int(time.time() * 1_000)
     documents = [status_document(pipeline, _read(pipeline), now_ms) for pipeline in spec.pipelines]
     if as_json:
@@ -77,7 +77,7 @@ def status_document(pipeline: PipelineSpec, status: Status, now_ms: int) -> Docu
 
 
 def state_name(run: Run | None, now_ms: int) -> str:
-    """The run's state; `silent` where it has missed its renewals, `unknown` where there is none."""
+    """Return the run's state; `silent` if it missed its renewals, `unknown` without a run."""
     if run is None:
         return "unknown"
     return "silent" if run.is_stale(now_ms) else run.state
@@ -104,16 +104,19 @@ def status_row(document: Document, now_ms: int) -> list[object]:
 
 
 def remarks(document: Document, now_ms: int) -> list[str]:
-    """What a row of the table has no room for, a line each. Pure."""
+    """What does not fit in a row of the table, a line each. Pure."""
     state, every_s = document["state"], document["every_s"]
     if state == "unknown":
-        return [f"the group {document['group']} has no state of a run; it has not run with it"]
+        return [
+            f"the group {document['group']} has no state of a run: the pipeline has not run "
+            "with this group"
+        ]
     seen = ago(document["seen_ms"], now_ms)
     if state == "silent":
         host = f"{document['host']} (pid {document['pid']})"
         return [
-            f"last seen {seen} on {host}, though it is due every {every_s} s: it was killed within "
-            f"{every_s} s after that, or it does not reach the broker"
+            f"last seen {seen} on {host}, although it reports every {every_s} s: it was killed "
+            f"within {every_s} s after that, or it does not reach the broker"
         ]
     if document["failure"]:
         return [str(document["failure"])]
@@ -124,12 +127,12 @@ def remarks(document: Document, now_ms: int) -> list[str]:
 
 
 def ago(at_ms: int | None, now_ms: int) -> str | None:
-    """`40.0 s ago`, by this machine's clock; a moment ahead of it is now."""
+    """`40.0 s ago`, by this machine's clock; a later moment is now."""
     return None if at_ms is None else f"{elapsed_said(max(0, now_ms - at_ms))} ago"
 
 
 def stop_pipelines(spec: FileSpec, wait_s: int) -> int:
-    """Ask each pipeline to stop and wait until they have; raises Failed for one that does not."""
+    """Ask each pipeline to stop and wait for its end; raises Failed for one that does not stop."""
     asked: list[tuple[PipelineSpec, Run]] = []
     code = 0
     for pipeline in spec.pipelines:
@@ -137,27 +140,29 @@ def stop_pipelines(spec: FileSpec, wait_s: int) -> int:
         run = status.said.run if status.said else None
         if run is None or run.is_stale(now_ms):
             document = status_document(pipeline, status, now_ms)
-            note(f"{pipeline.name} does not run: {remarks(document, now_ms)[0]}")
+            note(f"{pipeline.name} is not running: {remarks(document, now_ms)[0]}")
             code = EXIT_FAILED
         elif run.has_ended:
-            say(f"{pipeline.name} does not run: {run.state} {ago(run.seen_ms, now_ms)}.")
+            say(f"{pipeline.name} is not running: {run.state} {ago(run.seen_ms, now_ms)}.")
         else:
             request = StopRequest(run.id, asker(), now_ms)
             try:
-                put_request(_group(pipeline), min(status.offsets), request)
+                # A pipeline that has never run has no offset yet.
+                partitions = list(status.offsets) or [(pipeline.source.topic, 0)]
+                put_request(_group(pipeline), partitions, request)
             except GroupError as error:
                 raise _failed(pipeline, error) from error
             asked.append((pipeline, run))
     for pipeline, run in asked:
         if wait_s == 0:
-            say(f"{pipeline.name} is asked to stop.")
+            say(f"{pipeline.name} was asked to stop.")
         else:
             say(f"{pipeline.name} {_wait_for_end(pipeline, run, wait_s)}.")
     return code
 
 
 def asker() -> str:
-    """`anna@laptop`: who asks, for the one who finds the pipeline stopped."""
+    """`anna@laptop`: who stopped the pipeline, for the person who finds it stopped."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container's user may have no name

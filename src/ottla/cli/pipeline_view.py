@@ -10,7 +10,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ottla.cli.pipeline_snapshot import COLUMNS, Snapshot
-from ottla.cli.screen import GAP, MIN_FOLD, OutputClosed, console, note, printable, write
+from ottla.cli.screen import (
+    GAP,
+    MIN_FOLD,
+    OutputClosed,
+    console,
+    note,
+    printable,
+    terminal_size,
+    write,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -21,12 +30,12 @@ LINE_S: Final = 2.0
 
 
 class View(Protocol):
-    """Shows how the pipelines stand; called several times a second. May raise OutputClosed."""
+    """Shows the state of the pipelines; called several times a second. May raise OutputClosed."""
 
     def show(self, snapshots: Sequence[Snapshot]) -> None: ...
 
     def tell(self, line: str) -> None:
-        """Show a line beside the state: a warning, what happens now."""
+        """Show a notice beside the state, such as a warning."""
 
     def close(self, snapshots: Sequence[Snapshot]) -> None:
         """Show the last state, and leave it on the screen."""
@@ -75,7 +84,7 @@ class LineView:
 
 
 class JsonView(LineView):
-    """The same as JSON, one document a line; what is told goes to standard error."""
+    """The same as JSON, one document a line; notices go to standard error."""
 
     def _line(self, snapshot: Snapshot) -> str:
         document = snapshot.document(int(time.time() * 1_000))
@@ -83,7 +92,7 @@ class JsonView(LineView):
 
 
 class LiveView:
-    """A table that stays in its place; lines that are told scroll above it."""
+    """A table that stays in place; notices scroll above it."""
 
     def __init__(self) -> None:
         self._console: Console = console()
@@ -92,6 +101,8 @@ class LiveView:
     def show(self, snapshots: Sequence[Snapshot]) -> None:
         from rich.live import Live
 
+        size = terminal_size()  # the user may have changed it
+        self._console.width, self._console.height = size.columns, size.lines
         try:
             if self._live is None:
                 self._live = Live(
@@ -150,7 +161,7 @@ def table_of(snapshots: Sequence[Snapshot], width: int) -> RenderableType:
 
 
 class TellLog(logging.Handler):
-    """Passes what Ottla's pipelines log on to a list that the view is told from."""
+    """Collects what Ottla's pipelines log in a list, from which the view shows it."""
 
     def __init__(self, lines: list[str]) -> None:
         super().__init__(logging.WARNING)

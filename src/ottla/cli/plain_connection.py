@@ -1,8 +1,8 @@
-"""A plain connection to a broker, for the requests that librdkafka has no call for.
+"""A plain connection to a broker, for requests for which librdkafka has no call.
 
-A broker that is stopped in its tracks, or behind a broken network, may still take connections (the
-system does, not the broker) and then says nothing. So where several addresses are given, each but
-the last is first asked for its API versions, which a broker answers at once.
+A broker that is suspended, or behind a broken network, may still accept connections (the operating
+system does) but not respond. So if several addresses are given, each one but the last is first
+asked for its API versions, which a live broker answers at once.
 """
 
 from __future__ import annotations
@@ -22,13 +22,16 @@ MAX_VERSIONS_BYTES: Final = 1 << 20
 API_VERSIONS: Final = 18
 _HEADER: Final = struct.Struct(">hhih")
 _SIZE: Final = struct.Struct(">i")
-# What did not answer is asked last by all that follows in this process.
+# Addresses that did not respond are tried last by later calls in this process.
 _silent: Final[set[tuple[str, int]]] = set()
 
 
 def connected(bootstrap: str, answer_timeout_s: float) -> socket.socket:
-    """A connection to the first address whose broker answers; reading and writing on it take
-    `answer_timeout_s` at most. Raises Failed where none takes a connection."""
+    """A connection to the first address whose broker responds.
+
+    Reads and writes on it take at most `answer_timeout_s`. Raises Failed if no address accepts a
+    connection.
+    """
     candidates = sorted(addresses(bootstrap), key=_silent.__contains__)
     for number, address in enumerate(candidates, 1):
         try:
@@ -42,11 +45,11 @@ def connected(bootstrap: str, answer_timeout_s: float) -> socket.socket:
         connection.settimeout(answer_timeout_s)
         return connection
     check_reachable(bootstrap)
-    raise Failed(f"none of {bootstrap} answers as a broker.")
+    raise Failed(f"no broker responds at {bootstrap}.")
 
 
 def answers(connection: socket.socket) -> bool:
-    """Whether a broker is there that answers ApiVersions."""
+    """Whether a broker responds to ApiVersions on this connection."""
     connection.settimeout(SILENT_AFTER_S)
     try:
         connection.sendall(framed(API_VERSIONS, b""))
@@ -57,7 +60,7 @@ def answers(connection: socket.socket) -> bool:
 
 
 def broker_answers(host: str, port: int) -> bool:
-    """Whether a broker at this address takes a connection and answers on it."""
+    """Whether a broker at this address accepts a connection and responds."""
     try:
         with socket.create_connection((host, port), CONNECT_TIMEOUT_S) as connection:
             return answers(connection)
@@ -72,8 +75,9 @@ def framed(key: int, body: bytes) -> bytes:
 
 
 def received(connection: socket.socket, max_bytes: int) -> bytes:
-    """A response's frame, which begins with the correlation id. Raises EOFError where the
-    connection ends before, or announces what cannot be one; and OSError.
+    """A response's frame, which begins with the correlation id.
+
+    Raises EOFError if the connection ends early or announces an invalid size, and OSError.
     """
     (size,) = _SIZE.unpack(exactly(connection, _SIZE.size))
     if not CORRELATION_BYTES <= size <= max_bytes:
@@ -82,7 +86,7 @@ def received(connection: socket.socket, max_bytes: int) -> bytes:
 
 
 def exactly(connection: socket.socket, size: int) -> bytes:
-    """That many bytes. Raises EOFError where the connection ends before, and OSError."""
+    """That many bytes. Raises EOFError if the connection ends early, and OSError."""
     data = bytearray()
     while len(data) < size:
         piece = connection.recv(min(size - len(data), 1 << 16))

@@ -1,4 +1,4 @@
-"""Where to begin: `beginning`, `end`, a time, so long ago, or an offset."""
+"""Where to start: `beginning`, `end`, a time, an age, or an offset."""
 
 from __future__ import annotations
 
@@ -20,21 +20,23 @@ END: Final = frozenset({"end", "latest"})
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A place in every partition: the first record, the end, or the first at a time (ms)."""
+    """A position in every partition: the first record, the end, or the first record at a time
+    (ms).
+    """
 
     kind: str
     at_ms: int = 0
 
     @property
     def reset(self) -> str:
-        """librdkafka's auto.offset.reset nearest to it."""
+        """The nearest value of librdkafka's auto.offset.reset."""
         return "latest" if self.kind == "end" else "earliest"
 
 
 def parse_time(option: str, text: str, now_ms: int) -> int:
     """A time in ms since 1970: `2026-01-31T12:00`, `2026-01-31`, `1700000000000`, or `15m` ago.
 
-    A time that names no zone is local. Raises UsageFailed.
+    A time without a zone is local. Raises UsageFailed.
     """
     if text.isdecimal():
         return int(text)
@@ -46,9 +48,9 @@ def parse_time(option: str, text: str, now_ms: int) -> int:
         return max(0, int(at.timestamp() * 1000))
     except (ValueError, OverflowError) as error:
         raise UsageFailed(
-            f"{option}: {text!r} is no time.",
-            "Allowed: 2026-01-31T12:00 (local), 2026-01-31T12:00Z, ms since 1970, or 15m, 2h, 3d "
-            "for so long ago.",
+            f"{option}: {text!r} is not a time.",
+            "Allowed: 2026-01-31T12:00 (local), 2026-01-31T12:00Z, ms since 1970, or an age: "
+            "15m, 2h, 3d.",
         ) from error
 
 
@@ -70,7 +72,7 @@ def parse_start(text: str, now_ms: int) -> Start:
 def start_offsets(
     connection: Connection, start: Start, partitions: Iterable[Partition]
 ) -> dict[Partition, int]:
-    """The offset in each partition at which that place is."""
+    """The offset of that position in each partition."""
     if start.kind == "beginning":
         return first_offsets(connection, partitions)
     if start.kind == "end":

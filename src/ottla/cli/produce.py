@@ -1,4 +1,4 @@
-"""`ottla produce`: lines, or JSON lines, into a topic; each record's end is accounted for."""
+"""`ottla produce`: sends lines, or JSON lines, to a topic, and accounts for every record."""
 
 from __future__ import annotations
 
@@ -58,43 +58,58 @@ PARTITIONERS: Final = {
 }
 
 File = Annotated[
-    Path | None, typer.Option("--file", "-f", metavar="PATH", help="Read this, not standard input.")
+    Path | None,
+    typer.Option("--file", "-f", metavar="PATH", help="Read this file instead of standard input."),
 ]
 JsonIn = Annotated[
-    bool, typer.Option("--json", help="Lines are JSON, as `ottla consume --json` writes them.")
+    bool, typer.Option("--json", help="Read JSON lines, as `ottla consume --json` writes them.")
 ]
 KeySeparator = Annotated[
     str | None,
     typer.Option(
-        "--key-separator", "-k", metavar="TEXT", help="What ends the key in each line; \\t is tab."
+        "--key-separator",
+        "-k",
+        metavar="TEXT",
+        help="The text between key and value; \\t is a tab.",
     ),
 ]
-Key = Annotated[str | None, typer.Option("--key", metavar="TEXT", help="One key for every record.")]
+Key = Annotated[
+    str | None, typer.Option("--key", metavar="TEXT", help="Use this key for every record.")
+]
 Null = Annotated[
     str | None,
-    typer.Option("--null", metavar="TEXT", help="A key or value of this text is sent as absent."),
+    typer.Option("--null", metavar="TEXT", help="Send a key or value of this text as null."),
 ]
 Header = Annotated[
     list[str] | None,
-    typer.Option("--header", "-H", metavar="NAME=VALUE", help="For every record. Again for more."),
+    typer.Option(
+        "--header", "-H", metavar="NAME=VALUE", help="Add this header to every record. Repeatable."
+    ),
 ]
 ToPartition = Annotated[
-    int | None, typer.Option("--partition", min=0, metavar="N", help="Send all to this partition.")
+    int | None,
+    typer.Option("--partition", min=0, metavar="N", help="Send every record to this partition."),
 ]
 Repartition = Annotated[
-    bool, typer.Option("--repartition", help="With --json: pass over each line's own partition.")
+    bool, typer.Option("--repartition", help="With --json: ignore the lines' partitions.")
 ]
-CompressionOption = Annotated[Compression, typer.Option("--compression", help="How to compress.")]
+CompressionOption = Annotated[
+    Compression, typer.Option("--compression", help="The compression codec.")
+]
 AcksOption = Annotated[
-    Acks, typer.Option("--acks", help="Who must have a record: all in-sync replicas, 1, 0 (none).")
+    Acks,
+    typer.Option(
+        "--acks", help="Who must have the record: all in-sync replicas, 1 (the leader), 0 (none)."
+    ),
 ]
 PartitionerOption = Annotated[
-    Partitioner, typer.Option("--partitioner", help="What chooses by key; Java's is murmur2.")
+    Partitioner,
+    typer.Option("--partitioner", help="How to choose the partition. Java's default: murmur2."),
 ]
-Create = Annotated[bool, typer.Option("--create", help="Make the topic if there is none.")]
+Create = Annotated[bool, typer.Option("--create", help="Create the topic if it does not exist.")]
 Timeout = Annotated[
     float,
-    typer.Option("--timeout", min=1, metavar="SECONDS", help="How long to try with a record."),
+    typer.Option("--timeout", min=1, metavar="SECONDS", help="How long to retry a record."),
 ]
 
 
@@ -142,7 +157,7 @@ def produce(
             "enable.idempotence": acks is Acks.ALL,
             "partitioner": PARTITIONERS[partitioner],
             "message.timeout.ms": int(timeout * 1000),
-            # The broker's max.message.bytes decides, not the client's.
+            # The broker's max.message.bytes decides, not the client's limit.
             "message.max.bytes": MAX_RECORD_BYTES,
             **connection.settings,
         }
@@ -157,18 +172,16 @@ def check_together(
     null: str | None,
     repartition: bool,
 ) -> None:
-    """Refuse options that contradict each other."""
+    """Reject options that contradict each other."""
     if key is not None and key_separator is not None:
-        raise UsageFailed("--key and --key-separator both give the key; choose one.")
+        raise UsageFailed("--key and --key-separator exclude each other.")
     given = {"--key-separator": key_separator, "--key": key, "--null": null}
     if as_json:
         for name, value in given.items():
             if value is not None:
-                raise UsageFailed(
-                    f"{name} is for plain lines; with --json each line says it itself."
-                )
+                raise UsageFailed(f"{name} is for plain lines; a JSON line has its own.")
     elif repartition:
-        raise UsageFailed("--repartition is for JSON lines; add --json.")
+        raise UsageFailed("--repartition needs --json.")
 
 
 def open_input(path: Path | None) -> BinaryIO:
@@ -182,13 +195,13 @@ def open_input(path: Path | None) -> BinaryIO:
 
 
 def input_bytes(stream: BinaryIO) -> int | None:
-    """How much there is to read, where that is known (a file, not a pipe)."""
+    """The size of the input, if known (a file, not a pipe)."""
     status = os.fstat(stream.fileno())
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
 def count_partitions(connection: Connection, topic: str, create: bool) -> int:
-    """How many partitions the topic has; makes it when that was asked for."""
+    """The number of partitions of the topic, which is created if requested."""
     topics = connection.topics()
     if topic not in topics:
         if not create:
@@ -196,7 +209,7 @@ def count_partitions(connection: Connection, topic: str, create: bool) -> int:
                 "topic",
                 topic,
                 topics,
-                f"To make it: ottla topic create {topic}, or say --create here.",
+                f"To create it: ottla topic create {topic}, or add --create.",
             )
         from confluent_kafka.admin import NewTopic
 
@@ -208,9 +221,9 @@ def count_partitions(connection: Connection, topic: str, create: bool) -> int:
 
 
 def send_all(delivery: Delivery, stream: BinaryIO, decode: Decode, as_json: bool) -> int:
-    """Send every line and account for them; gives the exit code."""
+    """Send every line and account for every record; returns the exit code."""
     if stream.isatty():
-        note("One record a line; Ctrl-D ends.")
+        note("Type one record per line. Ctrl-D ends the input.")
     code = 0
     try:
         stopped = send_lines(delivery, stream, decode)
@@ -233,7 +246,7 @@ def send_all(delivery: Delivery, stream: BinaryIO, decode: Decode, as_json: bool
 
 
 def send_lines(delivery: Delivery, stream: BinaryIO, decode: Decode) -> str | None:
-    """Send line by line; gives what stopped it before the end, if anything did."""
+    """Send line by line. Returns the reason if it stopped before the end."""
     interactive = stream.isatty()
     done_bytes, number = 0, 0
     watch: Any
@@ -247,7 +260,7 @@ def send_lines(delivery: Delivery, stream: BinaryIO, decode: Decode) -> str | No
                     delivery.producer.poll(0)
                     watch.at(done_bytes)
         except LineError as error:
-            return f"line {number} {error}. Nothing from there on was sent."
+            return f"line {number} {error}. This line and all after it were not sent."
         except OSError as error:
-            return f"cannot read on after line {number}: {error.strerror}."
+            return f"cannot read after line {number}: {error.strerror}."
     return None

@@ -1,4 +1,4 @@
-"""From lines of text to records: with a key before a separator, or as JSON."""
+"""Turns lines of text into records: with a key before a separator, or as JSON."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import BinaryIO, Final
 from ottla.cli.failures import UsageFailed
 from ottla.cli.jsonlines import Headers, LineError, Outgoing, decode_record
 
-# A line without an end must not fill the memory. Kafka refuses records of this size anyhow.
+# A line without an end must not fill the memory. Kafka rejects records of this size anyway.
 MAX_LINE_BYTES: Final = 100 * 1024 * 1024
 
 Decode = Callable[[bytes], Outgoing]
 
 
 def iterate_lines(stream: BinaryIO) -> Iterator[bytes]:
-    """Lines without their newline (of a carriage return before it nothing is taken)."""
+    """Lines without their newline. A carriage return before it stays."""
     while line := stream.readline(MAX_LINE_BYTES + 1):
         if len(line) > MAX_LINE_BYTES:
             raise LineError(f"is longer than {MAX_LINE_BYTES // 1024 // 1024} MB")
@@ -30,7 +30,7 @@ def text_decoder(
     headers: Headers,
     partition: int | None,
 ) -> Decode:
-    """A decoder of plain lines. A part that equals `null` becomes an absent key or value."""
+    """A decoder for plain lines. A part that equals `null` becomes an absent key or value."""
     mark = separator.encode() if separator is not None else None
     nothing = null.encode() if null is not None else None
     every_key = key.encode() if key is not None else None
@@ -54,7 +54,7 @@ def text_decoder(
 def json_decoder(
     *, headers: Headers, partition: int | None, partitions: int, repartition: bool
 ) -> Decode:
-    """A decoder of JSON lines; a line's own partition must be one that the topic has."""
+    """A decoder for JSON lines. A line's own partition must exist in the topic."""
 
     def decode(line: bytes) -> Outgoing:
         record = decode_record(line)
@@ -72,20 +72,20 @@ def json_decoder(
 
 
 def parse_headers(given: Sequence[str] | None) -> Headers:
-    """`name=value` words as headers; a name may come again. Raises UsageFailed."""
+    """`name=value` words as headers; names may repeat. Raises UsageFailed."""
     found: Headers = []
     for word in given or ():
         name, equals, value = word.partition("=")
         if not equals or not name:
             raise UsageFailed(
-                f"--header wants NAME=VALUE, not {word!r}.", "For example: --header source=import"
+                f"--header must be NAME=VALUE, not {word!r}.", "For example: --header source=import"
             )
         found.append((name, value.encode()))
     return found
 
 
 def parse_separator(given: str | None) -> str | None:
-    """The separator with `\\t` as a tab, since a tab is hard to type."""
+    """The separator, with `\\t` as a tab: a tab is hard to type."""
     if given is None:
         return None
     separator = given.replace("\\t", "\t")

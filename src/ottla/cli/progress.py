@@ -1,7 +1,7 @@
-"""A progress bar on standard error for long work, and only for a person who watches.
+"""A progress bar on standard error for long work, shown only on a terminal.
 
-Nothing is shown in the first second, off a terminal, or where standard error and the output of
-records share one terminal.
+Nothing is shown in the first second, or if standard error and the printed records share one
+terminal.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PAUSE_S: Final = 0.2
 class Watch:
     """`with Watch("Producing", total) as watch:` and `watch.at(done)` now and then.
 
-    `total` and `done` count in one unit, bytes when `in_bytes`; a total of None is unknown.
+    `total` and `done` use one unit, bytes if `in_bytes`. A total of None is unknown.
     """
 
     def __init__(self, title: str, total: int | None, *, wanted: bool, in_bytes: bool = False):
@@ -46,9 +46,9 @@ class Watch:
             self.progress.stop()
 
     def at(self, done: int, total: int | None = None) -> None:
-        """Show how far the work is; cheap, so it may be called for each batch of records.
+        """Show the progress. Cheap enough to call for each batch of records.
 
-        `total` replaces the one of the start, where that was not known yet.
+        `total` replaces the initial one, if that was not known yet.
         """
         if not self.wanted:
             return

@@ -1,7 +1,7 @@
-"""Reading records to the end, or on and on: with a group's commits, or on offsets of our own.
+"""Reads records to the end or continuously: with a group's commits, or from given offsets.
 
-A group's offset is stored only after its record was written out, and committed at the end and
-every few seconds: what a broken pipe or Ctrl-C left unwritten is read again the next time.
+A group's offset is stored only after its record was written to the output, and committed every few
+seconds and at the end. Records that a broken pipe or Ctrl-C left unwritten are read again.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from ottla.cli.client import Connection, explain
 from ottla.cli.failures import Failed, UsageFailed
+from ottla.cli.group_coordinator import why_no_coordinator
 from ottla.cli.offsets import Partition, end_offsets
 from ottla.cli.positions import Start, start_offsets
 from ottla.cli.screen import note
@@ -24,17 +25,20 @@ from ottla.cli.screen import note
 BATCH_RECORDS: Final = 1000
 POLL_S: Final = 0.1
 COMMIT_TIMEOUT_S: Final = 5.0
-# How long a reader that is to stop at the end waits for a broker that gives nothing.
+# How long a reader without --follow waits for a broker that sends nothing.
 STALL_TIMEOUT_S: Final = 15.0
-# A member that died keeps the others waiting for its session's timeout, 45 s by default.
+# A dead member keeps the others waiting for its session timeout, 45 s by default.
 JOIN_TIMEOUT_S: Final = 60.0
 JOIN_NOTE_S: Final = 5.0
 SESSION_TIMEOUT_MS: Final = 10_000
 
 
 class Interruption:
-    """Ctrl-C as a flag. librdkafka calls us back from C, where an exception at the wrong moment is
-    lost; the loop looks at the flag instead. A second Ctrl-C has its usual force."""
+    """Ctrl-C as a flag, which the loop checks.
+
+    librdkafka calls Python from C, where an exception at the wrong moment is lost. A second Ctrl-C
+    interrupts as usual.
+    """
 
     def __init__(self) -> None:
         self.wanted = False
@@ -55,10 +59,10 @@ Show = Callable[[Sequence[Any], int], None]
 
 
 class Reader:
-    """Reads and shows records until it is done; `follow` never is."""
+    """Reads and shows records until it is done, or without end if `follow`."""
 
     def __init__(self, connection: Connection, *, group: str | None, start: Start, follow: bool):
-        """Raises UsageFailed when librdkafka refuses a setting."""
+        """Raises UsageFailed if librdkafka rejects a setting."""
         self.connection = connection
         self.group = group
         self.start = start
@@ -70,11 +74,11 @@ class Reader:
         self.waiting: set[Partition] = set()
         self.assigned = False
         self.gone = False
-        self.told = False
+        self.is_reported = False
         self.failed: Failed | None = None
         self.commits: deque[Any] = deque(maxlen=1)
         settings = {
-            # A consumer cannot be without a group id; without commits nobody sees this one.
+            # A consumer needs a group id. Without commits nobody sees this one.
             "group.id": group if group is not None else f"ottla-consume-{uuid4()}",
             "enable.auto.commit": group is not None,
             "enable.auto.offset.store": False,
@@ -89,30 +93,32 @@ class Reader:
         try:
             self.consumer = Consumer(settings)
         except KafkaException as error:
-            raise UsageFailed(f"cannot consume so: {explain(error.args[0])}") from error
+            raise UsageFailed(
+                f"cannot consume with these settings: {explain(error.args[0])}"
+            ) from error
 
     def trouble(self, error: Any) -> None:
-        """Tell once that the broker has gone; librdkafka goes on trying."""
+        """Report once that no broker responds; librdkafka keeps retrying."""
         if error.code() == KafkaError._ALL_BROKERS_DOWN and not self.gone:
             self.gone = True
             if self.follow:
-                note("No broker answers any more; waiting for it to come back ...")
+                note("No broker responds. Waiting for one ...")
 
     def assign(self, begins: Mapping[Partition, int], ends: Mapping[Partition, int]) -> None:
-        """Read these partitions without a group."""
+        """Read these partitions, without a group."""
         self.expect(begins, ends)
         self.consumer.assign(
             [TopicPartition(topic, number, at) for (topic, number), at in begins.items()]
         )
 
     def subscribe(self, topics: Sequence[str]) -> None:
-        """Read as a member of the group, the partitions that it gives us."""
+        """Read as a member of the group: the partitions that it assigns."""
         self.consumer.subscribe(
             list(topics), on_assign=self.joined, on_revoke=self.revoked, on_lost=self.revoked
         )
 
     def joined(self, consumer: Any, partitions: list[Any]) -> None:
-        """The group gave us partitions. What fails is kept for the loop to raise."""
+        """The group assigned partitions. Failures are kept for the loop to raise."""
         try:
             self.take(consumer, partitions)
         except Failed as failure:
@@ -121,7 +127,7 @@ class Reader:
             self.failed = self.connection.failure(error, "join the group")
 
     def take(self, consumer: Any, partitions: list[Any]) -> None:
-        """Go on where the group left off, else where we were told to begin."""
+        """Continue at the group's committed offsets, or at the given start."""
         known = consumer.committed(partitions, timeout=self.connection.answer_timeout_s)
         begins = {(each.topic, each.partition): each.offset for each in known}
         fresh = [key for key, offset in begins.items() if offset < 0]
@@ -133,7 +139,7 @@ class Reader:
             [TopicPartition(topic, number, at) for (topic, number), at in begins.items()]
         )
         if not partitions:
-            note(f"Other members of group {self.group} read every partition.")
+            note(f"Other members of group {self.group} already read every partition.")
 
     def revoked(self, _consumer: Any, partitions: Iterable[Any]) -> None:
         for each in partitions:
@@ -149,7 +155,7 @@ class Reader:
 
     @property
     def done_offsets(self) -> int:
-        """How many offsets were passed; gaps count, so it reaches `total_offsets`."""
+        """How many offsets were passed. Gaps count, so that it reaches `total_offsets`."""
         return sum(self.positions[key] - begin for key, begin in self.begins.items())
 
     @property
@@ -157,7 +163,7 @@ class Reader:
         return sum(max(0, self.ends.get(key, 0) - begin) for key, begin in self.begins.items())
 
     def run(self, show: Show, most: int | None) -> None:
-        """Read and show; `show` gets each batch of records and how many there were before it."""
+        """Read and show. `show` gets each batch of records and the number of records before it."""
         heard_s = time.monotonic()
         with Interruption() as interruption:
             while most is None or self.records < most:
@@ -177,7 +183,9 @@ class Reader:
                     self.passed(records)
 
     def poll(self, most: int) -> list[Any]:
-        """The next events, if any come in a moment. Raises Failed, a callback's too."""
+        """The next events, if any arrive within a moment. Raises Failed, also on behalf of a
+        callback.
+        """
         try:
             events: list[Any] = self.consumer.consume(most, POLL_S)
         except KafkaException as error:
@@ -187,7 +195,7 @@ class Reader:
         return events
 
     def is_news(self, event: Any) -> bool:
-        """Whether it is not a record; raises Failed when it ends the reading."""
+        """Whether the event is not a record. Raises Failed if it ends the reading."""
         error = event.error()
         if error is None:
             return False
@@ -195,11 +203,11 @@ class Reader:
             self.waiting.discard((event.topic(), event.partition()))
             return True
         if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION):
-            raise Failed(f"topic {event.topic()!r} is not there any more.")
-        raise Failed(f"cannot read on: {explain(error)}")
+            raise Failed(f"topic {event.topic()!r} was deleted.")
+        raise Failed(f"cannot continue to read: {explain(error)}")
 
     def passed(self, records: Sequence[Any]) -> None:
-        """Note how far each partition was shown."""
+        """Note up to which offset each partition was shown."""
         self.records += len(records)
         latest: dict[Partition, int] = {}
         for record in records:
@@ -215,17 +223,21 @@ class Reader:
             )
 
     def check_patience(self, silent_s: float) -> None:
-        """Raise Failed when nothing has come for too long, though something should."""
+        """Raise Failed if nothing has arrived for too long although records are expected."""
         if not self.assigned:
             if silent_s > JOIN_TIMEOUT_S:
-                raise Failed(f"group {self.group!r} gave us no partitions in {silent_s:.0f} s.")
-            if silent_s > JOIN_NOTE_S and not self.told:
-                self.told = True
-                note(f"Waiting for group {self.group}: a member may have left without a word ...")
+                raise Failed(
+                    f"group {self.group!r} assigned no partitions within {silent_s:.0f} s.",
+                    why_no_coordinator(self.connection.bootstrap, str(self.group)),
+                )
+            if silent_s > JOIN_NOTE_S and not self.is_reported:
+                self.is_reported = True
+                reason = why_no_coordinator(self.connection.bootstrap, str(self.group))
+                note(f"Waiting for group {self.group}: {reason or 'a member may have died ...'}")
         elif silent_s > STALL_TIMEOUT_S:
             topic, number = min(self.waiting)
             raise Failed(
-                f"no more records came for {silent_s:.0f} s, though {topic}-{number} has some up "
+                f"no records arrived for {silent_s:.0f} s, but {topic}-{number} has records up "
                 f"to offset {self.ends[topic, number] - 1}; read {self.records:,} so far."
             )
 
@@ -234,12 +246,12 @@ class Reader:
         if self.group is not None and self.records:
             self.commit()
         if not self.gone:
-            # Without a broker, librdkafka would wait a minute for it; the group will miss our
+            # Without a broker, librdkafka would wait for a minute. The group will miss our
             # heartbeats instead.
             self.consumer.close()
 
     def commit(self) -> None:
-        """Commit the stored offsets, and wait a little for the answer: there may be no broker."""
+        """Commit the stored offsets, and wait briefly for the response: there may be no broker."""
         held = self.consumer.assignment()
         self.consumer.pause(held)
         self.commits.clear()
@@ -254,10 +266,11 @@ class Reader:
             self.commits[0] is None or self.commits[0].code() == KafkaError._NO_OFFSET
         ):
             return
-        reason = explain(self.commits[0]) if self.commits else "no broker answers."
+        reason = explain(self.commits[0]) if self.commits else "no broker responds."
         self.gone = True
         raise Failed(
-            f"the records were read, but the last of them not committed for group {self.group!r}: "
+            "the records were read, but the last offsets were not committed for group "
+            f"{self.group!r}: "
             f"{reason}",
             "They will be read again.",
         )

@@ -1,4 +1,4 @@
-"""One consumed record as bytes for standard output: a line for people, or a line of JSON."""
+"""One consumed record as bytes for standard output: a line of text, or a line of JSON."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ottla.cli.jsonlines import encode_record
 Render = Callable[[Any], bytes]
 
 ABSENT: Final = b"null"
-# 9999-12-31; a producer may send any time at all.
+# 9999-12-31; a producer may send any number.
 LATEST_MS: Final = 253_402_300_799_999
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What stands before the value in a line, each with a tab behind it, in this order."""
+    """What precedes the value in a line, in this order, each followed by a tab."""
 
     offsets: bool = False
     times: bool = False
@@ -41,8 +41,9 @@ def render_json(message: Any) -> bytes:
 
 
 def text_renderer(shown: Shown, *, for_terminal: bool) -> Render:
-    """Lines for people. In a pipe bytes pass as they are; a terminal gets escapes for control
-    characters and for what is not UTF-8, since raw they could change its settings."""
+    """Lines for people. A pipe gets the bytes as they are. On a terminal, control characters and
+    invalid UTF-8 are escaped, since raw bytes could change its settings.
+    """
     safe = escape if for_terminal else unchanged
 
     def render(message: Any) -> bytes:
@@ -82,7 +83,7 @@ def escape(data: bytes | None) -> bytes:
 
 
 def time_text(kind: int, at_ms: int) -> str:
-    """A record's time in UTC, to the millisecond; `-` where it has none."""
+    """A record's time in UTC, to the millisecond; `-` if it has none."""
     if not kind or not 0 <= at_ms <= LATEST_MS:
         return "-" if not kind or at_ms < 0 else f"{at_ms}ms"
     seconds, rest_ms = divmod(at_ms, 1000)

@@ -1,7 +1,7 @@
-"""Printing: tables for people, JSON for programs, and nothing cut in silence.
+"""Prints tables for people and JSON for programs, and never cuts anything silently.
 
-On a terminal a table that is too wide folds its widest column; where that would leave it a few
-characters, each row becomes a block of `name  value` lines. In a pipe nothing is folded.
+On a terminal, a table that is too wide wraps its widest column. If that leaves only a few
+characters, each row becomes a block of `name  value` lines. In a pipe nothing is wrapped.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ PIPE_COLUMNS: Final = 1_000_000
 
 
 class OutputClosed(Exception):  # noqa: N818 - an ending, not an error
-    """Whoever read our output has gone (`| head`): stop quietly."""
+    """The reader of our output has closed it (`| head`): stop quietly."""
 
 
 def printable(text: str) -> str:
-    """The text with control characters escaped, for names and values that others wrote."""
+    """The text with control characters escaped, for names and values from outside."""
     if text.isprintable():
         return text
     return "".join(
@@ -35,7 +35,7 @@ def printable(text: str) -> str:
 
 
 def write(text: str, *, flush: bool = False) -> None:
-    """Write to standard output; raises OutputClosed when its reader has gone."""
+    """Write to standard output. Raises OutputClosed if its reader has closed it."""
     try:
         sys.stdout.write(text)
         if flush:
@@ -45,7 +45,7 @@ def write(text: str, *, flush: bool = False) -> None:
 
 
 def write_bytes(data: bytes) -> None:
-    """Write bytes as they are to standard output, at once; raises OutputClosed."""
+    """Write bytes unchanged to standard output, at once. Raises OutputClosed."""
     try:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
@@ -55,17 +55,17 @@ def write_bytes(data: bytes) -> None:
 
 
 def say(text: str) -> None:
-    """One line for a person, on standard output."""
+    """One line on standard output."""
     write(f"{text}\n")
 
 
 def note(text: str) -> None:
-    """One line beside the output, on standard error."""
+    """One line on standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
 def show_json(value: Any) -> None:
-    """One JSON document, indented, in the order in which the fields were built."""
+    """One indented JSON document. Its fields keep their order."""
     import json
 
     write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
@@ -74,7 +74,9 @@ def show_json(value: Any) -> None:
 def show_documents(
     documents: Sequence[Any], show: Callable[[Any], None], *, as_json: bool, none: str
 ) -> None:
-    """All as one JSON list, or each by `show` with a blank line between; `none` where none is."""
+    """All as one JSON list, or each with `show` and blank lines between; `none` if there are
+    none.
+    """
     if as_json:
         show_json(documents)
     elif not documents:
@@ -88,13 +90,22 @@ def show_documents(
 def show_list(
     columns: Sequence[str], rows: Sequence[Mapping[str, object]], *, as_json: bool, none: str
 ) -> None:
-    """All as one JSON list, or a table of each row's first values; `none` where there is none."""
+    """All as one JSON list, or a table of each row's first values; `none` if there are none."""
     if as_json:
         show_json(rows)
     elif rows:
         show_table(columns, [list(row.values())[: len(columns)] for row in rows])
     else:
         note(none)
+
+
+def terminal_size() -> os.terminal_size:
+    """The size of the terminal that standard output is, also where it was redirected."""
+    if not sys.stdout.isatty() or "COLUMNS" in os.environ:
+        return get_terminal_size()
+    # The function above asks for descriptor 1, which may have become another file.
+    size = os.get_terminal_size(sys.stdout.fileno())
+    return size if size.columns else get_terminal_size()
 
 
 def console() -> Console:
@@ -107,8 +118,8 @@ def console() -> Console:
             raise OutputClosed
 
     folds = sys.stdout.isatty() or "COLUMNS" in os.environ
-    # Both asked here: rich takes a terminal without colours (TERM=dumb) for 80 columns wide.
-    size = get_terminal_size()
+    # Both are checked here: rich assumes 80 columns for a terminal without colours (TERM=dumb).
+    size = terminal_size()
     return Screen(
         width=size.columns if folds else PIPE_COLUMNS,
         height=size.lines,
@@ -125,9 +136,9 @@ def show_table(
     title: str | None = None,
     drop_empty: Sequence[str] = (),
 ) -> None:
-    """A table: columns of numbers stand right. `None` is shown as a dash.
+    """A table with numeric columns aligned right. `None` is shown as a dash.
 
-    Columns in `drop_empty` are left out when no row has anything there.
+    Columns in `drop_empty` are left out if all their cells are empty.
     """
     rows = list(rows)
     kept = [
@@ -178,7 +189,9 @@ def print_rows(
 
 
 def print_blocks(screen: Console, columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
-    """Each row as lines of name and value; on the narrowest screens the value stands below."""
+    """Each row as lines of name and value; on very narrow screens the value gets a line of
+    its own.
+    """
     from rich.table import Table
     from rich.text import Text
 
@@ -187,7 +200,7 @@ def print_blocks(screen: Console, columns: Sequence[str], cells: Sequence[Sequen
     for number, row in enumerate(cells):
         if number:
             screen.print()
-        # A column without a name says something of some rows only.
+        # A column without a name has a value in some rows only.
         named = [each for each in zip(columns, row, strict=True) if any(each)]
         if below:
             for name, cell in named:
@@ -203,10 +216,10 @@ def print_blocks(screen: Console, columns: Sequence[str], cells: Sequence[Sequen
 
 
 def ask(question: str, *, what_else: str) -> bool:
-    """Ask a person yes or no; off a terminal there is nobody to ask, so refuse with a hint."""
+    """Ask the user yes or no. Without a terminal, refuse with a hint."""
     from ottla.cli.failures import UsageFailed
 
     if not sys.stdin.isatty():
-        raise UsageFailed(f"{question} There is no terminal to ask at.", what_else)
+        raise UsageFailed(f"{question} Cannot ask without a terminal.", what_else)
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -1,4 +1,4 @@
-"""`ottla serve`: from options to Kafka's own property names, and on to the broker.
+"""`ottla serve`: turns options into Kafka's property names and starts the broker.
 
 Imports neither typer nor rich nor a Kafka client (`main.py` says why).
 """
@@ -15,14 +15,14 @@ from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Failed
 
 if TYPE_CHECKING:
     from ottla.api.context import Broker
-    from ottla.broker.node import Node
+    from ottla.node.node import Node
 
     def _serves_handlers(node: Node) -> Broker:
         """The node has the parts that handlers use: the room of the node knows no handlers."""
         return node
 
 
-# Each takes one value; `--config` may be given again and again.
+# Each takes one value; `--config` is repeatable.
 OPTION_NAMES: Final = {
     "--listen": "listen",
     "--advertise": "advertise",
@@ -38,7 +38,7 @@ OPTION_NAMES: Final = {
 
 @dataclass(slots=True)
 class ServeOptions:
-    """What was typed after `ottla serve`."""
+    """The options of `ottla serve`."""
 
     listen: str | None = None
     advertise: str | None = None
@@ -51,7 +51,7 @@ class ServeOptions:
 
 
 def parse(words: Sequence[str]) -> ServeOptions | None:
-    """Read serve's options; None when there is anything here that typer should answer."""
+    """Read serve's options; None if typer should handle the command line."""
     options = ServeOptions()
     position = 0
     while position < len(words):
@@ -75,11 +75,11 @@ def parse(words: Sequence[str]) -> ServeOptions | None:
 
 
 def listener(option: str, address: str) -> str:
-    """`HOST:PORT` as Kafka's `PLAINTEXT://HOST:PORT`; an IPv6 host stands in brackets."""
+    """`HOST:PORT` as Kafka's `PLAINTEXT://HOST:PORT`; an IPv6 host is in brackets."""
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65535:
         raise UsageFailed(
-            f"{option} wants HOST:PORT with a port from 0 to 65535, not {address!r}.",
+            f"{option} must be HOST:PORT with a port from 0 to 65535, not {address!r}.",
             f"For example: ottla serve {option} 127.0.0.1:9092",
         )
     if ":" in host and not host.startswith("["):
@@ -88,21 +88,22 @@ def listener(option: str, address: str) -> str:
 
 
 def to_properties(options: ServeOptions) -> dict[str, str]:
-    """The broker's properties: file first, then `--config`, then the options with own names.
+    """The broker's properties: from the file, then `--config`, then other options; later ones
+    override.
 
-    What nobody gave is left to the broker's defaults. Raises UsageFailed or ConfigError with one
-    line that says what was given and what is allowed.
+    Unset properties keep the broker's defaults. Raises UsageFailed or ConfigError with one line
+    that says what was given and what is allowed.
     """
     properties: dict[str, str] = {}
     if options.properties is not None:
-        # Imported late: most brokers are started without a file.
+        # Imported late: most brokers start without a file.
         from ottla.config.properties import read_properties
 
         properties = read_properties(options.properties)
     own: dict[str, tuple[str, str]] = {}
     if options.listen is not None:
         own["listeners"] = ("--listen", listener("--listen", options.listen))
-        # A listener of the file's that is not the one listened on must not be advertised.
+        # Do not advertise the file's listener if --listen replaces it.
         properties.pop("advertised.listeners", None)
     if options.advertise is not None:
         own["advertised.listeners"] = ("--advertise", listener("--advertise", options.advertise))
@@ -115,27 +116,29 @@ def to_properties(options: ServeOptions) -> dict[str, str]:
         name = name.strip()
         if not equals or not name:
             raise UsageFailed(
-                f"--config wants name=value, not {pair!r}.",
+                f"--config must be name=value, not {pair!r}.",
                 "For example: ottla serve --config num.partitions=3",
             )
         if name in own:
-            raise UsageFailed(f"{own[name][0]} and --config {name} say the same; give one of them.")
+            raise UsageFailed(
+                f"{own[name][0]} and --config {name} set the same property; give only one."
+            )
         properties[name] = value.strip()
     properties.update({name: value for name, (_, value) in own.items()})
     return properties
 
 
 def _of_cluster(options: ServeOptions) -> dict[str, tuple[str, str]]:
-    """The options that make the broker one of many, as properties beside their own names."""
+    """The options of a cluster member: properties with the option that sets them."""
     if options.zookeeper is not None and options.node_id is None:
         raise UsageFailed(
-            "--zookeeper wants --id too: each broker of a cluster has a number of its own.",
+            "--zookeeper needs --id: each broker of a cluster has its own id.",
             "For example: ottla serve --id 1 --zookeeper 127.0.0.1:2181",
         )
     for option, given in (("--zookeeper", options.zookeeper), ("--rack", options.rack)):
         if given is not None and not given.strip():
             raise UsageFailed(
-                f"{option} was given nothing: is a variable of your shell empty?",
+                f"{option} is empty: is a shell variable unset?",
                 "Give it a value, or leave it out.",
             )
     own: dict[str, tuple[str, str]] = {}
@@ -150,9 +153,9 @@ def _of_cluster(options: ServeOptions) -> dict[str, tuple[str, str]]:
 
 @contextmanager
 def _not_imported(name: str) -> Iterator[None]:
-    """Keeps a module out of what is imported meanwhile.
+    """Prevents the import of a module inside the block.
 
-    Where Hypothesis is installed, as in a developer's environment, kio imports it to register
+    If Hypothesis is installed, as in a developer's environment, kio imports it to register
     strategies: 0.3 s and 20 MB that no broker needs.
     """
     if name in sys.modules:
@@ -166,14 +169,14 @@ def _not_imported(name: str) -> Iterator[None]:
 
 
 def run(options: ServeOptions) -> int:
-    """Run the broker until it is told to stop; gives the exit code."""
+    """Run the broker until it is told to stop; returns the exit code."""
     from ottla.config.error import ConfigError
 
     try:
         properties = to_properties(options)
         with _not_imported("hypothesis"):
             from ottla.api.table import HANDLERS
-            from ottla.broker.serve import serve
+            from ottla.node.serve import serve
 
         return serve(properties, HANDLERS)
     except Failed as failure:
@@ -183,7 +186,7 @@ def run(options: ServeOptions) -> int:
         print(f"ottla serve: {error}", file=sys.stderr)
         return EXIT_USAGE
     except OSError as error:
-        # A port in use, a folder that is not ours, a full disk: the fault is outside.
+        # A port in use, someone else's folder, a full disk: not a bug of the broker.
         print(f"ottla serve: {error}", file=sys.stderr)
         return EXIT_FAILED
     except KeyboardInterrupt:

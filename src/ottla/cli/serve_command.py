@@ -1,4 +1,4 @@
-"""`ottla serve` as typer knows it: its help, its completion, and the answer to a mistake."""
+"""`ottla serve` for typer: its help, its completion, and the response to a mistake."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from ottla.cli.serve import ServeOptions, run
 
 Listen = Annotated[
     str | None,
-    typer.Option("--listen", metavar="HOST:PORT", help="Where to listen. Port 0 takes a free one."),
+    typer.Option(
+        "--listen", metavar="HOST:PORT", help="The address to listen on. Port 0 picks a free port."
+    ),
 ]
 Advertise = Annotated[
     str | None,
     typer.Option(
-        "--advertise", metavar="HOST:PORT", help="What clients are told to connect to, if other."
+        "--advertise",
+        metavar="HOST:PORT",
+        help="The address that clients connect to, if different.",
     ),
 ]
 Data = Annotated[
@@ -23,27 +27,30 @@ Data = Annotated[
     typer.Option(
         "--data",
         metavar="DIR",
-        help="The data folder; made when missing. Default: ./ottla-data",
+        help="The data folder. Created if missing. Default: ./ottla-data",
     ),
 ]
 Properties = Annotated[
     str | None,
-    typer.Option("--properties", metavar="FILE", help="Kafka's own server.properties."),
+    typer.Option("--properties", metavar="FILE", help="A Kafka server.properties file."),
 ]
 NodeId = Annotated[
     str | None,
-    typer.Option("--id", metavar="N", help="The broker's number, its own in the cluster."),
+    typer.Option("--id", metavar="N", help="The broker's id, unique in the cluster."),
 ]
 ZooKeeper = Annotated[
     str | None,
     typer.Option(
         "--zookeeper",
         metavar="HOST:PORT[,...][/PATH]",
-        help="The ensemble that makes it one of a cluster.",
+        help="Join the cluster of this ensemble.",
     ),
 ]
 Rack = Annotated[
-    str | None, typer.Option("--rack", metavar="RACK", help="Where it stands; replicas spread.")
+    str | None,
+    typer.Option(
+        "--rack", metavar="RACK", help="The broker's rack. Replicas are spread over racks."
+    ),
 ]
 Config = Annotated[
     list[str] | None,
@@ -51,7 +58,7 @@ Config = Annotated[
         "--config",
         "-c",
         metavar="NAME=VALUE",
-        help="A setting, stronger than the file's. Again for more.",
+        help="A setting. Overrides the file. Repeatable.",
     ),
 ]
 
@@ -68,7 +75,7 @@ def serve(
 ) -> None:
     """Run a broker until Ctrl-C or SIGTERM.
 
-    Settings have Kafka's own names and, but for a documented few, its defaults.
+    Settings have Kafka's names and, with a few documented exceptions, Kafka's defaults.
     """
     options = ServeOptions(
         listen, advertise, data, properties, node_id, zookeeper, rack, list(config or ())

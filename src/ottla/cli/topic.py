@@ -39,7 +39,7 @@ from ottla.cli.topic_documents import (
 commands = typer.Typer(help="Create, list, describe, alter and delete topics.")
 
 IfNotExists = Annotated[
-    bool, typer.Option("--if-not-exists", help="A topic that is there already is no failure.")
+    bool, typer.Option("--if-not-exists", help="Do not fail if the topic exists.")
 ]
 
 Assignment = Annotated[
@@ -47,7 +47,7 @@ Assignment = Annotated[
     typer.Option(
         "--assign",
         metavar="BROKERS",
-        help="Which brokers hold each partition, as 1:2,2:3 (the first of each is to lead).",
+        help="The brokers of each partition, such as 1:2,2:3 (the first is the preferred leader).",
     ),
 ]
 
@@ -64,7 +64,7 @@ def create(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     client_config: ClientConfig = None,
 ) -> None:
-    """Create topics. What is not given is the broker's default (num.partitions)."""
+    """Create topics. Options that are not given use the broker's defaults (num.partitions)."""
     settings = pairs("--config", config)
     assignment = read_assignment(assign, partitions, replication_factor)
     connection = connect(bootstrap, client_config)
@@ -73,8 +73,8 @@ def create(
     if there and not if_not_exists:
         present = plural(len(existing[there[0]].partitions), "partition")
         raise Failed(
-            f"topic {there[0]!r} exists already, with {present}.",
-            f"To change it: ottla topic alter {there[0]} --partitions N; or say --if-not-exists.",
+            f"topic {there[0]!r} already exists, with {present}.",
+            f"To change it: ottla topic alter {there[0]} --partitions N. Or add --if-not-exists.",
         )
     new = [name for name in dict.fromkeys(topics) if name not in existing]
     futures = (
@@ -94,7 +94,7 @@ def create(
         return
     for topic in made:
         summary = topic_summary(topic)
-        done = "Created topic" if topic.name in new else "There already: topic"
+        done = "Created topic" if topic.name in new else "Already exists: topic"
         say(
             f"{done} {topic.name}: {plural(summary['partitions'], 'partition')}, "
             f"replication factor {summary['replication_factor']}."
@@ -104,22 +104,24 @@ def create(
 def read_assignment(
     text: str | None, partitions: int | None, replication_factor: int | None
 ) -> list[list[int]]:
-    """`1:2,2:3` as brokers of each partition, as kafka-topics.sh takes it; empty for none given."""
+    """`1:2,2:3` as the brokers of each partition, as in kafka-topics.sh; empty if not given."""
     if text is None:
         return []
     example = "For two partitions on brokers 1 and 2: --assign 1:2,2:1"
     if partitions is not None or replication_factor is not None:
         raise UsageFailed(
-            "--assign says how many partitions and replicas there are: leave out --partitions and "
+            "--assign sets the number of partitions and replicas: leave out --partitions and "
             "--replication-factor.",
             example,
         )
     parts = [part.split(":") for part in text.split(",")]
     if not all(broker.isascii() and broker.isdecimal() for part in parts for broker in part):
-        raise UsageFailed(f"--assign wants numbers of brokers, not {text!r}.", example)
+        raise UsageFailed(f"--assign must be broker ids, not {text!r}.", example)
     assignment = [[int(broker) for broker in part] for part in parts]
     if len({len(brokers) for brokers in assignment}) > 1:
-        raise UsageFailed("--assign gives some partitions more replicas than others.", example)
+        raise UsageFailed(
+            "--assign must give every partition the same number of replicas.", example
+        )
     if any(len(set(brokers)) < len(brokers) for brokers in assignment):
         raise UsageFailed("--assign names a broker twice for one partition.", example)
     return assignment
@@ -135,7 +137,7 @@ def new_topic(
     if assignment:
         count = len(assignment)
         return NewTopic(name, count, replica_assignment=assignment, config=settings)
-    # -1 leaves it to the broker (KIP-464).
+    # -1: the broker's default (KIP-464).
     return NewTopic(name, partitions or -1, replication_factor or -1, config=settings)
 
 
@@ -171,7 +173,7 @@ def describe(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     client_config: ClientConfig = None,
 ) -> None:
-    """Show partitions with their leaders, replicas and offsets, and settings that were changed."""
+    """Show partitions with their leaders, replicas and offsets, and changed settings."""
     connection = connect(bootstrap, client_config)
     names = list(dict.fromkeys(topics or ()))
     if names:
@@ -201,7 +203,7 @@ def alter(
     settings = pairs("--config", config)
     if partitions is None and not settings and not unset:
         raise UsageFailed(
-            "nothing to alter.",
+            "no change given.",
             f"Give --partitions N, --config NAME=VALUE or --unset NAME: "
             f"ottla topic alter {topic} --partitions 6",
         )
@@ -221,7 +223,7 @@ def alter(
 def add_partitions(connection: Connection, topic: str, present: int, wanted: int) -> None:
     if wanted < present:
         raise Failed(
-            f"topic {topic!r} has {plural(present, 'partition')}; partitions cannot be taken away, "
+            f"topic {topic!r} has {plural(present, 'partition')}; partitions cannot be removed, "
             f"so --partitions must be {present} or more, not {wanted}."
         )
     future = connection.admin.create_partitions(
@@ -229,7 +231,7 @@ def add_partitions(connection: Connection, topic: str, present: int, wanted: int
     )[topic]
     connection.wait(future, f"add partitions to {topic!r}")
     connection.settled_topics({topic: wanted})
-    note("Note: records with a key may now go to another partition than before.")
+    note("Note: keyed records may now go to a different partition than before.")
 
 
 @commands.command()

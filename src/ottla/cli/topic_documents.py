@@ -1,4 +1,4 @@
-"""What is known of a topic, as the document that `--json` prints and the table is made from."""
+"""The description of a topic: the document that `--json` prints and the table is built from."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ottla.cli.topic_metadata import (
     topics_in,
 )
 
-NO_TOPICS: Final = "No topics yet. To make one: ottla topic create NAME"
+NO_TOPICS: Final = "No topics yet. Create one with: ottla topic create NAME"
 COLUMNS: Final = (
     *("partition", "leader", "epoch", "replicas", "racks", "in sync"),
     *("start offset", "end offset", "state"),
@@ -51,12 +51,12 @@ def topic_summary(topic: Any) -> dict[str, Any]:
 
 
 def topic_documents(connection: Connection, names: Sequence[str]) -> list[dict[str, Any]]:
-    """One document a topic: id, partitions with offsets, and the settings that are its own."""
+    """One document per topic: id, partitions with offsets, and its own settings."""
     metadata = metadata_of(connection.bootstrap, names)
-    # librdkafka asks the controller alone, whose word is the newest. Without one any broker's does.
+    # librdkafka asks only the controller, whose state is the newest. Without one, ask any broker.
     alone = metadata is not None and controller_is_away(metadata)
     topics = topics_in(metadata) if alone else described_topics(connection, names)
-    # A partition without a leader has nobody to ask.
+    # Without a leader there is no broker to ask.
     led = [
         (topic.name, each.id)
         for topic in topics
@@ -93,7 +93,7 @@ def topic_documents(connection: Connection, names: Sequence[str]) -> list[dict[s
 
 
 def leader_of(partition: Any) -> int | None:
-    """The leader's number, None where nobody leads."""
+    """The leader's id, or None."""
     leader = partition.leader
     return leader.id if leader is not None and leader.id >= 0 else None
 
@@ -101,8 +101,10 @@ def leader_of(partition: Any) -> int | None:
 def partition_document(
     partition: Any, epoch: Epoch | None, first: int | None, end: int | None, why: str | None
 ) -> dict[str, Any]:
-    """One partition. `state` is ok, under_replicated (in sync are fewer than all) or offline;
-    `why` there are no offsets, where its leader gave none."""
+    """One partition. `state` is ok, under_replicated (fewer in sync than replicas) or offline.
+
+    `why`: the reason if its leader returned no offsets.
+    """
     leader = leader_of(partition)
     replicas = [node.id for node in partition.replicas]
     in_sync = [node.id for node in partition.isr]
@@ -123,7 +125,7 @@ def partition_document(
 
 
 def mark(document: dict[str, Any]) -> str:
-    """What is wrong with a partition, for the table: empty where nothing is."""
+    """The problems of a partition, for the table; empty if it has none."""
     words = {"ok": "", "under_replicated": "under-replicated", "offline": "OFFLINE"}
     said = [words[document["state"]]]
     if document["offline_replicas"]:
@@ -134,7 +136,7 @@ def mark(document: dict[str, Any]) -> str:
 
 
 def show_topic(document: dict[str, Any]) -> None:
-    """One topic for a person."""
+    """Print one topic."""
     partitions = document["partitions"]
     title = f"{document['topic']}: {plural(len(partitions), 'partition')}"
     show_table(
@@ -161,7 +163,7 @@ def show_topic(document: dict[str, Any]) -> None:
 
 
 def troubles(partitions: Sequence[dict[str, Any]]) -> str:
-    """`, 2 offline, 5 under-replicated`: what the title says so that nobody must look for it."""
+    """The counts of problems for the title: `, 2 offline, 5 under-replicated`."""
     states = [each["state"] for each in partitions]
     counts = {
         "offline": states.count("offline"),

@@ -1,8 +1,8 @@
-"""What any broker knows of topics: one Metadata request (key 3, version 12), a plain connection.
+"""Topics as any broker knows them: one Metadata request (key 3, version 12) on a plain connection.
 
-librdkafka's admin client hands out neither leader epochs nor offline replicas, and describes topics
-by what the controller says alone, so that without a controller it says nothing. Where the listener
-wants TLS or a password there is no answer here, and what it would have told stays unknown.
+librdkafka's admin client returns neither leader epochs nor offline replicas, and describes topics
+only from the controller, so that it fails without one. If the listener needs TLS or SASL, this
+request fails and those fields stay unknown.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ANSWER_TIMEOUT_S: Final = 10.0
 
 
 class Epoch(NamedTuple):
-    """A partition's leader epoch, and those of its replicas whose brokers are not there."""
+    """A partition's leader epoch, and those of its replicas whose brokers are down."""
 
     leader_epoch: int
     offline: tuple[int, ...]
@@ -55,7 +55,7 @@ class Topic(NamedTuple):
 
 
 def metadata_of(bootstrap: str, names: Sequence[str]) -> Any | None:
-    """The response; None where no broker answers a plain connection."""
+    """The response; None if no broker responds on a plain connection."""
     try:
         with connected(bootstrap, ANSWER_TIMEOUT_S) as connection:
             return answered(connection, question(names))
@@ -80,7 +80,7 @@ def epochs_in(response: Any | None) -> dict[tuple[str, int], Epoch]:
 
 
 def controller_is_away(response: Any) -> bool:
-    """Whether there is no controller, or one that does not answer: tries it."""
+    """Whether there is no controller, or one that does not respond: tries a connection."""
     for broker in response.brokers:
         if broker.node_id == response.controller_id:
             return not broker_answers(broker.host, broker.port)
@@ -88,7 +88,7 @@ def controller_is_away(response: Any) -> bool:
 
 
 def topics_in(response: Any) -> list[Topic]:
-    """Descriptions, in the order asked for. Raises Failed at a topic that the broker refused."""
+    """Descriptions, in the requested order. Raises Failed for a topic that the broker rejects."""
     racks = {broker.node_id: broker.rack for broker in response.brokers}
 
     def nodes(numbers: Sequence[int]) -> list[Node]:
@@ -107,7 +107,7 @@ def topics_in(response: Any) -> list[Topic]:
             )
             for each in sorted(topic.partitions, key=lambda each: int(each.partition_index))
         ]
-        # An id as librdkafka writes it.
+        # The id's format in librdkafka.
         identity = b64encode(topic.topic_id.bytes).rstrip(b"=").decode()
         found.append(Topic(topic.name, identity, topic.is_internal, partitions))
     return found

@@ -1,4 +1,4 @@
-"""The settings of one broker: static from the start, and dynamic while it runs (KIP-226)."""
+"""The settings of a broker: static at the start, dynamic at runtime (KIP-226)."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class BrokerConfig(
     broker_log.TimestampSettings,
     RefusedSettings,
 ):
-    """Every setting of the broker as an attribute named after it, dots as underscores.
+    """Every broker setting as an attribute with its name, dots as underscores.
 
-    An attribute is the value in force now: `reconfigure` changes it in place, so whoever holds
-    the object sees a dynamic change at the next look. `version` grows with each change, for those
-    who keep something derived.
+    An attribute has the current value: `reconfigure` changes it in place, so that holders of the
+    object see dynamic changes on their next access. `version` grows with each change, for derived
+    values.
     """
 
     def __init__(self, given: Mapping[str, str] | None = None) -> None:
-        """Take the text given for each name; raises ConfigError, one line, for the first fault."""
+        """Parse the given texts. Raises ConfigError, one line, for the first invalid one."""
         self.given: dict[str, str] = dict(given or {})
         self.cluster_dynamic: dict[str, str] = {}
         self.broker_dynamic: dict[str, str] = {}
@@ -57,42 +57,42 @@ class BrokerConfig(
 
     @classmethod
     def from_properties(cls, given: Mapping[str, str]) -> Self:
-        """The settings in force when exactly these are given; raises ConfigError."""
+        """The settings for exactly these properties. Raises ConfigError."""
         return cls(given)
 
     @property
     def data_folder(self) -> Path:
-        """The folder of the data."""
+        """The data folder."""
         return Path(self.log_dirs[0] if self.log_dirs else self.log_dir)
 
     @property
     def id(self) -> int:
-        """The number of this broker (node.id, or broker.id where only that is given)."""
+        """The id of this broker (node.id, or broker.id if only that is given)."""
         return self.broker_id if self.broker_id >= 0 else self.node_id
 
     @property
     def inter_broker_listener(self) -> str:
-        """Name of the listener on which other brokers reach this one."""
+        """The name of the listener that other brokers connect to."""
         named = self.inter_broker_listener_name
         return self.endpoints[0].name if named is None else named.upper()
 
     def _check_inter_broker_listener(self) -> None:
         names = [endpoint.name for endpoint in self.endpoints]
         if self.inter_broker_listener not in names:
-            reason = f"No such name in listeners ({', '.join(sorted(names))})"
+            reason = f"No such listener in listeners ({', '.join(sorted(names))})"
             given = self.inter_broker_listener_name
             raise invalid_value("inter.broker.listener.name", given, reason)
 
     def connection_limits(self) -> dict[str, int]:
-        """max.connections.per.ip.overrides by host: one object that follows dynamic changes."""
+        """max.connections.per.ip.overrides by host, in one object that follows dynamic changes."""
         return self._limits
 
     def reconfigure(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> tuple[str, ...]:
-        """Put the dynamic settings of the cluster and of this broker in force.
+        """Apply the dynamic settings of the cluster and of this broker.
 
-        A broker's own dynamic setting comes before the cluster's, which comes before the static
-        one. Returns the names whose value has changed. Raises ConfigError and changes nothing
-        when a value is bad or may not be changed while running.
+        A broker's own dynamic setting overrides the cluster's, which overrides the static one.
+        Returns the names whose values have changed. Raises ConfigError, without changing anything,
+        if a value is invalid or cannot be changed at runtime.
         """
         check_dynamic(cluster, per_broker=False)
         check_dynamic(broker, per_broker=True)
@@ -111,10 +111,10 @@ class BrokerConfig(
         return tuple(changed)
 
     def listens_on(self, bound: Sequence[Endpoint], advertised: Sequence[Endpoint]) -> None:
-        """Take in where the broker really listens, so that asking for the settings tells it.
+        """Replace the configured listeners with the actual addresses, for DescribeConfigs.
 
-        A port 0 is replaced by the one that the system chose; what is advertised is told even
-        where it was left to follow from the listeners.
+        Port 0 becomes the port that the system chose. Advertised listeners are set even if they
+        follow from the listeners.
         """
         for name, endpoints in (("listeners", bound), ("advertised.listeners", advertised)):
             texts = tuple(map(str, endpoints))
@@ -126,7 +126,7 @@ class BrokerConfig(
         return parse_endpoints(setting, addresses, protocols)
 
     def _check_together(self) -> None:
-        """Settings that are right alone and wrong together."""
+        """Checks settings that are valid alone but not together."""
         if self.log_dirs is not None and len(self.log_dirs) > 1:
             raise invalid_value("log.dirs", ",".join(self.log_dirs), "Only one folder is supported")
         if not self.listeners:
@@ -148,7 +148,8 @@ class BrokerConfig(
             raise invalid_value(
                 "offsets.topic.replication.factor", 0, "Value must be -1 or above 0"
             )
-        # As KafkaConfig: a fetch that may wait longer than the lag throws followers out of sync.
+        # As in KafkaConfig: fetches that wait longer than the lag would drop followers from the
+        # ISR.
         if self.replica_fetch_wait_max_ms > self.replica_lag_time_max_ms:
             raise ConfigError(
                 f"replica.fetch.wait.max.ms ({self.replica_fetch_wait_max_ms}) must not be above "
@@ -163,7 +164,7 @@ class BrokerConfig(
 
 
 def _connection_limits(text: str) -> dict[str, int]:
-    """max.connections.per.ip.overrides, read: host to limit. Raises ConfigError."""
+    """Parse max.connections.per.ip.overrides: host to limit. Raises ConfigError."""
     limits: dict[str, int] = {}
     for pair in filter(None, map(str.strip, text.split(","))):
         host, colon, number = pair.rpartition(":")
@@ -182,9 +183,9 @@ DYNAMIC_NAMES: Final = frozenset(
 
 
 def check_dynamic(given: Mapping[str, str], *, per_broker: bool) -> None:
-    """Raise ConfigError unless every one may be changed while running, at that level.
+    """Raise ConfigError unless all of them may be changed at runtime, at that level.
 
-    Unknown names pass: in Kafka they may belong to a plugin (DynamicBrokerConfig).
+    Unknown names are accepted: in Kafka they may belong to a plugin (DynamicBrokerConfig).
     """
     static = [name for name in given if name not in DYNAMIC_NAMES and is_known(name)]
     if static:
@@ -202,19 +203,19 @@ def check_dynamic(given: Mapping[str, str], *, per_broker: bool) -> None:
 
 
 def is_known(name: str) -> bool:
-    """True for a broker setting of Kafka's or our own, in force here or not."""
+    """Whether this is a broker setting of Kafka or Ottla, with or without effect."""
     return name in BrokerConfig.definitions or unneeded_reason(name) is not None
 
 
 def unknown_name(name: str, known: Iterable[str]) -> str:
-    """One line for a name that no setting has, with the nearest that there is."""
+    """The message for an unknown setting, with the most similar name."""
     nearest = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     hint = f"; did you mean {nearest[0]}?" if nearest else ""
     return f"Unknown setting {name}{hint}"
 
 
 def _check_names(given: Mapping[str, str]) -> tuple[str, ...]:
-    """Refuse unknown names; return a note for each that has no effect."""
+    """Raise ConfigError for unknown names; return a note for each name without effect."""
     notes: list[str] = []
     for name in given:
         if name in BrokerConfig.definitions:

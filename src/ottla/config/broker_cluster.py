@@ -24,57 +24,57 @@ RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSe
 
 
 class ZooKeeperSettings(Settings):
-    """The ensemble that holds the cluster's state."""
+    """The ensemble that stores the cluster's state."""
 
     zookeeper_connect = optional_string(
         "zookeeper.connect",
-        "HOST:PORT[,HOST:PORT...][/chroot] of the ZooKeeper ensemble that makes this broker one of "
-        "a cluster. Without it the broker is alone and keeps its state in its data folder.",
+        "HOST:PORT[,HOST:PORT...][/chroot] of the cluster's ZooKeeper ensemble. "
+        "Without it, the broker runs alone and keeps its state in its data folder.",
     )
     zookeeper_session_timeout_ms = integer(
         "zookeeper.session.timeout.ms",
         18_000,
-        "A broker that ZooKeeper does not hear from for this long is no longer a live one.",
+        "ZooKeeper declares a broker dead after this time without a heartbeat.",
         at_least(1),
     )
     zookeeper_connection_timeout_ms = optional_integer(
         "zookeeper.connection.timeout.ms",
-        "How long a broker waits for ZooKeeper at its start; without it, as long as "
-        "zookeeper.session.timeout.ms.",
+        "How long a starting broker waits for ZooKeeper. Default: zookeeper.session.timeout.ms.",
         at_least(1),
     )
 
 
 class ReplicationSettings(Settings):
-    """How followers copy, and when they are in sync."""
+    """How followers replicate, and when they are in sync."""
 
     inter_broker_listener_name = optional_string(
         "inter.broker.listener.name",
-        "The listener on which the brokers reach each other; without it, the first of listeners.",
+        "The listener that brokers use between them. Default: the first of listeners.",
     )
     num_replica_fetchers = integer(
         "num.replica.fetchers",
         1,
-        "Connections over which this broker copies from each leader.",
+        "Number of connections for replication from each leader.",
         at_least(1),
         update=Update.CLUSTER_WIDE,
     )
     replica_lag_time_max_ms = long(
         "replica.lag.time.max.ms",
         30_000,
-        "A follower that has not caught up with the leader's end for this long is out of sync.",
+        "A follower is out of sync if it has not reached the leader's log end for this long.",
         at_least(1),
     )
     replica_fetch_max_bytes = integer(
         "replica.fetch.max.bytes",
         1_048_576,
-        "Most bytes of one partition in a follower's fetch; a larger first batch comes whole.",
+        "Maximum bytes per partition in a follower's fetch. A larger first batch is returned "
+        "whole.",
         at_least(0),
     )
     replica_fetch_min_bytes = integer(
         "replica.fetch.min.bytes",
         1,
-        "A follower's fetch waits for this many bytes, no longer than replica.fetch.wait.max.ms.",
+        "A follower's fetch waits for this many bytes, up to replica.fetch.wait.max.ms.",
         at_least(0),
     )
     replica_fetch_wait_max_ms = integer(
@@ -86,19 +86,19 @@ class ReplicationSettings(Settings):
     replica_fetch_backoff_ms = integer(
         "replica.fetch.backoff.ms",
         1000,
-        "How long a follower waits with a partition after an error.",
+        "How long a follower waits before it retries a partition after an error.",
         at_least(0),
     )
     replica_fetch_response_max_bytes = integer(
         "replica.fetch.response.max.bytes",
         10_485_760,
-        "Most bytes of all partitions in the answer to a follower's fetch.",
+        "Maximum bytes in the response to a follower's fetch.",
         at_least(0),
     )
     replica_socket_timeout_ms = integer(
         "replica.socket.timeout.ms",
         30_000,
-        "How long a broker waits for another's answer before it connects anew. Must not be below "
+        "How long a broker waits for another's response before it reconnects. Must not be below "
         "replica.fetch.wait.max.ms.",
         at_least(0),
     )
@@ -110,19 +110,19 @@ class ReplicationSettings(Settings):
     )
     replica_selector_class = optional_string(
         "replica.selector.class",
-        "Which replica consumers read from: without it, the leader; with Kafka's "
-        "RackAwareReplicaSelector, one in the consumer's rack where there is one (KIP-392).",
+        "Which replica consumers read from. Default: the leader. With Kafka's "
+        "RackAwareReplicaSelector: a replica in the consumer's rack, if there is one (KIP-392).",
         one_of("", RACK_AWARE_SELECTOR),
     )
 
 
 class ThrottleSettings(Settings):
-    """Limits of re-replication (KIP-73). They count for the replicas that the topic names."""
+    """Limits of re-replication (KIP-73), for the throttled replicas that topics list."""
 
     leader_replication_throttled_rate = long(
         "leader.replication.throttled.rate",
         LONG_MAX,
-        "Bytes a second that leaders here send to the followers named in the topic's "
+        "Bytes per second that leaders on this broker send to the followers in the topic's "
         "leader.replication.throttled.replicas.",
         at_least(0),
         update=Update.CLUSTER_WIDE,
@@ -130,7 +130,7 @@ class ThrottleSettings(Settings):
     follower_replication_throttled_rate = long(
         "follower.replication.throttled.rate",
         LONG_MAX,
-        "Bytes a second that followers here fetch of the replicas named in the topic's "
+        "Bytes per second that followers on this broker fetch of the replicas in the topic's "
         "follower.replication.throttled.replicas.",
         at_least(0),
         update=Update.CLUSTER_WIDE,
@@ -138,34 +138,35 @@ class ThrottleSettings(Settings):
     replication_quota_window_num = integer(
         "replication.quota.window.num",
         11,
-        "Windows over which the throttled rates are measured.",
+        "Number of windows over which throttled rates are measured.",
         at_least(1),
     )
     replication_quota_window_size_seconds = integer(
-        "replication.quota.window.size.seconds", 1, "Length of one such window.", at_least(1)
+        "replication.quota.window.size.seconds", 1, "Length of each window.", at_least(1)
     )
 
 
 class LeadershipSettings(Settings):
-    """Preferred leaders, and leaving in good order."""
+    """Preferred leaders, and controlled shutdown."""
 
     auto_leader_rebalance_enable = boolean(
         "auto.leader.rebalance.enable",
         True,
-        "Give partitions back to their preferred leaders when too many of a broker's are led by "
+        "Move leadership back to preferred leaders if too many of a broker's partitions are led by "
         "others.",
     )
     leader_imbalance_check_interval_seconds = long(
         "leader.imbalance.check.interval.seconds",
         300,
-        "How often the controller looks for such an imbalance. It looks at a broker that has come "
-        "back as soon as that is in sync.",
+        "How often the controller checks for such an imbalance. It checks a broker that has come "
+        "back as soon as the broker is in sync.",
         at_least(1),
     )
     leader_imbalance_per_broker_percentage = integer(
         "leader.imbalance.per.broker.percentage",
         10,
-        "Share of a broker's preferred partitions led by others above which they are given back.",
+        "Percentage of a broker's preferred partitions led by others above which they are moved "
+        "back.",
         between(0, 100),
     )
     controlled_shutdown_enable = boolean(
@@ -176,12 +177,12 @@ class LeadershipSettings(Settings):
     controlled_shutdown_max_retries = integer(
         "controlled.shutdown.max.retries",
         3,
-        "How often a broker that stops asks again for its leadership to be moved.",
+        "How often a stopping broker retries to move its leaderships.",
         at_least(0),
     )
     controlled_shutdown_retry_backoff_ms = long(
         "controlled.shutdown.retry.backoff.ms",
         5000,
-        "How long it waits before it asks again.",
+        "How long it waits before each retry.",
         at_least(0),
     )

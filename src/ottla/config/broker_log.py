@@ -26,17 +26,17 @@ _DYNAMIC = Update.CLUSTER_WIDE
 
 
 class FolderSettings(Settings):
-    """Where the data lies."""
+    """Where data is stored."""
 
     log_dir = string(
         "log.dir",
         "ottla-data",
-        "Folder of the data, made when it does not exist.",
+        "The data folder, created if it does not exist.",
         kafka_default="/tmp/kafka-logs",
-        why="Data that a reboot wipes surprises people; a folder in sight does not.",
+        why="A reboot deletes /tmp; a visible folder keeps the data.",
     )
     log_dirs = optional_words(
-        "log.dirs", "The same, used before log.dir. Only one folder is supported."
+        "log.dirs", "The same; overrides log.dir. Only one folder is supported."
     )
 
 
@@ -46,20 +46,20 @@ class SegmentSettings(Settings):
     log_segment_bytes = integer(
         "log.segment.bytes",
         1_073_741_824,
-        "Size at which a segment is closed and a new one begun.",
+        "Maximum size of a segment. A larger segment rolls.",
         at_least(1_048_576),
         update=_DYNAMIC,
     )
     log_roll_ms = optional_long(
         "log.roll.ms",
-        "Age at which a segment is closed even when it is not full. Counts before log.roll.hours.",
+        "Age after which a segment rolls even if it is not full. Overrides log.roll.hours.",
         at_least(1),
         update=_DYNAMIC,
     )
     log_roll_hours = integer("log.roll.hours", 168, "The same in hours.", at_least(1))
     log_roll_jitter_ms = optional_long(
         "log.roll.jitter.ms",
-        "Up to this much is taken off log.roll.ms, so that segments do not all close at once.",
+        "Maximum random reduction of log.roll.ms, so that segments do not all roll at once.",
         at_least(0),
         update=_DYNAMIC,
     )
@@ -67,7 +67,7 @@ class SegmentSettings(Settings):
     log_index_size_max_bytes = integer(
         "log.index.size.max.bytes",
         10_485_760,
-        "Largest offset or time index of a segment; a full index closes the segment.",
+        "Maximum size of a segment's offset index or time index. A full index rolls the segment.",
         at_least(4),
         update=_DYNAMIC,
     )
@@ -79,12 +79,12 @@ class SegmentSettings(Settings):
         update=_DYNAMIC,
     )
     log_preallocate = boolean(
-        "log.preallocate", False, "Give a new segment its full size at once.", update=_DYNAMIC
+        "log.preallocate", False, "Preallocate the file of a new segment.", update=_DYNAMIC
     )
     log_segment_delete_delay_ms = long(
         "log.segment.delete.delay.ms",
         60_000,
-        "How long a deleted segment's files stay, renamed, for those who still read them.",
+        "How long the renamed files of a deleted segment stay, for reads in progress.",
         at_least(0),
         update=_DYNAMIC,
     )
@@ -98,15 +98,15 @@ class SegmentSettings(Settings):
     )
     log_flush_interval_ms = optional_long(
         "log.flush.interval.ms",
-        "Flush a partition to the disk when its oldest unflushed record is this old. Without it, "
-        "log.flush.scheduler.interval.ms counts.",
+        "Flush a partition to the disk when its oldest unflushed record is this old. Default: "
+        "log.flush.scheduler.interval.ms.",
         at_least(0),
         update=_DYNAMIC,
     )
     log_flush_scheduler_interval_ms = long(
         "log.flush.scheduler.interval.ms",
         LONG_MAX,
-        "How often partitions are looked through for what is to be flushed.",
+        "How often the broker checks which partitions to flush.",
         at_least(1),
     )
     log_flush_offset_checkpoint_interval_ms = integer(
@@ -118,7 +118,7 @@ class SegmentSettings(Settings):
     log_initial_task_delay_ms = long(
         "log.initial.task.delay.ms",
         30_000,
-        "How long after the start the log's regular tasks begin.",
+        "How long after the start the log's periodic tasks begin.",
         at_least(0),
         internal=True,
     )
@@ -129,35 +129,35 @@ class RetentionSettings(Settings):
 
     log_retention_ms = optional_long(
         "log.retention.ms",
-        "Records older than this may be deleted; -1 means never. Counts before "
+        "Records older than this may be deleted; -1: no limit. Overrides "
         "log.retention.minutes and log.retention.hours.",
         at_least(-1),
         update=_DYNAMIC,
     )
     log_retention_minutes = optional_integer(
         "log.retention.minutes",
-        "The same in minutes. Counts before log.retention.hours.",
+        "The same in minutes. Overrides log.retention.hours.",
         at_least(-1),
     )
     log_retention_hours = integer("log.retention.hours", 168, "The same in hours.", at_least(-1))
     log_retention_bytes = long(
         "log.retention.bytes",
         -1,
-        "Oldest segments are deleted while a partition is larger than this; -1 means no limit.",
+        "The oldest segments are deleted while a partition is larger than this; -1: no limit.",
         at_least(-1),
         update=_DYNAMIC,
     )
     log_retention_check_interval_ms = long(
         "log.retention.check.interval.ms",
         300_000,
-        "How often partitions are looked through for segments to delete.",
+        "How often the broker checks for segments to delete.",
         at_least(1),
     )
     log_cleanup_policy = words(
         "log.cleanup.policy",
         ("delete",),
-        "What happens to old records: delete removes old segments, compact keeps the newest "
-        "record of each key; both may be given, none keeps everything.",
+        "What happens to old records: delete deletes old segments, compact keeps the newest "
+        "record of each key. Both can be combined; an empty list keeps everything.",
         list_of(*CLEANUP_POLICIES),
         update=_DYNAMIC,
     )
@@ -165,68 +165,70 @@ class RetentionSettings(Settings):
     log_cleaner_backoff_ms = long(
         "log.cleaner.backoff.ms",
         15_000,
-        "How long compaction sleeps when there is nothing to compact.",
+        "How long the cleaner sleeps when there is nothing to compact.",
         at_least(0),
         update=_DYNAMIC,
     )
     log_cleaner_min_cleanable_ratio = double(
         "log.cleaner.min.cleanable.ratio",
         0.5,
-        "Share of a log that must be uncompacted before it is compacted again.",
+        "Minimum ratio of dirty log to total log before a log is compacted again.",
         between(0, 1),
         update=_DYNAMIC,
     )
     log_cleaner_min_compaction_lag_ms = long(
         "log.cleaner.min.compaction.lag.ms",
         0,
-        "Records younger than this are not compacted away.",
+        "Minimum age before compaction may remove a record.",
         at_least(0),
         update=_DYNAMIC,
     )
     log_cleaner_max_compaction_lag_ms = long(
         "log.cleaner.max.compaction.lag.ms",
         LONG_MAX,
-        "Records older than this are compacted whatever the ratio.",
+        "Records older than this are compacted regardless of the dirty ratio.",
         at_least(1),
         update=_DYNAMIC,
     )
     log_cleaner_delete_retention_ms = long(
         "log.cleaner.delete.retention.ms",
         86_400_000,
-        "How long a tombstone stays after it was compacted, so that readers see the deletion.",
+        "How long a tombstone stays after it was first cleaned, so that consumers see the "
+        "deletion.",
         at_least(0),
         update=_DYNAMIC,
     )
 
 
 class TimestampSettings(Settings):
-    """Timestamps of records, and the tiered storage that is not there."""
+    """Timestamps of records, and tiered storage, which is not supported."""
 
     log_message_timestamp_type = string(
         "log.message.timestamp.type",
         "CreateTime",
-        "Whose time a record carries: the producer's or that of the append.",
+        "The timestamp of a record: the producer's (CreateTime) or that of the append "
+        "(LogAppendTime).",
         one_of(*TIMESTAMP_TYPES),
         update=_DYNAMIC,
     )
     log_message_timestamp_before_max_ms = long(
         "log.message.timestamp.before.max.ms",
         LONG_MAX,
-        "A record whose time lies further in the past is refused (KIP-937).",
+        "Records with timestamps further in the past are rejected (KIP-937).",
         at_least(0),
         update=_DYNAMIC,
     )
     log_message_timestamp_after_max_ms = long(
         "log.message.timestamp.after.max.ms",
         3_600_000,
-        "A record whose time lies further in the future is refused (KIP-937).",
+        "Records with timestamps further in the future are rejected (KIP-937).",
         at_least(0),
         update=_DYNAMIC,
     )
     remote_log_storage_system_enable = boolean(
         "remote.log.storage.system.enable",
         False,
-        "Tiered storage (KIP-405), which this broker does not have.",
+        "Tiered storage (KIP-405), which is not supported.",
         validator=only(False, NO_REMOTE_STORAGE),
     )
     log_local_retention_ms = long(

@@ -1,4 +1,4 @@
-"""The settings of one topic on one broker: its own over the broker's defaults."""
+"""The settings of a topic on a broker: its own settings over the broker's defaults."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from ottla.log.config import LogConfig
 
 
 def topic_config(overrides: Mapping[str, str], broker: BrokerConfig) -> TopicConfig:
-    """The settings of a topic for which these texts are set; raises ConfigError.
+    """The settings of a topic with these overrides. Raises ConfigError.
 
-    Topics with the same settings share one object, so that thousands of them cost little.
+    Topics with equal settings share one object, so that thousands of topics cost little.
     """
     return _topic_config(tuple(sorted(overrides.items())), _Key(broker, broker.version))
 
 
 def log_config(overrides: Mapping[str, str], broker: BrokerConfig) -> LogConfig:
-    """The same as a LogConfig, for a partition's log; raises ConfigError."""
+    """The same as a LogConfig, for a partition's log. Raises ConfigError."""
     return _log_config(tuple(sorted(overrides.items())), _Key(broker, broker.version))
 
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """A broker's settings at one version; equal only for the very same object."""
+    """A broker's settings at one version; equal only to itself."""
 
     broker: BrokerConfig
     version: int

@@ -1,7 +1,7 @@
-"""The tables of docs/configuration.md, from the definitions themselves.
+"""The tables of docs/configuration.md, generated from the definitions.
 
-`python -m ottla.config.documentation docs/configuration.md` writes them anew between the marks
-`<!-- begin NAME -->` and `<!-- end NAME -->`; a test fails when the page and the code differ.
+`python -m ottla.config.documentation docs/configuration.md` rewrites them between the marks `<!--
+begin NAME -->` and `<!-- end NAME -->`. A test fails if the page and the code differ.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def tables() -> dict[str, str]:
 
 
 def with_tables(page: str) -> str:
-    """The page with every table between its marks as the code has it now."""
+    """The page with all tables regenerated."""
     for name, table in tables().items():
         begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
         before, found, rest = page.partition(begin)
@@ -90,7 +90,7 @@ def _settings(definitions: Mapping[str, Setting[Any]]) -> str:
         )
         for name, each in definitions.items()
     ]
-    return _table(("Setting", "Type", "Default", "Allowed", "Changes", "What it does"), rows)
+    return _table(("Setting", "Type", "Default", "Allowed", "Changes", "Description"), rows)
 
 
 def _topic_settings(definitions: Mapping[str, Setting[Any]]) -> str:
@@ -105,7 +105,7 @@ def _topic_settings(definitions: Mapping[str, Setting[Any]]) -> str:
         )
         for name, each in definitions.items()
     ]
-    return _table(("Setting", "Type", "Default", "Allowed", "Taken from", "What it does"), rows)
+    return _table(("Setting", "Type", "Default", "Allowed", "Default from", "Description"), rows)
 
 
 def _unneeded() -> str:

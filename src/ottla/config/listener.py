@@ -24,7 +24,7 @@ _EVERY_INTERFACE: Final = ("", "0.0.0.0", "::")
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One listener's address. `host` is without brackets; "" means every interface."""
+    """A listener's address. `host` has no brackets; "" means every interface."""
 
     name: str
     host: str
@@ -33,7 +33,7 @@ class Endpoint:
 
     @property
     def every_interface(self) -> bool:
-        """True when no single host can be told from this address."""
+        """Whether this address stands for all interfaces, not for one host."""
         return self.host in _EVERY_INTERFACE
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class Endpoint:
 def parse_endpoints(
     setting: str, addresses: Sequence[str], protocols: Sequence[str]
 ) -> tuple[Endpoint, ...]:
-    """The endpoints in a list of addresses; raises ConfigError that names the bad one.
+    """The endpoints in a list of addresses. Raises ConfigError that names the invalid one.
 
     `protocols` is the value of listener.security.protocol.map.
     """
@@ -94,12 +94,12 @@ def _refuse_twins(setting: str, endpoints: Sequence[Endpoint]) -> None:
 
 
 def check_advertised(endpoints: Sequence[Endpoint], listeners: Sequence[Endpoint]) -> None:
-    """Raise ConfigError where clients would be told an address that cannot work."""
+    """Raise ConfigError for an advertised address that clients cannot use."""
     known = {listener.name for listener in listeners}
     for endpoint in endpoints:
         if endpoint.every_interface:
-            reason = "Clients cannot connect to every interface, give a host name or address"
+            reason = "Clients cannot connect to every interface; give a host name or address"
             raise invalid_value("advertised.listeners", endpoint, reason)
         if endpoint.name not in known:
-            reason = f"No such name in listeners ({', '.join(sorted(known))})"
+            reason = f"No such listener in listeners ({', '.join(sorted(known))})"
             raise invalid_value("advertised.listeners", endpoint, reason)

@@ -1,9 +1,9 @@
-"""Java's .properties files, as java.util.Properties.load reads them.
+"""Java's .properties files, read like java.util.Properties.load.
 
-A line is a key, then `=`, `:` or blanks, then the value. `#` or `!` open a comment; a backslash
-at the end of a line joins it with the next, whose leading blanks are dropped; `\\t \\n \\r \\f
-\\uXXXX` are escapes and any other escaped character stands for itself. A key given twice: the
-last counts.
+A line is a key, then `=`, `:` or blanks, then the value. `#` or `!` starts a comment. A backslash
+at the end of a line joins it with the next one, without its leading blanks. `\\t \\n \\r \\f
+\\uXXXX` are escapes; any other escaped character stands for itself. If a key is repeated, the last
+one wins.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def read_properties(path: str | Path) -> dict[str, str]:
-    """The settings in a file; raises ConfigError when it cannot be read or is not such a file."""
+    """The settings in a file. Raises ConfigError if it cannot be read or is not a properties
+    file.
+    """
     try:
         with Path(path).open("rb") as file:
             content = file.read(FILE_BYTES_MAX + 1)
@@ -32,14 +34,14 @@ def read_properties(path: str | Path) -> dict[str, str]:
     try:
         return parse_properties(content.decode())
     except UnicodeDecodeError:
-        # Java 8 and older wrote these files in Latin-1, which every byte sequence is.
+        # Java 8 and older wrote these files in Latin-1, in which every byte sequence is valid.
         return parse_properties(content.decode("latin-1"))
     except ConfigError as error:
         raise ConfigError(f"properties file {path}: {error}") from None
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The settings in a text; raises ConfigError for a broken \\u escape."""
+    """The settings in a text. Raises ConfigError for an invalid \\u escape."""
     found: dict[str, str] = {}
     for number, line in _logical_lines(text):
         key_end = _key_end(line)
@@ -51,7 +53,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines without comments and empty ones, continued lines joined, with their number."""
+    """Lines with their numbers: without comments and empty lines, with continued lines joined."""
     parts: list[str] = []
     first = 0
     for number, raw in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):

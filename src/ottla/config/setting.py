@@ -1,11 +1,11 @@
-"""One setting, defined once: name, type, default, check and documentation, and a typed attribute.
+"""Defines each setting once: name, type, default, check and documentation, as a typed attribute.
 
     class LogSettings(Settings):
         num_partitions = integer("num.partitions", 1, "Partitions of a new topic.", at_least(1))
 
 `LogSettings.num_partitions` is the Setting, `settings.num_partitions` is an int. A Setting is a
-non-data descriptor: values lie in the instance's own dictionary, so that reading one costs the
-same as any attribute.
+non-data descriptor: values are stored in the instance's dictionary, so that reading one costs no
+more than any attribute.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Update(enum.Enum):
-    """Whether a broker setting may change while the broker runs, and for whom (KIP-226)."""
+    """Whether a broker setting can change at runtime, and at which level (KIP-226)."""
 
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
@@ -31,7 +31,7 @@ class Update(enum.Enum):
 
 @dataclass(frozen=True, eq=False)
 class Setting(Generic[T]):
-    """The definition of one setting whose value is a `T`."""
+    """The definition of a setting with values of type `T`."""
 
     name: str
     kind: ConfigType
@@ -40,11 +40,11 @@ class Setting(Generic[T]):
     validator: Validator | None = None
     update: Update = Update.READ_ONLY
     kafka_default: str | None = None
-    """Kafka's own default as text, only where ours differs."""
+    """Kafka's default as text, only if ours differs."""
     why: str = ""
     """Why our default differs."""
     internal: bool = False
-    """Accepted, but left out of descriptions (as Kafka's internal settings)."""
+    """Accepted, but not described (like Kafka's internal settings)."""
 
     @overload
     def __get__(self, instance: None, owner: type[Settings]) -> Setting[T]: ...
@@ -56,7 +56,7 @@ class Setting(Generic[T]):
 
     @property
     def sensitive(self) -> bool:
-        """True where the value must never be shown."""
+        """Whether the value must never be shown."""
         return self.kind is ConfigType.PASSWORD
 
     @property
@@ -65,7 +65,7 @@ class Setting(Generic[T]):
         return value_text(cast(Value, self.default))
 
     def parse(self, text: str) -> T:
-        """The value that `text` stands for; raises ConfigError."""
+        """The value of `text`. Raises ConfigError."""
         value = parse_value(self.name, self.kind, text)
         if self.validator is not None:
             self.validator.check(self.name, value)
@@ -73,7 +73,7 @@ class Setting(Generic[T]):
 
 
 class Settings:
-    """A group of settings as typed attributes; groups are joined by inheritance."""
+    """A group of settings as typed attributes. Groups are combined by inheritance."""
 
     definitions: ClassVar[Mapping[str, Setting[Any]]] = {}
     _attributes: ClassVar[Mapping[str, str]] = {}
@@ -91,7 +91,7 @@ class Settings:
         cls._attributes = attributes
 
     def load(self, given: Mapping[str, str]) -> Self:
-        """Set every attribute: the text given for its name, or else its default."""
+        """Set every attribute: from the text given for its name, or else to its default."""
         for name, definition in self.definitions.items():
             text = given.get(name)
             value = definition.default if text is None else definition.parse(text)
@@ -99,11 +99,11 @@ class Settings:
         return self
 
     def value(self, name: str) -> Value:
-        """The present value of the setting of that name (KeyError: there is none)."""
+        """The current value of the setting with that name. Raises KeyError if there is none."""
         return cast(Value, self.__dict__[self._attributes[name]])
 
     def text(self, name: str) -> str | None:
-        """The present value as text, as Kafka shows it."""
+        """The current value as text, as Kafka shows it."""
         return value_text(self.value(name))
 
     def __iter__(self) -> Iterator[str]:
@@ -139,47 +139,47 @@ def long(
 def optional_integer(
     name: str, doc: str, check: Validator | None = None, **more: Any
 ) -> Setting[int | None]:
-    """A 32-bit number that has no default."""
+    """A 32-bit number without a default."""
     return Setting(name, ConfigType.INT, None, doc, check, **more)
 
 
 def optional_long(
     name: str, doc: str, check: Validator | None = None, **more: Any
 ) -> Setting[int | None]:
-    """A 64-bit number that has no default."""
+    """A 64-bit number without a default."""
     return Setting(name, ConfigType.LONG, None, doc, check, **more)
 
 
 def double(
     name: str, default: float, doc: str, check: Validator | None = None, **more: Any
 ) -> Setting[float]:
-    """A number with a fraction."""
+    """A floating-point number."""
     return Setting(name, ConfigType.DOUBLE, default, doc, check, **more)
 
 
 def string(
     name: str, default: str, doc: str, check: Validator | None = None, **more: Any
 ) -> Setting[str]:
-    """A word or a text."""
+    """A text."""
     return Setting(name, ConfigType.STRING, default, doc, check, **more)
 
 
 def optional_string(
     name: str, doc: str, check: Validator | None = None, **more: Any
 ) -> Setting[str | None]:
-    """A word or a text that has no default."""
+    """A text without a default."""
     return Setting(name, ConfigType.STRING, None, doc, check, **more)
 
 
 def words(
     name: str, default: tuple[str, ...], doc: str, check: Validator | None = None, **more: Any
 ) -> Setting[tuple[str, ...]]:
-    """A list of words, separated by commas."""
+    """A list, separated by commas."""
     return Setting(name, ConfigType.LIST, default, doc, check, **more)
 
 
 def optional_words(
     name: str, doc: str, check: Validator | None = None, **more: Any
 ) -> Setting[tuple[str, ...] | None]:
-    """A list of words that has no default."""
+    """A list without a default."""
     return Setting(name, ConfigType.LIST, None, doc, check, **more)

@@ -1,7 +1,7 @@
 """Which broker setting is the default of which topic setting.
 
-Kafka's table is ServerTopicConfigSynonyms: for one topic setting there may be several broker
-settings, of which the first that is set counts (log.retention.ms before .minutes before .hours).
+This is Kafka's ServerTopicConfigSynonyms. A topic setting may have several broker settings; the
+first one that is set is used (log.retention.ms before .minutes before .hours).
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ HOUR_MS: Final = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Synonym:
-    """A broker setting that is the default of a topic's, and what to multiply it with."""
+    """A broker setting that is the default of a topic setting, and the factor between their
+    units.
+    """
 
     name: str
     factor: int = 1
@@ -84,7 +86,7 @@ SYNONYMS: Final[Mapping[str, tuple[Synonym, ...]]] = {
     "file.delete.delay.ms": (Synonym("log.segment.delete.delay.ms"),),
     "min.cleanable.dirty.ratio": (Synonym("log.cleaner.min.cleanable.ratio"),),
 }
-"""Each topic setting's broker settings, the first that has a value counting."""
+"""The broker settings of each topic setting. The first one with a value is used."""
 
 _FAMILIES: Final = (
     ("log.roll.ms", "log.roll.hours"),
@@ -96,11 +98,11 @@ BROKER_SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
     **{name: family for family in _FAMILIES for name in family},
     "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
 }
-"""Broker settings that stand for one another, the first that is set counting."""
+"""Broker settings for the same value. The first one that is set is used."""
 
 
 def topic_defaults(broker: BrokerConfig) -> dict[str, str]:
-    """Every topic setting that has a default in the broker's settings, as text."""
+    """All topic settings with a default in the broker's settings, as text."""
     found: dict[str, str] = {}
     for name, synonyms in SYNONYMS.items():
         for synonym in synonyms:

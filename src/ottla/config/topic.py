@@ -1,4 +1,4 @@
-"""The settings of one topic: what was set for it, and else the broker's defaults."""
+"""The settings of a topic: its own settings, and else the broker's defaults."""
 
 from __future__ import annotations
 
@@ -32,36 +32,36 @@ from ottla.config.value import LONG_MAX
 
 
 class StorageSettings(Settings):
-    """How a topic's partitions lie on the disk."""
+    """How a topic's partitions are stored on disk."""
 
     segment_bytes = integer(
         "segment.bytes",
         1_073_741_824,
-        "Size at which a segment is closed and a new one begun.",
+        "Maximum size of a segment. A larger segment rolls.",
         at_least(1_048_576),
     )
     internal_segment_bytes = optional_integer(
         "internal.segment.bytes",
-        "The same without a lower bound, for tests.",
+        "The same without a minimum, for tests.",
         internal=True,
     )
     segment_ms = long(
         "segment.ms",
         604_800_000,
-        "Age at which a segment is closed even when it is not full, so that retention and "
-        "compaction can have it.",
+        "Age after which a segment rolls even if it is not full, so that retention and "
+        "compaction can process it.",
         at_least(1),
     )
     segment_jitter_ms = long(
         "segment.jitter.ms",
         0,
-        "Up to this much is taken off segment.ms, so that segments do not all close at once.",
+        "Maximum random reduction of segment.ms, so that segments do not all roll at once.",
         at_least(0),
     )
     segment_index_bytes = integer(
         "segment.index.bytes",
         10_485_760,
-        "Largest offset or time index of a segment; a full index closes the segment.",
+        "Maximum size of a segment's offset index or time index. A full index rolls the segment.",
         at_least(4),
     )
     index_interval_bytes = integer(
@@ -70,11 +70,11 @@ class StorageSettings(Settings):
         "An index entry is written after about this many bytes of log.",
         at_least(0),
     )
-    preallocate = boolean("preallocate", False, "Give a new segment its full size at once.")
+    preallocate = boolean("preallocate", False, "Preallocate the file of a new segment.")
     file_delete_delay_ms = long(
         "file.delete.delay.ms",
         60_000,
-        "How long a deleted segment's files stay, renamed, for those who still read them.",
+        "How long the renamed files of a deleted segment stay, for reads in progress.",
         at_least(0),
     )
     flush_messages = long(
@@ -98,46 +98,50 @@ class CleanupSettings(Settings):
     cleanup_policy = words(
         "cleanup.policy",
         ("delete",),
-        "delete removes old segments, compact keeps the newest record of each key; both may be "
-        "given, none keeps everything.",
+        "delete deletes old segments, compact keeps the newest record of each key. Both can be "
+        "combined; an empty list keeps everything.",
         list_of(*CLEANUP_POLICIES),
     )
     retention_ms = long(
         "retention.ms",
         604_800_000,
-        "Records older than this may be deleted; -1 means never.",
+        "Records older than this may be deleted; -1: no limit.",
         at_least(-1),
     )
     retention_bytes = long(
         "retention.bytes",
         -1,
-        "Oldest segments are deleted while a partition is larger than this; -1 means no limit.",
+        "The oldest segments are deleted while a partition is larger than this; -1: no limit.",
     )
     min_cleanable_dirty_ratio = double(
         "min.cleanable.dirty.ratio",
         0.5,
-        "Share of a log that must be uncompacted before it is compacted again.",
+        "Minimum ratio of dirty log to total log before a log is compacted again.",
         between(0, 1),
     )
     min_compaction_lag_ms = long(
-        "min.compaction.lag.ms", 0, "Records younger than this are not compacted away.", at_least(0)
+        "min.compaction.lag.ms",
+        0,
+        "Minimum age before compaction may remove a record.",
+        at_least(0),
     )
     max_compaction_lag_ms = long(
         "max.compaction.lag.ms",
         LONG_MAX,
-        "Records older than this are compacted whatever the ratio.",
+        "Records older than this are compacted regardless of the dirty ratio.",
         at_least(1),
     )
     delete_retention_ms = long(
         "delete.retention.ms",
         86_400_000,
-        "How long a tombstone stays after it was compacted, so that readers see the deletion.",
+        "How long a tombstone stays after it was first cleaned, so that consumers see the "
+        "deletion.",
         at_least(0),
     )
     remote_storage_enable = boolean(
         "remote.storage.enable",
         False,
-        "Tiered storage (KIP-405), which this broker does not have.",
+        "Tiered storage (KIP-405), which is not supported.",
         validator=only(
             False,
             "Tiered Storage functionality is disabled in the broker. "
@@ -153,7 +157,7 @@ class CleanupSettings(Settings):
     remote_log_delete_on_disable = boolean(
         "remote.log.delete.on.disable",
         False,
-        "Whether switching tiering off deletes what is in the remote tier.",
+        "Whether disabling tiering deletes the remote data.",
         validator=only(False, NO_REMOTE_STORAGE),
     )
     local_retention_ms = long(
@@ -171,18 +175,18 @@ class CleanupSettings(Settings):
 
 
 class RecordSettings(Settings):
-    """Which records a topic takes and how it keeps them."""
+    """Which records a topic accepts and how it stores them."""
 
     max_message_bytes = integer(
         "max.message.bytes",
         1_048_588,
-        "Largest record batch in bytes, after compression.",
+        "Maximum size of a record batch in bytes, after compression.",
         at_least(0),
     )
     compression_type = string(
         "compression.type",
         "producer",
-        "How batches are stored: as the producer sent them, or compressed anew by the broker.",
+        "Compression of stored batches: as sent by the producer, or recompressed by the broker.",
         one_of(*COMPRESSION_TYPES),
     )
     compression_gzip_level = integer(
@@ -197,62 +201,63 @@ class RecordSettings(Settings):
     message_timestamp_type = string(
         "message.timestamp.type",
         "CreateTime",
-        "Whose time a record carries: the producer's or that of the append.",
+        "The timestamp of a record: the producer's (CreateTime) or that of the append "
+        "(LogAppendTime).",
         one_of(*TIMESTAMP_TYPES),
     )
     message_timestamp_before_max_ms = long(
         "message.timestamp.before.max.ms",
         LONG_MAX,
-        "A record whose time lies further in the past is refused (KIP-937).",
+        "Records with timestamps further in the past are rejected (KIP-937).",
         at_least(0),
     )
     message_timestamp_after_max_ms = long(
         "message.timestamp.after.max.ms",
         3_600_000,
-        "A record whose time lies further in the future is refused (KIP-937).",
+        "Records with timestamps further in the future are rejected (KIP-937).",
         at_least(0),
     )
 
 
 class ReplicationSettings(Settings):
-    """What a topic asks of its replicas."""
+    """How a topic is replicated."""
 
     min_insync_replicas = integer(
         "min.insync.replicas",
         1,
-        "Replicas that must have a record before a produce with acks=all is acknowledged.",
+        "Number of in-sync replicas that must have a record before acks=all is acknowledged.",
         at_least(1),
     )
     unclean_leader_election_enable = boolean(
         "unclean.leader.election.enable",
         False,
-        "Let a replica that is not in sync lead when no other lives, at the price of lost records.",
+        "Elect a replica that is not in sync if no other is alive. This can lose records.",
     )
     leader_replication_throttled_replicas = words(
         "leader.replication.throttled.replicas",
         (),
-        "Replicas whose leader's side of replication is throttled (KIP-73).",
+        "Replicas for which replication is throttled on the leader (KIP-73).",
         throttled_replicas(),
     )
     follower_replication_throttled_replicas = words(
         "follower.replication.throttled.replicas",
         (),
-        "Replicas whose follower's side of replication is throttled (KIP-73).",
+        "Replicas for which replication is throttled on the follower (KIP-73).",
         throttled_replicas(),
     )
 
 
 class TopicConfig(StorageSettings, CleanupSettings, RecordSettings, ReplicationSettings):
-    """Every setting of a topic as an attribute named after it, dots as underscores.
+    """Every topic setting as an attribute with its name, dots as underscores.
 
-    Made by `ottla.config.default.topic_config`, which also knows the broker's defaults.
+    Created by `ottla.config.default.topic_config`, which also knows the broker's defaults.
     """
 
     overrides: Mapping[str, str]
 
     @property
     def compression_level(self) -> int | None:
-        """The level for this topic's compression; None where that has no levels."""
+        """The level for this topic's compression; None if the codec has no levels."""
         levels = {
             "gzip": self.compression_gzip_level,
             "lz4": self.compression_lz4_level,
@@ -262,14 +267,14 @@ class TopicConfig(StorageSettings, CleanupSettings, RecordSettings, ReplicationS
 
     @classmethod
     def from_texts(cls, defaults: Mapping[str, str], overrides: Mapping[str, str]) -> Self:
-        """The settings when these texts are set for the topic; raises ConfigError."""
+        """The settings with these overrides. Raises ConfigError."""
         config = cls().load({**defaults, **overrides})
         config.overrides = dict(overrides)
         return config
 
 
 def check_topic_overrides(defaults: Mapping[str, str], overrides: Mapping[str, str]) -> None:
-    """Raise ConfigError, in Kafka's words, unless these may be set for a topic."""
+    """Raise ConfigError, in Kafka's words, unless these can be set for a topic."""
     for name in overrides:
         if name not in TopicConfig.definitions:
             nearest = unknown_name(name, TopicConfig.definitions).partition(";")

@@ -1,7 +1,7 @@
-"""Kafka's settings that mean nothing here, with the reason.
+"""Kafka's settings that have no effect here, with the reason.
 
-A stock server.properties has some of them, so they are accepted, and a note says that they have
-no effect. What would be dangerous to ignore (an authorizer, a policy) is refused instead.
+A standard server.properties contains some of them, so they are accepted with a note. Settings that
+are dangerous to ignore (an authorizer, a policy) are rejected instead.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from ottla.config.validator import one_of, only
 
 
 class RefusedSettings(Settings):
-    """Settings whose silent neglect would let in what the owner meant to keep out."""
+    """Settings that must not be ignored silently: they restrict access."""
 
     authorizer_class_name = string(
         "authorizer.class.name",
         "",
-        "Class that decides who may do what.",
-        only("", "Authorizers are not supported, leave it empty"),
+        "Class that authorizes requests.",
+        only("", "Authorizers are not supported; leave it empty"),
     )
     create_topic_policy_class_name = optional_string(
         "create.topic.policy.class.name",
-        "Class that decides which topics may be created.",
-        only("", "Policies are not supported, leave it empty"),
+        "Class that decides which topics can be created.",
+        only("", "Policies are not supported; leave it empty"),
     )
     alter_config_policy_class_name = optional_string(
         "alter.config.policy.class.name",
-        "Class that decides which settings may be changed.",
-        only("", "Policies are not supported, leave it empty"),
+        "Class that decides which settings can be changed.",
+        only("", "Policies are not supported; leave it empty"),
     )
     client_quota_callback_class = optional_string(
         "client.quota.callback.class",
-        "Class that decides how fast a client may be.",
-        only("", "Quota callbacks are not supported, leave it empty"),
+        "Class that decides the quotas of clients.",
+        only("", "Quota callbacks are not supported; leave it empty"),
     )
     config_providers = words(
         "config.providers",
         (),
-        "Providers of values that are written as ${provider:key}.",
-        only((), "Config providers are not supported, write the values themselves"),
+        "Providers of values written as ${provider:key}.",
+        only((), "Config providers are not supported; write the values directly"),
     )
     security_inter_broker_protocol = string(
         "security.inter.broker.protocol",
@@ -219,33 +219,33 @@ _OLD: Final = """
 """
 
 _REASONS: Final = (
-    (_ZOOKEEPER, "ZooKeeper is spoken to in plain text, without TLS and access lists"),
+    (_ZOOKEEPER, "connections to ZooKeeper use neither TLS nor ACLs"),
     (_QUORUM, "there is no KRaft quorum and no separate controller"),
-    (_THREADS, "one event loop does the work: there are no such threads or buffers to size"),
-    (_GROUPS, "only classic consumer groups are served"),
-    (_TRANSACTIONS, "transactions are not served yet"),
+    (_THREADS, "one event loop processes all requests, so these threads and buffers do not exist"),
+    (_GROUPS, "only classic consumer groups are supported"),
+    (_TRANSACTIONS, "transactions are not supported yet"),
     (
         _REPLICATION,
-        "brokers need no such limit: one folder, one fetch loop a leader, elections at once",
+        "not needed: there is one folder, one fetch loop per leader, and elections are immediate",
     ),
-    (_SECURITY, "listeners speak PLAINTEXT: nothing is encrypted, nobody asked for a password"),
-    (_TIERED, "there is no tiered storage"),
+    (_SECURITY, "listeners use PLAINTEXT: no encryption, no authentication"),
+    (_TIERED, "tiered storage is not supported"),
     (_METRICS, "metrics come from ottla.metrics.listener, not from Java reporters"),
-    (_QUOTAS, "client quotas are not served yet"),
+    (_QUOTAS, "client quotas are not supported yet"),
     (_CHECKPOINTS, "log start offsets are written with log.flush.offset.checkpoint.interval.ms"),
     (_COMMITS, "offset commits are written uncompressed"),
-    (_OLD, "the setting belongs to older formats or versions of Kafka"),
+    (_OLD, "the setting belongs to older versions of Kafka"),
 )
 
 UNNEEDED: Final[Mapping[str, str]] = {
     name: reason for names, reason in _REASONS for name in names.split()
 }
-"""Each such setting's name, and why it has no effect."""
+"""The names of these settings, and why they have no effect."""
 
 _PREFIXES: Final = {
-    "listener.name.": "listeners speak PLAINTEXT and need no settings of their own",
-    "rlmm.config.": "there is no tiered storage",
-    "rsm.config.": "there is no tiered storage",
+    "listener.name.": "listeners use PLAINTEXT and need no settings of their own",
+    "rlmm.config.": "tiered storage is not supported",
+    "rsm.config.": "tiered storage is not supported",
 }
 
 

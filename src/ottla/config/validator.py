@@ -13,14 +13,14 @@ from ottla.config.value import Value
 
 @dataclass(frozen=True, slots=True)
 class Validator:
-    """`check(name, value)` raises ConfigError; `allowed` is the range in words for the docs."""
+    """`check(name, value)` raises ConfigError; `allowed` describes the valid values in the docs."""
 
     allowed: str
     check: Callable[[str, Value], None]
 
 
 def between(minimum: float | None, maximum: float | None = None) -> Validator:
-    """Numbers from `minimum` to `maximum`, both included; None means no bound."""
+    """Numbers from `minimum` to `maximum`, inclusive; None means no limit."""
 
     def check(name: str, value: Value) -> None:
         assert isinstance(value, int | float)
@@ -35,7 +35,7 @@ def between(minimum: float | None, maximum: float | None = None) -> Validator:
 
 
 def at_least(minimum: float) -> Validator:
-    """Numbers not under `minimum`."""
+    """Numbers of `minimum` or more."""
     return between(minimum)
 
 
@@ -52,7 +52,7 @@ def one_of(*allowed: str, ignore_case: bool = False) -> Validator:
 
 
 def list_of(*allowed: str, empty_allowed: bool = True) -> Validator:
-    """A list whose members are among the given words (any word where none is given)."""
+    """A list of the given words (any words if none are given)."""
 
     def check(name: str, value: Value) -> None:
         assert isinstance(value, tuple)
@@ -113,10 +113,10 @@ def throttled_replicas() -> Validator:
 
 
 def only(default: Value, reason: str) -> Validator:
-    """Nothing but the default, for what this broker cannot do and must not pretend to."""
+    """Only the default, for features that this broker does not have."""
 
     def check(name: str, value: Value) -> None:
         if value != default:
             raise invalid_value(name, value, reason)
 
-    return Validator("the default only", check)
+    return Validator("only the default", check)

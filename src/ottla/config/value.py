@@ -1,7 +1,7 @@
-"""Types of setting values: how text is read into a value and how a value is shown as text.
+"""Types of setting values: how text is parsed, and how values are shown as text.
 
 Follows Kafka's ConfigDef: numbers have Java's ranges, lists are separated by commas, booleans are
-`true` and `false` in any case, and surrounding blanks do not count.
+`true` and `false` in any case, and surrounding blanks are ignored.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Value = bool | int | float | str | tuple[str, ...] | None
 
 
 def parse_value(name: str, kind: ConfigType, text: str) -> Value:
-    """Read `text` as a value of the type; raise ConfigError when it is not one."""
+    """Parse `text` as a value of the type. Raises ConfigError if it is invalid."""
     trimmed = text.strip()
     if kind is ConfigType.BOOLEAN:
         lowered = trimmed.lower()
@@ -56,7 +56,7 @@ def parse_value(name: str, kind: ConfigType, text: str) -> Value:
         except ValueError:
             raise invalid_value(name, text, "Not a number of type DOUBLE") from None
     if kind is ConfigType.LIST:
-        # Kafka drops words that are given twice (ConfigDef.parseValue).
+        # Kafka drops duplicates (ConfigDef.parseValue).
         return tuple(dict.fromkeys(_COMMA.split(trimmed))) if trimmed else ()
     if kind is ConfigType.PASSWORD:
         return text
@@ -72,7 +72,7 @@ def _parse_integer(name: str, kind: ConfigType, text: str) -> int:
 
 
 def value_text(value: Value) -> str | None:
-    """A value as Kafka shows it; None stays None (the setting has no value)."""
+    """A value as Kafka shows it; None stays None (no value)."""
     if value is None:
         return None
     if isinstance(value, bool):

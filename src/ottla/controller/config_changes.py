@@ -1,7 +1,7 @@
-"""Changing settings while running: AlterConfigs and IncrementalAlterConfigs (KIP-226, KIP-339).
+"""Changing settings at run time: AlterConfigs and IncrementalAlterConfigs (KIP-226, KIP-339).
 
-A resource is a topic, a broker (its number), or all brokers (EVERY_BROKER). One resource's changes
-are done whole or not at all; another's failure does not touch them.
+A resource is a topic, a broker (its number), or all brokers (EVERY_BROKER). The changes to one
+resource are applied all or none; a failure of another resource does not affect them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ottla.controller.image import (
 from ottla.controller.leadership import all_brokers, unclean_allowed, with_leader
 from ottla.controller.naming import check_topic_name
 from ottla.controller.partition_changes import PartitionChanges
-from ottla.controller.plan import DONE, Draft, Outcome, Plan, refused
+from ottla.controller.plan import DONE, Outcome, Plan, PlanBuilder, refused
 from ottla.coordination.tree import Create, Operation, SetData
 from ottla.protocol.errors import ApiError, ErrorCode
 
@@ -38,7 +38,7 @@ VALUE_LENGTH_MAX: Final = 32_767
 
 
 class ResourceType(enum.IntEnum):
-    """What has settings, as numbered in the protocol."""
+    """What can have settings, as numbered in the protocol."""
 
     TOPIC = 2
     BROKER = 4
@@ -58,7 +58,7 @@ class ChangeKind(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """One setting to be changed; `kind` may be a number that nobody knows."""
+    """One change to a setting; `kind` may be an unknown number."""
 
     name: str
     value: str | None
@@ -67,7 +67,7 @@ class ConfigChange:
 
 @dataclass(frozen=True, slots=True)
 class ResourceChange:
-    """The changes of one resource."""
+    """The changes to one resource."""
 
     kind: int
     name: str
@@ -92,8 +92,8 @@ def alter_configs(
     validate_only: bool = False,
     shutting_down: Collection[int] = (),
 ) -> Plan[tuple[ResourceResult, ...]]:
-    """Change each resource that can be; not `incremental`, what is not named is taken away."""
-    draft = Draft()
+    """Apply the valid changes; unless `incremental`, settings that are not named are removed."""
+    builder = PlanBuilder()
     results: list[ResourceResult] = []
     counts = Counter((resource.kind, resource.name) for resource in wanted)
     for resource in wanted:
@@ -103,21 +103,21 @@ def alter_configs(
                 raise _bad_request("Each resource must appear at most once.")
             _check_changes(resource.changes)
             if resource.kind == ResourceType.TOPIC:
-                _alter_topic(draft, resource, image, config, incremental)
+                _alter_topic(builder, resource, image, config, incremental)
             elif resource.kind == ResourceType.BROKER:
-                _alter_broker(draft, resource, image, config, incremental)
+                _alter_broker(builder, resource, image, config, incremental)
             else:
                 raise _bad_request(f"Unknown resource type {resource.kind}")
         except ApiError as error:
             outcome = refused(error)
         except ConfigError as error:
-            # Kafka answers a broker's bad setting with INVALID_REQUEST (KAFKA-13609).
+            # Kafka answers an invalid broker setting with INVALID_REQUEST (KAFKA-13609).
             of_topic = resource.kind == ResourceType.TOPIC
             code = ErrorCode.invalid_config if of_topic else ErrorCode.invalid_request
             outcome = Outcome(code, str(error))
         results.append(ResourceResult(resource.kind, resource.name, outcome))
-    _elect_unclean(draft, image, config, shutting_down)
-    return draft.plan(tuple(results), validate_only=validate_only)
+    _elect_unclean(builder, image, config, shutting_down)
+    return builder.plan(tuple(results), validate_only=validate_only)
 
 
 def _check_changes(changes: Sequence[ConfigChange]) -> None:
@@ -144,7 +144,7 @@ _TOO_LONG: Final = (
 
 
 def _alter_topic(
-    draft: Draft,
+    builder: PlanBuilder,
     resource: ResourceChange,
     image: ClusterImage,
     config: BrokerConfig,
@@ -164,19 +164,19 @@ def _alter_topic(
     if values == present:
         return
     path = layout.topic_config_path(topic.name)
-    draft.writes.append(_write(path, values, topic.config_version))
+    builder.writes.append(_write(path, values, topic.config_version))
     version = _next_version(topic.config_version)
     changed = replace(topic, overrides=values, config_version=version)
-    draft.deltas.append(TopicConfigChanged(changed))
+    builder.deltas.append(TopicConfigChanged(changed))
 
 
 def _elect_unclean(
-    draft: Draft, image: ClusterImage, config: BrokerConfig, shutting_down: Collection[int]
+    builder: PlanBuilder, image: ClusterImage, config: BrokerConfig, shutting_down: Collection[int]
 ) -> None:
-    """Partitions without a leader get one where any replica will do from now on (KAFKA-5413)."""
+    """Elect leaders for the offline partitions that now allow an unclean election (KAFKA-5413)."""
     topics = dict(image.topics)
     default = before = config.unclean_leader_election_enable
-    for delta in draft.deltas:
+    for delta in builder.deltas:
         if isinstance(delta, TopicConfigChanged):
             topics[delta.topic.name] = delta.topic
         elif isinstance(delta, BrokerConfigChanged) and delta.resource == EVERY_BROKER:
@@ -194,11 +194,11 @@ def _elect_unclean(
                 after = with_leader(state, brokers, unclean=True)
                 if after != state:
                     changes.put(topic, index, after)
-    changes.into(draft)
+    changes.add_to(builder)
 
 
 def _unclean_default(cluster: Mapping[str, str], config: BrokerConfig) -> bool:
-    """unclean.leader.election.enable of the controller, with these dynamic settings of all."""
+    """The controller's unclean.leader.election.enable, given the dynamic defaults `cluster`."""
     setting = BrokerConfig.definitions["unclean.leader.election.enable"]
     for values in (config.broker_dynamic, cluster, config.given):
         if setting.name in values:
@@ -207,7 +207,7 @@ def _unclean_default(cluster: Mapping[str, str], config: BrokerConfig) -> bool:
 
 
 def _alter_broker(
-    draft: Draft,
+    builder: PlanBuilder,
     resource: ResourceChange,
     image: ClusterImage,
     config: BrokerConfig,
@@ -222,18 +222,18 @@ def _alter_broker(
     if values == present.values:
         return
     path = layout.broker_config_path(resource.name)
-    draft.writes.append(_write(path, values, present.version))
+    builder.writes.append(_write(path, values, present.version))
     changed = ConfigImage(values, _next_version(present.version))
-    draft.deltas.append(BrokerConfigChanged(resource.name, changed))
+    builder.deltas.append(BrokerConfigChanged(resource.name, changed))
 
 
 def _check_in_force(
     resource: str, values: Mapping[str, str], image: ClusterImage, config: BrokerConfig
 ) -> None:
-    """Raise ConfigError when the settings would contradict each other once they are in force.
+    """Raise ConfigError if the settings would contradict each other once they are in force.
 
-    What the configuration files of other brokers have is not known here: theirs are checked
-    against the defaults, and by the broker itself when it hears of them.
+    The configuration files of other brokers are not known here. Their settings are checked against
+    the defaults, and again by each broker when it receives the delta.
     """
     own = str(config.id)
     cluster = values if resource == EVERY_BROKER else image.config(EVERY_BROKER).values
@@ -244,7 +244,7 @@ def _check_in_force(
 
 
 def _check_broker_name(name: str, image: ClusterImage) -> None:
-    """Any broker that is, or was, in the cluster (Kafka's ConfigResourceExistenceChecker)."""
+    """Accept any broker that is or was in the cluster (Kafka's ConfigResourceExistenceChecker)."""
     if not name.lstrip("+-").isdecimal() or len(name) > 11:
         raise _bad_request(f"Node id must be an integer, but it is: {name}")
     number = int(name)
@@ -276,7 +276,7 @@ def _changed(
 def _edited_list(
     change: ConfigChange, values: Mapping[str, str], definitions: Mapping[str, Setting[Any]]
 ) -> str:
-    """A list with words added or taken away (APPEND, SUBTRACT)."""
+    """A list with entries added or removed (APPEND, SUBTRACT)."""
     definition = definitions.get(change.name)
     kind = ChangeKind(change.kind)
     if definition is None or definition.kind is not ConfigType.LIST:

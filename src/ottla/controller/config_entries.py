@@ -1,7 +1,7 @@
 """Describing settings: value, source, synonyms, type, documentation (KIP-226, KIP-569).
 
-What a topic or broker has in force comes from several places; the synonyms list every place that
-has a value, the one in force first.
+A setting of a topic or broker can have a value in several places. The synonyms list every place
+that has one, the effective one first.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Source(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigSynonym:
-    """One place that has a value for a setting."""
+    """One place that holds a value for a setting."""
 
     name: str
     value: str | None
@@ -40,11 +40,11 @@ class ConfigSynonym:
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One setting as it stands."""
+    """One setting as it is now."""
 
     name: str
     value: str | None
-    """None where it has no value, and always where it is sensitive."""
+    """None if the setting has no value, and always None if it is sensitive."""
     source: Source
     read_only: bool
     sensitive: bool
@@ -56,7 +56,7 @@ class ConfigEntry:
 def topic_entries(
     overrides: Mapping[str, str], broker: BrokerConfig, keys: Sequence[str] | None = None
 ) -> tuple[ConfigEntry, ...]:
-    """Every setting of a topic for which `overrides` were set; `keys` chooses some by name."""
+    """Every setting of a topic with these `overrides`; `keys` selects some by name."""
     entries: list[ConfigEntry] = []
     for name in _chosen(TopicConfig.definitions, keys):
         definition = TopicConfig.definitions[name]
@@ -86,7 +86,7 @@ def topic_entries(
 def broker_entries(
     broker: BrokerConfig, keys: Sequence[str] | None = None
 ) -> tuple[ConfigEntry, ...]:
-    """Every setting in force on this broker, and those given to it that have no effect."""
+    """Every setting in force on this broker, and the dynamic ones that have no effect."""
     entries: list[ConfigEntry] = []
     for name in _chosen(BrokerConfig.definitions, keys):
         definition = BrokerConfig.definitions[name]
@@ -96,7 +96,7 @@ def broker_entries(
         for other in BROKER_SYNONYMS.get(name, (name,)):
             synonyms += _places(other, broker)
         synonyms.sort(key=lambda each: each.source)
-        # What counts before this one by another name is not where this one's value comes from.
+        # A setting of another name that overrides this one is not the source of its value.
         while synonyms and synonyms[0].name != name:
             synonyms.pop(0)
         entries.append(
@@ -126,7 +126,7 @@ def broker_entries(
 def cluster_entries(
     values: Mapping[str, str], keys: Sequence[str] | None = None
 ) -> tuple[ConfigEntry, ...]:
-    """The dynamic defaults of all brokers: only what was set."""
+    """The dynamic defaults of all brokers: only those that are set."""
     entries: list[ConfigEntry] = []
     for name in _chosen(values, keys):
         if not is_known(name):
@@ -158,7 +158,7 @@ def _chosen(names: Iterable[str], keys: Sequence[str] | None) -> list[str]:
 
 
 def _places(name: str, broker: BrokerConfig) -> list[ConfigSynonym]:
-    """Everywhere that one broker setting has a value."""
+    """Every place that holds a value for one broker setting."""
     definition = BrokerConfig.definitions[name]
     layers = (
         (broker.broker_dynamic, Source.DYNAMIC_BROKER),
@@ -190,9 +190,9 @@ def _topic_value(
 
 
 def _unknown_entry(name: str, source: Source) -> ConfigEntry:
-    """A dynamic setting that nothing knows; in Kafka it may be a plugin's password (ConfigHelper).
+    """An unknown dynamic setting: sensitive, as it may be a plugin's password (ConfigHelper).
 
-    Its synonyms are its own place alone.
+    Its only synonym is the place where it was set.
     """
     return ConfigEntry(
         name=name,
@@ -207,7 +207,7 @@ def _unknown_entry(name: str, source: Source) -> ConfigEntry:
 
 
 def _unneeded_entry(name: str) -> ConfigEntry:
-    # Whether a setting that means nothing here is a secret is not known: it may be a password.
+    # A setting that has no meaning here may still be a password.
     return ConfigEntry(
         name=name,
         value=None,

@@ -1,7 +1,7 @@
-"""A broker that wants to stop: others take over what it leads, before it goes.
+"""Controlled shutdown: other brokers take over the partitions of a broker before it stops.
 
-As Kafka's KafkaController.doControlledShutdown: partitions with one replica do not hold it up. Nor
-do those whose other replicas are all away or leaving, too: waiting would not move them.
+As Kafka's KafkaController.doControlledShutdown: partitions with one replica do not delay it. Nor do
+partitions whose other replicas are all dead or shutting down: waiting would not move them.
 """
 
 from __future__ import annotations
@@ -12,32 +12,32 @@ from dataclasses import dataclass
 from ottla.controller.image import NO_LEADER, ClusterImage, PartitionState
 from ottla.controller.leadership import Brokers, Election, all_brokers
 from ottla.controller.partition_changes import PartitionChanges
-from ottla.controller.plan import Draft, Plan
+from ottla.controller.plan import Plan, PlanBuilder
 
 
 @dataclass(frozen=True, slots=True)
-class Leaving:
+class ControlledShutdown:
     """What was moved, and what could not be."""
 
     elections: tuple[Election, ...]
     remaining: tuple[tuple[str, int], ...]
-    """Partitions of which only this broker is in sync, and another could be: it stays."""
+    """Partitions where only this broker is in sync, but another live replica could catch up."""
 
     @property
     def may_shut_down(self) -> bool:
-        """True when nothing is left that waiting could move."""
+        """True when no partition is left that waiting could move."""
         return not self.remaining
 
 
 def controlled_shutdown(
     broker_id: int, image: ClusterImage, *, shutting_down: Collection[int] = ()
-) -> Plan[Leaving]:
-    """Move the leadership away from `broker_id` and take it out of the in-sync replicas.
+) -> Plan[ControlledShutdown]:
+    """Move the leadership away from `broker_id` and remove it from the ISRs.
 
-    `shutting_down` are all brokers that want to stop (this one may be among them or not): none is
-    chosen. From now on the caller must count `broker_id` among them.
+    `shutting_down` are all brokers that are shutting down, with or without this one: none is
+    elected. From now on the caller must count `broker_id` among them.
     """
-    draft = Draft()
+    builder = PlanBuilder()
     changes = PartitionChanges(image)
     brokers = all_brokers(image, {*shutting_down, broker_id})
     elections: list[Election] = []
@@ -54,12 +54,12 @@ def controlled_shutdown(
                     elections.append(Election(topic.name, index, *moved))
             elif any(map(brokers.eligible, state.replicas)):
                 remaining.append((topic.name, index))
-    changes.into(draft)
-    return draft.plan(Leaving(tuple(elections), tuple(remaining)))
+    changes.add_to(builder)
+    return builder.plan(ControlledShutdown(tuple(elections), tuple(remaining)))
 
 
 def _without(broker_id: int, state: PartitionState, brokers: Brokers) -> PartitionState | None:
-    """The state once this broker has left it; None where nobody else can lead."""
+    """The state without this broker; None if no other replica can lead."""
     isr = tuple(b for b in state.isr if b != broker_id)
     if state.leader != broker_id:
         return state._replace(isr=isr)

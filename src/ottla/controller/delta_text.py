@@ -1,13 +1,13 @@
-"""Encodes metadata deltas as JSON lists, for the way from the controller to the brokers.
+"""Encodes metadata deltas as JSON lists, to send them from the controller to the brokers.
 
-A delta is a list whose first member is its kind. Partitions that share a state (most of a
-cluster's do) share one entry of a table of states; a change carries the changed partitions only:
+A delta is a list whose first member is its kind. Partitions with the same state (most of a
+cluster's) share one entry of a table of states. A change carries only the changed partitions:
 
     [leader, leader_epoch, replicas, isr, partition_epoch, adding, removing]    a state
     [name, id, node_version, config_version, overrides, [number of state, ...]]  a topic
 
-Whoever reads the texts trusts them: they come from a broker of the same cluster. Still, what cannot
-be read raises DeltaTextError and nothing else.
+Readers trust the texts: they come from a broker of the same cluster. Even so, a text that
+cannot be read raises DeltaTextError and nothing else.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from ottla.controller.image import (
 
 
 class DeltaTextError(ValueError):
-    """The text is not a delta, or not one for this image; the message says why."""
+    """The text is not a delta, or does not fit this image; the message gives the reason."""
 
 
 class _States:
-    """Numbers for states, each state once."""
+    """Numbers the states, each state once."""
 
     def __init__(self) -> None:
         self.numbers: dict[PartitionState, int] = {}
@@ -91,7 +91,7 @@ def encode_delta(delta: MetadataDelta) -> list[Any]:
 
 
 def decode_delta(text: Any, image: ClusterImage) -> MetadataDelta:
-    """The opposite of `encode_delta`; `image` is the image that the delta will change.
+    """The inverse of `encode_delta`; `image` is the image that the delta will change.
 
     Raises DeltaTextError.
     """
@@ -116,7 +116,7 @@ def encode_snapshot(image: ClusterImage) -> dict[str, Any]:
 
 
 def decode_snapshot(text: Any) -> ClusterImage:
-    """The opposite of `encode_snapshot`. Raises DeltaTextError."""
+    """The inverse of `encode_snapshot`. Raises DeltaTextError."""
     try:
         image = ClusterImage(text["cluster"])
         for delta in text["deltas"]:
@@ -145,8 +145,8 @@ def _changes_text(topic: TopicImage, partitions: Iterable[int]) -> list[Any]:
 
 def _broker_text(broker: BrokerImage) -> list[Any]:
     endpoints = [[each.name, each.host, each.port, each.protocol] for each in broker.endpoints]
-    life = [broker.epoch, broker.directory_id, broker.first_epoch]
-    return [broker.broker_id, endpoints, broker.rack, *life]
+    incarnation = [broker.epoch, broker.directory_id, broker.first_epoch]
+    return [broker.broker_id, endpoints, broker.rack, *incarnation]
 
 
 def _decode(kind: str, rest: Sequence[Any], image: ClusterImage) -> MetadataDelta:

@@ -30,10 +30,10 @@ from ottla.controller.image import (
 def differences(old: ClusterImage, new: ClusterImage) -> list[MetadataDelta]:
     """The deltas that make `old` equal to `new` when they are applied in this order.
 
-    Brokers come before topics, so that a new leader's address is known; a deleted topic goes before
-    another one of its name comes. Directories come after topics: whoever sees its own knows that
-    the leaders before it were chosen in the knowledge of it (`replication.life`). The cluster's id
-    needs no delta.
+    Brokers come before topics, so that a new leader's address is known. A deleted topic comes
+    before a new one of the same name. Directories come after topics: a broker that sees its own
+    knows that the controller chose the earlier leaders with knowledge of it
+    (`replication.incarnation`). The cluster's id needs no delta.
     """
     deltas: list[MetadataDelta] = []
     if (old.controller_id, old.controller_epoch) != (new.controller_id, new.controller_epoch):
@@ -62,7 +62,7 @@ def snapshot(image: ClusterImage) -> list[MetadataDelta]:
 def _brokers(old: ClusterImage, new: ClusterImage) -> Iterator[MetadataDelta]:
     for number, broker in old.brokers.items():
         now = new.brokers.get(number)
-        # Another epoch is another life: it was away in between, seen or not.
+        # Another epoch is another incarnation: the broker was away in between, noticed or not.
         if now is None or now.epoch != broker.epoch:
             yield BrokerVanished(number)
     for number, broker in new.brokers.items():
@@ -95,7 +95,7 @@ def _topics(old: ClusterImage, new: ClusterImage) -> Iterator[MetadataDelta]:
 
 
 def _topic(old: TopicImage, new: TopicImage) -> Iterator[MetadataDelta]:
-    """The deltas of one topic. Each says one thing, so that a subscriber need not compare."""
+    """The deltas of one topic. Each is one kind of change, so subscribers need not compare."""
     count = len(old.partitions)
     if len(new.partitions) > count:
         grown = old.partitions + new.partitions[count:]

@@ -1,6 +1,6 @@
-"""Where to put all that lies on one broker, so that it can be taken away.
+"""Where to move the replicas of one broker, so that it can be removed.
 
-Works on plain numbers, so that a command can use it with what it knows from Metadata.
+Works on plain numbers, so that a command can use it with what Metadata returns.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 
 class DrainingError(ValueError):
-    """The broker cannot be emptied; the text says why."""
+    """The broker cannot be drained; the message gives the reason."""
 
 
 def drained(
@@ -19,11 +19,11 @@ def drained(
 ) -> dict[str, dict[int, tuple[int, ...]]]:
     """The target replicas of each partition that has one on `broker_id`; others are left out.
 
-    `racks` has every live broker; `assignments` each topic's replicas by partition, without those
-    that a reassignment is removing. The place in the order is kept, so a partition that the broker
-    leads by preference gets the new broker as its preferred leader. The broker with the fewest
-    replicas (of those in the right racks) gets each: with the fewest preferred partitions where a
-    leader is to be replaced.
+    `racks` has every live broker; `assignments` has each topic's replicas by partition, without
+    those that a reassignment is removing. The new broker takes the same position in the list, so it
+    becomes the preferred leader where the drained broker was. The choice is the broker with the
+    fewest replicas among those in suitable racks; for a preferred leader, the one with the fewest
+    preferred partitions.
 
     Raises DrainingError.
     """
@@ -49,7 +49,7 @@ def drained(
                     f"{len(each)} (other live brokers: {len(others)}). Add a broker, or give the "
                     "topic fewer replicas."
                 )
-            # A rack that has no replica yet keeps the copies apart (KIP-36).
+            # A rack without a replica of the partition keeps the copies apart (KIP-36).
             used = {racks.get(b) for b in each if b != broker_id}
             apart = [b for b in free if racks[b] is not None and racks[b] not in used]
             load = leaders if place == 0 else replicas

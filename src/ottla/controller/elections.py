@@ -1,6 +1,6 @@
 """Electing leaders by request (ElectLeaders; KIP-183, KIP-460).
 
-A new leader gets the next leader epoch, so that what the former one still writes is told apart.
+A new leader gets the next leader epoch, so that writes of the former leader can be recognized.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from ottla.controller.image import NO_LEADER, ClusterImage, TopicImage
 from ottla.controller.leadership import Brokers, all_brokers, with_leader
 from ottla.controller.partition_changes import PartitionChanges
-from ottla.controller.plan import DONE, Draft, Outcome, Plan
+from ottla.controller.plan import DONE, Outcome, Plan, PlanBuilder
 from ottla.protocol.errors import ErrorCode
 
 
@@ -31,10 +31,10 @@ def elect_leaders(
 ) -> Plan[dict[str, dict[int, Outcome]]]:
     """Give each named partition the leader that it should have.
 
-    `wanted` None means every partition; those that need no election are then left out of the
-    reply, as Kafka does it. Brokers that are shutting down are not chosen.
+    `wanted` None means every partition; the reply then omits those that need no election, as in
+    Kafka. Brokers that are shutting down are not elected.
     """
-    draft = Draft()
+    builder = PlanBuilder()
     changes = PartitionChanges(image)
     brokers = all_brokers(image, shutting_down)
     reply: dict[str, dict[int, Outcome]] = {}
@@ -53,8 +53,8 @@ def elect_leaders(
                 if outcome.code is not ErrorCode.election_not_needed
             }
         reply[name] = outcomes
-    changes.into(draft)
-    return draft.plan(reply)
+    changes.add_to(builder)
+    return builder.plan(reply)
 
 
 def _elect(

@@ -1,8 +1,8 @@
 """The cluster as every broker sees it: brokers, topics, partitions, dynamic settings.
 
 One object, changed only by `apply(delta)`, on one thread. `version` grows by one with each delta.
-What is handed out (TopicImage, PartitionState, BrokerImage) is never changed, only replaced,
-so a reader may keep it while the image moves on.
+The objects it returns (TopicImage, PartitionState, BrokerImage) are never changed, only replaced,
+so a reader may keep them while the image changes.
 
 Ten thousand partitions cost about one reference each: partitions with the same leader, epochs and
 replicas share one PartitionState.
@@ -23,7 +23,7 @@ NO_LEADER: Final = -1
 
 
 class PartitionState(NamedTuple):
-    """Who leads a partition and who copies it."""
+    """The leader and replicas of one partition."""
 
     leader: int
     """Broker number, or NO_LEADER."""
@@ -36,7 +36,7 @@ class PartitionState(NamedTuple):
     adding: tuple[int, ...] = ()
     """Replicas that a reassignment adds; they are in `replicas` too (KIP-455)."""
     removing: tuple[int, ...] = ()
-    """Replicas that leave when the reassignment completes; in `replicas` until then."""
+    """Replicas to be dropped when the reassignment completes; in `replicas` until then."""
 
     @property
     def is_reassigning(self) -> bool:
@@ -46,7 +46,7 @@ class PartitionState(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def shared_state(state: PartitionState) -> PartitionState:
-    """The one object for all equal states."""
+    """The one object shared by all equal states."""
     return state
 
 
@@ -58,86 +58,86 @@ class TopicImage:
     topic_id: UUID
     partitions: tuple[PartitionState, ...]
     overrides: Mapping[str, str]
-    """The settings set for this topic, as text."""
+    """The settings of this topic, as text."""
     node_version: int = 0
     """Version of the topic's node (its assignment) in the coordination tree."""
     config_version: int | None = None
-    """Version of its settings' node; None where it has none."""
+    """Version of the node of its settings; None if it has none."""
 
     @property
     def is_internal(self) -> bool:
-        """True for the topics that the brokers keep for themselves."""
+        """True for the internal topics of the brokers."""
         return self.name in INTERNAL_TOPICS
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerImage:
-    """A broker that is alive."""
+    """A live broker."""
 
     broker_id: int
     endpoints: tuple[Endpoint, ...]
-    """Where clients reach it, by listener name."""
+    """The addresses for clients, by listener name."""
     rack: str | None = None
     epoch: int = -1
-    """Which registration this is: the czxid of its node (KIP-903)."""
+    """Identifies the registration: the czxid of its node (KIP-903)."""
     directory_id: str | None = None
-    """The directory.id of its data folder; another one means that the disk was lost."""
+    """The directory.id of its data folder; a new one means that the disk was lost."""
     first_epoch: int = -1
-    """The epoch of its process's first registration; -1 where this is it."""
+    """The epoch of its process's first registration; -1 if this is the first."""
 
-    def is_same_life(self, epoch: int) -> bool:
-        """True where whoever was registered under `epoch` was this very process: its session ended,
-        and it has lost nothing by that.
+    def is_same_incarnation(self, epoch: int) -> bool:
+        """Whether the process that registered under `epoch` is this one: its session expired, but
+        it lost no records.
         """
         return epoch == self.epoch or 0 <= self.first_epoch <= epoch
 
     def endpoint(self, listener: str) -> Endpoint | None:
-        """Its address on the listener of that name."""
+        """The address of the listener with that name."""
         return next((each for each in self.endpoints if each.name == listener), None)
 
     def inter_broker_endpoint(self, listener: str) -> Endpoint | None:
-        """Where other brokers reach this one: its listener of that name, else its first (a broker
-        with other listener names than ours is one that is being reconfigured).
+        """The address for other brokers: the listener with that name, else the first. (A broker
+        with other listener names than ours is being reconfigured.)
         """
         return self.endpoint(listener) or (self.endpoints[0] if self.endpoints else None)
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigImage:
-    """Dynamic settings of one broker, or of all of them."""
+    """Dynamic settings of one broker, or of all brokers."""
 
     values: Mapping[str, str]
     version: int | None = None
-    """Version of the node that holds them; None where there is none."""
+    """Version of the node that holds them; None if there is no node."""
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoryImage:
-    """How a broker was last seen by a controller, whether it is alive or not."""
+    """How a controller last saw a broker, live or not."""
 
     directory_id: str
     """Its data folder."""
     epoch: int
-    """Its registration: another one has begun anew, also where no controller saw it."""
+    """The epoch of its registration; another one means a restart, even if no controller saw it."""
     version: int
     """Version of the node that holds it."""
 
 
 NO_CONFIG: Final = ConfigImage({})
 EVERY_BROKER: Final = ""
-"""Name of the resource that stands for all brokers; a broker's own is its number."""
+"""Name of the resource for all brokers; a single broker's name is its number."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicCreated:
-    """A topic is there, with its partitions."""
+    """A topic was created, with its partitions."""
 
     topic: TopicImage
 
 
 @dataclass(frozen=True, slots=True)
 class TopicDeleted:
-    """A topic is gone."""
+    """A topic was deleted."""
 
     topic: TopicImage
 
@@ -148,12 +148,12 @@ class PartitionsAdded:
 
     topic: TopicImage
     first: int
-    """Number of the first new partition."""
+    """Number of the first added partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionsChanged:
-    """Leaders, epochs or in-sync replicas of some partitions are new."""
+    """The leaders, epochs or in-sync replicas of some partitions have changed."""
 
     topic: TopicImage
     partitions: tuple[int, ...]
@@ -161,14 +161,14 @@ class PartitionsChanged:
 
 @dataclass(frozen=True, slots=True)
 class TopicConfigChanged:
-    """A topic's settings are new."""
+    """A topic's settings have changed."""
 
     topic: TopicImage
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfigChanged:
-    """The dynamic settings of one broker, or of all (EVERY_BROKER), are new."""
+    """The dynamic settings of one broker, or of all (EVERY_BROKER), have changed."""
 
     resource: str
     config: ConfigImage
@@ -176,21 +176,21 @@ class BrokerConfigChanged:
 
 @dataclass(frozen=True, slots=True)
 class BrokerAppeared:
-    """A broker is alive."""
+    """A broker is live."""
 
     broker: BrokerImage
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerVanished:
-    """A broker is no more."""
+    """A broker is no longer live."""
 
     broker_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerChanged:
-    """Another broker is the controller; its epoch fences the one before."""
+    """Another broker is the controller; its epoch fences the previous one."""
 
     broker_id: int
     epoch: int
@@ -198,7 +198,7 @@ class ControllerChanged:
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdsReserved:
-    """A block of producer ids was reserved: the next one begins at `next_id`."""
+    """A block of producer ids was reserved; the next one starts at `next_id`."""
 
     next_id: int
     version: int | None
@@ -206,7 +206,7 @@ class ProducerIdsReserved:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryChanged:
-    """A broker has another data folder or epoch than before; None: it was never seen."""
+    """A broker has another data folder or epoch than before; None if it was never seen."""
 
     broker_id: int
     directory: DirectoryImage | None
@@ -228,7 +228,7 @@ MetadataDelta = (
 
 
 class ClusterImage:
-    """See the module's text. Look-ups answer None for what is not there."""
+    """See the module's text. Look-ups return None for what does not exist."""
 
     def __init__(self, cluster_id: str) -> None:
         self.cluster_id = cluster_id
@@ -246,11 +246,11 @@ class ClusterImage:
         self._collidable: dict[str, set[str]] = {}
 
     def topic(self, name: str) -> TopicImage | None:
-        """The topic of that name."""
+        """The topic with that name."""
         return self.topics.get(name)
 
     def topic_by_id(self, topic_id: UUID) -> TopicImage | None:
-        """The topic of that id."""
+        """The topic with that id."""
         return self.topics_by_id.get(topic_id)
 
     def partition(self, name: str, index: int) -> PartitionState | None:
@@ -265,7 +265,7 @@ class ClusterImage:
         return self.configs.get(resource, NO_CONFIG)
 
     def colliding(self, name: str) -> str | None:
-        """A topic whose name differs from this one only in "." and "_" (KAFKA-2337)."""
+        """A topic whose name differs only in "." and "_" (KAFKA-2337)."""
         return min(self._collidable.get(name.replace(".", "_"), ()), default=None)
 
     def apply(self, delta: MetadataDelta) -> None:

@@ -1,4 +1,4 @@
-"""Kafka's own tree: which node holds what, and its JSON (kafka.zk.ZkData).
+"""Kafka's coordination tree: which node holds what, and its JSON (kafka.zk.ZkData).
 
     /cluster/id                                {"version": "1", "id": ...}
     /controller (ephemeral)                    {"version": 2, "brokerid": N, "timestamp": "..."}
@@ -8,11 +8,11 @@
     /brokers/topics/T/partitions/P/state       leader, epochs, isr (version 1)
     /config/topics/T, /config/brokers/N        {"version": 1, "config": {...}}; N <default> for all
     /latest_producer_id_block                  {"version": 1, "broker": N, "block_start": "..."}
-    /admin/delete_topics/T                     a topic whose deletion was begun
+    /admin/delete_topics/T                     a topic that is being deleted
     /ottla/directories/N                       {"version": 1, "directory_id": ..., "epoch": N}
 
-Ours alone are /ottla, and that a registration has the directory_id of the broker's data folder and,
-where its process was registered before, the first_epoch of that (the node's czxid).
+Ottla adds /ottla, and two fields to a registration: directory_id, that of the broker's data folder,
+and first_epoch, the czxid of the process's first registration if this is a later one.
 
 Topic ids are written as Kafka writes them: URL-safe base64 without padding (KIP-516).
 """
@@ -60,11 +60,11 @@ LASTING_NODES: Final = (
     "/ottla",
     DIRECTORIES,
 )
-"""What Kafka makes at its first start, and our own, parents before children."""
+"""The nodes that Kafka creates at its first start, and our own, parents before children."""
 
 
 class LayoutError(ValueError):
-    """A node's content is not what this module writes; the text names the node."""
+    """A node's content is not in the format of this module; the message names the node."""
 
 
 def topic_path(topic: str) -> str:
@@ -93,7 +93,7 @@ def broker_path(broker_id: int) -> str:
 
 
 def deleted_topic_path(topic: str) -> str:
-    """The mark of a topic whose deletion was begun."""
+    """The mark of a topic that is being deleted."""
     return f"{DELETED_TOPICS}/{topic}"
 
 
@@ -108,12 +108,12 @@ def topic_config_path(topic: str) -> str:
 
 
 def broker_config_path(resource: str) -> str:
-    """The node with the dynamic settings of a broker's number, or of EVERY_BROKER."""
+    """The node with the dynamic settings of a broker (its number), or of EVERY_BROKER."""
     return f"{BROKER_CONFIGS}/{_DEFAULT_BROKER if resource == EVERY_BROKER else resource}"
 
 
 def broker_resource(node_name: str) -> str:
-    """The opposite of `broker_config_path`, from the node's name."""
+    """The inverse of `broker_config_path`, from the node's name."""
     return EVERY_BROKER if node_name == _DEFAULT_BROKER else node_name
 
 
@@ -137,7 +137,7 @@ def write_cluster_id(cluster_id: str) -> bytes:
 
 
 def read_cluster_id(data: bytes) -> str:
-    """The opposite of `write_cluster_id`."""
+    """The inverse of `write_cluster_id`."""
     content = _read(CLUSTER_ID, data)
     cluster_id = content.get("id")
     if not isinstance(cluster_id, str):
@@ -158,7 +158,7 @@ def write_controller(broker_id: int, now_ms: int) -> bytes:
 
 
 def read_controller(data: bytes) -> int:
-    """The controller's broker number: the opposite of `write_controller`."""
+    """The controller's broker number: the inverse of `write_controller`."""
     try:
         return int(_read(CONTROLLER, data)["brokerid"])
     except (KeyError, TypeError, ValueError) as error:
@@ -171,7 +171,7 @@ def write_directory(directory_id: str, epoch: int) -> bytes:
 
 
 def read_directory(path: str, data: bytes, version: int) -> DirectoryImage:
-    """The opposite of `write_directory`; `version` is that of the node."""
+    """The inverse of `write_directory`; `version` is that of the node."""
     content = _read(path, data)
     try:
         return DirectoryImage(str(content["directory_id"]), int(content["epoch"]), version)
@@ -204,7 +204,7 @@ def write_broker(broker: BrokerImage, now_ms: int) -> bytes:
 
 
 def read_broker(broker_id: int, data: bytes, epoch: int = -1) -> BrokerImage:
-    """The opposite of `write_broker`; `epoch` is the czxid of the node."""
+    """The inverse of `write_broker`; `epoch` is the czxid of the node."""
     path = broker_path(broker_id)
     content = _read(path, data)
     try:
@@ -219,7 +219,7 @@ def read_broker(broker_id: int, data: bytes, epoch: int = -1) -> BrokerImage:
 
 
 class Assignment(NamedTuple):
-    """One partition's replicas, as the topic's node has them."""
+    """One partition's replicas, as in the topic's node."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...] = ()
@@ -244,7 +244,7 @@ def write_topic(topic_id: UUID, partitions: Sequence[Assignment | PartitionState
 
 
 def read_topic(topic: str, data: bytes) -> tuple[UUID, tuple[Assignment, ...]]:
-    """The opposite of `write_topic`."""
+    """The inverse of `write_topic`."""
     content = _read(topic_path(topic), data)
     try:
         kinds = [content[kind] for kind in ("partitions", "adding_replicas", "removing_replicas")]
@@ -270,7 +270,7 @@ def write_state(state: PartitionState, controller_epoch: int) -> bytes:
 def _state_text(
     leader: int, leader_epoch: int, isr: tuple[int, ...], controller_epoch: int
 ) -> bytes:
-    """Kept, for a plan writes thousands of states of which most are alike."""
+    """Cached: a plan writes thousands of states, and most of them are alike."""
     return _write(
         {
             "version": 1,
@@ -283,7 +283,7 @@ def _state_text(
 
 
 def read_state(path: str, data: bytes, version: int, assignment: Assignment) -> PartitionState:
-    """The opposite of `write_state`; `version` is that of the node."""
+    """The inverse of `write_state`; `version` is that of the node."""
     content = _read(path, data)
     try:
         return PartitionState(
@@ -305,7 +305,7 @@ def write_config(values: Mapping[str, str]) -> bytes:
 
 
 def read_config(path: str, data: bytes) -> dict[str, str]:
-    """The opposite of `write_config`."""
+    """The inverse of `write_config`."""
     values = _read(path, data).get("config")
     if not isinstance(values, dict) or not all(isinstance(each, str) for each in values.values()):
         raise LayoutError(f"{path}: no config of texts")
@@ -313,14 +313,14 @@ def read_config(path: str, data: bytes) -> dict[str, str]:
 
 
 def write_producer_ids(broker_id: int, first: int, last: int) -> bytes:
-    """Content of PRODUCER_ID_BLOCK: the block reserved last, both ends included."""
+    """Content of PRODUCER_ID_BLOCK: the last reserved block, both ends included."""
     return _write(
         {"version": 1, "broker": broker_id, "block_start": str(first), "block_end": str(last)}
     )
 
 
 def read_producer_ids(data: bytes) -> int:
-    """The last id of the block reserved last."""
+    """The last id of the last reserved block."""
     content = _read(PRODUCER_ID_BLOCK, data)
     try:
         return int(content["block_end"])

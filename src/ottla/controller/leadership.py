@@ -1,9 +1,9 @@
-"""Who may lead a partition: the rule for one partition, without looking at any other.
+"""Who may lead a partition: the rule for a single partition.
 
-The first live in-sync replica in assignment order leads. Brokers that are gone leave the in-sync
-replicas, except where none would be left: then all stay, nobody leads, and any of them may when it
-is back, for each of them has all that was committed. With an unclean election the first live
-replica leads, in sync or not, and what only the others had is lost.
+The first live in-sync replica in assignment order leads. Dead brokers leave the ISR, unless it
+would become empty: then all stay in it, and there is no leader until one of them returns. Any of
+them may lead then, because each has all committed records. In an unclean election the first live
+replica leads, in sync or not, and the records that only the others had are lost.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ _NOBODY: frozenset[int] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Brokers:
-    """What matters of the brokers to an election."""
+    """The facts about brokers that an election needs."""
 
     live: Collection[int]
     shutting_down: Collection[int] = _NOBODY
-    """Alive, may go on leading, are not chosen."""
+    """Live brokers that may go on leading but are not elected."""
     gone: Collection[int] = _NOBODY
-    """Were away: dead now, or in a new life (then in `live` too)."""
+    """Brokers that were away: dead now, or in a new incarnation (then in `live` too)."""
     without_disk: Collection[int] = _NOBODY
-    """Came back with another data folder: what they had is lost."""
+    """Returned with another data folder: their records are lost."""
 
     def eligible(self, broker: int) -> bool:
-        """True for a broker that may be chosen to lead."""
+        """True for a broker that may be elected."""
         return broker in self.live and broker not in self.shutting_down
 
 
 class Election(NamedTuple):
-    """A partition's leader is another, or in a new epoch; for logs, metrics and the journey."""
+    """A partition has a new leader or epoch; for logs, metrics and the journey."""
 
     topic: str
     partition: int
@@ -47,9 +47,9 @@ class Election(NamedTuple):
 
 
 def with_leader(state: PartitionState, brokers: Brokers, *, unclean: bool) -> PartitionState:
-    """The state as it must be with these brokers; `state` itself where nothing is to change.
+    """The state that the partition must have with these brokers; `state` itself if nothing changes.
 
-    The partition epoch stays as it is: whoever writes the state counts it up.
+    The partition epoch does not change here: the writer of the state increments it.
     """
     isr = _still_in_sync(state, brokers)
     leader = state.leader if _may_stay(state, isr, brokers) else NO_LEADER
@@ -67,38 +67,39 @@ def with_leader(state: PartitionState, brokers: Brokers, *, unclean: bool) -> Pa
 
 
 def is_unclean(before: PartitionState, after: PartitionState, brokers: Brokers) -> bool:
-    """True when the new leader does not have all that was committed."""
+    """True if the new leader may lack committed records."""
     elected = after.leader != NO_LEADER and after.leader_epoch != before.leader_epoch
     return elected and (after.leader not in before.isr or after.leader in brokers.without_disk)
 
 
 def unclean_allowed(topic: TopicImage, default: bool) -> bool:
-    """unclean.leader.election.enable of the topic, or else of the brokers (`default`)."""
+    """unclean.leader.election.enable of the topic, else of the brokers (`default`)."""
     text = topic.overrides.get("unclean.leader.election.enable")
     return default if text is None else text.strip().lower() == "true"
 
 
 def all_brokers(image: ClusterImage, shutting_down: Collection[int] = ()) -> Brokers:
-    """The brokers of an image, where none has just come or gone."""
+    """The brokers of an image, none of which has just started or stopped."""
     return Brokers(image.brokers.keys(), frozenset(shutting_down))
 
 
 def _still_in_sync(state: PartitionState, brokers: Brokers) -> tuple[int, ...]:
-    """Who of the in-sync replicas stays one; may be empty where every disk was lost."""
+    """The in-sync replicas that stay; empty only if every one of them lost its disk."""
     replicas = state.replicas
     kept = tuple(b for b in state.isr if b in replicas and b not in brokers.without_disk)
     here = tuple(b for b in kept if b in brokers.live and b not in brokers.gone)
     if here:
         return here
-    # Nobody was here all the time. One in a new life has its log, and may lead again.
+    # No in-sync replica was live all the time. One in a new incarnation has its log and may lead.
     return kept
 
 
 def _may_stay(state: PartitionState, isr: tuple[int, ...], brokers: Brokers) -> bool:
-    """True where the leader may go on in its epoch.
+    """True if the leader may go on in its epoch.
 
-    One that began anew gets a new epoch, so that what it lost by it can be told apart. With one
-    replica there is nobody to tell it from, and a broker alone starts without a write a partition.
+    A leader that restarted gets a new epoch, so that records it lost in the restart are detected. A
+    partition with one replica has nobody to detect them; so a single broker starts without a write
+    for each partition.
     """
     leader = state.leader
     stayed = leader not in brokers.gone or len(state.replicas) == 1
@@ -108,9 +109,9 @@ def _may_stay(state: PartitionState, isr: tuple[int, ...], brokers: Brokers) -> 
 def _unclean_leader(
     state: PartitionState, isr: tuple[int, ...], brokers: Brokers, unclean: bool
 ) -> int:
-    """The first live replica, those with a log before those that lost it.
+    """The first live replica, preferring those that still have their log.
 
-    A partition with one replica that lost its disk begins anew, empty: nobody else ever had it.
+    A partition whose only replica lost its disk starts again, empty: there is no other copy.
     """
     eligible = [b for b in state.replicas if brokers.eligible(b)]
     if not unclean:

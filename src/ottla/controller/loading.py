@@ -1,4 +1,4 @@
-"""The image from the coordination tree: what a controller does first (pure)."""
+"""Builds the image from the coordination tree: a controller's first step (pure)."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ ROOTS: Final = (
     layout.DELETED_TOPICS,
     layout.DIRECTORIES,
 )
-"""The parts of the tree that `load_image` and `recovery` want to see."""
+"""The parts of the tree that `load_image` and `recovery` need."""
 
 
 def first_writes(tree: Mapping[str, Node], cluster_id: str) -> tuple[Operation, ...]:
-    """What is to be made before anything else: the lasting nodes and the cluster's id."""
+    """The writes that must come before all others: the persistent nodes and the cluster's id."""
     writes: list[Operation] = [Create(path) for path in layout.LASTING_NODES if path not in tree]
     if layout.CLUSTER_ID not in tree:
         writes.append(Create(layout.CLUSTER_ID, layout.write_cluster_id(cluster_id)))
@@ -42,10 +42,10 @@ def first_writes(tree: Mapping[str, Node], cluster_id: str) -> tuple[Operation, 
 
 
 def load_image(tree: Mapping[str, Node], controller_id: int) -> ClusterImage:
-    """The image that a tree (the nodes under ROOTS, by path) stands for.
+    """The image of a tree (the nodes under ROOTS, by path).
 
-    `recovery.healing_writes` must have been done before: raises LayoutError where a node is missing
-    or its content is not what it must be.
+    Apply `recovery.healing_writes` first: raises LayoutError if a node is missing or its content
+    is invalid.
     """
     image = ClusterImage(layout.read_cluster_id(tree[layout.CLUSTER_ID].data))
     epoch = int(tree[layout.CONTROLLER_EPOCH].data)

@@ -14,15 +14,15 @@ _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+\Z")
 
 
 def check_topic_name(name: str) -> None:
-    """Raise INVALID_TOPIC_EXCEPTION, with Kafka's text, for a name that no topic may have."""
+    """Raise INVALID_TOPIC_EXCEPTION, with Kafka's message, for an invalid name."""
     reason = _reason(name)
     if reason is not None:
         raise ApiError(ErrorCode.invalid_topic_exception, f"Topic name is invalid: {reason}")
 
 
 def check_new_topic_name(name: str, image: ClusterImage) -> None:
-    """The same for a topic to be made: raises TOPIC_ALREADY_EXISTS or, for a collision, INVALID_
-    TOPIC_EXCEPTION: names that differ in "." and "_" only are one in metrics."""
+    """The same for a new topic. Also raises TOPIC_ALREADY_EXISTS, and INVALID_TOPIC_EXCEPTION for a
+    collision: names that differ only in "." and "_" are the same in metrics."""
     check_topic_name(name)
     if name in image.topics:
         raise ApiError(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")

@@ -1,9 +1,9 @@
 """Which brokers get the replicas of new partitions.
 
 The rules of Kafka's AdminUtils.assignReplicasToBrokers: first replicas go round the brokers from a
-starting point, further ones follow at a distance that grows with each round, so that the partitions
-led by one broker have their copies on many. Brokers of different racks alternate in the round
-(KIP-36), which puts the replicas of one partition into different racks where there are enough.
+starting point, and the others follow at a distance that grows with each round, so that the
+followers of one leader are spread over many brokers. Brokers of different racks alternate in the
+round (KIP-36), so the replicas of a partition are in different racks if there are enough.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from ottla.protocol.errors import ApiError, ErrorCode
 def place(
     brokers: Sequence[BrokerImage], partitions: int, factor: int, first: int, start: int
 ) -> tuple[tuple[int, ...], ...]:
-    """The replicas of `partitions` new partitions, the first of which has the number `first`.
+    """The replicas of `partitions` new partitions; the first one has the number `first`.
 
-    `start` is any number; it chooses where the round begins, so that small topics do not all lie
-    on the first broker. Raises INVALID_REPLICATION_FACTOR.
+    `start` is any number; it chooses the first broker, so that small topics do not all start on
+    the same one. Raises INVALID_REPLICATION_FACTOR.
     """
     if factor <= 0:
         raise _unplaceable(
@@ -46,8 +46,8 @@ def check_assignment(
 ) -> None:
     """Raise INVALID_REPLICA_ASSIGNMENT unless these brokers can hold one partition.
 
-    `possible` are those that may: the registered ones, and replicas that only stay. `factor` is the
-    number of replicas of the topic's other partitions.
+    `possible` are the brokers to choose from: the registered ones, and existing replicas. `factor`
+    is the replication factor of the topic's other partitions.
     """
     begin = "The manual partition assignment includes"
     if not replicas:
@@ -65,7 +65,7 @@ def check_assignment(
 
 
 def check_active(partition: int, replicas: Sequence[int], shutting_down: Collection[int]) -> None:
-    """Raise INVALID_REPLICA_ASSIGNMENT where nobody could lead the new partition."""
+    """Raise INVALID_REPLICA_ASSIGNMENT if no broker could lead the new partition."""
     if all(broker in shutting_down for broker in replicas):
         raise _bad_assignment(
             "All brokers specified in the manual partition assignment for partition "
@@ -105,7 +105,7 @@ def _replicas(
         ring[(position + 1 + (shift + step) % max(len(ring) - 1, 1)) % len(ring)]
         for step in range(len(ring) - 1)
     ]
-    # Racks that have no replica yet come first; the order of the round decides the rest.
+    # Racks without a replica of the partition come first; the order of the round decides the rest.
     while len(chosen) < factor:
         used = {racks[broker] for broker in chosen}
         pick = next((each for each in others if racks[each] not in used), others[0])

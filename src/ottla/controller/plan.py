@@ -1,7 +1,7 @@
 """What a decider returns: the writes, the metadata deltas and the reply.
 
-They are carried out in this order: the writes first, all or none; then the deltas are applied to
-the image and sent to the brokers; then the reply is sent. A plan without writes has no deltas, with
+They take effect in this order: the writes first, all or none; then the deltas are applied to the
+image and sent to the brokers; then the reply is sent. A plan without writes has no deltas, with
 one exception: brokers register themselves, so they appear and vanish without a write.
 """
 
@@ -27,7 +27,7 @@ class Plan(Generic[T]):
 
 
 class Outcome(NamedTuple):
-    """An error code and its text, as most admin responses hold them for each resource."""
+    """An error code and its message, as most admin responses have them for each resource."""
 
     code: ErrorCode = ErrorCode.none
     message: str | None = None
@@ -42,19 +42,19 @@ DONE = Outcome()
 
 
 def refused(error: ApiError) -> Outcome:
-    """The outcome that a refusal leads to."""
+    """The outcome for a refusal."""
     return Outcome(error.code, error.message)
 
 
 @dataclass(slots=True)
-class Draft:
-    """Writes and deltas as they come together, for several resources in one plan."""
+class PlanBuilder:
+    """Collects writes and deltas for several resources in one plan."""
 
     writes: list[Operation] = field(default_factory=list)
     deltas: list[MetadataDelta] = field(default_factory=list)
 
     def plan(self, reply: T, *, validate_only: bool = False) -> Plan[T]:
-        """The finished plan; `validate_only` keeps the reply and drops what would be done."""
+        """The finished plan; `validate_only` keeps the reply and drops the writes and deltas."""
         if validate_only:
             return Plan(reply)
         return Plan(reply, tuple(self.writes), tuple(self.deltas))

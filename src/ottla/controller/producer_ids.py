@@ -1,6 +1,6 @@
 """Blocks of producer ids (KIP-98; the node of KIP-730's ZooKeeper form).
 
-A block is written down before any id of it is used, so no id is ever given twice.
+A block is written before any of its ids is used, so no id is ever assigned twice.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LAST_ID: Final = 2**63 - 1
 
 
 def reserve_producer_ids(image: ClusterImage, broker_id: int) -> Plan[tuple[int, int]]:
-    """The next block: its first id, and the id behind its last. Raises when ids run out."""
+    """The next block: its first id, and the id after its last. Raises when ids run out."""
     first = image.next_producer_id
     end = first + BLOCK_SIZE
     if end > _LAST_ID:

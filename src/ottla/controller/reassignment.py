@@ -2,11 +2,11 @@
 
 A reassignment has three stages, as in Kafka's ReplicationControlManager:
 
-    1. the new replicas are put before the old ones, noted as adding and removing
-    2. the new ones copy, until the in-sync replicas have them all
-    3. the removing ones are dropped; if one of them led, another leads
+    1. the new replicas are put before the old ones, recorded as adding and removing
+    2. the new ones copy, until all of them are in sync
+    3. the removing ones are dropped; if one of them led, another replica leads
 
-Stage 3 follows at once where there is nothing to copy.
+If there is nothing to copy, stage 3 follows at once.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ottla.controller.image import NO_LEADER, ClusterImage, PartitionState, Topi
 from ottla.controller.leadership import Brokers, all_brokers, unclean_allowed, with_leader
 from ottla.controller.partition_changes import PartitionChanges
 from ottla.controller.placement import check_assignment
-from ottla.controller.plan import DONE, Draft, Outcome, Plan, refused
+from ottla.controller.plan import DONE, Outcome, Plan, PlanBuilder, refused
 from ottla.protocol.errors import ApiError, ErrorCode
 
 Target = tuple[int, ...] | None
-"""The replicas that a partition is to have; None cancels what is under way."""
+"""The target replicas of a partition; None cancels its reassignment."""
 
 
 def alter_reassignments(
@@ -33,11 +33,11 @@ def alter_reassignments(
     shutting_down: Collection[int] = (),
     allow_factor_change: bool = True,
 ) -> Plan[dict[str, dict[int, Outcome]]]:
-    """Begin or cancel the reassignment of each partition; the others' outcomes say why not.
+    """Begin or cancel the reassignment of each partition; the other outcomes give the reason.
 
-    `allow_factor_change` False refuses another number of replicas (KIP-860).
+    With `allow_factor_change` False a different number of replicas is refused (KIP-860).
     """
-    draft = Draft()
+    builder = PlanBuilder()
     changes = PartitionChanges(image)
     brokers = all_brokers(image, shutting_down)
     reply: dict[str, dict[int, Outcome]] = {}
@@ -55,21 +55,21 @@ def alter_reassignments(
                         _check_factor(state, target)
                     after = _reassigned(state, target, image)
                     _check_revert(known, index, state, after, unclean=unclean)
-                    after = settled(_without_dropped(state, after), brokers, unclean=unclean)
+                    after = repaired(_without_dropped(state, after), brokers, unclean=unclean)
             except ApiError as error:
                 outcomes[index] = refused(error)
                 continue
             outcomes[index] = DONE
             if after != state:
                 changes.put(known, index, after)
-    changes.into(draft)
-    return draft.plan(reply)
+    changes.add_to(builder)
+    return builder.plan(reply)
 
 
 def list_reassignments(
     wanted: Mapping[str, Sequence[int]] | None, image: ClusterImage
 ) -> dict[str, dict[int, PartitionState]]:
-    """The partitions under reassignment, of those named or (None) of all; others are left out."""
+    """The reassigning partitions among those named, or among all (None); others are left out."""
     found: dict[str, dict[int, PartitionState]] = {}
     names = image.topics if wanted is None else wanted
     for name in names:
@@ -83,20 +83,20 @@ def list_reassignments(
     return found
 
 
-def settled(state: PartitionState, brokers: Brokers, *, unclean: bool) -> PartitionState:
-    """The state with the leader that it should have, its reassignment completed if it can be."""
+def repaired(state: PartitionState, brokers: Brokers, *, unclean: bool) -> PartitionState:
+    """The state with the leader that it should have; completes the reassignment if possible."""
     state = with_leader(state, brokers, unclean=unclean)
     return _completed(state, brokers) if state.is_reassigning else state
 
 
 def _completed(state: PartitionState, brokers: Brokers) -> PartitionState:
-    """Stage 3, where all that is added is in sync; else `state` itself."""
+    """Stage 3 if all added replicas are in sync; else `state` itself."""
     replicas = tuple(b for b in state.replicas if b not in state.removing)
     isr = tuple(b for b in state.isr if b not in state.removing)
     if not isr or not replicas or not set(state.adding) <= set(isr):
         return state
-    # Fewer replicas than before: none of those that stay may be missing, or a partition with two
-    # in sync would be left with one.
+    # If the replication factor shrinks, all remaining replicas must be in sync, or a partition with
+    # two in-sync replicas would be left with one.
     if len(state.adding) < len(state.removing) and not set(replicas) <= set(isr):
         return state
     after = with_leader(
@@ -104,7 +104,7 @@ def _completed(state: PartitionState, brokers: Brokers) -> PartitionState:
     )
     if after.leader == NO_LEADER:
         return state
-    # Replicas that are dropped must not go on as followers: the next epoch tells them (KRaft's
+    # Dropped replicas must stop following: a new leader epoch makes them notice (KRaft's
     # PartitionChangeBuilder.triggerLeaderEpochBumpForReplicaReassignmentIfNeeded).
     if state.removing and after.leader_epoch == state.leader_epoch:
         after = after._replace(leader_epoch=state.leader_epoch + 1)
@@ -138,9 +138,9 @@ def _cancelled(
 def _reassigned(
     state: PartitionState, target: tuple[int, ...], image: ClusterImage
 ) -> PartitionState:
-    """Stage 1. What an earlier reassignment was adding and this one does not name is dropped.
+    """Stage 1. Replicas that only an earlier reassignment was adding are dropped.
 
-    A dead broker may stay a replica, and not become one.
+    A dead broker may stay a replica, but cannot become one.
     """
     check_assignment(target, {*image.brokers, *state.replicas})
     origin = _origin(state)
@@ -150,14 +150,14 @@ def _reassigned(
 
 
 def _origin(state: PartitionState) -> tuple[int, ...]:
-    """The replicas before the reassignment under way."""
+    """The replicas before the present reassignment."""
     return tuple(b for b in state.replicas if b not in state.adding)
 
 
 def _without_dropped(before: PartitionState, after: PartitionState) -> PartitionState:
-    """Replicas that are none any more are not in sync; all of them gone, the first one is.
+    """Dropped replicas leave the ISR; if none is left in it, the first replica is.
 
-    `_check_revert` has made sure that the last is allowed.
+    `_check_revert` has made sure that this is allowed.
     """
     dropped = set(before.replicas) - set(after.replicas)
     if not dropped:
@@ -176,7 +176,7 @@ def _check_revert(
     *,
     unclean: bool,
 ) -> None:
-    """Taking back what was added must not take the last in-sync replica (KIP-455)."""
+    """A cancelled reassignment must not drop the last in-sync replica (KIP-455)."""
     if unclean or not before.isr or set(before.isr) & set(after.replicas):
         return
     raise ApiError(

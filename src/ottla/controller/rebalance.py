@@ -1,8 +1,8 @@
 """Giving partitions back to their preferred leaders (auto.leader.rebalance.enable).
 
 As Kafka's KafkaController.checkAndTriggerAutoLeaderRebalance: a broker gets its partitions back
-when more than leader.imbalance.per.broker.percentage of those that it should lead are led by
-others.
+when others lead more than leader.imbalance.per.broker.percentage of those it is the preferred
+leader of.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ottla.config.broker import BrokerConfig
 from ottla.controller.image import NO_LEADER, ClusterImage, TopicImage
 from ottla.controller.leadership import Election, all_brokers
 from ottla.controller.partition_changes import PartitionChanges
-from ottla.controller.plan import Draft, Plan
+from ottla.controller.plan import Plan, PlanBuilder
 
 
 def rebalance(
@@ -23,12 +23,12 @@ def rebalance(
     shutting_down: Collection[int] = (),
     only: Collection[int] | None = None,
 ) -> Plan[tuple[Election, ...]]:
-    """Elect the preferred leaders of brokers that lead too little; the reply is what was moved.
+    """Elect the preferred leaders of imbalanced brokers; the reply is what was moved.
 
-    `only` names the brokers to look at, None all of them. Partitions under reassignment stay as
-    they are: their replicas will change anyway.
+    `only` limits the check to these brokers; None means all. Partitions under reassignment are left
+    alone: their replicas will change anyway.
     """
-    draft = Draft()
+    builder = PlanBuilder()
     changes = PartitionChanges(image)
     brokers = all_brokers(image, shutting_down)
     preferred: dict[int, int] = {}
@@ -54,5 +54,5 @@ def rebalance(
             changes.put(topic, index, after)
             moved = (state.leader, broker, after.leader_epoch, False)
             elections.append(Election(topic.name, index, *moved))
-    changes.into(draft)
-    return draft.plan(tuple(elections))
+    changes.add_to(builder)
+    return builder.plan(tuple(elections))

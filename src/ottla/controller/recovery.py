@@ -1,8 +1,8 @@
-"""What a new controller heals, for its predecessor may have stopped between two writes.
+"""What a new controller repairs, because its predecessor may have stopped between two writes.
 
 1. `healing_writes(tree)`: nodes that are missing or half deleted; then the tree is read again
 2. `load_image`
-3. `recovered(image)`: elections, reassignments and data folders that were left undone
+3. `recovered(image)`: unfinished elections, reassignments and data folders
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ottla.coordination.tree import Create, Delete, Node, Operation
 
 
 def healing_writes(tree: Mapping[str, Node]) -> tuple[Operation, ...]:
-    """Writes after which `load_image` finds all that it needs; none where nothing is amiss.
+    """Writes after which `load_image` finds all that it needs; empty if nothing is wrong.
 
-    A topic whose deletion was begun is deleted; one whose creation was begun is completed (its
-    client heard nothing, or an error, and may find it there, as in Kafka); settings without a topic
-    go. Raises LayoutError.
+    A topic that was being deleted is deleted. A topic that was being created is completed (its
+    client got no answer or an error, and may find the topic there, as in Kafka). Settings without a
+    topic are deleted. Raises LayoutError.
     """
     writes: list[Operation] = []
     marked = children(tree, layout.DELETED_TOPICS)
@@ -59,8 +59,8 @@ def _missing_states(tree: Mapping[str, Node], name: str) -> list[Operation]:
             writes.append(Create(path))
         if layout.state_path(name, index) in tree:
             continue
-        # Nobody was ever told of this partition, so nobody has a record of it. Replicas that are
-        # dead leave it when the image is recovered.
+        # No broker ever learned of this partition, so none has a record of it. Dead replicas leave
+        # the ISR when the image is recovered.
         state = layout.write_state(first_state(assignment.replicas), epoch)
         writes.append(Create(layout.state_path(name, index), state))
     return writes

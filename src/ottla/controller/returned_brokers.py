@@ -1,10 +1,10 @@
 """When a broker that has come back gets its leaderships back, before the periodic check.
 
-After a restart others lead what the broker should lead, and Apache Kafka leaves it so until its
-next check (leader.imbalance.check.interval.seconds, five minutes). Here a broker is due
+After a restart other brokers lead the partitions of this one, and Apache Kafka leaves it so until
+its next check (leader.imbalance.check.interval.seconds, five minutes). Here a broker is due
 - once it has been registered for SETTLED_MS, and
-- all partitions of which it is the preferred leader have it in sync, or CATCH_UP_MS have passed;
-  those that are not in sync by then wait for the periodic check,
+- once it is in sync in all partitions it is the preferred leader of, or CATCH_UP_MS have passed;
+  partitions where it is not in sync by then wait for the periodic check,
 - and at most once within the interval of that check: a broker that keeps failing does not move its
   leaderships each time.
 Producers see one change of leader for each partition.
@@ -31,15 +31,15 @@ class _Seen:
 
 @dataclass(slots=True)
 class ReturnedBrokers:
-    """What one controller has seen of the brokers. Times are monotonic."""
+    """What one controller knows about returning brokers. Times are monotonic."""
 
     interval_ms: int
-    """Of the periodic check."""
+    """The interval of the periodic check."""
     _seen: dict[int, _Seen] = field(default_factory=dict)
     _given_back_ms: dict[int, int] = field(default_factory=dict)
 
     def due(self, image: ClusterImage, now_ms: int) -> frozenset[int]:
-        """The brokers that are to have their leaderships back now, each told once."""
+        """The brokers that should get their leaderships back now; each is returned once."""
         for broker_id, broker in image.brokers.items():
             seen = self._seen.get(broker_id)
             if seen is None or seen.epoch != broker.epoch:
@@ -65,12 +65,12 @@ class ReturnedBrokers:
         return frozenset(due)
 
     def gave_back(self, broker_ids: Iterable[int], now_ms: int) -> None:
-        """These have got leaderships back."""
+        """Record that these brokers got leaderships back."""
         self._given_back_ms.update(dict.fromkeys(broker_ids, now_ms))
 
 
 def _not_in_sync(image: ClusterImage) -> set[int]:
-    """The brokers that are not in sync in some partition that they should lead."""
+    """The brokers that are out of sync in a partition they are the preferred leader of."""
     return {
         state.replicas[0]
         for topic in image.topics.values()

@@ -1,8 +1,8 @@
-"""Creating topics and giving them more partitions (CreateTopics, CreatePartitions; KIP-4).
+"""Creating topics and adding partitions to them (CreateTopics, CreatePartitions; KIP-4).
 
-Pure: the caller passes the ids of new topics and where placement begins. A broker that is shutting
-down is given no replica; where an assignment names it, it is not in sync, and so does not lead (as
-in Kafka's ReplicationControlManager).
+Pure: the caller passes the ids of new topics and the start of the placement. A broker that is
+shutting down gets no replica. If a manual assignment names it, it is not in the ISR and so does not
+lead (as in Kafka's ReplicationControlManager).
 """
 
 from __future__ import annotations
@@ -28,42 +28,42 @@ from ottla.controller.image import (
 )
 from ottla.controller.naming import check_new_topic_name
 from ottla.controller.placement import check_active, check_assignment, place
-from ottla.controller.plan import DONE, Draft, Outcome, Plan, refused
+from ottla.controller.plan import DONE, Outcome, Plan, PlanBuilder, refused
 from ottla.coordination.tree import Create, SetData
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import OFFSETS_TOPIC
 
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
-"""As Kafka limits one request (QuorumController.MAX_RECORDS_PER_USER_OP)."""
+"""Kafka's limit for one request (QuorumController.MAX_RECORDS_PER_USER_OP)."""
 
 _OFFSETS_FACTOR_MAX: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """One topic to be made. -1 for `partitions` and `factor` means the broker's default."""
+    """One topic to create. -1 for `partitions` and `factor` means the broker's default."""
 
     name: str
     partitions: int = -1
     factor: int = -1
     assignments: tuple[tuple[int, tuple[int, ...]], ...] = ()
-    """Partition number and its brokers, where the client wants to place them itself."""
+    """Partition number and its brokers, for a manual assignment."""
     configs: tuple[tuple[str, str | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class MorePartitions:
-    """A topic that is to have `count` partitions in all."""
+    """A topic that should have `count` partitions in all."""
 
     name: str
     count: int
     assignments: tuple[tuple[int, ...], ...] | None = None
-    """The brokers of each added partition, or None to have them placed."""
+    """The brokers of each added partition, or None for automatic placement."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicResult:
-    """The outcome for one topic; `topic` only where it was made (or would have been)."""
+    """The outcome for one topic; `topic` is set only if it was (or would be) created."""
 
     name: str
     outcome: Outcome
@@ -73,7 +73,7 @@ class TopicResult:
 def all_refused(
     wanted: Sequence[NewTopic | MorePartitions], error: ApiError
 ) -> tuple[TopicResult, ...]:
-    """The results of a request that was refused as a whole: one for each name."""
+    """The results of a request that is refused as a whole: one for each name."""
     outcome = refused(error)
     return tuple(TopicResult(name, outcome) for name in dict.fromkeys(each.name for each in wanted))
 
@@ -88,30 +88,30 @@ def create_topics(
     shutting_down: Collection[int] = (),
     validate_only: bool = False,
 ) -> Plan[tuple[TopicResult, ...]]:
-    """Make each topic that can be made; the others' outcomes say why not."""
-    draft = Draft()
+    """Create each valid topic; the other outcomes give the reason."""
+    builder = PlanBuilder()
     counts = Counter(topic.name for topic in wanted)
     results = _duplicates(counts)
     made: dict[str, str] = {}
     defaults = topic_defaults(config)
     room = PARTITIONS_PER_REQUEST_MAX
-    for wish in wanted:
-        if counts[wish.name] > 1:
+    for requested in wanted:
+        if counts[requested.name] > 1:
             continue
         try:
-            check_new_topic_name(wish.name, image)
-            _check_twins(wish.name, made)
-            overrides = _overrides(wish.configs, defaults)
-            replicas = _replicas(wish, image, shutting_down, config, start + len(made), room)
+            check_new_topic_name(requested.name, image)
+            _check_collision(requested.name, made)
+            overrides = _overrides(requested.configs, defaults)
+            replicas = _replicas(requested, image, shutting_down, config, start + len(made), room)
         except ApiError as error:
-            results.append(TopicResult(wish.name, refused(error)))
+            results.append(TopicResult(requested.name, refused(error)))
             continue
         room -= len(replicas)
-        made[wish.name.replace(".", "_")] = wish.name
-        topic = _new_topic(wish.name, new_id(), replicas, overrides, shutting_down)
-        _write_topic(draft, topic, image)
-        results.append(TopicResult(wish.name, DONE, topic))
-    return draft.plan(tuple(results), validate_only=validate_only)
+        made[requested.name.replace(".", "_")] = requested.name
+        topic = _new_topic(requested.name, new_id(), replicas, overrides, shutting_down)
+        _write_topic(builder, topic, image)
+        results.append(TopicResult(requested.name, DONE, topic))
+    return builder.plan(tuple(results), validate_only=validate_only)
 
 
 def add_partitions(
@@ -122,44 +122,44 @@ def add_partitions(
     shutting_down: Collection[int] = (),
     validate_only: bool = False,
 ) -> Plan[tuple[TopicResult, ...]]:
-    """Give each topic its further partitions; the others' outcomes say why not."""
-    draft = Draft()
+    """Add partitions to each topic; the other outcomes give the reason."""
+    builder = PlanBuilder()
     counts = Counter(topic.name for topic in wanted)
     results = _duplicates(counts)
-    for wish in wanted:
-        if counts[wish.name] > 1:
+    for requested in wanted:
+        if counts[requested.name] > 1:
             continue
         try:
-            topic, replicas = _further_replicas(wish, image, shutting_down, start)
+            topic, replicas = _further_replicas(requested, image, shutting_down, start)
         except ApiError as error:
-            results.append(TopicResult(wish.name, refused(error)))
+            results.append(TopicResult(requested.name, refused(error)))
             continue
         first = len(topic.partitions)
         states = tuple(first_state(each, shutting_down) for each in replicas)
         grown = replace(
             topic, partitions=topic.partitions + states, node_version=topic.node_version + 1
         )
-        draft.writes.append(
+        builder.writes.append(
             SetData(
                 layout.topic_path(topic.name),
                 layout.write_topic(topic.topic_id, grown.partitions),
                 topic.node_version,
             )
         )
-        _write_states(draft, grown, first, image.controller_epoch)
-        draft.deltas.append(PartitionsAdded(grown, first))
-        results.append(TopicResult(wish.name, DONE, grown))
-    return draft.plan(tuple(results), validate_only=validate_only)
+        _write_states(builder, grown, first, image.controller_epoch)
+        builder.deltas.append(PartitionsAdded(grown, first))
+        results.append(TopicResult(requested.name, DONE, grown))
+    return builder.plan(tuple(results), validate_only=validate_only)
 
 
 def _duplicates(counts: Counter[str]) -> list[TopicResult]:
-    """Names given more than once: refused once each, as Kafka does it."""
+    """Names given more than once: each is refused once, as in Kafka."""
     outcome = Outcome(ErrorCode.invalid_request, "Duplicate topic name.")
     return [TopicResult(name, outcome) for name, count in counts.items() if count > 1]
 
 
-def _check_twins(name: str, made: Mapping[str, str]) -> None:
-    """Two topics of one request may not collide either."""
+def _check_collision(name: str, made: Mapping[str, str]) -> None:
+    """Two topics of one request must not collide either."""
     other = made.get(name.replace(".", "_"))
     if other is not None:
         raise ApiError(
@@ -193,39 +193,43 @@ def _usable(image: ClusterImage, shutting_down: Collection[int]) -> list[BrokerI
 
 
 def _replicas(
-    wish: NewTopic,
+    requested: NewTopic,
     image: ClusterImage,
     shutting_down: Collection[int],
     config: BrokerConfig,
     start: int,
     room: int,
 ) -> tuple[tuple[int, ...], ...]:
-    if wish.assignments:
-        return _assigned(wish, image, shutting_down)
-    if wish.factor < -1 or wish.factor == 0:
+    if requested.assignments:
+        return _assigned(requested, image, shutting_down)
+    if requested.factor < -1 or requested.factor == 0:
         raise ApiError(
             ErrorCode.invalid_replication_factor,
             "Replication factor must be larger than 0, or -1 to use the default value.",
         )
-    if wish.partitions < -1 or wish.partitions == 0:
+    if requested.partitions < -1 or requested.partitions == 0:
         raise ApiError(
             ErrorCode.invalid_partitions,
             "Number of partitions was set to an invalid non-positive value.",
         )
-    partitions = config.num_partitions if wish.partitions == -1 else wish.partitions
+    partitions = config.num_partitions if requested.partitions == -1 else requested.partitions
     _check_room(partitions, room)
     brokers = _usable(image, shutting_down)
-    factor = wish.factor if wish.factor != -1 else default_factor(wish.name, image, config)
+    factor = (
+        requested.factor
+        if requested.factor != -1
+        else default_factor(requested.name, image, config)
+    )
     return place(brokers, partitions, factor, 0, start)
 
 
 def default_factor(topic: str, image: ClusterImage, config: BrokerConfig) -> int:
-    """How many replicas a topic gets whose creator does not say it.
+    """The replication factor of a topic whose creator does not specify one.
 
-    The offsets of groups get three where there are three brokers (Kafka's default) and what there
-    is where there are fewer, so that one broker alone can serve groups. A broker that is away
-    counts: made while one of three lives, the topic would have one replica for good. It waits
-    (KIP-115).
+    `__consumer_offsets` gets three replicas if there are three brokers (Kafka's default), else one
+    for each broker, so that a single broker can serve groups. A broker that is away counts: a topic
+    created while one of three is live would otherwise keep one replica for good. So its creation
+    waits (KIP-115).
     """
     if topic == OFFSETS_TOPIC:
         factor = config.offsets_topic_replication_factor
@@ -244,18 +248,18 @@ def _check_room(partitions: int, room: int) -> None:
 
 
 def _assigned(
-    wish: NewTopic, image: ClusterImage, shutting_down: Collection[int]
+    requested: NewTopic, image: ClusterImage, shutting_down: Collection[int]
 ) -> tuple[tuple[int, ...], ...]:
     manual = "A manual partition assignment was specified, but "
-    if wish.factor != -1:
+    if requested.factor != -1:
         message = f"{manual}replication factor was not set to -1."
         raise ApiError(ErrorCode.invalid_request, message)
-    if wish.partitions != -1:
+    if requested.partitions != -1:
         message = f"{manual}numPartitions was not set to -1."
         raise ApiError(ErrorCode.invalid_request, message)
     found: dict[int, tuple[int, ...]] = {}
     factor: int | None = None
-    for partition, replicas in wish.assignments:
+    for partition, replicas in requested.assignments:
         if partition in found:
             raise ApiError(
                 ErrorCode.invalid_replica_assignment,
@@ -274,38 +278,38 @@ def _assigned(
 
 
 def _further_replicas(
-    wish: MorePartitions, image: ClusterImage, shutting_down: Collection[int], start: int
+    requested: MorePartitions, image: ClusterImage, shutting_down: Collection[int], start: int
 ) -> tuple[TopicImage, tuple[tuple[int, ...], ...]]:
-    topic = image.topic(wish.name)
+    topic = image.topic(requested.name)
     if topic is None:
         raise ApiError(
             ErrorCode.unknown_topic_or_partition,
             "This server does not host this topic-partition.",
         )
     present = len(topic.partitions)
-    if wish.count == present:
+    if requested.count == present:
         raise ApiError(ErrorCode.invalid_partitions, f"Topic already has {present} partition(s).")
-    if wish.count < present:
+    if requested.count < present:
         raise ApiError(
             ErrorCode.invalid_partitions,
-            f"The topic {wish.name} currently has {present} partition(s); {wish.count} would "
-            "not be an increase.",
+            f"The topic {requested.name} currently has {present} partition(s); {requested.count} "
+            "would not be an increase.",
         )
-    added = wish.count - present
+    added = requested.count - present
     _check_room(added, PARTITIONS_PER_REQUEST_MAX)
     factor = len(topic.partitions[0].replicas)
-    if wish.assignments is None:
+    if requested.assignments is None:
         return topic, place(_usable(image, shutting_down), added, factor, present, start)
-    if len(wish.assignments) != added:
+    if len(requested.assignments) != added:
         raise ApiError(
             ErrorCode.invalid_replica_assignment,
             f"Attempted to add {added} additional partition(s), but only "
-            f"{len(wish.assignments)} assignment(s) were specified.",
+            f"{len(requested.assignments)} assignment(s) were specified.",
         )
-    for partition, replicas in enumerate(wish.assignments, start=present):
+    for partition, replicas in enumerate(requested.assignments, start=present):
         check_assignment(replicas, image.brokers, factor)
         check_active(partition, replicas, shutting_down)
-    return topic, wish.assignments
+    return topic, requested.assignments
 
 
 def _new_topic(
@@ -325,7 +329,7 @@ def _new_topic(
 
 
 def first_state(replicas: tuple[int, ...], shutting_down: Collection[int] = ()) -> PartitionState:
-    """The state of a new partition; not all of its brokers may be shutting down."""
+    """The state of a new partition; at least one of its brokers must not be shutting down."""
     isr = replicas
     if shutting_down:
         isr = tuple(broker for broker in replicas if broker not in shutting_down)
@@ -334,19 +338,21 @@ def first_state(replicas: tuple[int, ...], shutting_down: Collection[int] = ()) 
     )
 
 
-def _write_topic(draft: Draft, topic: TopicImage, image: ClusterImage) -> None:
+def _write_topic(builder: PlanBuilder, topic: TopicImage, image: ClusterImage) -> None:
     config_path = layout.topic_config_path(topic.name)
-    draft.writes += (
+    builder.writes += (
         Create(config_path, layout.write_config(topic.overrides)),
         Create(layout.topic_path(topic.name), layout.write_topic(topic.topic_id, topic.partitions)),
         Create(layout.partitions_path(topic.name)),
     )
-    _write_states(draft, topic, 0, image.controller_epoch)
-    draft.deltas.append(TopicCreated(topic))
+    _write_states(builder, topic, 0, image.controller_epoch)
+    builder.deltas.append(TopicCreated(topic))
 
 
-def _write_states(draft: Draft, topic: TopicImage, first: int, controller_epoch: int) -> None:
+def _write_states(
+    builder: PlanBuilder, topic: TopicImage, first: int, controller_epoch: int
+) -> None:
     for partition in range(first, len(topic.partitions)):
         state = layout.write_state(topic.partitions[partition], controller_epoch)
-        draft.writes.append(Create(layout.partition_path(topic.name, partition)))
-        draft.writes.append(Create(layout.state_path(topic.name, partition), state))
+        builder.writes.append(Create(layout.partition_path(topic.name, partition)))
+        builder.writes.append(Create(layout.state_path(topic.name, partition), state))

@@ -1,8 +1,8 @@
-"""Coordination without another process: sessions and watches over `EmbeddedStore`.
+"""Coordination without another process: sessions and watches on top of `EmbeddedStore`.
 
-SQLite runs in one thread of its own, because a commit waits for the disk and the event loop must
-not. Calls reach that thread in the order in which they were made, so they see each other's writes.
-Watches are kept on the loop and fire there, once the write that they waited for has been committed.
+SQLite runs in a thread of its own, because a commit waits for the disk and the event loop must not.
+Calls reach that thread in the order in which they were made, so they see each other's writes.
+Watches stay on the loop and fire there, after the write that they wait for is committed.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ T = TypeVar("T")
 
 
 class EmbeddedTree:
-    """The tree, for as many sessions as are wanted (a broker needs one)."""
+    """The tree, for any number of sessions (a broker needs one)."""
 
     def __init__(self, folder: Path | None) -> None:
-        """`folder` None keeps the tree in memory. Opened by the first call."""
+        """`folder` None keeps the tree in memory. The first call opens it."""
         self._folder = folder
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="coordination")
         self._store: EmbeddedStore | None = None
         self._sessions: dict[int, EmbeddedCoordination] = {}
 
     async def connect(self) -> EmbeddedCoordination:
-        """A new session. Raises StoreError when the file cannot be opened."""
+        """Open a session. Raises StoreError if the file cannot be opened."""
         number = await self.run(lambda store: store.new_session())
         session = EmbeddedCoordination(self, number)
         self._sessions[number] = session
         return session
 
     async def expire(self, session: EmbeddedCoordination) -> None:
-        """End a session as if it had not been heard of for too long (for tests)."""
+        """End a session as if it had timed out (for tests)."""
         if self._sessions.pop(session.number, None) is not None:
             session.expired()
             number = session.number
-            self.tell(await self.run(lambda store: store.end_session(number)))
+            self.notify(await self.run(lambda store: store.end_session(number)))
 
     async def close(self) -> None:
         """End all sessions and close the file."""
@@ -76,8 +76,8 @@ class EmbeddedTree:
         except sqlite3.Error as error:
             raise StoreError(f"coordination: {error}") from None
 
-    def tell(self, events: Sequence[Event]) -> None:
-        """Fire the watches of every session that wait for these events."""
+    def notify(self, events: Sequence[Event]) -> None:
+        """Fire the watches of all sessions that wait for these events."""
         for session in list(self._sessions.values()):
             session.fire(events)
 
@@ -131,10 +131,10 @@ class EmbeddedCoordination:
     async def multi(self, operations: Sequence[Operation]) -> None:
         self._check_alive()
         number = self.number
-        self._tree.tell(await self._tree.run(lambda store: store.multi(operations, number)))
+        self._tree.notify(await self._tree.run(lambda store: store.multi(operations, number)))
 
     async def _write(self, operation: Create | SetData) -> Node:
-        """Do it; the node as it is then, in the same step of the store's thread."""
+        """Write, and return the resulting node, in one step of the store's thread."""
         self._check_alive()
 
         def work(store: EmbeddedStore) -> tuple[list[Event], Node]:
@@ -144,15 +144,15 @@ class EmbeddedCoordination:
             return events, node
 
         events, node = await self._tree.run(work)
-        self._tree.tell(events)
+        self._tree.notify(events)
         return node
 
     async def close(self) -> None:
-        """End the session; its ephemeral nodes go."""
+        """End the session; its ephemeral nodes are deleted."""
         await self._tree.expire(self)
 
     def expired(self) -> None:
-        """Told by the tree: nothing works any more, and every watch hears of it."""
+        """Called by the tree: calls fail from now on, and every watch fires."""
         self._expired = True
         watches = [
             watch
@@ -166,7 +166,7 @@ class EmbeddedCoordination:
             watch(Event(Change.EXPIRED, ""))
 
     def fire(self, events: Sequence[Event]) -> None:
-        """Tell each watch that waits for one of the events, once."""
+        """Fire each watch that waits for one of the events, once."""
         for event in events:
             tables = [self._data_watches]
             if event.change is Change.CHILDREN:
@@ -186,8 +186,8 @@ class EmbeddedCoordination:
     ) -> T:
         self._check_alive()
         if watch is not None:
-            # Before the read: a write that comes between the two then fires it, once too often
-            # at worst, where the other order would miss the change for good.
+            # Before the read: a write between the two then fires the watch, at worst once too
+            # often. The other order would miss the change.
             table.setdefault(path, []).append(watch)
         return await self._tree.run(work)
 

@@ -1,16 +1,16 @@
-"""The coordination tree in one SQLite file, for a broker that is alone.
+"""The coordination tree in one SQLite file, for a single broker.
 
 File: `coordination.sqlite` in the data folder, with SQLite's own -wal and -shm beside it. Table
 `node`: path, parent, data, version, owner (session of an ephemeral node, else 0), created (number
-of the transaction that made it). Table `meta`: the last numbers of sessions and of transactions
-that made nodes.
+of the transaction that created it). Table `meta`: the last numbers of sessions and of transactions
+that created nodes.
 
 Crash: each `multi` is one transaction in write-ahead mode with synchronous=FULL, so after any stop
-the file holds all of it or none, and what was answered is on the disk. Ephemeral nodes left by a
-killed broker are deleted at the next opening: the data folder's lock lets only one process in, so
-whoever made them is gone.
+the file holds all of it or none, and everything acknowledged is on the disk. The next start deletes
+ephemeral nodes left by a killed broker: the data folder's lock admits only one process, so their
+owner is gone.
 
-Everything here blocks and belongs to one thread (see `embedded.py`).
+All calls block and must come from one thread (see `embedded.py`).
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ INSERT OR IGNORE INTO node (path, parent, data, version, owner) VALUES ('/', '',
 
 
 class StoreError(CoordinationError):
-    """The file cannot be opened, read or written; the text names it and says why."""
+    """The file cannot be opened, read or written; the text has its path and the reason."""
 
 
 class EmbeddedStore:
-    """The tree. `path` None keeps it in memory, for tests."""
+    """The tree. `folder` None keeps it in memory, for tests."""
 
     def __init__(self, folder: Path | None) -> None:
         self._place = ":memory:" if folder is None else str(folder / FILE_NAME)
@@ -85,16 +85,16 @@ class EmbeddedStore:
             raise StoreError(f"{self._place}: {error}") from None
 
     def close(self) -> None:
-        """Close the file; the write-ahead log is folded into it."""
+        """Close the file; SQLite merges the write-ahead log into it."""
         self._database.close()
 
     def new_session(self) -> int:
-        """A number that no session had before."""
+        """Return a number that no session had before."""
         with _Transaction(self._database):
             return self._next("session")
 
     def _next(self, name: str) -> int:
-        """The next number of that name, within the transaction that is open."""
+        """The next number of that name, in the open transaction."""
         self._database.execute(
             "INSERT INTO meta VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1",
             (name,),
@@ -103,7 +103,7 @@ class EmbeddedStore:
         return int(row[0])
 
     def get(self, path: str) -> Node | None:
-        """The node of that path."""
+        """The node at the path, or None."""
         row = self._database.execute(
             "SELECT data, version, owner, created FROM node WHERE path = ?", (check_path(path),)
         ).fetchone()
@@ -121,7 +121,8 @@ class EmbeddedStore:
         """The node and all below it."""
         below = path if path.endswith("/") else path + "/"
         rows = self._database.execute(
-            # "0" is the character after "/", so this range is exactly what begins with `below`.
+            # "0" is the character after "/": the range has exactly the paths that start with
+            # `below`.
             "SELECT path, data, version, owner, created FROM node WHERE path = ? "
             "OR (path > ? AND path < ?) ORDER BY path",
             (check_path(path), below, below[:-1] + "0"),
@@ -129,7 +130,7 @@ class EmbeddedStore:
         return {row[0]: Node(*row[1:]) for row in rows}
 
     def multi(self, operations: Sequence[Operation], session: int) -> list[Event]:
-        """Do all or none; returns what watches may wait for, in order."""
+        """Do all operations or none. Returns the events for watches, in order."""
         events: list[Event] = []
         try:
             with _Transaction(self._database):
@@ -202,7 +203,7 @@ class EmbeddedStore:
 
 
 class _Transaction:
-    """BEGIN, then COMMIT, or ROLLBACK when anything was raised."""
+    """BEGIN, then COMMIT, or ROLLBACK after an exception."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
@@ -215,8 +216,8 @@ class _Transaction:
             try:
                 self._database.execute("COMMIT")
             except sqlite3.Error:
-                # A full disk: nothing of it may stay open, or the next BEGIN fails too. SQLite
-                # has mostly ended it by itself, and the first error is the one to tell.
+                # For example a full disk. The transaction must not stay open, or the next BEGIN
+                # fails, too. SQLite has usually rolled back by itself; report the first error.
                 if self._database.in_transaction:
                     self._database.execute("ROLLBACK")
                 raise

@@ -1,18 +1,18 @@
 """The coordination port: a tree of small versioned nodes that holds the cluster's state.
 
-It has the shape of ZooKeeper, so that the controller's code is the same on the embedded store of
-one broker (`embedded.py`) and on a ZooKeeper ensemble. Each node has data and a version that grows
-by one with each `set`. An ephemeral node lives as long as the session that made it. A watch fires
+It has ZooKeeper's interface, so that the controller's code is the same on the embedded store of one
+broker (`embedded.py`) and on a ZooKeeper ensemble. Each node has data and a version that grows by
+one with each `set`. An ephemeral node lives as long as the session that created it. A watch fires
 once, after the change that it waits for is visible. `multi` does all of its operations or none.
 
     CoordinationError
-        NoNodeError             the path, or the parent of a node to be made, does not exist
-        NodeExistsError         the node to be made exists
+        NoNodeError             the path, or the parent of a node to create, does not exist
+        NodeExistsError         the node to create exists
         BadVersionError         the node's version is not the expected one: someone else wrote
         NotEmptyError           a node with children cannot be deleted
         EphemeralParentError    an ephemeral node cannot have children
-        SessionExpiredError     the session is over; its ephemeral nodes are gone
-        ConnectionLostError     the answer did not come: whether a write happened is unknown
+        SessionExpiredError     the session has ended; its ephemeral nodes are gone
+        ConnectionLostError     no response arrived: a write may have happened or not
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from typing import Final, NamedTuple, Protocol
 ANY_VERSION: Final = -1
 
 MAX_OPERATIONS: Final = 1_000
-"""So many operations a `multi` may have."""
+"""The most operations in a `multi`."""
 MAX_REQUEST_BYTES: Final = 1_000_000
-"""So large a `multi` may be, by `size_bytes`: ZooKeeper's `jute.maxbuffer` is 1,048,575."""
+"""The largest `multi`, by `size_bytes`: ZooKeeper's `jute.maxbuffer` is 1,048,575."""
 
 
 class CoordinationError(Exception):
-    """What goes wrong with the tree; the text is the path."""
+    """An error of the tree; the text is the path."""
 
 
 class NoNodeError(CoordinationError):
-    """The path, or the parent of the node to be made, does not exist."""
+    """The path, or the parent of the node to create, does not exist."""
 
 
 class NodeExistsError(CoordinationError):
-    """The node to be made exists."""
+    """The node to create exists."""
 
 
 class BadVersionError(CoordinationError):
@@ -55,11 +55,11 @@ class EphemeralParentError(CoordinationError):
 
 
 class SessionExpiredError(CoordinationError):
-    """The session is over."""
+    """The session has ended."""
 
 
 class ConnectionLostError(CoordinationError):
-    """The answer did not come. A write may have happened or not; the session may still live."""
+    """No response arrived. A write may have happened or not; the session may still live."""
 
 
 class Node(NamedTuple):
@@ -68,14 +68,14 @@ class Node(NamedTuple):
     data: bytes
     version: int
     owner: int = 0
-    """The session that an ephemeral node lives with; 0 for a lasting one."""
+    """The session that owns an ephemeral node; 0 for a persistent node."""
     created: int = 0
-    """Which creation this node is of: another number each time a node is made (czxid)."""
+    """The transaction that created this node (czxid); a recreated node has another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Make a node; its parent must exist. Version 0."""
+    """Create a node with version 0; its parent must exist."""
 
     path: str
     data: bytes = b""
@@ -93,7 +93,7 @@ class SetData:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Remove a node without children if it has this version."""
+    """Delete a node without children if it has this version."""
 
     path: str
     version: int = ANY_VERSION
@@ -101,7 +101,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Do nothing but fail unless the node has this version."""
+    """Fail unless the node has this version."""
 
     path: str
     version: int
@@ -111,9 +111,9 @@ Operation = Create | SetData | Delete | Check
 
 
 def size_bytes(operation: Operation) -> int:
-    """At least the size of an operation in a request, for cutting many into several `multi`."""
+    """Upper bound of an operation's size in a request, for splitting many into several `multi`."""
     data = operation.data if isinstance(operation, Create | SetData) else b""
-    # 64: ZooKeeper's header of each (9), lengths (8), version or flags (4), access list (27).
+    # 64 covers ZooKeeper's header (9), lengths (8), version or flags (4), access list (27).
     return len(operation.path.encode()) + len(data) + 64
 
 
@@ -125,11 +125,11 @@ class Change(enum.Enum):
     DATA = "data"
     CHILDREN = "children"
     EXPIRED = "expired"
-    """The session is over: no watch of it will fire again."""
+    """The session has ended: its watches do not fire again."""
 
 
 class Event(NamedTuple):
-    """What a watch is told."""
+    """A change, as watches get it."""
 
     change: Change
     path: str
@@ -141,51 +141,51 @@ Watch = Callable[[Event], None]
 class Coordination(Protocol):
     """A session with the tree.
 
-    Every call raises SessionExpiredError once the session is over, and ConnectionLostError when
-    its answer does not come. Calls take effect in the order in which they were made.
+    Every call raises SessionExpiredError after the session has ended, and ConnectionLostError if no
+    response arrives. Calls take effect in the order in which they were made.
     """
 
     @property
     def number(self) -> int:
-        """The session, as `Node.owner` has it."""
+        """The session's number, as in `Node.owner`."""
 
     @property
     def is_connected(self) -> bool:
-        """Whether the tree can be reached now, as far as is known."""
+        """Whether the tree can be reached now, as far as this session knows."""
 
     async def get(self, path: str, watch: Watch | None = None) -> Node:
-        """The node; `watch` waits for its data to change or for its end. NoNodeError."""
+        """The node; `watch` waits for a change of its data or its deletion. NoNodeError."""
 
     async def exists(self, path: str, watch: Watch | None = None) -> Node | None:
-        """The node or None; `watch` waits for its making, change or end."""
+        """The node or None; `watch` waits for its creation, change or deletion."""
 
     async def children(self, path: str, watch: Watch | None = None) -> tuple[str, ...]:
-        """Names of the children, sorted; `watch` waits for another set of them. NoNodeError."""
+        """Names of the children, sorted; `watch` waits for a change of that set. NoNodeError."""
 
     async def read_tree(self, path: str) -> dict[str, Node]:
-        """The node and all below it, by path; empty where there is none."""
+        """The node and all nodes below it, by path; empty if the node does not exist."""
 
     async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False) -> Node:
-        """Make a node and return it. NodeExistsError, NoNodeError, EphemeralParentError."""
+        """Create a node and return it. NodeExistsError, NoNodeError, EphemeralParentError."""
 
     async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> int:
         """Replace the data; returns the new version. NoNodeError, BadVersionError."""
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
-        """Remove a node. NoNodeError, BadVersionError, NotEmptyError."""
+        """Delete a node. NoNodeError, BadVersionError, NotEmptyError."""
 
     async def multi(self, operations: Sequence[Operation]) -> None:
-        """Do all operations in order, or none and raise what the first bad one raises.
+        """Do all operations in order. If one fails, do none and raise its error.
 
-        A ZooKeeper session asserts no more than MAX_OPERATIONS and MAX_REQUEST_BYTES.
+        A ZooKeeper session asserts the limits MAX_OPERATIONS and MAX_REQUEST_BYTES.
         """
 
     async def close(self) -> None:
-        """End the session; its ephemeral nodes go."""
+        """End the session; its ephemeral nodes are deleted."""
 
 
 def check_path(path: str) -> str:
-    """The path itself; an assertion for one that ZooKeeper would not take."""
+    """Returns the path; asserts that ZooKeeper would accept it."""
     assert path == "/" or (path.startswith("/") and not path.endswith("/") and "//" not in path)
     assert "\0" not in path, path
     return path

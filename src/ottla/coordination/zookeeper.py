@@ -1,8 +1,8 @@
 """Coordination on a ZooKeeper ensemble (3.6 or newer), through kazoo.
 
-A session is a `ZooKeeperCoordination`; how it loses its connection, and ends, is told in
-`zookeeper_session.py`. Requests are sent without waiting for the answers of those before, and take
-effect in their order. `read_tree` asks for many nodes a request.
+A session is a `ZooKeeperCoordination`; `zookeeper_session.py` describes how it loses its connection
+and how it ends. Requests are pipelined and take effect in order. `read_tree` reads many nodes in
+one request.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ READS_A_REQUEST: Final = 500
 REQUESTS_AT_ONCE: Final = 4
 _EPHEMERAL: Final = 1
 _NOT_THE_CAUSE: Final = (kazoo_errors.RolledBackError, kazoo_errors.RuntimeInconsistency)
-"""What the operations before and after the bad one of a `multi` are answered with."""
+"""The errors of the operations before and after the failed one of a `multi`."""
 _SERVERS_OWN: Final = "zookeeper"
-"""The child of the root that every ensemble has for itself: not part of our tree."""
+"""The ensemble's own child of the root: not part of our tree."""
 
 
 class EnsembleError(CoordinationError):
-    """The ensemble cannot be reached or does not take us; the text names it in one line."""
+    """The ensemble cannot be reached or refuses us; the one-line text names it."""
 
 
 class ZooKeeperTree:
-    """The ensemble; each `connect` begins a session of its own."""
+    """The ensemble; each `connect` opens a new session."""
 
     def __init__(
         self, connect: str, *, session_timeout_ms: int, connection_timeout_ms: int
@@ -72,20 +72,19 @@ class ZooKeeperTree:
         self._connection_timeout_ms = connection_timeout_ms
 
     async def connect(self) -> ZooKeeperCoordination:
-        """A new session.
+        """Open a session, and create the chroot if it does not exist.
 
-        A chroot that is not there is made. Raises EnsembleError when no server answers within
-        `connection_timeout_ms`, or one does not let us in.
+        Raises EnsembleError if no server answers within `connection_timeout_ms`, or one refuses us.
         """
         try:
             collect_hosts(self._hosts)
             check_path(self._chroot or "/")
         except (ValueError, AssertionError):
             raise EnsembleError(
-                f"zookeeper.connect={self._connect_string}: it wants HOST:PORT[,...][/chroot]"
+                f"zookeeper.connect={self._connect_string}: use HOST:PORT[,...][/chroot]"
             ) from None
         log.info(
-            "ZooKeeper at %s: connecting, for %d ms at most",
+            "ZooKeeper at %s: connecting, timeout %d ms",
             self._connect_string,
             self._connection_timeout_ms,
         )
@@ -97,7 +96,7 @@ class ZooKeeperTree:
             await session.close()
             raise EnsembleError(
                 f"ZooKeeper at {self._connect_string} does not answer"
-                f" (waited {self._connection_timeout_ms} ms): does it run, at this address?"
+                f" (waited {self._connection_timeout_ms} ms): is it running at this address?"
             ) from None
         except CoordinationError as error:
             await session.close()
@@ -117,12 +116,12 @@ class ZooKeeperCoordination:
 
     @property
     def number(self) -> int:
-        """The session's number; 0 before there is one."""
+        """The session's number; 0 before the first connection."""
         return self._session.number
 
     @property
     def state(self) -> State:
-        """How it stands; see `on_state`."""
+        """The session's state; see `on_state`."""
         return self._session.state
 
     @property
@@ -130,11 +129,11 @@ class ZooKeeperCoordination:
         return self._session.state is State.CONNECTED
 
     def on_state(self, callback: Callable[[State], None]) -> None:
-        """Be told of each change of the state, on the loop, before the watches are."""
+        """Call `callback` with each new state, on the loop, before the watches fire."""
         self._session.state_callbacks.append(callback)
 
     async def open(self) -> None:
-        """Begin the session, and make the chroot; waits as long as it takes."""
+        """Open the session and create the chroot, without a time limit."""
         await self._session.open()
         path = ""
         for name in self._chroot.split("/")[1:]:
@@ -152,8 +151,8 @@ class ZooKeeperCoordination:
         return _node(response)
 
     async def exists(self, path: str, watch: Watch | None = None) -> Node | None:
-        # ZooKeeper's own `exists` brings no data, and its `getData` leaves no watch where there is
-        # no node: the second first, then the first.
+        # ZooKeeper's `exists` returns no data, and its `getData` sets no watch if the node does
+        # not exist. So `getData` first, then `exists`.
         full = self._full(path)
         while True:
             try:
@@ -172,7 +171,7 @@ class ZooKeeperCoordination:
             )
             if stat is None:
                 return None
-            made.set()  # in between; this watch is given up and the node read
+            made.set()  # created in between: drop this watch and read the node
 
     async def children(self, path: str, watch: Watch | None = None) -> tuple[str, ...]:
         full = self._full(path)
@@ -185,9 +184,9 @@ class ZooKeeperCoordination:
         return tuple(sorted(name for name in names if not self._servers_own(path, name)))
 
     async def read_tree(self, path: str) -> dict[str, Node]:
-        """The node and all below it, level by level, many nodes a request.
+        """Read the node and all nodes below it, level by level, many nodes a request.
 
-        Not one moment's state: what changes meanwhile may be read before or after.
+        Not a snapshot: a concurrent change may be included or not.
         """
         nodes: dict[str, Node] = {}
         level = [check_path(path)]
@@ -241,11 +240,11 @@ class ZooKeeperCoordination:
                 raise port_error(result, operation.path, made=isinstance(operation, Create))
 
     async def close(self) -> None:
-        """End the session; its ephemeral nodes go."""
+        """End the session; its ephemeral nodes are deleted."""
         await self._session.close()
 
     async def _read_many(self, paths: Sequence[str], *, children: bool) -> list[tuple[str, Any]]:
-        """What is there of these, in their order."""
+        """The nodes that exist among these paths, in order."""
         limit = asyncio.Semaphore(REQUESTS_AT_ONCE)
 
         async def some(part: Sequence[str]) -> list[Any]:

@@ -1,18 +1,17 @@
-"""One session with a ZooKeeper ensemble, seen from the event loop: asking, watching, losing.
+"""One session with a ZooKeeper ensemble, used from the event loop: requests, watches, losses.
 
-kazoo's thread puts what it has to say (answers, watch
-events, the state of the connection) into one queue, in the order in which it came, and wakes the
-event loop once for many; all else happens on the loop.
+kazoo's thread puts responses, watch events and connection states into one queue, in order of
+arrival, and wakes the event loop once for many of them. Everything else happens on the loop.
 
-A lost connection. What was asked and not answered is lost with it. A read is asked again for as
-long as the session may live; a write raises ConnectionLostError, and so does a call made while
-there is no connection, if none comes back in time. Watches are the server's, for one connection:
-kazoo does not set them again, and what happened in between nobody tells. So after a reconnection
-every watch fires once, as if its node had changed, and whoever waits reads again.
+A lost connection. Unanswered requests are lost with it. A read is repeated for as long as the
+session may live; a write raises ConnectionLostError, and so does a call made while there is no
+connection, if none is made in time. The server keeps a watch for one connection: kazoo does not set
+it again, and events in between are lost. So after a reconnection every watch fires once, as if its
+node had changed, and its owner reads again.
 
-An ended session. Only the ensemble can say so; then every watch gets Event(EXPIRED) and every call
-raises SessionExpiredError. While the ensemble cannot be reached the session is neither dead nor
-alive: ephemeral nodes stay as long as the ensemble itself is down.
+An ended session. Only the ensemble can end it; then every watch gets Event(EXPIRED) and every call
+raises SessionExpiredError. While the ensemble cannot be reached, the state of the session is
+unknown: ephemeral nodes stay as long as the ensemble itself is down.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ _ERRORS: Final[dict[type[Exception], type[CoordinationError]]] = {
     kazoo_errors.SessionExpiredError: SessionExpiredError,
     kazoo_errors.ConnectionClosedError: SessionExpiredError,
     kazoo_errors.ConnectionLoss: ConnectionLostError,
-    # The session had gone to another server, which has the connection now: as good as lost.
+    # The session has moved to another server: this connection is as good as lost.
     kazoo_errors.SessionMovedError: ConnectionLostError,
     kazoo_errors.OperationTimeoutError: ConnectionLostError,
 }
@@ -70,17 +69,17 @@ _CHANGES: Final = {
 
 
 class State(enum.Enum):
-    """How a session stands with the ensemble."""
+    """A session's state."""
 
     CONNECTED = "connected"
     SUSPENDED = "suspended"
-    """No connection; whether the session lives will be told by a server, when there is one."""
+    """No connection. The next server to answer decides whether the session lives."""
     EXPIRED = "expired"
-    """Over, for good."""
+    """Ended for good."""
 
 
 def port_error(error: Exception, path: str, *, made: bool = False) -> CoordinationError:
-    """The port's error for kazoo's; `made`: of a node to be made, whose parent is missing."""
+    """The port's error for kazoo's. `made`: for a creation, a missing node is the parent."""
     kind = _ERRORS.get(type(error))
     if kind is None:
         return CoordinationError(f"{path}: {error!r}")
@@ -95,7 +94,7 @@ class _Waiting:
     def __init__(self, watch: Watch) -> None:
         self.watch = watch
         self.armed = False
-        """The read that sets it has been answered."""
+        """The read that sets the watch has been answered."""
 
 
 class WatchTable:
@@ -106,13 +105,13 @@ class WatchTable:
         self._waiting: dict[str, list[_Waiting]] = {}
 
     def add(self, path: str, watch: Watch) -> _Waiting:
-        """Before the read is sent: an event that comes before its answer then finds it."""
+        """Call before sending the read, so that an event before its response finds the watch."""
         waiting = _Waiting(watch)
         self._waiting.setdefault(path, []).append(waiting)
         return waiting
 
     def forget(self, path: str, waiting: _Waiting) -> None:
-        """The read failed."""
+        """Remove a watch whose read failed."""
         others = self._waiting.get(path, [])
         if waiting in others:
             others.remove(waiting)
@@ -120,12 +119,12 @@ class WatchTable:
             self._waiting.pop(path, None)
 
     def fire(self, event: Event) -> None:
-        """Tell those of this path."""
+        """Fire the watches of this path."""
         for waiting in self._waiting.pop(event.path, ()):
             waiting.watch(event)
 
     def fire_unsure(self) -> None:
-        """Tell all whose change may have been missed; reads under way set theirs again."""
+        """Fire all watches that may have missed a change; pending reads set theirs again."""
         missed = [
             (path, each) for path, all_of in self._waiting.items() for each in all_of if each.armed
         ]
@@ -134,7 +133,7 @@ class WatchTable:
             waiting.watch(Event(self._when_unsure, path))
 
     def expire(self) -> None:
-        """Tell all that the session is over."""
+        """Fire all watches: the session has ended."""
         over, self._waiting = self._waiting, {}
         for all_of in over.values():
             for waiting in all_of:
@@ -142,7 +141,7 @@ class WatchTable:
 
 
 class ZooKeeperSession:
-    """Asks, and tells what is heard; paths are the ensemble's, with the chroot in front."""
+    """Sends requests and fires watches. Paths are the ensemble's, with the chroot."""
 
     def __init__(self, hosts: str, chroot: str, session_timeout_ms: int) -> None:
         self.number = 0
@@ -156,20 +155,20 @@ class ZooKeeperSession:
         self._client = Client(hosts, session_timeout_ms)
         self._loop = asyncio.get_running_loop()
         self._inbox: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
-        self._inbox_told = False
-        self._settled = asyncio.Event()
+        self._is_drain_due = False
+        self._not_suspended = asyncio.Event()
         self._closed = False
         self._in_flight: dict[Answer, asyncio.Future[Any]] = {}
 
     async def open(self) -> None:
-        """Begin; waits for the first connection as long as it takes."""
-        self._client.add_listener(self._state_heard)
+        """Open the session; waits for the first connection without a time limit."""
+        self._client.add_listener(self._on_state)
         self._client.start_async()
-        await self._settled.wait()
+        await self._not_suspended.wait()
         self.check_alive()
 
     async def ask(self, request: Any, path: str, *, made: bool = False) -> Any:
-        """Send it now or never; the response. Raises the port's errors."""
+        """Send the request now, and return the response. Raises the port's errors."""
         self.check_alive()
         if self.state is not State.CONNECTED:
             raise ConnectionLostError(path)
@@ -179,45 +178,45 @@ class ZooKeeperSession:
             raise port_error(error, path, made=made) from None
 
     async def ask_when_connected(self, request: Any, path: str) -> Any:
-        """As `ask`, once the connection is back: what was not sent is not in doubt.
+        """As `ask`, but waits for the connection first: an unsent request is never in doubt.
 
-        ConnectionLostError when that takes longer than a session may live unheard.
+        Raises ConnectionLostError if that takes longer than the session timeout.
         """
         try:
             async with asyncio.timeout(self._timeout_s):
-                await self._settled.wait()
+                await self._not_suspended.wait()
         except TimeoutError:
             raise ConnectionLostError(path) from None
         return await self.ask(request, path)
 
     async def ask_again(self, request: Any, path: str) -> Any:
-        """As `ask`, and again at each return of the connection: for reads.
+        """As `ask`, and again after each reconnection: for reads.
 
-        ConnectionLostError when that takes longer than a session may live unheard.
+        Raises ConnectionLostError if that takes longer than the session timeout.
         """
         try:
             async with asyncio.timeout(self._timeout_s):
                 while True:
-                    await self._settled.wait()
+                    await self._not_suspended.wait()
                     try:
                         return await self.ask(request, path)
                     except ConnectionLostError:
-                        await asyncio.sleep(0)  # next, the loss of the connection is noticed
+                        await asyncio.sleep(0)  # lets the loop notice the lost connection
         except TimeoutError:
             raise ConnectionLostError(path) from None
 
     async def watched(
         self, request: Callable[[Any], Any], path: str, table: WatchTable, watch: Watch | None
     ) -> Any:
-        """`ask_again` what `request` makes of the watcher to be set, if any."""
+        """`ask_again` for a request that sets a watch; `request` builds it from the watcher."""
         self.check_alive()
         if watch is None:
             return await self.ask_again(request(None), path)
         waiting = table.add(path, watch)
         try:
-            response = await self.ask_again(request(self._watch_heard), path)
+            response = await self.ask_again(request(self._on_watch), path)
         except SessionExpiredError:
-            raise  # the watch has been told
+            raise  # the watch has fired
         except BaseException:
             table.forget(path, waiting)
             raise
@@ -225,10 +224,10 @@ class ZooKeeperSession:
         return response
 
     async def close(self) -> None:
-        """End the session. Without a connection it ends by itself, when its time is over."""
+        """End the session. Without a connection it ends by itself after the session timeout."""
         if not self._closed:
             self._closed = True
-            # Before the ensemble tells them that the session's own nodes are deleted.
+            # Before the ensemble reports that the session's own nodes are deleted.
             self._expire_watches()
             if self.state is State.CONNECTED:
                 last = asyncio.ensure_future(self._send(wire.CloseInstance))
@@ -238,12 +237,12 @@ class ZooKeeperSession:
             self._over()
 
     def check_alive(self) -> None:
-        """SessionExpiredError when it is over."""
+        """Raises SessionExpiredError if the session has ended."""
         if self.state is State.EXPIRED or self._closed:
             raise SessionExpiredError(str(self.number))
 
     async def _send(self, request: Any) -> Any:
-        answer = Answer(self._answer_heard)
+        answer = Answer(self._on_answer)
         response: asyncio.Future[Any] = self._loop.create_future()
         self._in_flight[answer] = response
         self._client.ask(request, answer)
@@ -255,38 +254,38 @@ class ZooKeeperSession:
 
     # In kazoo's thread.
 
-    def _answer_heard(self, answer: Answer, value: Any, error: Exception | None) -> None:
+    def _on_answer(self, answer: Answer, value: Any, error: Exception | None) -> None:
         self._post(self._answered, answer, value, error)
 
-    def _watch_heard(self, event: WatchedEvent) -> None:
-        if event.type in _CHANGES:  # others say that the connection is lost, as the state does
+    def _on_watch(self, event: WatchedEvent) -> None:
+        if event.type in _CHANGES:  # other types repeat the connection's state
             self._post(self._fire, _CHANGES[event.type], event.path)
 
-    def _state_heard(self, state: KazooState) -> None:
+    def _on_state(self, state: KazooState) -> None:
         if state == KazooState.LOST:
-            # kazoo would go on with a new session, and nobody would know whose nodes are whose.
+            # kazoo would continue with a new session, unnoticed, without this one's nodes.
             self._client.give_up()
         self._post(self._entered, state, self._client.client_id)
 
     def _post(self, what: Callable[..., None], *arguments: Any) -> None:
         self._inbox.append((what, arguments))
-        if not self._inbox_told:
-            self._inbox_told = True
+        if not self._is_drain_due:
+            self._is_drain_due = True
             try:
                 self._loop.call_soon_threadsafe(self._drain)
             except RuntimeError:
-                self._client.give_up()  # the loop is closed: nobody is left to be told
+                self._client.give_up()  # the loop is closed: nobody waits any more
 
     # On the loop.
 
     def _drain(self) -> None:
-        self._inbox_told = False
+        self._is_drain_due = False
         has_answered = False
         while self._inbox:
             if has_answered and self._inbox[0][0] == self._entered:
-                # Whoever has an answer is to see it first: its watch is not armed before, and would
-                # be passed over when all that are have to fire.
-                self._inbox_told = True
+                # The caller must see its response first: only that arms its watch, and the new
+                # state fires only armed watches.
+                self._is_drain_due = True
                 self._loop.call_soon(self._drain)
                 return
             what, arguments = self._inbox.popleft()
@@ -348,9 +347,9 @@ class ZooKeeperSession:
     def _enter(self, state: State) -> None:
         self.state = state
         if state is State.SUSPENDED:
-            self._settled.clear()
+            self._not_suspended.clear()
         else:
-            self._settled.set()
+            self._not_suspended.set()
         for callback in list(self.state_callbacks):
             callback(state)
 

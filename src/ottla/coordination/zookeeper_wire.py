@@ -1,10 +1,10 @@
-"""kazoo made to pipeline: many requests a write, many answers a read, no thread but its own.
+"""kazoo with pipelining: many requests a write, many responses a read, only one thread.
 
 kazoo sends one request for each turn of its loop (two `select`, one `send`, one byte through a
-socket pair) and hands each answer through a condition and a queue to another thread: some 5,000
-requests a second. Here its connection thread sends what is waiting in one write, reads what has
-come in one read, and calls the answers itself. What it keeps of kazoo is the protocol: connecting,
-sessions, pings, serialization.
+socket pair) and hands each response through a condition and a queue to another thread: about 5,000
+requests a second. Here its connection thread sends all waiting requests in one write, reads all
+available responses in one read, and runs their callbacks itself. kazoo still does the protocol:
+connecting, sessions, pings, serialization.
 
 Wire format (zookeeper.jute): each packet is a 4-byte length and a record; integers are big-endian,
 a string or buffer has a 4-byte length before it (-1 for none).
@@ -35,7 +35,7 @@ from kazoo.protocol.states import ZnodeStat
 from kazoo.retry import KazooRetry
 
 MAX_IN_FLIGHT: Final = 2_000
-"""Requests without an answer yet; the server itself stops reading at 1,000 of all its clients."""
+"""Unanswered requests. The server itself stops reading at 1,000 from all its clients."""
 _MAX_WRITE_BYTES: Final = 1 << 18
 _READ_BYTES: Final = 1 << 18
 _GET_DATA: Final = 4
@@ -49,22 +49,22 @@ _silent.setLevel(logging.CRITICAL + 1)
 
 
 class Answer:
-    """Takes the place of kazoo's AsyncResult: one call, from kazoo's thread, with what came."""
+    """Replaces kazoo's AsyncResult: one call, from kazoo's thread, with the response or error."""
 
-    __slots__ = ("abandoned", "tell")
+    __slots__ = ("abandoned", "notify")
 
-    def __init__(self, tell: Callable[[Answer, Any, Exception | None], None]) -> None:
-        self.tell = tell
+    def __init__(self, notify: Callable[[Answer, Any, Exception | None], None]) -> None:
+        self.notify = notify
         self.abandoned = False
-        """True: nobody waits any more; a request that was not sent yet is not to be."""
+        """True: nobody waits any more; if the request was not sent yet, it is dropped."""
 
     def set(self, value: Any = None) -> None:
-        """kazoo has the response."""
-        self.tell(self, value, None)
+        """kazoo received the response."""
+        self.notify(self, value, None)
 
     def set_exception(self, error: Exception) -> None:
-        """kazoo has an error."""
-        self.tell(self, None, error)
+        """kazoo reports an error."""
+        self.notify(self, None, error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class MultiRead:
     type: ClassVar[int] = 22
 
     def serialize(self) -> bytes:
-        """kazoo asks for the request's body."""
+        """The request's body, for kazoo."""
         parts = bytearray()
         for path, children in self.reads:
             kind = _GET_CHILDREN if children else _GET_DATA
@@ -85,7 +85,7 @@ class MultiRead:
 
     @classmethod
     def deserialize(cls, data: bytes, offset: int) -> list[Any]:
-        """For each read: (data, ZnodeStat), a list of names, or an exception of kazoo's."""
+        """For each read: (data, ZnodeStat), a list of names, or a kazoo exception."""
         answers: list[Any] = []
         while True:
             header, offset = MultiHeader.deserialize(data, offset)
@@ -119,26 +119,26 @@ def _read_names(data: bytes, offset: int) -> tuple[list[str], int]:
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
-    """Callbacks run in the connection's thread: ours only put something into a queue."""
+    """Runs callbacks in the connection's thread: ours only append to a queue."""
 
     connect_timeout_s = 1.0
 
     def start(self) -> None:
-        """No worker threads."""
+        """Starts no worker threads."""
 
     def stop(self) -> None:
-        """There are none."""
+        """See `start`."""
 
     def dispatch_callback(self, callback: Any) -> None:
         callback.func(*callback.args)
 
     def create_connection(self, *args: Any, **named: Any) -> Any:
-        # kazoo would wait for one dead host for as long as the session lives, and so lose it.
+        # kazoo would wait for one dead host for the whole session timeout, and lose the session.
         return super().create_connection(*args, **{**named, "timeout": self.connect_timeout_s})
 
 
 class _Connection(ConnectionHandler):  # type: ignore[misc]
-    """kazoo's connection with many requests a write and many answers a read."""
+    """kazoo's connection with many requests a write and many responses a read."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -148,7 +148,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
         self._woken = False
 
     def wake(self) -> None:
-        """There is something to send (any thread). One byte is enough, however much it is."""
+        """Requests are waiting (any thread). One byte is enough for any number of them."""
         if not self._woken:
             self._woken = True
             waker = self._write_sock
@@ -156,10 +156,10 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
                 try:
                     waker.send(b"\0")
                 except OSError:
-                    return  # closed: whoever asked is told that the session is over
+                    return  # closed: the callers learn that the session has ended
 
     def zk_loop(self) -> None:
-        """kazoo's thread; it leaves no socket behind."""
+        """kazoo's thread; it closes its sockets at the end."""
         try:
             super().zk_loop()
         finally:
@@ -169,13 +169,13 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
         self._input.clear()
         timeouts = super()._connect(*args)
         self._heard = time.monotonic()
-        # What was asked for meanwhile has lost its byte to the connection before.
+        # Requests made meanwhile sent their wake-up byte to the previous connection.
         self._woken = False
         self.wake()
         return timeouts
 
     def _read(self, length: int, timeout: float) -> bytes:
-        """As kazoo's, but from what an earlier read of the socket brought, too."""
+        """As kazoo's, but uses bytes left over from earlier reads first."""
         while len(self._input) < length:
             with self._socket_error_handling():
                 if not self.handler.select([self._socket], [], [], timeout)[0]:
@@ -189,7 +189,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
         return taken
 
     def _read_socket(self, read_timeout: float) -> Any:
-        """All the answers that have come whole."""
+        """Handles all responses that have arrived completely."""
         self._heard = time.monotonic()
         answer = super()._read_socket(read_timeout)
         while answer is None and self._whole_packet():
@@ -205,12 +205,13 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
         return bool(len(self._input) >= int_struct.size + length)
 
     def _send_request(self, read_timeout: float, connect_timeout: float) -> None:
-        """All the requests that are waiting, as far as the limits go."""
+        """Sends all waiting requests, within the limits."""
         self._read_sock.recv(4096)
         self._woken = False
         client = self.client
         if client._pending and time.monotonic() - self._heard > read_timeout:
-            # Requests count as pings, so kazoo would never notice a server that takes and takes.
+            # Requests count as pings: kazoo would never notice a server that reads but does not
+            # answer.
             raise ConnectionDropped("no answer")
         parts = bytearray()
         while (
@@ -230,7 +231,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
 
 
 class Client(KazooClient):  # type: ignore[misc]
-    """kazoo's client on that connection; its log is silent, the adapter says what matters."""
+    """kazoo's client on that connection. kazoo's log is silent; the session logs what matters."""
 
     def __init__(self, hosts: str, session_timeout_ms: int) -> None:
         handler = _Handler()
@@ -248,12 +249,12 @@ class Client(KazooClient):  # type: ignore[misc]
         self._connection = _Connection(self, self._conn_retry.copy(), logger=_silent)
 
     def ask(self, request: Any, answer: Answer) -> None:
-        """Send a request when its turn comes; `answer` is told, from the connection's thread."""
+        """Queue a request; `answer` is called from the connection's thread."""
         self._queue.append((request, answer))
         self._connection.wake()
 
     def give_up(self) -> None:
-        """The connection's thread is to end, soon, whatever it waits for (any thread)."""
+        """End the connection's thread soon, whatever it waits for (any thread)."""
         self._stopped.set()
         open_socket = self._connection._socket
         if open_socket is not None:

@@ -24,12 +24,13 @@ A crash leaves whole records only: batches are cut at the first torn one.
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import Final
 
-from ottla.groups.encoding import Reader, Writer
 from ottla.groups.stored import (
     NO_LEADER_EPOCH,
     NO_TIMESTAMP,
+    CoordinatorRecord,
     GroupMetadataKey,
     GroupMetadataValue,
     Key,
@@ -38,61 +39,90 @@ from ottla.groups.stored import (
     OffsetCommitValue,
     Value,
 )
+from ottla.shards.encoding import MAX_STRING_BYTES, Reader, Writer, unsigned_varint
 
 _OLD_OFFSET_KEY: Final = 0
 _OFFSET_KEY: Final = 1
 _GROUP_KEY: Final = 2
 _TOPIC_ID_TAG: Final = 0
 _NEWEST_VALUE: Final = 4
+# Offsets are most of what is written, so each is packed in few steps.
+_KIND_AND_SIZE: Final = Struct(">hh")
+_SIZE: Final = Struct(">h")
+_PARTITION: Final = Struct(">i")
+_VERSION_1: Final = Struct(">hqh")
+_VERSION_4: Final = Struct(">hqi")
+_TIME: Final = Struct(">q")
+_TWO_TIMES: Final = Struct(">qq")
+_ONE_TOPIC_ID: Final = bytes((1, _TOPIC_ID_TAG, 16))
+"""How many tagged fields, the tag, its size."""
+
+
+def encode(record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
+    """The record's key and value."""
+    return encode_key(record.key), encode_value(record.value)
+
+
+def decode(key: bytes, value: bytes | None) -> CoordinatorRecord | None:
+    """The record, or None for a key of a type that classic groups do not have.
+
+    Raises ValueError for bytes that are no such record.
+    """
+    decoded = decode_key(key)
+    return None if decoded is None else CoordinatorRecord(decoded, decode_value(decoded, value))
 
 
 def encode_key(key: Key) -> bytes:
     """The key's bytes."""
-    writer = Writer()
     if isinstance(key, OffsetCommitKey):
-        writer.int16(_OFFSET_KEY)
-        writer.string(key.group)
-        writer.string(key.topic)
-        writer.int32(key.partition)
-    else:
-        writer.int16(_GROUP_KEY)
-        writer.string(key.group)
+        return _encode_offset_key(key)
+    writer = Writer()
+    writer.int16(_GROUP_KEY)
+    writer.string(key.group)
     return writer.content()
+
+
+def _encode_offset_key(key: OffsetCommitKey) -> bytes:
+    group, topic = key.group.encode(), key.topic.encode()
+    assert len(group) <= MAX_STRING_BYTES, "strings are checked before they are stored"
+    return b"".join(
+        (
+            _KIND_AND_SIZE.pack(_OFFSET_KEY, len(group)),
+            group,
+            _SIZE.pack(len(topic)),
+            topic,
+            _PARTITION.pack(key.partition),
+        )
+    )
 
 
 def encode_value(value: Value | None) -> bytes | None:
     """The value's bytes; None for a tombstone."""
     if value is None:
         return None
-    writer = Writer()
     if isinstance(value, OffsetCommitValue):
-        _write_offset(writer, value)
-    else:
-        _write_group(writer, value)
+        return _encode_offset(value)
+    writer = Writer()
+    _write_group(writer, value)
     return writer.content()
 
 
-def _write_offset(writer: Writer, value: OffsetCommitValue) -> None:
+def _encode_offset(value: OffsetCommitValue) -> bytes:
+    metadata = value.metadata.encode()
     if value.expire_timestamp_ms != NO_TIMESTAMP:
         # Only version 1 has room for it, at the price of leader epoch and topic id.
-        writer.int16(1)
-        writer.int64(value.offset)
-        writer.string(value.metadata)
-        writer.int64(value.commit_timestamp_ms)
-        writer.int64(value.expire_timestamp_ms)
-        return
-    writer.int16(4)
-    writer.int64(value.offset)
-    writer.int32(value.leader_epoch)
-    writer.compact_string(value.metadata)
-    writer.int64(value.commit_timestamp_ms)
-    if value.topic_id is None:
-        writer.unsigned_varint(0)
-    else:
-        writer.unsigned_varint(1)
-        writer.unsigned_varint(_TOPIC_ID_TAG)
-        writer.unsigned_varint(16)
-        writer.parts.append(value.topic_id.bytes)
+        head = _VERSION_1.pack(1, value.offset, len(metadata))
+        times = _TWO_TIMES.pack(value.commit_timestamp_ms, value.expire_timestamp_ms)
+        return b"".join((head, metadata, times))
+    return b"".join(
+        (
+            _VERSION_4.pack(4, value.offset, value.leader_epoch),
+            unsigned_varint(len(metadata) + 1),
+            metadata,
+            _TIME.pack(value.commit_timestamp_ms),
+            b"\0" if value.topic_id is None else _ONE_TOPIC_ID + value.topic_id.bytes,
+        )
+    )
 
 
 def _write_group(writer: Writer, value: GroupMetadataValue) -> None:

@@ -27,17 +27,15 @@ class GroupSettings:
     """offsets.retention.minutes"""
     offsets_retention_check_interval_ms: int = 600_000
     """offsets.retention.check.interval.ms"""
-    offsets_topic_partitions: int = 50
-    """offsets.topic.num.partitions"""
     offset_commit_timeout_ms: int = 5_000
     """offsets.commit.timeout.ms"""
     new_member_join_timeout_ms: int = 300_000
     """A new member cannot send heartbeats before its first generation; fixed in Kafka too."""
-    pending_members_max: int = 10_000
+    max_pending_members: int = 10_000
     """Members of one group that were given an id and have not come back with it yet."""
     member_metadata_max_bytes: int = 4 * 1024 * 1024
     """All protocols of one member together."""
-    groups_max: int = 100_000
+    max_groups: int = 100_000
     """Groups of one partition of the offsets topic."""
-    group_offsets_max: int = 1_000_000
+    max_group_offsets: int = 1_000_000
     """Partitions that one group has offsets in."""

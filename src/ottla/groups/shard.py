@@ -1,8 +1,9 @@
 """The groups and offsets of one partition of `__consumer_offsets`.
 
-Every method that takes a Step decides only: what is kept changes when the driver has appended the
-step's records and gives them to `apply`, which is also how a restarted broker comes to the same
-state.
+Which groups there are, the generation of each in the log, and the offsets change in `apply` only,
+which is also how a restarted broker rebuilds them. The rebalances in progress are in memory only
+(`classic/group.py`). Every method with a Step decides: one that writes records changes nothing
+before they are applied.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from uuid import UUID
 from ottla.groups.classic import departure, describe, rebalance
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.heartbeat import heartbeat
-from ottla.groups.classic.join import join, session_timeout_error
+from ottla.groups.classic.join import join, refusal, session_timeout_error
 from ottla.groups.classic.requests import (
     UNKNOWN_MEMBER_ID,
     DescribedGroup,
@@ -45,12 +46,11 @@ from ottla.groups.stored import (
     CoordinatorRecord,
     GroupMetadataKey,
     GroupMetadataValue,
-    Key,
     OffsetCommitKey,
     OffsetCommitValue,
-    Value,
 )
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.shards.step import ProducerEpoch, TransactionMarker
 
 
 class GroupShard:
@@ -61,15 +61,22 @@ class GroupShard:
         self.offsets = OffsetStore()
         self._loaded = False
 
-    # What is kept.
+    # What the log has.
 
-    def apply(self, key: Key, value: Value | None, now_ms: int) -> None:
-        """Takes over one record that is in the log, while loading and ever after."""
+    def apply(
+        self,
+        record: CoordinatorRecord,
+        offset: int,
+        timestamp_ms: int,
+        producer: ProducerEpoch | None,
+    ) -> None:
+        """Takes over one record of the log, while loading and ever after."""
+        key, value = record
         if isinstance(key, OffsetCommitKey):
             assert value is None or isinstance(value, OffsetCommitValue)
             if value is not None and key.group not in self.groups:
                 # A group that only commits: "simple" in Kafka's words.
-                self.groups[key.group] = ClassicGroup(key.group, now_ms)
+                self.groups[key.group] = ClassicGroup(key.group, timestamp_ms)
             self.offsets.apply(key, value)
             return
         assert value is None or isinstance(value, GroupMetadataValue)
@@ -79,20 +86,23 @@ class GroupShard:
         elif group is None or not self._loaded:
             self.groups[key.group] = ClassicGroup.from_stored(key.group, value)
         else:
-            group.settle(value)
+            group.apply(value)
+
+    def apply_marker(self, marker: TransactionMarker, offset: int) -> None:
+        """Nothing to do: offsets are not committed in transactions yet."""
 
     def loaded(self, step: Step) -> None:
-        """All records are applied: members have their session timeout to be heard of."""
+        """Members have their session timeout to send a heartbeat."""
         self._loaded = True
         for group in self.groups.values():
             for member in group.members.values():
                 await_heartbeat(group, member, step)
             if len(group.members) > step.settings.max_size:
-                # The limit has become smaller; consumers get a chance to commit.
+                # The limit is smaller than before; a rebalance lets consumers commit first.
                 rebalance.prepare_rebalance(group, step)
 
     def unloaded(self, step: Step) -> None:
-        """The partition is another broker's now: requests that wait have to go there."""
+        """Another broker leads the partition: requests that wait have to go there."""
         error = ErrorCode.not_coordinator
         for group in self.groups.values():
             group.move_to(DEAD, step.now_ms)
@@ -109,7 +119,7 @@ class GroupShard:
         if error is ErrorCode.none and group is None:
             if request.member_id != UNKNOWN_MEMBER_ID:
                 error = ErrorCode.unknown_member_id
-            elif len(self.groups) >= step.settings.groups_max:
+            elif len(self.groups) >= step.settings.max_groups:
                 error = ErrorCode.group_max_size_reached
         if error is not ErrorCode.none:
             step.reply(request.token, JoinResult(error, request.member_id))
@@ -119,20 +129,13 @@ class GroupShard:
             join(group, request, step)
 
     def _join_new_group(self, request: JoinRequest, step: Step) -> None:
-        group = ClassicGroup(request.group, step.now_ms)
-        join(group, request, step)
-        if not group.members and not group.pending_members:
+        error = refusal(ClassicGroup(request.group, step.now_ms), request, step.settings)
+        if error is not ErrorCode.none:
+            step.reply(request.token, JoinResult(error, request.member_id))
             return
-        self.groups[request.group] = group
         value = GroupMetadataValue("", 0, None, None, step.now_ms, ())
         step.records.append(CoordinatorRecord(GroupMetadataKey(request.group), value))
-
-        def refused(later: Step, error: ErrorCode) -> None:
-            del self.groups[request.group]
-            for member in group.members.values():
-                group.answer_join(member, JoinResult(error, UNKNOWN_MEMBER_ID), later)
-
-        step.when_refused = refused
+        step.when_appended = lambda later: join(self.groups[request.group], request, later)
 
     def sync(self, request: SyncRequest, step: Step) -> None:
         """SyncGroup; answered through the request's token."""
@@ -161,7 +164,7 @@ class GroupShard:
         return departure.leave(group, leaving, step)
 
     def expired(self, event: TimerEvent, step: Step) -> None:
-        """A timer has run out; the group may be gone meanwhile."""
+        """A timer has expired; the group may be gone by now."""
         group = self.groups.get(event.group)
         if group is None or group.state is DEAD:
             return
@@ -181,7 +184,7 @@ class GroupShard:
     def commit(self, request: CommitRequest, step: Step) -> list[ErrorCode]:
         """OffsetCommit: the error of each offset; raises ApiError for all of them."""
         group = self.groups.get(request.group)
-        if group is None and len(self.groups) >= step.settings.groups_max:
+        if group is None and len(self.groups) >= step.settings.max_groups:
             raise ApiError(ErrorCode.invalid_commit_offset_size)
         return commit(group, request, self.offsets, step)
 
@@ -205,7 +208,7 @@ class GroupShard:
     # Groups.
 
     def delete_groups(self, group_ids: Iterable[str], step: Step) -> dict[str, ErrorCode]:
-        """DeleteGroups: a group with its offsets, as long as nobody is in it."""
+        """DeleteGroups: groups without members, with their offsets."""
         errors = {}
         for group_id in group_ids:
             group = self.groups.get(group_id)
@@ -220,7 +223,7 @@ class GroupShard:
         return errors
 
     def remove_expired(self, step: Step) -> None:
-        """Offsets that nobody needs any more, and groups that are left without any."""
+        """Removes expired offsets, and groups without members that are left without offsets."""
         for group in self.groups.values():
             no_offsets = removal.expire_offsets(group, self.offsets, step)
             if no_offsets and group.state is EMPTY:

@@ -28,7 +28,7 @@ class OffsetCommitValue(NamedTuple):
     offset: int
     leader_epoch: int
     metadata: str
-    """What the client wished to keep beside the offset; comes back as given."""
+    """What the client stores with the offset; comes back as given."""
     commit_timestamp_ms: int
     expire_timestamp_ms: int = NO_TIMESTAMP
     """Only from OffsetCommit 2 to 4, whose clients chose a retention of their own (KIP-211)."""
@@ -55,7 +55,7 @@ class MemberMetadata(NamedTuple):
 
 
 class GroupMetadataValue(NamedTuple):
-    """A generation that was settled: stable with its assignment, or empty."""
+    """A generation that is stable with its assignment, or empty."""
 
     protocol_type: str
     generation: int

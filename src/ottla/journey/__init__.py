@@ -1,1 +1,3 @@
-"""The journey of one message: timelines of what happened when, and explaining one offset."""
+"""Explaining one message: when it was appended, replicated, read, delivered, and may be deleted.
+Pure.
+"""

@@ -1,17 +1,17 @@
-"""The journey of one offset as a document: the answer to the journey request. Pure.
+"""The journey of one offset as a document: the response to the journey request. Pure.
 
-`docs/journey.md` gives its shape, which programs rely on: fields are added, never changed;
-`journey` is its version. Times are ms since 1970; a moment is {"since_ms", "until_ms", "exact"},
-both times the same where it is exactly known, null for a side of which nothing is known.
+`docs/journey.md` describes it for programs: fields are added, never changed; `journey` is its
+version. Times are ms since 1970. A moment is {"since_ms", "until_ms", "exact"}: both times are
+equal if it is known exactly; null means that this side is unknown.
 """
 
 import base64
 from typing import Final
 
-from ottla.journey.delivery import read_delivery
-from ottla.journey.explain_replicas import Replicas
+from ottla.journey.explain_replication import Replicas
 from ottla.journey.facts import Facts, Place
-from ottla.journey.lookup import (
+from ottla.journey.moment import Document, moment
+from ottla.journey.offset_history import (
     Appended,
     Delivered,
     Read,
@@ -23,10 +23,10 @@ from ottla.journey.lookup import (
     reads,
     removed,
 )
-from ottla.journey.moment import Document, moment
 from ottla.journey.partitioner import explain_choice
-from ottla.journey.retention import RecordFacts, explain_retention
+from ottla.journey.retention_rules import RecordFacts, explain_retention
 from ottla.records.compression import Compression
+from ottla.timelines.delivery_metadata import read_delivery
 
 VERSION: Final = 1
 MAX_KEY_BYTES: Final = 1024
@@ -38,7 +38,7 @@ UNKNOWN: Final = When(None, None)
 
 
 def explain(facts: Facts) -> Document:
-    """The whole document; parts that do not apply are null."""
+    """The whole document. Parts that do not apply are null."""
     if facts.offset >= facts.end_offset:
         state = "not_yet_written"
     elif facts.offset < facts.start_offset:
@@ -78,17 +78,17 @@ def explain(facts: Facts) -> Document:
 
 
 def content(data: bytes | None, max_bytes: int) -> Document | None:
-    """Bytes for people and programs: text where it is UTF-8, else base64; cut at `max_bytes`."""
+    """Bytes as text if they are UTF-8, else as base64; cut at `max_bytes`."""
     if data is None:
         return None
     shown = data[:max_bytes]
-    said: Document = {"size_bytes": len(data), "cut": len(data) > max_bytes}
+    document: Document = {"size_bytes": len(data), "cut": len(data) > max_bytes}
     try:
-        # A character that the cut went through is no damage.
-        said["text"] = shown.decode() if len(shown) == len(data) else _cut_text(shown)
+        # The cut may go through a character.
+        document["text"] = shown.decode() if len(shown) == len(data) else _cut_text(shown)
     except UnicodeDecodeError:
-        said["base64"] = base64.b64encode(shown).decode()
-    return said
+        document["base64"] = base64.b64encode(shown).decode()
+    return document
 
 
 def _cut_text(shown: bytes) -> str:
@@ -104,36 +104,36 @@ def _published(facts: Facts, was: Appended) -> Document:
     place = facts.place
     producer_id = place.header.producer_id if place else -1
     clients = client_of(was.clients, producer_id) if place else ()
-    said: Document = {"client_ids": list(clients), "producer": None, "timestamp_ms": None}
+    document: Document = {"client_ids": list(clients), "producer": None, "timestamp_ms": None}
     if place is None:
-        return said
+        return document
     header = place.header
     if header.producer_id >= 0:
         sequence = None
         if place.record is not None and header.base_sequence >= 0:
             delta = place.record.record.offset - header.base_offset
             sequence = (header.base_sequence + delta) & 0x7FFFFFFF
-        said["producer"] = {
+        document["producer"] = {
             "id": header.producer_id,
             "epoch": header.producer_epoch,
             "sequence": sequence,
         }
-    said["timestamp_type"] = (
+    document["timestamp_type"] = (
         "LogAppendTime" if header.timestamp_type.name == "log_append_time" else "CreateTime"
     )
-    said["transactional"] = header.is_transactional
-    said["control"] = header.is_control
+    document["transactional"] = header.is_transactional
+    document["control"] = header.is_control
     if place.record is not None:
         record = place.record.record
-        said["timestamp_ms"] = record.timestamp_ms
-        said["key"] = content(record.key, MAX_KEY_BYTES)
-        said["value"] = content(record.value, MAX_VALUE_BYTES)
-        said["headers"] = [
+        document["timestamp_ms"] = record.timestamp_ms
+        document["key"] = content(record.key, MAX_KEY_BYTES)
+        document["value"] = content(record.value, MAX_VALUE_BYTES)
+        document["headers"] = [
             {"name": name[:MAX_NAME_CHARS], "value": content(value, MAX_KEY_BYTES)}
             for name, value in record.headers[:MAX_HEADERS]
         ]
-        said["header_count"] = len(record.headers)
-    return said
+        document["header_count"] = len(record.headers)
+    return document
 
 
 def _chosen(facts: Facts) -> Document | None:
@@ -152,15 +152,15 @@ def _chosen(facts: Facts) -> Document | None:
 
 def _appended(facts: Facts, replicas: Replicas) -> Document:
     when = moment(replicas.heard(replicas.own))
-    said: Document = {"when": when, "broker": replicas.appended_by}
+    document: Document = {"when": when, "broker": replicas.appended_by}
     if facts.place is not None:
-        said |= _where(facts.place)
-    return said
+        document |= _where(facts.place)
+    return document
 
 
 def _where(place: Place) -> Document:
     header, entry = place.header, place.index_entry
-    said: Document = {
+    document: Document = {
         "leader_epoch": header.leader_epoch,
         "segment": {
             "file": f"{place.folder}/{place.log_file}",
@@ -185,13 +185,13 @@ def _where(place: Place) -> Document:
         "damage": place.damage,
     }
     if place.record is not None:
-        said["batch"]["uncompressed_bytes"] = place.record.records_bytes
-        said["record"] = {
+        document["batch"]["uncompressed_bytes"] = place.record.records_bytes
+        document["record"] = {
             "number": place.record.number,
             "position": place.record.position,
             "size_bytes": place.record.size_bytes,
         }
-    return said
+    return document
 
 
 def _replicated(facts: Facts, replicas: Replicas) -> Document:
@@ -202,37 +202,39 @@ def _replicated(facts: Facts, replicas: Replicas) -> Document:
         steps = facts.steps or ()
         passed = high_watermark_passed(steps, facts.offset, facts.opening, replicas.own)
         when = replicas.heard(passed)
-    said = {
+    document = {
         "committed": committed,
         "when": moment(when) if when else None,
         "replicas": facts.replica_count,
     }
-    return said | replicas.document(when)
+    return document | replicas.document(when)
 
 
 def _read(facts: Facts) -> list[Document]:
-    """Each group that has to do with the partition: who has read it, then who has not."""
+    """Each group with a position in the partition: first those that have read it, then the
+    others.
+    """
     now = {group: position.offset for group, position in facts.positions.items()}
     found = reads(facts.steps or (), facts.offset, now)
-    said = [_read_said(read, now.get(read.group)) for read in found]
+    document = [_read_document(read, now.get(read.group)) for read in found]
     known = {read.group for read in found}
     for group, offset in sorted(now.items()):
         if group in known:
             continue
         if offset > facts.offset:
-            # It has passed, but when is not in the timelines that are left.
-            said.append(_read_said(Read(group, UNKNOWN, is_first_seen=True), offset))
+            # It has passed, but the remaining timelines do not say when.
+            document.append(_read_document(Read(group, UNKNOWN, is_first_seen=True), offset))
         else:
             state = "not_yet"
             behind = facts.offset - offset + 1
-            said.append(
+            document.append(
                 {"group": group, "state": state, "committed_offset": offset} | {"behind": behind}
             )
-    return said
+    return document
 
 
-def _read_said(read: Read, offset_now: int | None) -> Document:
-    said: Document = {
+def _read_document(read: Read, offset_now: int | None) -> Document:
+    document: Document = {
         "group": read.group,
         "state": "read" if read.set_back_ms is None else "set_back",
         "committed_offset": offset_now,
@@ -240,21 +242,22 @@ def _read_said(read: Read, offset_now: int | None) -> Document:
         "first_commit_seen": read.is_first_seen,
     }
     if read.set_back_ms is not None:
-        said["set_back"] = {"at_ms": read.set_back_ms, "to_offset": read.set_back_to}
-    return said
+        document["set_back"] = {"at_ms": read.set_back_ms, "to_offset": read.set_back_to}
+    return document
 
 
 def _delivered(facts: Facts) -> list[Document]:
     found = deliveries(facts.steps or (), facts.offset)
     known = {one.pipeline[:2] for one in found}
     for group, position in sorted(facts.positions.items()):
-        told = read_delivery(position.metadata)
-        if told is None or position.offset <= facts.offset or (group, told.query) in known:
+        delivery = read_delivery(position.metadata)
+        if delivery is None or position.offset <= facts.offset or (group, delivery.query) in known:
             continue
-        # Only the last commit is known: it was delivered by then, in that version or before.
-        pipeline = (group, told.query, told.table)
-        lowest = 0 if told.version >= 0 else -1
-        versions = (lowest, told.version, 0, told.batch)
+        # Only the last commit is known: it was delivered by then, in that version or an earlier
+        # one.
+        pipeline = (group, delivery.query, delivery.table)
+        lowest = 0 if delivery.version >= 0 else -1
+        versions = (lowest, delivery.version, 0, delivery.batch)
         found.append(Delivered(pipeline, UNKNOWN, *versions, is_first_seen=True))
     return [_delivered_said(one) for one in found]
 

@@ -1,21 +1,18 @@
-"""What must be known to tell one message's journey; gathered by the broker, explained by
-`explain`.
-"""
+"""The facts about one message: gathered by `tracing`, explained by `explain`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ottla.journey.lookup import Opening
-from ottla.journey.place import PlacedRecord
-from ottla.journey.retention import SegmentFacts
-from ottla.journey.step import Step
+from ottla.journey.record_in_batch import PlacedRecord
+from ottla.journey.retention_rules import SegmentFacts
 from ottla.log.config import LogConfig
 from ottla.records.header import BatchHeader
+from ottla.timelines.step import Opening, Step
 
 
 class Position(NamedTuple):
-    """A group's committed offset now, and the metadata that came with it."""
+    """A group's current committed offset, and the metadata of the commit."""
 
     offset: int
     metadata: str
@@ -23,10 +20,10 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the offset lies, or would if compaction had not removed it (`record` None).
+    """Where the offset is stored, or would be if compaction had not removed it (`record` None).
 
-    `index_entry` is (offset, position) of the entry that leads there, None: from the segment's
-    beginning. `damage` says why the batch could not be read.
+    `index_entry` is (offset, position) of the nearest index entry; None: reads start at the
+    segment's beginning. `damage` says why the batch cannot be read.
     """
 
     segment: SegmentFacts
@@ -42,7 +39,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All about one offset. `steps` and `opening` are None where no journey is kept."""
+    """All about one offset. `steps` and `opening` are None if the broker keeps no timelines."""
 
     topic: str
     partition: int
@@ -63,7 +60,7 @@ class Facts:
     superseded_by: int | None = None
     searched_to: int = 0
     replicas: tuple[int, ...] = ()
-    """In assignment order; like the next three, as the cluster has it now."""
+    """In assignment order. This and the next three are the current state."""
     isr: tuple[int, ...] = ()
     leader: int = -1
     leader_epoch: int = -1

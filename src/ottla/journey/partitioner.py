@@ -1,12 +1,12 @@
 """Which stock partitioner would have chosen a record's partition. Pure.
 
-A broker is only told the partition, never why; but the usual partitioners are functions of the
-key and of how many partitions there are, so one can look which of them come to the same. With few
-partitions several may.
+A broker receives only the partition, not the reason. But the common partitioners are functions of
+the key and the number of partitions, so they can be checked. With few partitions, several may
+match.
 
     murmur2   Java's default (and kafka-python's); librdkafka's `murmur2` and `murmur2_random`:
               murmur2(key) without its sign bit, modulo the partitions
-    crc32     librdkafka's default `consistent_random`, so confluent-kafka's in any language:
+    crc32     librdkafka's default `consistent_random`, and so confluent-kafka's in any language:
               CRC-32 (as in zlib) of the key, modulo the partitions
     fnv1a     Sarama's default in Go; librdkafka's `fnv1a`
 """
@@ -28,9 +28,7 @@ WHOSE: Final = {
 
 
 class Choice(NamedTuple):
-    """Why a record is in its partition, as far as one can tell: partitioners that agree, and a
-    sentence.
-    """
+    """Why a record is in its partition: the partitioners that match, and a sentence."""
 
     matches: tuple[str, ...]
     why: str
@@ -41,29 +39,29 @@ def explain_choice(key: bytes | None, partition: int, partition_count: int) -> C
     if partition_count == 1:
         return Choice((), "the topic has one partition")
     if key is None:
-        return Choice((), "no key: the producer chose, to keep its batches full or in turn")
+        return Choice((), "no key: the producer chose (sticky or round-robin)")
     matches = tuple(
         name for name in ("murmur2", "crc32") if _of(name, key, partition_count) == partition
     )
     if not matches and _of("fnv1a", key, partition_count) == partition:
         matches = ("fnv1a",)
     if not key and "crc32" in matches:
-        # consistent_random hashes nothing when there is nothing to hash: it chooses at random.
+        # consistent_random does not hash an empty key: it chooses at random.
         matches = tuple(name for name in matches if name != "crc32")
     named = [f"{name} ({WHOSE[name]})" for name in matches]
     if len(matches) == 1:
         return Choice(matches, f"{named[0]} of its key")
     if matches:
-        return Choice(matches, f"{' and '.join(named)} of its key agree on it")
+        return Choice(matches, f"{' and '.join(named)} of its key agree")
     return Choice(
         (),
-        "no usual partitioner gives it for this key: the producer named the partition or used a "
-        "partitioner of its own, or there were fewer partitions then",
+        "no default partitioner chooses it for this key: the producer set the partition or used "
+        "its own partitioner, or there were fewer partitions at that time",
     )
 
 
 def likely_partitions(key: bytes, partition_count: int) -> list[int]:
-    """Every partition, those first that a usual partitioner would choose for the key."""
+    """All partitions; first those that a common partitioner would choose for the key."""
     first = [_of(name, key, partition_count) for name in _PARTITIONERS]
     return list(dict.fromkeys((*first, *range(partition_count))))
 
@@ -92,7 +90,7 @@ def fnv1a(data: bytes) -> int:
 
 
 def _fnv1a_choice(key: bytes, count: int) -> int:
-    """As Sarama does it: the hash is a signed number, and a remainder below 0 loses its sign."""
+    """Sarama's choice: the hash is a signed number, and a negative remainder loses its sign."""
     hashed = fnv1a(key)
     return hashed % count if hashed <= _31_BITS else (2**32 - hashed) % count
 

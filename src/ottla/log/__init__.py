@@ -1,1 +1,1 @@
-"""One partition on disk, in Kafka's file formats, and the data folder that holds them all."""
+"""One partition on disk, in Kafka's file formats."""

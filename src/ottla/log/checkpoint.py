@@ -1,12 +1,12 @@
-"""Kafka's checkpoint files: a version, a count, and one line for each entry.
+"""Kafka's checkpoint files: a version, a count, and one line per entry.
 
     0
     2
     flights 0 4711
     flights 1 9
 
-Written beside the file and renamed over it: a crash leaves the old content or the new, and perhaps
-a `.tmp` file that the next writing replaces.
+The file is written under another name and then renamed. A crash leaves the old or the new content,
+and possibly a `.tmp` file, which the next write replaces.
 """
 
 import os
@@ -20,15 +20,14 @@ PartitionName = tuple[str, int]
 
 
 def write_lines(path: str, lines: Iterable[str], *, sync: bool = True) -> None:
-    """Replaces the file by `lines` after version and count; raises ApiError KAFKA_STORAGE_ERROR."""
+    """Replace the file: version, count and `lines`. Raises ApiError KAFKA_STORAGE_ERROR."""
     entries = list(lines)
     text = "\n".join((_VERSION, str(len(entries)), *entries)) + "\n"
     replace_file(path, text.encode(), sync=sync)
 
 
 def replace_file(path: str, content: bytes, *, sync: bool = True) -> None:
-    """Puts `content` in the file's place at one stroke; with `sync`, so that it outlives the
-    machine's power."""
+    """Replace the file atomically with `content`; with `sync`, durably."""
     try:
         with open(f"{path}.tmp", "wb") as file:
             file.write(content)
@@ -41,9 +40,9 @@ def replace_file(path: str, content: bytes, *, sync: bool = True) -> None:
 
 
 def read_lines(path: str) -> list[list[str]]:
-    """Each entry's words; nothing where the file is missing.
+    """The words of each entry; nothing if the file is missing.
 
-    Raises ValueError where the file is no checkpoint, which its one line says.
+    Raises ValueError, with one line, if the file is not a checkpoint.
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -51,21 +50,21 @@ def read_lines(path: str) -> list[list[str]]:
     except FileNotFoundError:
         return []
     if len(lines) < 2 or lines[0] != _VERSION or not lines[1].isdecimal():
-        raise ValueError(f"{path} is no checkpoint file of version {_VERSION}")
+        raise ValueError(f"{path} is not a checkpoint file of version {_VERSION}")
     entries = [line.split() for line in lines[2:]]
     if len(entries) != int(lines[1]):
-        raise ValueError(f"{path} says {lines[1]} entries and has {len(entries)}")
+        raise ValueError(f"{path} states {lines[1]} entries but has {len(entries)}")
     return entries
 
 
 def write_offsets(path: str, offsets: Mapping[PartitionName, int]) -> None:
-    """Writes one offset for each partition."""
+    """Write one offset per partition."""
     write_lines(path, (f"{topic} {index} {at}" for (topic, index), at in offsets.items()))
 
 
 def read_offsets(path: str) -> dict[PartitionName, int]:
-    """The offsets by partition; raises ValueError as `read_lines`."""
+    """The offsets by partition. Raises ValueError like `read_lines`."""
     try:
         return {(topic, int(index)): int(at) for topic, index, at in read_lines(path)}
     except ValueError as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
+        raise ValueError(f"cannot read {path}: {error}") from None

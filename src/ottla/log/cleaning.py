@@ -1,15 +1,15 @@
-"""The worker's part of compaction: which records stay, and writing them. Touches files only, never
-a log's state.
+"""The worker's part of compaction: decides which records stay, and writes them. Reads and writes
+files only, and never touches a log's state.
 
 The rules are those of Kafka's Cleaner and MemoryRecords.filterTo:
-- of a key's records the last one stays; a record without a key goes;
-- a tombstone stays for `delete.retention.ms` after the first cleaning that met it, which notes that
-  time in its
-  batch (the delete horizon, KIP-534), and then goes;
-- offsets stay as they are; a batch that loses records keeps its first and last offset;
-- a batch that loses all of them stays as a bare header where it has the last sequence of a producer
-  still known, or
-  the last offset of this round, so that neither is forgotten.
+
+- Of the records with the same key, the last one stays. Records without a key are removed.
+- A tombstone stays for `delete.retention.ms` after the first cleaning that finds it, which stores
+  that time in its batch (the delete horizon, KIP-534). Then it is removed.
+- Offsets do not change. A batch that loses records keeps its first and last offset.
+- A batch that loses all records stays as a bare header if it has the last sequence of an active
+  producer, or the last offset of this round, so that neither is lost.
+
 Batches of transactions are kept whole, with their markers.
 """
 
@@ -31,7 +31,7 @@ from ottla.records.iterate import iterate_records
 from ottla.records.record import Record
 
 MAX_KEYS: Final = 400_000
-"""How many keys one round remembers, at about 150 bytes each; the next round goes on behind them.
+"""How many keys one round can hold, at about 150 bytes each. The next round continues after them.
 """
 _RAW_KEY_BYTES: Final = 16
 _DIGEST_BYTES: Final = 20
@@ -42,7 +42,7 @@ KeyOffsets = Mapping[bytes, int]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A segment to be cleaned, captured on the loop."""
+    """A segment to clean, captured on the event loop."""
 
     base_offset: int
     size_bytes: int
@@ -61,16 +61,18 @@ class Source:
         )
 
     def batches(self) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-        """Its batches. Opens the file meanwhile; raises FileNotFoundError once it is deleted."""
+        """Its batches. Opens the file while iterating. Raises FileNotFoundError once it is
+        deleted.
+        """
         file = OpenFile(self.path, os.O_RDONLY)
         for each in scan_batches(file, 0, self.size_bytes):
-            time.sleep(0)  # a long road: the loop's thread goes first
+            time.sleep(0)  # long work: let the event loop's thread run first
             yield each
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a round goes by. `last_offsets` are those of the producers still known."""
+    """What a round depends on. `last_offsets`: those of the active producers."""
 
     now_ms: int
     delete_retention_ms: int
@@ -89,7 +91,9 @@ class Group:
 def map_keys(
     sources: Sequence[Source], first_dirty: int, end_offset: int, max_keys: int = MAX_KEYS
 ) -> tuple[dict[bytes, int], int]:
-    """The last offset of each key from `first_dirty` on, and the offset up to which that holds."""
+    """The last offset of each key from `first_dirty` on, and the offset up to which that is
+    complete.
+    """
     keys: dict[bytes, int] = {}
     mapped_to = first_dirty
     bases = [source.base_offset for source in sources[1:]] + [end_offset]
@@ -111,7 +115,7 @@ def map_keys(
 
 
 def short_key(key: bytes) -> bytes:
-    """The key, or a digest that stands for a long one."""
+    """The key, or a digest that replaces a long one."""
     if len(key) <= _RAW_KEY_BYTES:
         return key
     return hashlib.blake2b(key, digest_size=_DIGEST_BYTES).digest()
@@ -120,7 +124,9 @@ def short_key(key: bytes) -> bytes:
 def clean_group(
     folder: str, sources: Sequence[Source], keys: KeyOffsets, mapped_to: int, rules: Kept
 ) -> Group:
-    """Writes what stays of `sources` into one `.cleaned` segment, synced; raises OSError."""
+    """Write the remaining records of `sources` into one `.cleaned` segment, synced. Raises
+    OSError.
+    """
     files = OpenFiles(1)
     base_offset = sources[0].base_offset
     cleaned = Segment.create(
@@ -160,7 +166,7 @@ def clean_group(
 def keep_batch(
     header: BatchHeader, batch: memoryview, keys: KeyOffsets, mapped_to: int, rules: Kept
 ) -> bytes | memoryview | None:
-    """What stays of one batch: itself, a smaller one, a bare header, or None."""
+    """What remains of a batch: the batch itself, a smaller one, a bare header, or None."""
     if header.is_control or header.is_transactional or header.base_offset >= mapped_to:
         return batch
     horizon_ms = header.delete_horizon_ms
@@ -186,7 +192,7 @@ def keep_batch(
 
 
 def _copy_txn_indexes(sources: Sequence[Source], path: str) -> None:
-    """Transactions are kept whole, and their index has absolute offsets: one behind the other."""
+    """Concatenate the transaction indexes: transactions are kept whole, with absolute offsets."""
     present = [each.txn_index_path for each in sources if os.path.exists(each.txn_index_path)]
     if not present:
         return

@@ -1,15 +1,15 @@
-"""Compaction: of each key's records only the last stays (cleanup.policy=compact, KIP-58, KIP-354,
+"""Compaction: only the last record of each key stays (cleanup.policy=compact, KIP-58, KIP-354,
 KIP-534).
 
-`plan_compaction` decides on the loop, as Kafka's LogCleanerManager: the closed segments between the
-first dirty offset and the first that is too young, once enough of the log is dirty.
-`Compaction.run()` writes the kept batches beside the log, in a worker; `apply()` puts them in the
-old segments' place, on the loop.
+`plan_compaction` decides on the event loop, like Kafka's LogCleanerManager: it selects the closed
+segments between the first dirty offset and the first one that is too recent, once enough of the log
+is dirty. `Compaction.run()` writes the remaining batches to new files, in a worker thread.
+`apply()` replaces the old segments with them, on the loop.
 
-Files: `.cleaned` while they are written; then, at one go, `.cleaned` to `.swap`, old files to
-`.deleted`, `.swap` to their names. Crash: a `.cleaned` file left means that the work is lost and
-the old segments stand; a `.swap` without one means that it stands and the old ones it covers go
-(see `opening`).
+Files: `.cleaned` while they are written; then, in one step, `.cleaned` is renamed to `.swap`, the
+old files to `.deleted`, and `.swap` to the final names. Crash: if a `.cleaned` file is left, the
+work is lost and the old segments are valid. If only `.swap` files are left, they are valid and the
+old segments that they cover are removed (see `opening`).
 """
 
 import os
@@ -33,9 +33,9 @@ from ottla.records.errors import CorruptBatchError, InvalidRecordError
 def plan_compaction(
     log: Log, *, clean_offset: int | None, now_ms: int, high_watermark: int
 ) -> "Compaction | None":
-    """The compaction that is due; None where there is none, or the log is closed.
+    """The compaction that is due; None if there is none or the log is closed.
 
-    `clean_offset` is the partition's cleaner checkpoint: up to where the log is clean. Raises
+    `clean_offset` is the partition's cleaner checkpoint: the log is clean up to there. Raises
     ApiError KAFKA_STORAGE_ERROR.
     """
     if log.is_closed:
@@ -43,7 +43,7 @@ def plan_compaction(
     config = log.config
     first_dirty = log.start_offset if clean_offset is None else clean_offset
     if not log.start_offset <= first_dirty <= log.end_offset:
-        first_dirty = log.start_offset  # truncated or deleted meanwhile: take it as all dirty
+        first_dirty = log.start_offset  # truncated or deleted in the meantime: all of it is dirty
     end_offset = _first_uncleanable(log, first_dirty, now_ms, high_watermark)
     segments = [segment for segment in log.segments[:-1] if segment.base_offset < end_offset]
     dirty = [
@@ -63,8 +63,8 @@ def plan_compaction(
 
 
 def _first_uncleanable(log: Log, first_dirty: int, now_ms: int, high_watermark: int) -> int:
-    """The first offset that may not be cleaned: not committed, active, or too young."""
-    end_offset = min(high_watermark, log.last_stable_offset, log.active.base_offset)
+    """The first offset that must not be cleaned: not committed, active, or too recent."""
+    end_offset = min(log.last_stable_offset(high_watermark), log.active.base_offset)
     for segment, following in pairwise(log.segments[log.segment_number(first_dirty) :]):
         if _is_too_young(segment, log.config, now_ms) or end_offset < following.base_offset:
             # Only whole segments are cleaned.
@@ -74,7 +74,7 @@ def _first_uncleanable(log: Log, first_dirty: int, now_ms: int, high_watermark: 
 
 def _is_too_young(segment: Segment, config: LogConfig, now_ms: int) -> bool:
     if config.min_compaction_lag_ms <= 0:
-        return False  # the time of a segment may have to be read from its files
+        return False  # its time may have to be read from its files
     cleanable = cleanable_ms(segment.largest_timestamp(), config)
     return cleanable is not None and now_ms < cleanable
 
@@ -104,9 +104,10 @@ class Compaction:
         self._groups: list[tuple[list[Segment], Group]] = []
 
     def run(self) -> None:
-        """Writes the cleaned segments, synced. Raises ApiError KAFKA_STORAGE_ERROR.
+        """Writes the cleaned segments, synced. Raises ApiError KAFKA_STORAGE_ERROR or
+        CORRUPT_MESSAGE.
 
-        Writes nothing where retention came first, or the log is deleted meanwhile.
+        Writes nothing if retention came first or the log was deleted in the meantime.
         """
         try:
             mapped_to = self._clean()
@@ -117,11 +118,13 @@ class Compaction:
             doing = f"cannot compact {self.log.folder}"
             if isinstance(error, OSError):
                 raise storage_error(doing, error) from None
-            raise ApiError(ErrorCode.kafka_storage_error, f"{doing}: {error}") from None
+            # What cannot be read as records is no failure of the disk.
+            code = error.code if isinstance(error, ApiError) else ErrorCode.corrupt_message
+            raise ApiError(code, f"{doing}: {error}") from None
         self.clean_offset = mapped_to
 
     def _clean(self) -> int:
-        """Returns up to which offset the log is clean then."""
+        """Returns the offset up to which the log will be clean."""
         sources = [self._sources[id(segment)] for segment in self._segments]
         keys, mapped_to = map_keys(sources, self._first_dirty, self._end_offset)
         within = [s for s in self._segments if s.base_offset < mapped_to]
@@ -132,9 +135,9 @@ class Compaction:
         return mapped_to
 
     def apply(self) -> list[Removal]:
-        """Puts the cleaned segments in place; returns the old ones' files to remove.
+        """Install the cleaned segments, and return the old ones' files to remove.
 
-        Nothing, where the log is closed or the old segments are no longer its own. Raises ApiError
+        Does nothing if the log is closed or no longer has the old segments. Raises ApiError
         KAFKA_STORAGE_ERROR.
         """
         present = {id(segment): segment.size_bytes for segment in self.log.segments}
@@ -153,7 +156,9 @@ class Compaction:
         _rename_all(log.folder, group.base_offset, names.CLEANED, names.SWAP)
         kept_snapshot = old[0].base_offset in log.snapshots
         if kept_snapshot:
-            log.snapshots.remove(old[0].base_offset)  # its file stays: the offset stays a segment's
+            log.snapshots.remove(
+                old[0].base_offset
+            )  # its file stays: a segment still has this base offset
         removal = mark_deleted(log, old)
         if kept_snapshot:
             log.snapshots.append(old[0].base_offset)
@@ -173,7 +178,7 @@ class Compaction:
         return removal
 
     def discard(self) -> None:
-        """Removes what `run` wrote; the log stays as it is."""
+        """Remove what `run` wrote; the log does not change."""
         self._groups.clear()
         for segment in self._segments:
             for suffix in names.SEGMENT_SUFFIXES:
@@ -188,13 +193,13 @@ def _rename_all(folder: str, base_offset: int, old: str, new: str) -> None:
         try:
             os.rename(path + old, path + new)
         except FileNotFoundError:
-            continue  # a transaction index, which few segments have
+            continue  # few segments have a transaction index
         except OSError as error:
             raise storage_error(f"cannot rename {path}{old}", error) from None
 
 
 def _group(segments: list[Segment], segment_bytes: int, end_offset: int) -> list[list[Segment]]:
-    """Neighbours that fit one segment together, so that segments do not become ever smaller."""
+    """Adjacent segments that fit into one, so that segments do not become ever smaller."""
     groups: list[list[Segment]] = []
     bases = [segment.base_offset for segment in segments[1:]] + [end_offset]
     for segment, next_offset in zip(segments, bases, strict=True):

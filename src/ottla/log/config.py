@@ -19,7 +19,7 @@ _COMPRESSION_NAMES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """Immutable, so that thousands of partitions share one."""
+    """Immutable, so that thousands of partitions can share one."""
 
     segment_bytes: int = 1024 * 1024 * 1024
     segment_ms: int = 7 * 24 * 3600 * 1000
@@ -47,24 +47,26 @@ class LogConfig:
 
     @property
     def stamped_type(self) -> TimestampType:
-        """`timestamp_type` as a batch's header has it."""
+        """`timestamp_type` as in a batch's header."""
         if self.timestamp_type == "LogAppendTime":
             return TimestampType.log_append_time
         return TimestampType.create_time
 
     @property
     def preallocate_bytes(self) -> int:
-        """How large a new segment's file is made at once."""
+        """The initial size of a new segment's file."""
         return self.segment_bytes if self.preallocate else 0
 
     @property
     def roll_ms(self) -> int:
-        """How long a segment may fill; a compacted one closes in time to be cleaned."""
+        """The maximum age of the active segment; a compacted log rolls earlier, in time for the
+        cleaner.
+        """
         if self.cleanup_compact and self.max_compaction_lag_ms > 0:
             return min(self.segment_ms, self.max_compaction_lag_ms)
         return self.segment_ms
 
     @property
     def stored_compression(self) -> Compression | None:
-        """The compression that batches are given; None leaves each as its producer made it."""
+        """The compression of stored batches; None keeps the producer's."""
         return _COMPRESSION_NAMES.get(self.compression_type)

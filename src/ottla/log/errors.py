@@ -1,8 +1,9 @@
-"""What storage can refuse, and what a folder can have wrong.
+"""Errors of storage.
 
-ApiError             KAFKA_STORAGE_ERROR, from `storage_error`: the disk failed; the log is as
-it was DataFolderError      the data folder cannot be used; one line that says why and what to
-do InsaneIndexError     an index that does not fit its log; it is rebuilt, nobody else sees this
+ApiError            KAFKA_STORAGE_ERROR, from `storage_error`: the disk failed; the log is
+                    unchanged
+DataFolderError     the data folder cannot be used; one line says why and what to do
+InsaneIndexError    an index that does not match its log; it is rebuilt, and never reported
 """
 
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -17,6 +18,5 @@ class InsaneIndexError(Exception):
 
 
 def storage_error(doing: str, error: OSError) -> ApiError:
-    """KAFKA_STORAGE_ERROR with one line: what was being done, to which file, and the system's
-    reason."""
+    """KAFKA_STORAGE_ERROR with one line: the action, the file, and the system's reason."""
     return ApiError(ErrorCode.kafka_storage_error, f"{doing}: {error.strerror or error}")

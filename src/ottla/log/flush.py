@@ -1,4 +1,4 @@
-"""Getting a log onto the disk: fsync, which may take long and so never runs on the loop."""
+"""Flushes a log to disk: fsync may take long, so it never runs on the event loop."""
 
 import os
 
@@ -8,10 +8,11 @@ from ottla.log.open_file import OpenFile
 
 
 class FlushTask:
-    """Syncs all that was appended before it was made. `up_to_offset` is what is safe once it ran.
+    """Syncs everything that was appended before the task was created. `up_to_offset` is durable
+    after it.
 
-    Made on the loop, which writes the pending index entries; `run()` in a worker; `apply()` on the
-    loop. A log that is closed, now or by then, has nothing to sync.
+    Created on the loop, which writes the pending index entries; `run()` in a worker thread;
+    `apply()` on the loop. Does nothing if the log is closed, now or by then.
     """
 
     def __init__(self, log: Log) -> None:
@@ -39,7 +40,7 @@ class FlushTask:
         self._paths.append(log.epochs.path)
 
     def run(self) -> None:
-        """Raises ApiError KAFKA_STORAGE_ERROR; what was appended is then not known to be safe."""
+        """Raises ApiError KAFKA_STORAGE_ERROR; it is then unknown what is durable."""
         if self.log.is_closed:
             return
         try:
@@ -48,12 +49,12 @@ class FlushTask:
             for path in dict.fromkeys(self._paths):
                 _sync(path)
         except OSError as error:
-            self.log.unsynced_files.extend(self._paths)  # the next flush owes them still
+            self.log.unsynced_files.extend(self._paths)  # the next flush must sync them
             raise storage_error(f"cannot sync {self.log.folder}", error) from None
 
     def apply(self) -> None:
-        """The recovery point moves up; not where the log was cut since, for what was written behind
-        the cut may not have been synced.
+        """Advance the recovery point; not if the log was truncated since, because what was written
+        after the truncation may not be synced.
         """
         log = self.log
         if log.cuts == self._cuts and not log.is_closed:
@@ -61,7 +62,7 @@ class FlushTask:
 
 
 def flush(log: Log) -> None:
-    """The whole flush at once, for the stop and for tests."""
+    """The whole flush at once, for shutdown and for tests."""
     task = FlushTask(log)
     task.run()
     task.apply()
@@ -71,7 +72,7 @@ def _sync(path: str) -> None:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
-        return  # retention removed it meanwhile
+        return  # retention removed it in the meantime
     try:
         os.fsync(fd)
     finally:

@@ -1,10 +1,10 @@
-"""What the offset index and the time index share: fixed entries in a file, sorted by their first
-field.
+"""What the offset index and the time index have in common: a file of fixed-size entries, sorted by
+their first field.
 
-Entries of the segment that is being written are kept in memory and stored when the log is flushed,
-rolled or closed; a closed segment's are looked up in the file. After a crash entries may be missing
-or torn: every segment from the recovery point on has its indexes rebuilt from its log, and the
-recovery point moves only past stored entries.
+Entries of the active segment are kept in memory and stored when the log is flushed, rolled or
+closed; lookups in closed segments read the file. After a crash, entries may be missing or torn: the
+indexes of every segment from the recovery point on are rebuilt from the log, and the recovery point
+advances only past stored entries.
 """
 
 import os
@@ -15,7 +15,7 @@ from ottla.log.page_cache import Pread
 
 
 def append_entries(path: str, stored_bytes: int, entries: bytes) -> None:
-    """Puts `entries` behind the first `stored_bytes` of the file and cuts what else was there."""
+    """Write `entries` after the first `stored_bytes` of the file, and truncate what follows."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         os.ftruncate(fd, stored_bytes)
@@ -27,7 +27,7 @@ def append_entries(path: str, stored_bytes: int, entries: bytes) -> None:
 
 
 def read_entries(path: str, entry: Struct) -> bytes:
-    """The whole file; raises InsaneIndexError where it is missing or has half an entry."""
+    """The whole file. Raises InsaneIndexError if it is missing or ends inside an entry."""
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -41,11 +41,10 @@ def read_entries(path: str, entry: Struct) -> bytes:
 def find_entry(
     path: str, entry: Struct, key: int, pread: Pread = os.pread
 ) -> tuple[int, tuple[int, int] | None]:
-    """The last entry whose first field is at most `key`, found in the file: its number and itself,
-    or -1 and None.
+    """The last entry whose first field is at most `key`: its number and the entry, or -1 and None.
 
-    Reads a few entries and not the file, so that a look-up in a big closed segment leaves nothing
-    in memory.
+    Reads only a few entries of the file, so that a lookup in a big closed segment leaves nothing in
+    memory.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -70,7 +69,7 @@ def find_entry(
 
 
 def last_entry(path: str, entry: Struct) -> tuple[int, int] | None:
-    """The file's last entry, or None where it has none; raises InsaneIndexError as above."""
+    """The file's last entry, or None if it has none. Raises InsaneIndexError as above."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

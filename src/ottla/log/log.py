@@ -1,8 +1,8 @@
-"""One partition's log: its segments, what is appended and what is read.
+"""One partition's log: its segments, appends and reads.
 
-Threads: every method is for the event loop's thread, and none waits for the disk to sync. What
-takes long is a task (`FlushTask`, `Compaction`, `Removal`): made on the loop, its `run()` belongs
-into a worker thread, its `apply()` back on the loop. Crash: see `recovery`.
+Threads: call every method on the event loop's thread. None waits for the disk to sync. Long work is
+a task (`FlushTask`, `Compaction`, `Removal`): created on the loop; its `run()` belongs in a worker
+thread, its `apply()` back on the loop. Crash: see `recovery`.
 """
 
 from bisect import bisect_right
@@ -42,11 +42,11 @@ class Appended(NamedTuple):
     append_time_ms: int = -1
     is_duplicate: bool = False
     rolled: bool = False
-    """A segment was closed: the log wants a flush."""
+    """A segment was rolled: the log needs a flush."""
 
 
 class Log:
-    """A log. Made by `opening.open_log`."""
+    """A log. Created by `opening.open_log`."""
 
     __slots__ = (
         "_producers",
@@ -89,13 +89,13 @@ class Log:
         self.start_offset = start_offset
         self.end_offset = end_offset
         self.recovery_point = recovery_point
-        """All before this offset is known to be on the disk."""
+        """Everything before this offset is known to be on disk."""
         self.snapshots = snapshots
         """The offsets of the producer snapshots, sorted."""
         self.replay_from = replay_from
-        """Where to take the producers from when no snapshot is there."""
+        """Where to read the producers from if there is no snapshot."""
         self.topic_id: UUID | None = None
-        """None where it is not known, or only by the folder."""
+        """None if unknown, or known only from the folder."""
         self.epochs = LeaderEpochs(folder)
         self.unsynced_files: list[str] = []
         self.is_closed = False
@@ -108,12 +108,12 @@ class Log:
 
     @property
     def active(self) -> Segment:
-        """The segment that is written."""
+        """The segment that appends go to."""
         return self.segments[-1]
 
     @property
     def size_bytes(self) -> int:
-        """All segments' log files together."""
+        """The size of all segments' log files."""
         return sum(segment.size_bytes for segment in self.segments)
 
     @property
@@ -122,29 +122,37 @@ class Log:
 
     @property
     def producers(self) -> ProducerState:
-        """The producers known; read from the latest snapshot and the batches behind it when first
-        asked."""
+        """The active producers; on first use read from the latest snapshot and the batches after
+        it.
+        """
         if self._producers is None:
             self._producers = self._load_producers()
         return self._producers
 
     def set_producers(self, producers: ProducerState | None) -> None:
-        """After a truncation: the producers as of the new end, or None to have them read again."""
+        """After a truncation: the producers as of the new end, or None to read them again."""
         self._producers = producers
 
     def forget_producers(self, now_ms: int, after_ms: int) -> None:
-        """Forgets those that were silent for `after_ms` (producer.id.expiration.ms)."""
+        """Expire producers that were silent for `after_ms` (producer.id.expiration.ms)."""
         if self._producers is not None:
             self._producers.remove_expired(now_ms, after_ms)
 
-    @property
-    def last_stable_offset(self) -> int:
-        """The first offset of the oldest open transaction, else the end (as if all were
-        replicated)."""
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """Where read_committed ends: at the first record of a transaction that is open, or whose
+        marker is not committed yet; else at the high watermark.
+        """
         if self._producers is None and not self.snapshots:
-            return self.end_offset
-        first = self.producers.first_ongoing_offset
-        return self.end_offset if first is None else first
+            return high_watermark
+        first = self.producers.first_unstable_offset(high_watermark)
+        if first is None or first > high_watermark:
+            return high_watermark
+        return max(first, self.start_offset)
+
+    def high_watermark_moved(self, high_watermark: int) -> None:
+        """Transactions whose markers are below it are stable now."""
+        if self._producers is not None:
+            self._producers.high_watermark_moved(high_watermark)
 
     def append(
         self,
@@ -162,7 +170,7 @@ class Log:
         as it was), RECORD_LIST_TOO_LARGE, UNKNOWN_TOPIC_OR_PARTITION once the log is deleted, and
         the refusals of `ProducerState.check`.
         """
-        assert headers, "an append has a batch at least"
+        assert headers, "an append has at least one batch"
         if self.is_closed:
             raise self._refusal()
         append_time_ms = now_ms if self.config.stamped_type is TimestampType.log_append_time else -1
@@ -204,12 +212,12 @@ class Log:
         Raises ApiError: KAFKA_STORAGE_ERROR; OFFSET_OUT_OF_RANGE where a batch begins before the
         log's end; UNKNOWN_TOPIC_OR_PARTITION once the log is deleted.
         """
-        assert headers, "an append has a batch at least"
+        assert headers, "an append has at least one batch"
         if self.is_closed:
             raise self._refusal()
         if self._producers is None:
             self._wake()
-        # What an epoch without records left here as a leader says nothing about what comes.
+        # An epoch without records, from leading before, says nothing about the leader's epochs.
         self.epochs.truncate_from_end(self.end_offset)
         expected = self.end_offset
         for header in headers:
@@ -221,7 +229,7 @@ class Log:
             expected = header.next_offset
         view, position, first, rolled = memoryview(records), 0, 0, False
         while first < len(headers):
-            # A fetch may bring more than one segment takes.
+            # A fetch may return more than fits into one segment.
             size_bytes, last = headers[first].size_bytes, first + 1
             while (
                 last < len(headers)
@@ -235,7 +243,7 @@ class Log:
         return Appended(headers[0].base_offset, expected - 1, rolled=rolled)
 
     def _wake(self) -> None:
-        """Before the first append: the file's own end is the truth, not the checkpoint's."""
+        """Before the first append: the file's size is the truth, not the checkpoint."""
         self.end_offset = self.segments[-1].next_offset
         self._producers = self._load_producers()
 
@@ -260,7 +268,7 @@ class Log:
         if rolled:
             segment = self.roll(now_ms, headers[0].base_offset)
         if headers[-1].leader_epoch > self.epochs.latest:
-            # Before the write, so that nothing can fail once the records are in the file. An epoch
+            # Before the write, so that nothing can fail after the records are in the file. An epoch
             # without records does no harm: the next one takes its place.
             for header in headers:
                 self.epochs.assign(header.leader_epoch, header.base_offset)
@@ -273,7 +281,7 @@ class Log:
 
     @property
     def is_on_disk(self) -> bool:
-        """Whether it has files, and a folder for them: they come with the first record."""
+        """Whether it has a folder and files, which are created with the first record."""
         return self.segments[-1].has_files
 
     def make_files(self) -> None:
@@ -282,9 +290,9 @@ class Log:
         self.segments[-1].make_files(self.config.preallocate_bytes)
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
-        """Closes the active segment and begins one at the log's end; the log wants a flush then.
+        """Close the active segment and begin one at the log's end; the log then needs a flush.
 
-        An empty active segment that begins there already stays. Raises ApiError
+        An empty active segment that already begins there stays. Raises ApiError
         KAFKA_STORAGE_ERROR.
         """
         offset = self.end_offset if base_offset is None else base_offset
@@ -307,14 +315,14 @@ class Log:
         )
 
     def _take_snapshot(self, offset: int) -> None:
-        """Writes the producers as of `offset`, the log's end; synced with the next flush."""
+        """Write the producers as of `offset`, the log's end. Synced with the next flush."""
         path = producer_files.write_snapshot(self.folder, offset, self.producers.producers.values())
         if not self.snapshots or self.snapshots[-1] < offset:
             self.snapshots.append(offset)
         self.unsynced_files.append(path)
 
     def begin_segment(self, base_offset: int, now_ms: int) -> Segment:
-        """A new empty segment behind the others; raises ApiError KAFKA_STORAGE_ERROR."""
+        """A new empty segment after the others. Raises ApiError KAFKA_STORAGE_ERROR."""
         jitter_ms = self.config.segment_jitter_ms
         segment = Segment.create(
             self.folder,
@@ -341,10 +349,10 @@ class Log:
         """The file range that begins with the batch of `offset` and ends before `up_to_offset` or
         at the limit.
 
-        The first batch is whole, however large, where `min_one_batch` is set; otherwise the range
-        is empty when it does not fit. Empty too at the end. Raises ApiError OFFSET_OUT_OF_RANGE or
-        KAFKA_STORAGE_ERROR; where it is not to `wait` for the disk to look the offset up,
-        NotCachedError: then `find_work` reads what it needs.
+        With `min_one_batch` the first batch is whole, however large; otherwise the range is empty
+        if it does not fit. It is also empty at the end. Raises ApiError OFFSET_OUT_OF_RANGE or
+        KAFKA_STORAGE_ERROR. If it must not `wait` for the disk to look up the offset, raises
+        NotCachedError: `find_work` then reads what it needs.
         """
         end_offset = self.end_offset
         if not self.start_offset <= offset <= end_offset:
@@ -360,17 +368,17 @@ class Log:
             segment = self.segments[number]
             found = self.find(segment, offset, wait=wait)
             if found is None:
-                continue  # compaction left a gap at the segment's end
+                continue  # compaction left a gap at the end of the segment
             limit = self._limit(number, up_to_offset, wait=wait)
             wanted = max(max_bytes, found.size_bytes) if min_one_batch else max_bytes
             size_bytes = min(limit - found.position, wanted)
             if size_bytes <= 0 or (size_bytes < found.size_bytes and not min_one_batch):
                 return EMPTY
-            return FileRange(segment.file(), segment.base_offset, found.position, size_bytes)
+            return FileRange(segment.file(), found.position, size_bytes)
         return EMPTY
 
     def segment_number(self, offset: int) -> int:
-        """The place in `segments` of the one that `offset` belongs to."""
+        """The index in `segments` of the segment that contains `offset`."""
         if offset >= self.segments[-1].base_offset:
             return len(self.segments) - 1
         return max(bisect_right(self.segments, offset, key=_base_offset) - 1, 0)
@@ -380,7 +388,7 @@ class Log:
         return self.segments[self.segment_number(offset)].find_work(offset)
 
     def _limit(self, number: int, up_to_offset: int, *, wait: bool) -> int:
-        """Where in the segment's file the readable part ends."""
+        """The position in the segment's file at which the readable part ends."""
         segment = self.segments[number]
         next_offset = (
             self.end_offset
@@ -393,7 +401,7 @@ class Log:
         return segment.size_bytes if found is None else found.position
 
     def find(self, segment: Segment, offset: int, *, wait: bool = True) -> Found | None:
-        """`Segment.find`, with a damaged file as KAFKA_STORAGE_ERROR."""
+        """`Segment.find`; a damaged file raises KAFKA_STORAGE_ERROR."""
         try:
             return segment.find(offset, wait=wait)
         except CorruptBatchError as error:
@@ -402,10 +410,10 @@ class Log:
             ) from None
 
     def advance_start(self, offset: int) -> None:
-        """Raises the log's start (DeleteRecords, retention); what lies before is no longer served.
+        """Advance the log's start (DeleteRecords, retention). Earlier records are no longer served.
 
-        Raises ApiError OFFSET_OUT_OF_RANGE behind the end. The files go with
-        `retention.remove_expired`.
+        Raises ApiError OFFSET_OUT_OF_RANGE past the end. `retention.remove_expired` removes the
+        files.
         """
         if offset > self.end_offset:
             raise ApiError(
@@ -416,7 +424,7 @@ class Log:
             self.epochs.truncate_from_start(offset)
 
     def close(self) -> None:
-        """Stores what is only in memory: index entries and the producers."""
+        """Store what is only in memory: index entries and producers."""
         active = self.segments[-1]
         if self.is_on_disk and active.offset_index.is_loaded:
             active.seal()
@@ -428,8 +436,8 @@ class Log:
     def deleted(self, folder: str) -> None:
         """Its folder was renamed to `folder`, which is removed later.
 
-        The log follows its files: a topic created again has new ones under the old name, and
-        neither a reader nor maintenance that still holds this log may touch them.
+        The log keeps using its files: a recreated topic has new files under the old name, and
+        readers or maintenance that still hold this log must not touch those.
         """
         self.is_closed = True
         self.folder = folder

@@ -1,8 +1,8 @@
-"""Looking records up by time (ListOffsets).
+"""Looks up records by time (ListOffsets).
 
-Which segment, and from which place in its file, is found on the event loop, with the indexes. Going
-through the batches there, which may have to come from the disk and be decompressed, is a search for
-a worker thread. The log may change between two of them: the next segment is looked up only then.
+The event loop finds the segment and the position in its file with the indexes. A worker thread then
+searches the batches there, which may have to be read from disk and decompressed. The log may change
+between two searches, so the next segment is looked up only then.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ottla.records.iterate import iterate_records
 
 
 class FoundTimestamp(NamedTuple):
-    """A record found by its time. `leader_epoch` is that of its batch, -1 where it has none."""
+    """A record found by its time. `leader_epoch` is that of its batch, -1 if it has none."""
 
     timestamp_ms: int
     offset: int
@@ -32,17 +32,19 @@ class FoundTimestamp(NamedTuple):
 
 
 class Search(ABC):
-    """A search in the rest of one segment, whose file it holds open. Made on the event loop."""
+    """A search in the rest of one segment, whose file it keeps open. Created on the event loop."""
 
     def __init__(self, segment: Segment, offset: int) -> None:
-        """From the batch that the index has for `offset`; raises ApiError KAFKA_STORAGE_ERROR."""
+        """Start at the batch that the index has for `offset`. Raises ApiError
+        KAFKA_STORAGE_ERROR.
+        """
         self._path = segment.path
         self._file: OpenFile = segment.file()
         self._position = segment.lookup(offset)
         self._end = segment.size_bytes
 
     def run(self) -> FoundTimestamp | None:
-        """What is found, in any thread. Raises ApiError KAFKA_STORAGE_ERROR."""
+        """The record, if found; in any thread. Raises ApiError KAFKA_STORAGE_ERROR."""
         try:
             for position, header in scan_headers(self._file, self._position, self._end):
                 found = self._look(position, header)
@@ -58,7 +60,7 @@ class Search(ABC):
 
     @abstractmethod
     def _look(self, position: int, header: BatchHeader) -> FoundTimestamp | None:
-        """The record in this batch; None where the search goes on."""
+        """The record in this batch; None if the search continues."""
 
     def _batch_at(self, position: int, header: BatchHeader) -> bytes:
         return os.pread(self._file.fd, header.size_bytes, position)
@@ -66,7 +68,7 @@ class Search(ABC):
 
 class _TimestampSearch(Search):
     def __init__(self, segment: Segment, timestamp_ms: int, start_offset: int) -> None:
-        # The entry is the last that is not younger, so no record up to its offset is young enough.
+        # The entry is the last one that is not later, so no record up to its offset is late enough.
         _, offset = segment.time_index_entry(timestamp_ms - 1)
         super().__init__(segment, max(offset, start_offset))
         self._timestamp_ms = timestamp_ms
@@ -96,13 +98,15 @@ class _MaxTimestampSearch(Search):
         for record in iterate_records(self._batch_at(position, header), header):
             if record.timestamp_ms == largest_ms:
                 return FoundTimestamp(largest_ms, record.offset, epoch)
-        # The producer's header lied: its last record stands in.
+        # The producer's header was wrong: use the last record.
         return FoundTimestamp(largest_ms, header.last_offset, epoch)
 
 
 def timestamp_searches(log: Log, timestamp_ms: int) -> Iterator[Search]:
-    """The searches for the first record from the log's start on that is at least as young, to be
-    run in this order until one finds it. Raises ApiError KAFKA_STORAGE_ERROR.
+    """The searches for the first record at or after that time. Run them in this order until one
+    finds it.
+
+    Raises ApiError KAFKA_STORAGE_ERROR.
     """
     offset = log.start_offset
     while offset < log.end_offset:

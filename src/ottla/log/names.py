@@ -1,4 +1,4 @@
-"""The names of files and folders, as Kafka gives them."""
+"""Names of files and folders, as in Kafka."""
 
 from typing import Final
 from uuid import UUID
@@ -19,12 +19,12 @@ _MAX_NAME: Final = 255
 
 
 def file_name(base_offset: int, suffix: str) -> str:
-    """Twenty digits, so that names sort as offsets do."""
+    """Twenty digits, so that names sort like offsets."""
     return f"{base_offset:020d}{suffix}"
 
 
 def offset_of(name: str) -> int | None:
-    """The offset that a file's name begins with; None for other files."""
+    """The offset at the start of a file's name; None for other files."""
     digits = name[:20]
     return int(digits) if len(name) > 20 and name[20] == "." and digits.isdecimal() else None
 
@@ -35,12 +35,12 @@ def folder_name(topic: str, partition: int) -> str:
 
 
 def deleted_folder_name(topic: str, partition: int, unique: UUID) -> str:
-    """A name nobody else has, under which a deleted partition's folder waits for its removal."""
+    """A unique name for the folder of a deleted partition until it is removed."""
     suffix = f"-{partition}.{unique.hex}{DELETED_FOLDER}"
     return topic[: _MAX_NAME - len(suffix)] + suffix
 
 
 def partition_of(folder: str) -> tuple[str, int] | None:
-    """Topic and partition of a folder's name; None where it is none of a partition's."""
+    """Topic and partition of a folder name; None if it is not a partition's."""
     topic, dash, digits = folder.rpartition("-")
     return (topic, int(digits)) if dash and topic and digits.isdecimal() else None

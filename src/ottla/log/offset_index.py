@@ -1,9 +1,9 @@
-"""Where in a segment's file an offset lies: `<first offset>.index`.
+"""Maps offsets to positions in a segment's file: `<first offset>.index`.
 
     entries of 8 bytes: offset minus the segment's first, int32 | position in the log file, int32
 
-Sparse: one entry for about every `index.interval.bytes`. An entry names a batch's last offset and
-where that batch begins, so the batch of any offset lies at or behind the entry that precedes it.
+Sparse: one entry for about every `index.interval.bytes`. An entry has a batch's last offset and the
+position where that batch begins, so the batch of any offset begins at or after the preceding entry.
 Crash: see `index_file`.
 """
 
@@ -28,7 +28,7 @@ class OffsetIndex:
     def __init__(self, path: str, base_offset: int) -> None:
         self.path = path
         self.base_offset = base_offset
-        self._offsets: array[int] | None = None  # in memory once something is appended
+        self._offsets: array[int] | None = None  # in memory after the first append
         self._positions: array[int] = array("i")
         self._stored = 0
 
@@ -38,35 +38,35 @@ class OffsetIndex:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the entries are in memory, and the file perhaps behind them."""
+        """Whether the entries are in memory, and the file may lack the last ones."""
         return self._offsets is not None
 
     def load(self) -> None:
-        """Takes the file's entries into memory, to append; raises InsaneIndexError."""
+        """Load the file's entries into memory, to append. Raises InsaneIndexError."""
         if self._offsets is not None:
             return
         fields = array("i", read_entries(self.path, ENTRY))
         fields.byteswap()
         offsets = fields[0::2]
         if offsets and (offsets[-1] < 0 or fields[-1] <= 0):
-            # Zeros at the end are what a killed Apache Kafka leaves: it writes into a larger file.
+            # A killed Apache Kafka leaves zeros at the end: it writes into a larger file.
             raise InsaneIndexError(f"{self.path} does not end with an entry")
         self._offsets, self._positions = offsets, fields[1::2]
         self._stored = len(offsets)
 
     def reset(self) -> None:
-        """Forgets all entries, to be built anew."""
+        """Remove all entries, to rebuild the index."""
         self._offsets, self._positions, self._stored = array("i"), array("i"), 0
 
     def append(self, offset: int, position: int) -> None:
-        """Adds the batch that ends with `offset` and begins at `position`."""
+        """Add the batch that ends with `offset` and begins at `position`."""
         assert self._offsets is not None
         self._offsets.append(offset - self.base_offset)
         self._positions.append(position)
 
     def lookup(self, offset: int, pread: Pread = os.pread) -> tuple[int, int]:
-        """The last entry at or before `offset`: (offset, position); (first offset, 0) where there
-        is none.
+        """The last entry at or before `offset`: (offset, position); (first offset, 0) if there is
+        none.
 
         Raises InsaneIndexError, and what `pread` raises.
         """
@@ -82,7 +82,7 @@ class OffsetIndex:
         return self.base_offset + self._offsets[number], self._positions[number]
 
     def last(self) -> tuple[int, int]:
-        """The last entry: (offset, position); (first offset, 0) where there is none."""
+        """The last entry: (offset, position); (first offset, 0) if there is none."""
         if self._offsets is None:
             found = last_entry(self.path, ENTRY)
             if found is None:
@@ -93,7 +93,7 @@ class OffsetIndex:
         return self.base_offset + self._offsets[-1], self._positions[-1]
 
     def truncate_to(self, offset: int) -> None:
-        """Removes the entries of `offset` and above."""
+        """Remove the entries of `offset` and above."""
         self.load()
         assert self._offsets is not None
         keep = bisect_left(self._offsets, offset - self.base_offset)
@@ -104,7 +104,7 @@ class OffsetIndex:
             append_entries(self.path, keep * ENTRY.size, b"")
 
     def store(self) -> None:
-        """Writes to the file what is only in memory."""
+        """Write to the file what is only in memory."""
         if self._offsets is None:
             return
         fields = array("i", bytes(8 * (len(self._offsets) - self._stored)))
@@ -115,6 +115,6 @@ class OffsetIndex:
         self._stored = len(self._offsets)
 
     def release(self) -> None:
-        """Stores, then gives the memory back."""
+        """Store the entries, then free the memory."""
         self.store()
         self._offsets, self._positions = None, array("i")

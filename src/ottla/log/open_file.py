@@ -1,8 +1,7 @@
-"""A bounded number of open segment files, whatever the number of partitions.
+"""A limited number of open segment files, for any number of partitions.
 
 A reader may hold a file while its segment is dropped from here, deleted or compacted away: the
-descriptor closes when the last holder lets go of it, so a read that was begun can always be
-finished.
+descriptor closes when its last holder releases it, so that every started read can finish.
 """
 
 import os
@@ -27,14 +26,14 @@ class OpenFile:
 
 
 class Openable(Protocol):
-    """What has a file that can be opened whenever it is needed."""
+    """An object with a file that can be opened when needed."""
 
     @property
     def path(self) -> str: ...
 
 
 class OpenFiles:
-    """The open files, least recently used first. For the loop's thread alone."""
+    """The open files, least recently used first. Use it only on the event loop's thread."""
 
     def __init__(self, limit: int = MAX_OPEN_FILES) -> None:
         assert limit > 0
@@ -45,7 +44,7 @@ class OpenFiles:
         return len(self._open)
 
     def of(self, owner: Openable) -> OpenFile:
-        """The owner's file, opened if it is not; raises OSError."""
+        """The owner's file, opened if necessary. Raises OSError."""
         file = self._open.get(owner)
         if file is not None:
             self._open.move_to_end(owner)
@@ -57,5 +56,5 @@ class OpenFiles:
         return file
 
     def forget(self, owner: Openable) -> None:
-        """Drops the owner's file; it closes when no reader holds it."""
+        """Drop the owner's file. It closes when no reader holds it."""
         self._open.pop(owner, None)

@@ -1,13 +1,15 @@
-"""Opening a partition's folder.
+"""Opens a partition's folder.
 
-After a clean stop: one listing of the folder, no file opened; the end is the recovery point. After
-a crash: first what an interrupted deletion or swap left is put in order (as Kafka's LogLoader),
-then the segments from the recovery point on are recovered:
-- `.deleted` files go;
-- `.cleaned` files go, and with them `.swap` files from the same offset on: that compaction was not
-  finished;
-- other `.swap` files are whole: the segments whose offsets they cover go, and they lose the suffix;
-- index files without a log file go.
+After a clean shutdown this takes one directory listing and opens no file; the end is the recovery
+point. After a crash, it first completes or undoes an interrupted deletion or swap (like Kafka's
+LogLoader), and then recovers the segments from the recovery point on:
+
+- `.deleted` files are removed;
+- `.cleaned` files are removed, and with them `.swap` files from the same offset on: that compaction
+  was not finished;
+- other `.swap` files are complete: the segments that they cover are removed, and they lose the
+  suffix;
+- index files without a log file are removed.
 """
 
 import os
@@ -30,7 +32,7 @@ from ottla.records.errors import CorruptBatchError
 
 @dataclass(slots=True)
 class _Listing:
-    """What a partition's folder holds."""
+    """The contents of a partition's folder."""
 
     logs: dict[int, os.stat_result] = field(default_factory=dict)
     indexes: dict[str, int] = field(default_factory=dict)
@@ -49,10 +51,10 @@ def open_log(
     recovery_point: int = 0,
     clean: bool = False,
 ) -> Log:
-    """The log in `folder`. Where that is empty or missing so is the log, and has neither folder nor
-    files until its first record, if it begins at 0. Offsets are the checkpoints'; `clean` says that
-    the last stop wrote all it should. `random` chooses the jitter of new segments; without it there
-    is none.
+    """The log in `folder`. If the folder is empty or missing, so is the log; it gets a folder and
+    files with its first record, if it begins at 0. Offsets are those of the checkpoints. `clean`:
+    the last shutdown was clean. `random` chooses the jitter of new segments; without it there is
+    none.
 
     Raises ApiError KAFKA_STORAGE_ERROR.
     """
@@ -84,7 +86,7 @@ def _open(
     if segments and not clean:
         state = _recover(folder, segments, listing.snapshots, start_offset, recovery_point)
     if not segments or _end_of(segments, clean, recovery_point) < start_offset:
-        # Nothing there, or all of it deleted: begin anew at the start.
+        # No segment, or all deleted: begin at the start offset.
         for segment in segments:
             _unlink_segment(segment)
         segments = [_first_segment(folder, start_offset, config, files, now_ms)]
@@ -113,7 +115,7 @@ def _open(
 
 
 def _segments(folder: str, listing: _Listing, config: LogConfig, files: OpenFiles) -> list[Segment]:
-    """The segments listed, by offset, each with both its indexes."""
+    """The listed segments, by offset, each with both indexes."""
     for name, base_offset in listing.indexes.items():
         if base_offset not in listing.logs:
             os.unlink(f"{folder}/{name}")
@@ -136,7 +138,7 @@ def _segments(folder: str, listing: _Listing, config: LogConfig, files: OpenFile
             }
             <= listing.indexes.keys()
         ):
-            # A torn end stops the building; recovery cuts it off and builds the rest.
+            # A torn end stops the rebuild. Recovery truncates it and rebuilds the rest.
             with suppress(CorruptBatchError):
                 segment.rebuild_indexes()
     return segments
@@ -180,7 +182,9 @@ def _list(folder: str) -> _Listing:
 
 
 def _end_of(segments: list[Segment], clean: bool, recovery_point: int) -> int:
-    """The log's end; after a clean stop the checkpoint has it, and no file need be opened."""
+    """The log's end. After a clean shutdown the checkpoint has it, and no file needs to be
+    opened.
+    """
     last = segments[-1]
     if last.size_bytes == 0:
         return last.base_offset
@@ -196,11 +200,11 @@ def _recover(
     start_offset: int,
     recovery_point: int,
 ) -> ProducerState:
-    """Recovers the segments from the recovery point on; those behind a cut go."""
+    """Recover the segments from the recovery point on; those after a truncation are removed."""
     first = 0
     while first + 1 < len(segments) and segments[first + 1].base_offset <= recovery_point:
         first += 1
-    # Snapshots that end inside what is recovered may speak of records that are now cut.
+    # Snapshots inside the recovered range may contain records that are now truncated.
     base_offset = segments[first].base_offset
     for offset in [offset for offset in snapshots if offset > base_offset]:
         os.unlink(f"{folder}/{names.file_name(offset, names.SNAPSHOT)}")
@@ -234,8 +238,9 @@ def _unlink(path: str) -> None:
 
 
 def _remove_stray_snapshots(folder: str, snapshots: list[int], segments: list[Segment]) -> None:
-    """Removes those that belong to no segment, but for the latest: a clean stop wrote it at the
-    end."""
+    """Remove snapshots that belong to no segment, except the latest: a clean shutdown wrote it at
+    the end.
+    """
     bases = {segment.base_offset for segment in segments}
     for offset in snapshots[:-1]:
         if offset not in bases:
@@ -244,7 +249,7 @@ def _remove_stray_snapshots(folder: str, snapshots: list[int], segments: list[Se
 
 
 def _settle(folder: str, listing: _Listing, config: LogConfig, files: OpenFiles) -> None:
-    """Ends or undoes what a crash interrupted; see the top of this file."""
+    """Complete or undo what a crash interrupted; see the top of this file."""
     cleaned = [name for name in listing.unfinished if name.endswith(names.CLEANED)]
     undone_from = min((names.offset_of(name) or 0 for name in cleaned), default=None)
     swaps: list[str] = []
@@ -265,7 +270,7 @@ def _settle(folder: str, listing: _Listing, config: LogConfig, files: OpenFiles)
 def _remove_covered(
     folder: str, name: str, listing: _Listing, config: LogConfig, files: OpenFiles
 ) -> None:
-    """Removes the segments that a finished compaction replaced by the one in `name`."""
+    """Remove the segments that a finished compaction replaced with the one in `name`."""
     base_offset = names.offset_of(name)
     assert base_offset is not None
     swapped = Segment(

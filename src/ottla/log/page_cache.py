@@ -1,12 +1,11 @@
-"""Reads that do not wait for a disk: from the page cache, into buffers that are used again.
+"""Reads that do not wait for a disk: from the page cache, into reused buffers.
 
-`preadv2` with RWF_NOWAIT (Linux 4.14) returns what is in the page cache, and EAGAIN where that is
-nothing. A system or file system without it is treated as if nothing were cached: those reads happen
-in a thread.
+`preadv2` with RWF_NOWAIT (Linux 4.14) returns what is in the page cache, and EAGAIN if nothing is.
+A system or file system without it is treated as if nothing were cached: such reads run in a thread.
 
-A new buffer of a megabyte costs as much as reading it from the page cache, for the kernel maps its
-pages again each time. So large buffers stay here. One is free once nobody holds a view of it, which
-bytearray itself knows: it cannot be resized until then.
+A new buffer of a megabyte costs as much as reading it from the page cache, because the kernel maps
+its pages again each time. So large buffers are kept here. A buffer is free once nobody holds a view
+of it. bytearray itself knows this: it cannot be resized until then.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ MAX_POOLED_BYTES: Final = 1 << 20
 """Smaller buffers cost little. Larger ones are rare: consumers and followers ask for 1 MiB of a
 partition by default."""
 MAX_KEPT_BYTES: Final = 4 << 20
-"""All buffers kept together."""
+"""Limit for all kept buffers together."""
 
 Pread: TypeAlias = Callable[[int, int, int], bytes | bytearray]
 """os.pread, or one that does not wait: descriptor, size in bytes, position."""
@@ -31,7 +30,7 @@ _UNSUPPORTED: Final = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
 def read_cached(fd: int, buffer: memoryview, position: int) -> int:
-    """Reads from the page cache alone; returns how many bytes that gave, from `position` on.
+    """Read only from the page cache, starting at `position`; returns how many bytes were read.
 
     Raises OSError.
     """
@@ -48,11 +47,11 @@ def read_cached(fd: int, buffer: memoryview, position: int) -> int:
 
 
 class NotCachedError(Exception):
-    """What is wanted is not in the page cache, or the system cannot tell: read it in a thread."""
+    """The data is not in the page cache, or the system cannot tell: read it in a thread."""
 
 
 def pread_cached(fd: int, size_bytes: int, position: int) -> bytearray:
-    """As os.pread, from the page cache alone; raises NotCachedError, OSError."""
+    """Like os.pread, but only from the page cache. Raises NotCachedError, OSError."""
     buffer = bytearray(size_bytes)
     if read_cached(fd, memoryview(buffer), position) < size_bytes:
         raise NotCachedError
@@ -60,7 +59,7 @@ def pread_cached(fd: int, size_bytes: int, position: int) -> bytearray:
 
 
 def read_fully(fd: int, buffer: memoryview, position: int) -> int:
-    """Fills the buffer, as far as the file goes; returns the bytes read. Raises OSError."""
+    """Fill the buffer, up to the end of the file; returns the bytes read. Raises OSError."""
     done = 0
     while done < len(buffer):
         count = os.preadv(fd, [buffer[done:]], position + done)
@@ -71,7 +70,7 @@ def read_fully(fd: int, buffer: memoryview, position: int) -> int:
 
 
 class ReadBuffers:
-    """For the event loop's thread alone; the views may be used in any."""
+    """Use it only on the event loop's thread. The views can be used in any thread."""
 
     def __init__(self, max_kept_bytes: int = MAX_KEPT_BYTES) -> None:
         self._max_kept_bytes = max_kept_bytes
@@ -79,8 +78,9 @@ class ReadBuffers:
         self._kept: dict[int, list[bytearray]] = {}
 
     def get(self, size_bytes: int) -> memoryview:
-        """A view of this size, whose bytes are anything; the buffer is free again when neither it
-        nor a view of it is held."""
+        """A view of this size with arbitrary content. The buffer is free again when neither the
+        view nor a slice of it is held.
+        """
         if size_bytes <= MIN_POOLED_BYTES or size_bytes > MAX_POOLED_BYTES:
             return memoryview(bytearray(size_bytes))
         length = 1 << (size_bytes - 1).bit_length()

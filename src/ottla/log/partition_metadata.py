@@ -3,9 +3,9 @@
     version: 0
     topic_id: <the id's 16 bytes in URL-safe base64 without padding>
 
-A topic made again under the same name has another id, and the old one's folder is then known to be
-stale. Crash: the file may be missing or torn, while the folder has no record yet: any topic may
-take that.
+A topic recreated under the same name has another id, so the old one's folder is recognised as
+stale. Crash: the file may be missing or torn while the folder has no record; any topic may then
+take the folder.
 """
 
 import os
@@ -18,7 +18,7 @@ FILE_NAME = "partition.metadata"
 
 
 def make_folder(folder: str, topic_id: UUID | None) -> None:
-    """Makes the folder, unless it is there, and says in it whose it is, where that is known.
+    """Create the folder if it is missing, with its topic id if that is known.
 
     Raises ApiError KAFKA_STORAGE_ERROR.
     """
@@ -32,7 +32,7 @@ def make_folder(folder: str, topic_id: UUID | None) -> None:
 
 
 def read_topic_id(folder: str) -> UUID | None:
-    """The folder's topic; None where the file is missing or damaged."""
+    """The folder's topic; None if the file is missing or damaged."""
     try:
         with open(f"{folder}/{FILE_NAME}", encoding="utf-8") as file:
             words = dict(line.split(": ", 1) for line in file.read().splitlines())

@@ -4,9 +4,9 @@
     producer id int64 | epoch int16 | last sequence int32 | last offset int64 | offset delta int32
     | timestamp int64 | coordinator epoch int32 | first offset of the open transaction int64, or -1
 
-The CRC-32C covers what follows it. Taken when a segment is rolled and at a clean stop, so that a
-start reads only the batches behind the latest one. Crash: a torn snapshot fails its checksum, and
-the one before it is used.
+The CRC-32C covers what follows it. A snapshot is taken when a segment rolls and at a clean
+shutdown, so that a start reads only the batches after the latest one. Crash: a torn snapshot fails
+its checksum, and the previous one is used.
 """
 
 from collections.abc import Iterable
@@ -43,7 +43,7 @@ def encode_snapshot(producers: Iterable[Producer]) -> bytes:
 
 
 def decode_snapshot(content: bytes) -> list[Producer]:
-    """The producers of a snapshot; raises ValueError where it is torn or of another version."""
+    """The producers of a snapshot. Raises ValueError if it is torn or of another version."""
     try:
         version, crc, count = _HEAD.unpack_from(content)
     except error:
@@ -53,7 +53,7 @@ def decode_snapshot(content: bytes) -> list[Producer]:
     if crc32c.crc32c(content[_ENTRIES_POSITION:]) != crc:
         raise ValueError("its checksum is wrong")
     if len(content) != _HEAD.size + count * _ENTRY.size:
-        raise ValueError(f"it says {count} entries in {len(content)} bytes")
+        raise ValueError(f"it states {count} entries in {len(content)} bytes")
     return [_producer(*fields) for fields in _ENTRY.iter_unpack(content[_HEAD.size :])]
 
 

@@ -1,15 +1,14 @@
-"""What a partition remembers of the producers that write to it: idempotence, and the ground for
-transactions.
+"""The state of a partition's producers: idempotence, and the basis for transactions.
 
 Modelled on Kafka's ProducerStateManager, ProducerStateEntry and ProducerAppendInfo (KIP-98,
 KIP-360, KIP-890):
-- the last 5 batches of a producer, so that one sent again is answered with its old offset;
-- the next batch must continue the sequence, which wraps from 2^31-1 to 0: else
-  OUT_OF_ORDER_SEQUENCE_NUMBER;
-- an older producer epoch is INVALID_PRODUCER_EPOCH; a new one begins at sequence 0;
-- a producer that is not known (expired, or its records deleted) may begin at any sequence;
-  UNKNOWN_PRODUCER_ID is
-  no longer answered since KIP-360.
+
+- It keeps the last 5 batches of a producer, so that a duplicate gets its old offset.
+- The next batch must continue the sequence, which wraps from 2^31-1 to 0: else
+  OUT_OF_ORDER_SEQUENCE_NUMBER.
+- An older producer epoch is INVALID_PRODUCER_EPOCH; a new one begins at sequence 0.
+- An unknown producer (expired, or its records deleted) may begin at any sequence. Since KIP-360,
+  UNKNOWN_PRODUCER_ID is no longer returned.
 """
 
 from collections import deque
@@ -24,10 +23,11 @@ from ottla.records.header import LARGEST_SEQUENCE, BatchHeader
 BATCHES_REMEMBERED: Final = 5
 NO_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
+LARGEST_OFFSET: Final = 2**63 - 1
 
 
 class BatchTrace(NamedTuple):
-    """What is remembered of one batch."""
+    """What is kept of one batch."""
 
     last_sequence: int
     last_offset: int
@@ -60,11 +60,11 @@ class Producer:
 
     @property
     def last_offset(self) -> int:
-        """The last record's offset; -1 where only a marker is known."""
+        """The last record's offset; -1 if only a marker is known."""
         return self.batches[-1].last_offset if self.batches else -1
 
     def find_duplicate(self, header: BatchHeader) -> BatchTrace | None:
-        """The remembered batch with the very same sequences, if this is it again."""
+        """The earlier batch with exactly these sequences, if this is a duplicate."""
         if header.producer_epoch != self.producer_epoch:
             return None
         last = header.last_sequence
@@ -84,9 +84,13 @@ class CompletedTransaction(NamedTuple):
 
 
 class ProducerState:
-    """All producers of one partition. `end_offset` is where the batches seen so far end."""
+    """All producers of one partition. `end_offset` is where the batches seen so far end.
 
-    __slots__ = ("_ongoing", "end_offset", "producers")
+    A snapshot does not hold completed transactions, as in Kafka: those that ended before it count
+    as replicated after a restart.
+    """
+
+    __slots__ = ("_completed", "_ongoing", "end_offset", "producers")
 
     def __init__(self, end_offset: int = 0, producers: Iterable[Producer] = ()) -> None:
         self.end_offset = end_offset
@@ -96,17 +100,41 @@ class ProducerState:
             for producer in self.producers.values()
             if producer.transaction_start_offset >= 0
         }
+        self._completed: dict[int, int] = {}
+        """First offset to marker's offset, of the transactions that `high_watermark_moved` has not
+        removed."""
 
-    @property
-    def first_ongoing_offset(self) -> int | None:
-        """The first offset of the oldest open transaction, which bounds the last stable offset."""
-        return min(self._ongoing) if self._ongoing else None
+    def first_unstable_offset(self, high_watermark: int) -> int | None:
+        """The first offset of the oldest transaction that is open, or whose marker is not below the
+        high watermark. None where there is no such transaction.
+
+        A completed transaction is unstable until its marker is committed: another leader may not
+        have the marker (ProducerStateManager.firstUnstableOffset).
+        """
+        if self._completed:
+            self.high_watermark_moved(high_watermark)
+        if not self._completed:
+            return min(self._ongoing) if self._ongoing else None
+        return min(min(self._completed), min(self._ongoing, default=LARGEST_OFFSET))
+
+    def high_watermark_moved(self, high_watermark: int) -> None:
+        """Removes the completed transactions whose markers are committed now.
+
+        The high watermark must not go back while this object is in use: a cut of the log makes a
+        new one.
+        """
+        if self._completed:
+            self._completed = {
+                first_offset: marker_offset
+                for first_offset, marker_offset in self._completed.items()
+                if marker_offset >= high_watermark
+            }
 
     def check(self, header: BatchHeader) -> BatchTrace | None:
-        """Whether a client's batch may be appended; changes nothing.
+        """Whether a client's batch may be appended. Changes nothing.
 
-        Returns the earlier batch if this is a duplicate, None if it is to be appended.
-        Raises ApiError INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_TXN_STATE.
+        Returns the earlier batch if this is a duplicate, None if it should be appended. Raises
+        ApiError INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_TXN_STATE.
         """
         producer = self.producers.get(header.producer_id)
         if producer is None:
@@ -133,7 +161,7 @@ class ProducerState:
             )
 
     def append(self, header: BatchHeader) -> None:
-        """Remembers a data batch that is in the log, with its own offsets in `header`."""
+        """Record a data batch that is in the log; `header` has its final offsets."""
         producer = self.producers.get(header.producer_id)
         if producer is None:
             producer = self.producers[header.producer_id] = Producer(header.producer_id)
@@ -155,8 +183,9 @@ class ProducerState:
     def append_marker(
         self, header: BatchHeader, marker: EndTransactionMarker
     ) -> CompletedTransaction | None:
-        """Applies an end-transaction marker; the transaction it ended, if anything was written in
-        it."""
+        """Apply an end-transaction marker. Returns the transaction that it ended, if it had
+        records.
+        """
         producer = self.producers.get(header.producer_id)
         if producer is None:
             producer = self.producers[header.producer_id] = Producer(header.producer_id)
@@ -171,12 +200,16 @@ class ProducerState:
             return None
         producer.transaction_start_offset = -1
         self._ongoing.pop(first_offset, None)
+        self._completed[first_offset] = header.base_offset
         aborted = marker.type is ControlType.abort
         return CompletedTransaction(header.producer_id, first_offset, header.base_offset, aborted)
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> int:
-        """Forgets producers silent for `producer.id.expiration.ms`, open transactions aside;
-        returns how many."""
+        """Expire producers that were silent for `producer.id.expiration.ms`, except in open
+        transactions.
+
+        Returns how many.
+        """
         expired = [
             producer.producer_id
             for producer in self.producers.values()

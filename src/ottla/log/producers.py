@@ -21,14 +21,14 @@ def load_producers(
     replay_from: int,
     end_offset: int,
 ) -> ProducerState:
-    """The producers as of the log's end: the latest good snapshot, and the batches after it.
+    """The producers as of the log's end: the latest valid snapshot, and the batches after it.
 
-    Without a good snapshot the batches are read from `replay_from` on.
+    Without a valid snapshot, the batches are read from `replay_from` on.
     """
     state = load_snapshot(folder, snapshots, end_offset)
     if state is None:
         state = ProducerState(replay_from)
-    # Each segment's batches lie before the next one's base offset.
+    # Each segment's batches are before the next one's base offset.
     first = bisect_right(segments, state.end_offset, key=lambda segment: segment.base_offset) - 1
     for segment in segments[max(first, 0) :]:
         replay_segment(state, segment)
@@ -37,7 +37,7 @@ def load_producers(
 
 
 def load_snapshot(folder: str, snapshots: list[int], up_to_offset: int) -> ProducerState | None:
-    """The latest snapshot at or before the offset that is whole; damaged ones are removed."""
+    """The latest valid snapshot at or before the offset; damaged ones are removed."""
     while True:
         number = bisect_right(snapshots, up_to_offset) - 1
         if number < 0:
@@ -54,7 +54,7 @@ def load_snapshot(folder: str, snapshots: list[int], up_to_offset: int) -> Produ
 
 
 def replay_segment(state: ProducerState, segment: Segment) -> None:
-    """Takes in the segment's batches from the state's end on."""
+    """Apply the segment's batches from the state's end on."""
     if segment.size_bytes == 0:
         return
     found = segment.find(state.end_offset)
@@ -71,7 +71,7 @@ def replay_segment(state: ProducerState, segment: Segment) -> None:
 
 
 def note_batch(state: ProducerState, header: BatchHeader, batch: bytes) -> None:
-    """Takes in one control batch that is in the log."""
+    """Apply one control batch that is in the log."""
     marker = read_end_marker(batch)
     if marker is not None:
         state.append_marker(header, marker)
@@ -82,7 +82,7 @@ def note_batches(
     headers: Sequence[BatchHeader],
     buffers: Sequence[bytes | memoryview],
 ) -> None:
-    """Takes in the batches just appended; `buffers` are their bytes as written."""
+    """Apply the batches that were just appended; `buffers` are their bytes as written."""
     for header in headers:
         if header.producer_id < 0:
             continue
@@ -96,7 +96,7 @@ def note_batches(
 
 
 def write_snapshot(folder: str, offset: int, producers: Iterable[Producer]) -> str:
-    """Writes the producers as of `offset` and returns the file's path; does not sync it.
+    """Write the producers as of `offset` and return the file's path; does not sync it.
 
     Raises ApiError KAFKA_STORAGE_ERROR.
     """

@@ -1,10 +1,10 @@
-"""Making a segment right again: after a crash, or where its indexes do not fit.
+"""Repairs a segment: after a crash, or if its indexes do not match.
 
-A crash may leave in the last segments: half a batch at the end, bytes that never reached the disk
-(zeros or old content), missing or torn index entries. From the recovery point on every batch's
-checksum is computed; the log ends before the first bad one. Indexes, leader epochs and producers
-are built anew from what is left. A record that was acknowledged and reached the file is kept; no
-torn one is served.
+A crash may leave, in the last segments: half a batch at the end, bytes that never reached the disk
+(zeros or old content), missing or torn index entries. The checksum of every batch from the recovery
+point on is verified; the log ends before the first bad one. Indexes, leader epochs and producers
+are rebuilt from the rest. An acknowledged record that reached the file is kept; a torn record is
+never served.
 """
 
 import os
@@ -20,8 +20,8 @@ from ottla.records.header import BatchHeader, ensure_crc
 
 
 def recover_segment(segment: Segment, state: ProducerState, epochs: LeaderEpochs) -> int:
-    """Checks all batches of the segment, cuts it at the first bad one; returns how many bytes were
-    cut.
+    """Check all batches of the segment and truncate it at the first bad one; returns how many bytes
+    were removed.
 
     Raises ApiError KAFKA_STORAGE_ERROR.
     """
@@ -33,7 +33,7 @@ def recover_segment(segment: Segment, state: ProducerState, epochs: LeaderEpochs
         for position, header, batch in scan_batches(file, 0, size_bytes):
             ensure_crc(header, batch)
             if header.base_offset < next_offset or header.last_offset_delta < 0:
-                break  # offsets never go back: left over from an earlier life of these blocks
+                break  # offsets never go back: this is old content of the disk blocks
             if header.next_offset - segment.base_offset > 2**31:
                 break
             segment.index_batch(position, header)
@@ -48,7 +48,7 @@ def recover_segment(segment: Segment, state: ProducerState, epochs: LeaderEpochs
         try:
             os.ftruncate(file.fd, valid_bytes)
         except OSError as error:
-            raise storage_error(f"cannot cut the torn end of {segment.path}", error) from None
+            raise storage_error(f"cannot truncate the torn end of {segment.path}", error) from None
     segment.store_indexes()
     state.end_offset = max(state.end_offset, next_offset)
     return size_bytes - valid_bytes
@@ -63,6 +63,6 @@ def _note(state: ProducerState, header: BatchHeader, batch: memoryview) -> None:
     try:
         marker = read_end_marker(batch)
     except InvalidRecordError:
-        return  # its checksum is right: another kind of control record
+        return  # its checksum is valid: another kind of control record
     if marker is not None:
         state.append_marker(header, marker)

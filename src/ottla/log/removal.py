@@ -1,4 +1,4 @@
-"""Deleting files some time after nobody can find them any more (`file.delete.delay.ms`)."""
+"""Deletes files some time after they were renamed (`file.delete.delay.ms`)."""
 
 import os
 import shutil
@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Renamed files or folders that are to go. `run()` may be called in any thread once `delay_ms`
-    is over.
+    """Renamed files or folders to delete. `run()` can be called in any thread after `delay_ms`.
 
-    Crash before it: the next start removes them, as their names say that they are deleted.
+    Crash before it: the next start removes them, because their names mark them as deleted.
     """
 
     paths: tuple[str, ...]

@@ -1,10 +1,10 @@
-"""Which segments go: by time, by size, and those before the log's start (Kafka's
+"""Which segments are deleted: by time, by size, and before the log's start (Kafka's
 deleteOldSegments).
 
-Only whole segments go, oldest first, none with records that are not committed. A segment's age is
-its largest timestamp. Where the active segment's turn comes too, an empty one is begun first, so an
-idle topic empties as well. The files are renamed to `.deleted` at once and removed after
-`file.delete.delay.ms`; a crash between is ended by the next start.
+Only whole segments are deleted, oldest first, and none with uncommitted records. A segment's age is
+its largest timestamp. If the active segment expires too, an empty one is begun first, so that idle
+topics also become empty. The files are renamed to `.deleted` at once and removed after
+`file.delete.delay.ms`; after a crash in between, the next start removes them.
 """
 
 import os
@@ -20,11 +20,11 @@ from ottla.log.segment import Segment
 
 
 def remove_expired(log: Log, *, now_ms: int, high_watermark: int) -> Removal | None:
-    """Takes out the segments whose time has come and moves the log's start; None where there are
-    none, or the log is closed.
+    """Remove the expired segments from the log and advance its start; None if there are none, or
+    the log is closed.
 
-    On the loop: looks at a few numbers per segment, renames files. The removal's `run()` belongs
-    into a worker, after its delay. Raises ApiError KAFKA_STORAGE_ERROR.
+    On the loop: reads a few numbers per segment, renames files. The removal's `run()` belongs in a
+    worker thread, after its delay. Raises ApiError KAFKA_STORAGE_ERROR.
     """
     if log.is_closed:
         return None
@@ -39,7 +39,7 @@ def remove_expired(log: Log, *, now_ms: int, high_watermark: int) -> Removal | N
 
 
 def expired_segments(log: Log, *, now_ms: int, high_watermark: int) -> list[Segment]:
-    """The segments that retention would remove now, oldest first."""
+    """The segments that retention would delete now, oldest first."""
     config, bytes_after = log.config, log.size_bytes
     bases = [segment.base_offset for segment in log.segments[1:]] + [log.end_offset]
     expired: list[Segment] = []
@@ -66,8 +66,7 @@ def _is_expired(segment: Segment, bytes_after: int, config: LogConfig, now_ms: i
 
 
 def mark_deleted(log: Log, segments: Iterable[Segment], *, snapshots: bool = True) -> Removal:
-    """Renames the segments' files, and their producer snapshots, so that no start takes them for
-    the log's.
+    """Rename the segments' files, and their producer snapshots, so that no start opens them.
 
     Raises ApiError KAFKA_STORAGE_ERROR.
     """

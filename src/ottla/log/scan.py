@@ -1,4 +1,4 @@
-"""Going through the batches of a segment file with few system calls."""
+"""Scans the batches of a segment file with few system calls."""
 
 import os
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from ottla.records.header import (
 )
 
 LOOKUP_CHUNK_BYTES: Final = 8 * 1024
-"""Two index intervals: a look-up mostly ends within one read."""
+"""Two index intervals: most lookups end within one read."""
 WHOLE_CHUNK_BYTES: Final = 1024 * 1024
 
 
@@ -28,8 +28,8 @@ def scan_headers(
 ) -> Iterator[tuple[int, BatchHeader]]:
     """Position and header of each batch from `position` on that ends at or before `end`.
 
-    Reads over the records, and skips them where batches are larger than a chunk.
-    Raises CorruptBatchError at bytes that are no header, and what `pread` raises.
+    Skips the records, without reading them if batches are larger than a chunk. Raises
+    CorruptBatchError for bytes that are not a header, and what `pread` raises.
     """
     chunk: bytes | bytearray = b""
     chunk_at = position
@@ -50,8 +50,8 @@ def scan_batches(
 ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
     """Position, header and bytes of each whole batch from `position` to `end`.
 
-    A batch cut off by `end` is left out. Raises CorruptBatchError at bytes that are no header;
-    checksums are the caller's to check.
+    Leaves out a batch that extends past `end`. Raises CorruptBatchError for bytes that are not a
+    header; the caller checks the checksums.
     """
     chunk, chunk_at = memoryview(b""), position
     while position + HEADER_BYTES <= end:

@@ -1,10 +1,11 @@
 """One segment: a log file with its two indexes.
 
-    <first offset>.log        record batches as clients see them, one behind the other
-    <first offset>.index      see `offset_index`         <first offset>.timeindex   see `time_index`
+    <first offset>.log         record batches as clients see them, one after the other
+    <first offset>.index       see `offset_index`
+    <first offset>.timeindex   see `time_index`
 
-Only the last segment of a log is written. Crash: its tail may hold half a batch, which recovery
-cuts off.
+Only the last segment of a log is written to. Crash: its end may hold half a batch, which recovery
+removes.
 """
 
 import os
@@ -28,18 +29,18 @@ from ottla.records.header import NO_TIMESTAMP, BatchHeader
 
 _MAX_RECENT: Final = 512
 _MAX_BUFFERS: Final = 1000
-"""Below the system's limit of 1024 buffers to one write."""
+"""Below the system's limit of 1024 buffers per write."""
 
 
 class Found(NamedTuple):
-    """A batch found: where it begins in the file, and its size in bytes."""
+    """A batch that was found: its position in the file, and its size in bytes."""
 
     position: int
     size_bytes: int
 
 
 class Segment:
-    """A segment. For the loop's thread, but for what a task captured of it."""
+    """A segment. Use it on the event loop's thread; tasks may use what they captured of it."""
 
     __slots__ = (
         "_bytes_since_entry",
@@ -92,7 +93,7 @@ class Segment:
         self._next_offset = base_offset
         self._bytes_since_entry = 0
         self._first_timestamp: int | None = None
-        # The last appends: for tailing readers and the high watermark, with no look-up.
+        # The last appends: tailing readers and the high watermark need no lookup.
         self._recent_offsets: array[int] | None = None
         self._recent_positions: array[int] | None = None
 
@@ -110,7 +111,7 @@ class Segment:
         preallocate_bytes: int = 0,
         with_files: bool = True,
     ) -> "Segment":
-        """A new empty segment, with its files unless those are made later; raises ApiError
+        """A new empty segment, with its files unless they are created later. Raises ApiError
         KAFKA_STORAGE_ERROR.
         """
         segment = cls(
@@ -138,7 +139,7 @@ class Segment:
             file = OpenFile(self.path, flags)
             if preallocate_bytes:
                 os.posix_fallocate(file.fd, 0, preallocate_bytes)
-            # Kafka takes a segment without index files for damaged.
+            # Kafka treats a segment without index files as damaged.
             OpenFile(self.offset_index.path, flags)
             OpenFile(self.time_index.path, flags)
         except OSError as error:
@@ -146,12 +147,12 @@ class Segment:
         self.has_files = True
 
     def path_of(self, suffix: str) -> str:
-        """The path of this segment's file with `suffix`, wherever a swap has it now."""
+        """The path of this segment's file with `suffix`, even during a swap."""
         name = names.file_name(self.base_offset, suffix)
         return f"{self.folder}/{name}{self.suffix}"
 
     def move_to(self, folder: str) -> None:
-        """The files lie in `folder` now."""
+        """The files are now in `folder`."""
         self.folder = folder
         self.offset_index.path = self.path_of(names.INDEX)
         self.time_index.path = self.path_of(names.TIME_INDEX)
@@ -162,20 +163,20 @@ class Segment:
 
     @property
     def next_offset(self) -> int:
-        """The offset behind the last record; scans from the last index entry the first time."""
+        """The offset after the last record; the first call scans from the last index entry."""
         if not self._ends_known:
             self.load_ends()
         return self._next_offset
 
     def file(self) -> OpenFile:
-        """The open log file; raises ApiError KAFKA_STORAGE_ERROR."""
+        """The open log file. Raises ApiError KAFKA_STORAGE_ERROR."""
         try:
             return self.files.of(self)
         except OSError as error:
             raise storage_error(f"cannot open {self.path}", error) from None
 
     def load_ends(self) -> None:
-        """Finds what an append must know: the next offset, the largest timestamp."""
+        """Find what appends need: the next offset and the largest timestamp."""
         try:
             self._load_ends()
         except InsaneIndexError:
@@ -185,7 +186,7 @@ class Segment:
         time, offset = self.time_index.last()
         last_offset, position = self.offset_index.last()
         if position > self.size_bytes or last_offset < self.base_offset:
-            raise InsaneIndexError(f"{self.offset_index.path} points behind the log's end")
+            raise InsaneIndexError(f"{self.offset_index.path} points past the log's end")
         next_offset = self.base_offset
         for _, header in self.headers(position):
             next_offset = header.next_offset
@@ -216,10 +217,10 @@ class Segment:
     def append(
         self, buffers: list[bytes | memoryview], size_bytes: int, headers: Sequence[BatchHeader]
     ) -> int:
-        """Writes `buffers`, which hold the batches of `headers`; returns the position they begin
-        at.
+        """Write `buffers`, which hold the batches of `headers`; returns the position at which they
+        begin.
 
-        Raises ApiError KAFKA_STORAGE_ERROR, and then the file ends where it did.
+        Raises ApiError KAFKA_STORAGE_ERROR; the file then ends where it did before.
         """
         if not self._ends_known:
             self.load_ends()
@@ -251,7 +252,7 @@ class Segment:
             self.time_index.load()
 
     def index_batch(self, position: int, header: BatchHeader) -> None:
-        """Takes the batch at `position` into the ends and, where one is due, an index entry."""
+        """Update the ends with the batch at `position` and, if one is due, add an index entry."""
         last_offset = header.base_offset + header.last_offset_delta
         if header.max_timestamp > self.max_timestamp:
             self.max_timestamp, self.max_timestamp_offset = header.max_timestamp, last_offset
@@ -263,7 +264,7 @@ class Segment:
         self._next_offset = last_offset + 1
 
     def reset_indexes(self) -> None:
-        """Empties the indexes, so that `index_batch` can build them anew from the start."""
+        """Empty the indexes, so that `index_batch` can rebuild them."""
         self.offset_index.reset()
         self.time_index.reset()
         self.max_timestamp, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
@@ -272,14 +273,14 @@ class Segment:
         self._ends_known = True
 
     def rebuild_indexes(self) -> None:
-        """Builds both index files anew from the batches' headers; raises CorruptBatchError."""
+        """Rebuild both index files from the batches' headers. Raises CorruptBatchError."""
         self.reset_indexes()
         for position, header in self.headers():
             self.index_batch(position, header)
         self.store_indexes()
 
     def store_indexes(self) -> None:
-        """Ends the indexes with the largest timestamp, into their files, out of memory."""
+        """Complete the indexes with the largest timestamp, store them, and free the memory."""
         try:
             if self.max_timestamp > NO_TIMESTAMP:
                 self.time_index.load()
@@ -302,20 +303,23 @@ class Segment:
             self._cut(fd)
             raise ApiError(
                 ErrorCode.kafka_storage_error,
-                f"cannot write {self.path}: {written} of {size_bytes} bytes went in; disk full?",
+                f"cannot write {self.path}: only {written} of {size_bytes} bytes were written; "
+                "the disk may be full",
             )
 
     def _cut(self, fd: int) -> None:
         try:
             os.ftruncate(fd, self.size_bytes)
         except OSError as error:
-            raise storage_error(f"cannot cut the half-written end of {self.path}", error) from None
+            raise storage_error(
+                f"cannot truncate the half-written end of {self.path}", error
+            ) from None
 
     def find(self, offset: int, *, wait: bool = True) -> Found | None:
-        """The batch that holds `offset`, or the first one behind it; None where there is none here.
+        """The batch that contains `offset`, or the first one after it; None if there is none here.
 
-        Raises CorruptBatchError, ApiError KAFKA_STORAGE_ERROR; where it is not to `wait` for the
-        disk, NotCachedError.
+        Raises CorruptBatchError and ApiError KAFKA_STORAGE_ERROR, and NotCachedError if it must not
+        `wait` for the disk.
         """
         recent, positions = self._recent_offsets, self._recent_positions
         if recent and positions and offset >= recent[0]:
@@ -334,11 +338,11 @@ class Segment:
         return None
 
     def find_work(self, offset: int) -> Callable[[], None]:
-        """Reads what `find` reads, for a worker thread: then it is in the page cache."""
+        """Read what `find` reads, in a worker thread, so that it is in the page cache."""
         return partial(_find, self.offset_index.path, self.base_offset, self.file(), offset)
 
     def lookup(self, offset: int, pread: Pread = os.pread) -> int:
-        """The position that the index has for `offset`: its batch begins there or behind."""
+        """The position that the index has for `offset`: its batch begins there or later."""
         try:
             _, position = self.offset_index.lookup(offset, pread)
             if position < self.size_bytes:
@@ -349,7 +353,7 @@ class Segment:
         return self.offset_index.lookup(offset)[1]
 
     def time_index_entry(self, timestamp_ms: int) -> tuple[int, int]:
-        """The time index's last entry that is not younger: (time, offset)."""
+        """The time index's last entry that is not later: (time, offset)."""
         try:
             return self.time_index.lookup(timestamp_ms)
         except InsaneIndexError:
@@ -357,15 +361,15 @@ class Segment:
             return self.time_index.lookup(timestamp_ms)
 
     def largest_record_timestamp(self) -> int:
-        """The largest timestamp of all records; -1 where no record has one."""
+        """The largest timestamp of all records; -1 if no record has one."""
         if self.max_timestamp < 0 and self.size_bytes and not self._ends_known:
             self.load_ends()
         return self.max_timestamp
 
     def largest_timestamp(self) -> int:
-        """The largest timestamp of all records, which retention goes by.
+        """The largest timestamp of all records, which retention by time uses.
 
-        Where no record has one, when the file was last written. Raises ApiError
+        If no record has one, the time of the file's last write. Raises ApiError
         KAFKA_STORAGE_ERROR.
         """
         if self.largest_record_timestamp() >= 0 or self.size_bytes == 0:
@@ -376,11 +380,11 @@ class Segment:
             raise storage_error(f"cannot read the time of {self.path}", error) from None
 
     def truncate_to(self, offset: int) -> int:
-        """Cuts every batch that holds `offset` or more; returns where the log ends then.
+        """Remove every batch that contains `offset` or more; returns the log's new end.
 
-        That is `offset`, or the first offset of the batch that held it.
+        That is `offset`, or the first offset of the batch that contained it.
         """
-        # The recent appends only bound a batch from below, where a follower's log has gaps.
+        # With gaps in a follower's log, the recent appends are only lower bounds.
         self._recent_offsets = self._recent_positions = None
         found = self.find(offset)
         self._load_indexes()
@@ -398,7 +402,7 @@ class Segment:
         return offset
 
     def seal(self) -> None:
-        """Ends the writing: the indexes are complete and in their files."""
+        """End the writing: the indexes are complete and stored."""
         if not self._ends_known:
             self.load_ends()
         self.store_indexes()
@@ -409,7 +413,7 @@ class Segment:
 
 
 def _find(index_path: str, base_offset: int, file: OpenFile, offset: int) -> None:
-    """What is damaged or gone is left to `Segment.find`, which says so."""
+    """Damaged or missing files are left to `Segment.find`, which reports them."""
     try:
         _, entry = find_entry(index_path, ENTRY, offset - base_offset)
         position = 0 if entry is None else entry[1]

@@ -1,10 +1,10 @@
-"""From when on a segment has records as young as a given time: `<first offset>.timeindex`.
+"""From which offset a segment has records at or after a given time: `<first offset>.timeindex`.
 
     entries of 12 bytes: timestamp int64 | offset minus the segment's first, int32
 
-An entry (t, o) says that no record up to offset o is younger than t; o is the last offset of the
+An entry (t, o) means that no record up to offset o is later than t; o is the last offset of the
 batch with the largest timestamp so far. Both fields only grow. A closed segment ends with its
-largest timestamp, which retention goes by. Crash: see `index_file`.
+largest timestamp, which retention uses. Crash: see `index_file`.
 """
 
 from array import array
@@ -26,7 +26,7 @@ class TimeIndex:
     def __init__(self, path: str, base_offset: int) -> None:
         self.path = path
         self.base_offset = base_offset
-        self._times: array[int] | None = None  # in memory once something is appended
+        self._times: array[int] | None = None  # in memory after the first append
         self._offsets: array[int] = array("i")
         self._stored = 0
 
@@ -35,7 +35,7 @@ class TimeIndex:
         return 0 if self._times is None else len(self._times)
 
     def load(self) -> None:
-        """Takes the file's entries into memory, to append; raises InsaneIndexError."""
+        """Load the file's entries into memory, to append. Raises InsaneIndexError."""
         if self._times is not None:
             return
         times, offsets = array("q"), array("i")
@@ -47,11 +47,11 @@ class TimeIndex:
         self._times, self._offsets, self._stored = times, offsets, len(times)
 
     def reset(self) -> None:
-        """Forgets all entries, to be built anew."""
+        """Remove all entries, to rebuild the index."""
         self._times, self._offsets, self._stored = array("q"), array("i"), 0
 
     def maybe_append(self, timestamp_ms: int, offset: int) -> None:
-        """Adds the entry if its time is younger than the last one's."""
+        """Add the entry if its time is later than the last one's."""
         assert self._times is not None
         if self._times and timestamp_ms <= self._times[-1]:
             return
@@ -60,7 +60,8 @@ class TimeIndex:
 
     def lookup(self, timestamp_ms: int) -> tuple[int, int]:
         """The last entry whose time is at most this: (time, offset); (-1, first offset) if there is
-        none."""
+        none.
+        """
         if self._times is None:
             _, found = find_entry(self.path, ENTRY, timestamp_ms)
             return (
@@ -72,7 +73,7 @@ class TimeIndex:
         return self._times[number], self.base_offset + self._offsets[number]
 
     def last(self) -> tuple[int, int]:
-        """The last entry: (time, offset); (-1, first offset) where there is none."""
+        """The last entry: (time, offset); (-1, first offset) if there is none."""
         if self._times is None:
             found = last_entry(self.path, ENTRY)
             return (
@@ -83,7 +84,7 @@ class TimeIndex:
         return self._times[-1], self.base_offset + self._offsets[-1]
 
     def truncate_to(self, offset: int) -> None:
-        """Removes the entries of `offset` and above."""
+        """Remove the entries of `offset` and above."""
         self.load()
         assert self._times is not None
         keep = bisect_left(self._offsets, offset - self.base_offset)
@@ -94,7 +95,7 @@ class TimeIndex:
             append_entries(self.path, keep * ENTRY.size, b"")
 
     def store(self) -> None:
-        """Writes to the file what is only in memory."""
+        """Write to the file what is only in memory."""
         if self._times is None:
             return
         entries = b"".join(
@@ -104,6 +105,6 @@ class TimeIndex:
         self._stored = len(self._times)
 
     def release(self) -> None:
-        """Stores, then gives the memory back."""
+        """Store the entries, then free the memory."""
         self.store()
         self._times, self._offsets = None, array("i")

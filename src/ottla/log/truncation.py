@@ -1,4 +1,4 @@
-"""Cutting a log's end, as a follower does with what its leader does not have (KIP-101)."""
+"""Truncates a log's end: a follower removes what its leader does not have (KIP-101)."""
 
 import os
 from contextlib import suppress
@@ -12,10 +12,10 @@ from ottla.log.retention import mark_deleted
 
 
 def truncate_to(log: Log, offset: int, *, now_ms: int) -> Removal | None:
-    """Makes `offset` the log's end, or the start of the batch that holds it. Nothing happens behind
+    """Make `offset` the log's end, or the start of the batch that contains it. Does nothing past
     the end.
 
-    Returns the segments' files to remove, if whole ones went. Raises ApiError KAFKA_STORAGE_ERROR.
+    Returns the files of removed segments, if any. Raises ApiError KAFKA_STORAGE_ERROR.
     """
     if offset >= log.end_offset:
         return None
@@ -24,14 +24,14 @@ def truncate_to(log: Log, offset: int, *, now_ms: int) -> Removal | None:
     keep = max(log.segment_number(offset - 1), 0) + 1
     dropped = log.segments[keep:]
     del log.segments[keep:]
-    # The last first: a crash in between must not leave a gap below the recovery point.
+    # Last segment first: a crash in between must not leave a gap below the recovery point.
     removal = mark_deleted(log, reversed(dropped)) if dropped else None
     _set_end(log, log.active.truncate_to(offset))
     return removal
 
 
 def truncate_fully(log: Log, offset: int, *, now_ms: int) -> Removal:
-    """Empties the log and begins it anew at `offset`: a follower too far behind its leader."""
+    """Empty the log and begin again at `offset`: for a follower too far behind its leader."""
     if not log.is_on_disk:
         make_folder(log.folder, log.topic_id)
     removal = mark_deleted(log, log.segments)
@@ -49,7 +49,7 @@ def _set_end(log: Log, offset: int) -> None:
     log.start_offset = min(log.start_offset, offset)
     log.recovery_point = min(log.recovery_point, offset)
     log.epochs.truncate_from_end(offset)
-    # Producers are known again from a snapshot at or before the cut and the batches behind it.
+    # Restore the producers from a snapshot at or before the new end, and the batches after it.
     for snapshot in [at for at in log.snapshots if at > offset]:
         with suppress(FileNotFoundError):
             os.unlink(f"{log.folder}/{names.file_name(snapshot, names.SNAPSHOT)}")

@@ -1,4 +1,4 @@
-"""Who is at the other end of a connection, and how they came."""
+"""The client at the other end of a connection: its principal, address and listener."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 
 class Principal(NamedTuple):
-    """Who a client is, as Kafka writes it: "User:alice"."""
+    """A client's identity, as Kafka writes it: "User:alice"."""
 
     kind: str
     name: str
@@ -22,20 +22,20 @@ ANONYMOUS: Final = Principal("User", "ANONYMOUS")
 
 @dataclass(slots=True)
 class ClientSession:
-    """One connection, as requests see it."""
+    """One connection, as request handlers see it."""
 
     connection_id: int
-    """Tells connections apart; fetch sessions and the journey use it."""
+    """Unique per broker; fetch sessions and the journey use it."""
     host: str
     """The client's IP address."""
     listener: str
-    """The listener's name; other brokers are named by their addresses of the same name."""
+    """The listener's name; Metadata lists other brokers with their endpoints of the same name."""
     advertised_host: str
-    """The host and port that this listener advertises; what Metadata answers."""
+    """The host and port that this listener advertises, as in Metadata responses."""
     advertised_port: int
     principal: Principal = ANONYMOUS
     contexts: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
-    """The dispatcher's, by what they are for: requests that agree share one."""
+    """The dispatcher's request contexts, by route: requests with the same context share it."""
 
     @property
     def address(self) -> str:
@@ -44,4 +44,4 @@ class ClientSession:
 
 
 IN_PROCESS: Final = ClientSession(0, "", "", "", 0)
-"""The session of requests that a broker asks of itself."""
+"""The session of requests that a broker sends to itself."""

@@ -1,20 +1,20 @@
-"""One client's connection: answers its requests one after the other, in their order.
+"""One client's connection: answers its requests one at a time, in order.
 
-Kafka takes the next request of a connection only when the last one is answered; so does this.
-Reading stops while requests wait, so what a connection can hold is bounded: one frame in progress
-(socket.request.max.bytes), one read's worth of small frames behind it, and the responses up to the
-transport's high-water mark.
+Like Kafka, it takes the next request only after the previous one is answered. It stops reading
+while requests wait, so a connection's memory is bounded: one incomplete frame
+(socket.request.max.bytes), the small frames of one read, and responses up to the transport's
+high-water mark.
 
-Most requests are answered without waiting. So a request is run where its frame arrives, without a
-task of its own. Only when its handler waits does the connection's one task carry it on:
+Most handlers answer without waiting. So a request runs where its frame arrives, without a task of
+its own. Only if its handler waits does the connection's single task continue it:
 
     received --> run the handler's first step --> answered: next frame; at the end, one write
                               |
                               +--> waits: the task awaits what the handler waits for,
-                                          writes the answer, and goes on with the next frame
+                                          writes the response, continues with the next frame
 
-The first step already runs as that task (`asyncio._enter_task`), so `asyncio.timeout` and the like
-work in handlers.
+The first step already runs as that task (`asyncio._enter_task`), so `asyncio.timeout` and similar
+functions work in handlers.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from ottla.protocol.primitives import Buffer
 logger = logging.getLogger("ottla.connection")
 
 WRITE_BUFFER_BYTES: Final = 4 << 20
-"""Above this much unsent data nothing more is answered."""
+"""With more unsent data than this, the connection answers no further requests."""
 JOINED_BYTES: Final = 64 << 10
-"""The answers of one turn are written together until they are this large."""
+"""The responses of one turn are written together up to this size."""
 MAX_FRAMES_A_TURN: Final = 128
-"""Then the other connections get theirs."""
-_FAILED: Final = "failed on a request of %s"
+"""After these, other connections get their turn."""
+_FAILED: Final = "failed on a request from %s"
 
 Part: TypeAlias = bytes | bytearray | memoryview
 Answer: TypeAlias = Callable[[Buffer, ClientSession], Coroutine[Any, Any, list[Part]]]
-"""The parts of the response to the request in a frame; none where none is due. Raises
-EndConnectionError."""
+"""Returns the parts of the response to the request in a frame; empty if no response is due.
+Raises EndConnectionError."""
 
 
 class Connection:
-    """The FrameReceiver of one client. For the event loop's thread alone."""
+    """The FrameReceiver of one client. For the event loop's thread only."""
 
     __slots__ = (
         "_answer", "_ended", "_frames", "_is_paused", "_is_reading", "_is_turn_due", "_is_waiting",
@@ -73,12 +73,12 @@ class Connection:
         self._frames: deque[Buffer] = deque()
         self._is_reading = True
         self._is_paused = False
-        """The client takes less than it was sent."""
+        """The client reads more slowly than the broker sends."""
         self._is_turn_due = False
         self._is_waiting = False
-        """A handler waits."""
+        """A handler is waiting."""
         self._suspended: tuple[Coroutine[Any, Any, list[Part]], Any] | None = None
-        """The handler that the worker is to carry on, and what it waits for."""
+        """The handler that the worker must continue, and what it waits for."""
         self._unsent_bytes = 0
         loop = asyncio.get_running_loop()
         self._wake: asyncio.Future[None] = loop.create_future()
@@ -95,11 +95,11 @@ class Connection:
                 self._turn()
 
     def refused(self, size_bytes: int) -> None:
-        self.refuse(f"a frame of {size_bytes} bytes (socket.request.max.bytes allows fewer)")
+        self.refuse(f"a frame of {size_bytes} bytes exceeds socket.request.max.bytes")
 
     def refuse(self, why: str) -> None:
-        """Ends the connection for bytes that are no request; one line names the peer."""
-        logger.warning("closed the connection of %s: %s", self.session.host, why)
+        """Ends the connection because of an invalid request; logs one line with the peer."""
+        logger.warning("closed the connection from %s: %s", self.session.host, why)
         self._frames.clear()
         self._transport.abort()
 
@@ -123,7 +123,7 @@ class Connection:
             asyncio.get_running_loop().call_soon(self._turn)
 
     def _turn(self) -> None:
-        """Answers what has come, as the worker, until a handler waits. Called by the loop."""
+        """Answers the received frames, as the worker, until a handler waits."""
         self._is_turn_due = False
         loop = self._worker.get_loop()
         asyncio.tasks._enter_task(loop, self._worker)
@@ -136,7 +136,7 @@ class Connection:
             asyncio.tasks._leave_task(loop, self._worker)
 
     def _give_up(self) -> None:
-        """After a bug of our own: this client must not wait for an answer for ever."""
+        """After a bug of our own: the client must not wait forever for a response."""
         self._frames.clear()
         self._transport.abort()
 
@@ -182,8 +182,8 @@ class Connection:
             self._transport.write(b"".join(parts))
 
     def _regulate(self) -> None:
-        """Reads only while no frame waits. While just one request waits (for records, for
-        metadata) reading goes on: else the end of its connection would not be noticed.
+        """Reads only while no frame waits. While a single request waits (for records, for
+        metadata), reading continues; otherwise the end of the connection would go unnoticed.
         """
         should_read = not self._frames
         if should_read is not self._is_reading and not self._transport.is_closing():
@@ -194,14 +194,14 @@ class Connection:
                 self._transport.pause_reading()
 
     async def _work(self) -> None:
-        """Carries on what waits. Ends with the connection."""
+        """Continues suspended handlers until the connection ends."""
         while True:
             cancelled: asyncio.CancelledError | None = None
             try:
                 await self._wake
             except asyncio.CancelledError as error:
-                # A timeout of the handler's, or the end of the connection, came before this task
-                # took the handler over: it is the handler's to deal with.
+                # The handler's timeout, or the end of the connection, came before this task
+                # continued the handler: pass it on to the handler.
                 cancelled = error
             if self._suspended is None:
                 assert cancelled is not None
@@ -225,7 +225,7 @@ class Connection:
                 self._give_up()
 
     def close(self) -> None:
-        """Ends the connection once what was written has been sent; at once where it is stuck."""
+        """Ends the connection after sending what was written; at once if the client is stuck."""
         if self._is_paused:
             self._transport.abort()
         else:
@@ -236,7 +236,7 @@ class Connection:
         return self._is_waiting or bool(self._frames)
 
     def is_idle(self, before_ms: int) -> bool:
-        """Since `before_ms` the client has sent nothing, and taken nothing of what it asked for."""
+        """Since `before_ms` the client has sent nothing, and read nothing of its responses."""
         if not self._is_paused:
             return not self.is_busy and self.active_ms < before_ms
         unsent_bytes = self._transport.get_write_buffer_size()
@@ -252,8 +252,8 @@ def _carried_on(
     waits_for: Any,
     error: BaseException | None,
 ) -> Generator[Any, Any, list[Part]]:
-    """The rest of a coroutine whose first step ended with waiting for `waits_for`. With `error`
-    it does not wait, but is thrown that.
+    """Runs the rest of a coroutine that waits for `waits_for`. If `error` is given, throws it into
+    the coroutine instead of waiting.
     """
     if error is not None and waits_for is not None:
         waits_for.cancel()

@@ -1,4 +1,4 @@
-"""How many connections may be open, in total and from one address (KIP-402)."""
+"""Limits the open connections, in total and from one address (KIP-402)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from ottla.config import BrokerConfig
 
 PART_OF_OPEN_FILES: Final = 0.75
-"""What connections may take of the process's limit of open files; the rest is for the log."""
+"""The part of the process's open file limit that connections may use; logs need the rest."""
 
 
 class ConnectionLimits:
@@ -17,23 +17,23 @@ class ConnectionLimits:
     def __init__(self, config: BrokerConfig) -> None:
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._config = config
-        self._most_files = int(files * PART_OF_OPEN_FILES)
+        self._max_files = int(files * PART_OF_OPEN_FILES)
         self._overrides = config.connection_limits()
         self._by_host: dict[str, int] = {}
         self.count = 0
         self.refused = 0
 
     def admit(self, host: str) -> str | None:
-        """Counts one more connection; the text says why it is too many, if it is."""
+        """Counts one more connection. Returns the reason if it is over a limit, otherwise None."""
         self.count += 1
         self._by_host[host] = of_host = self._by_host.get(host, 0) + 1
-        most = min(self._config.max_connections, self._most_files)
+        max_open = min(self._config.max_connections, self._max_files)
         max_of_host = self._overrides.get(host, self._config.max_connections_per_ip)
         reason = None
-        if self.count > most:
-            reason = f"{most} are open, the most allowed (max.connections, or the limit of files)"
+        if self.count > max_open:
+            reason = f"{max_open} are open: the limit (max.connections, or of open files)"
         elif of_host > max_of_host:
-            reason = f"{max_of_host} of it are open, the most allowed (max.connections.per.ip)"
+            reason = f"{max_of_host} from it are open: the limit (max.connections.per.ip)"
         if reason is not None:
             self.refused += 1
         return reason

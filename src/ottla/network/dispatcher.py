@@ -1,6 +1,6 @@
-"""The path of one request: header, handler, body, checks, then the answer or the controller's.
+"""The path of one request: header, handler, body, checks, then answer it or forward it.
 
-Bytes that are no request, and requests that nobody answers, end their connection.
+Invalid requests, and requests without a handler, end their connection.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ Check: TypeAlias = Callable[[Handler, Any, RequestContext[Any]], None]
 
 
 class Forwarding(Protocol):
-    """The way to the controller."""
+    """Forwards requests to the controller."""
 
     @property
     def is_controller(self) -> bool:
         """This broker is the controller."""
 
     async def forward(self, key: int, frame: Buffer, session: ClientSession) -> Buffer | None:
-        """The controller's response to a request, without its size. None where this broker has
+        """The controller's response to a request, without its size. None if this broker has
         become the controller. Raises EndConnectionError.
         """
 
 
 class _Route:
-    """How requests of one type in one version are read and answered."""
+    """Reads and answers the requests of one type in one version."""
 
     __slots__ = ("handler", "is_for_controller", "messages", "read", "version")
 
@@ -58,7 +58,7 @@ class _Route:
         read: Callable[[Buffer, int], Any] | None,
         is_for_controller: bool,
     ) -> None:
-        """`read` is None where the version, and so the body, is not known."""
+        """`read` is None if the version, and so the body format, is unknown."""
         self.handler = handler
         self.version = version
         self.messages = messages_of(handler.key, version)
@@ -76,18 +76,18 @@ class Dispatcher(Generic[BrokerT]):
         forwarding: Forwarding,
         checks: Sequence[Check] = (),
     ) -> None:
-        """`checks` is where authorisation and quotas belong; there are none yet."""
+        """`checks` is for authorization and quotas, which do not exist yet."""
         self.requests: Counter[int] = Counter()
-        """How many came, by key."""
+        """The number of requests, by key."""
         self._broker = broker
         self._handlers = handlers
         self._forwarding = forwarding
         self._checks = tuple(checks)
         self._routes: dict[tuple[int, int], _Route] = {}
-        """By key and version; what is not supported has none."""
+        """By key and version; unsupported versions have none."""
 
     async def answer(self, frame: Buffer, session: ClientSession) -> list[Part]:
-        """The parts of the response to the request in `frame`; none where none is due.
+        """Returns the parts of the response to the request in `frame`; empty if none is due.
 
         Raises EndConnectionError.
         """
@@ -130,7 +130,7 @@ class Dispatcher(Generic[BrokerT]):
         return request, context
 
     def _new_route(self, key: int, version: int) -> _Route:
-        """Raises EndConnectionError where nothing answers."""
+        """Raises EndConnectionError if the key or version is not supported."""
         handler = self._handlers.find(key)
         if handler is None:
             raise EndConnectionError(f"request key {key} is unknown")
@@ -138,23 +138,25 @@ class Dispatcher(Generic[BrokerT]):
             read = _read_json if handler.takes_json else body_reader(key, version)
             route = _Route(handler, version, read, key in FOR_CONTROLLER)
         elif key == API_VERSIONS:
-            # Answered in version 0, with what is supported, so that the client can try again
+            # Answered in version 0 with the supported versions, so that the client can retry
             # (KIP-511).
             version = _UNKNOWN_VERSION
             route = self._routes.get((key, version)) or _Route(handler, 0, None, False)
         else:
-            raise EndConnectionError(f"request key {key} has no version {version} here")
+            raise EndConnectionError(f"version {version} of request key {key} is not supported")
         self._routes[key, version] = route
         return route
 
     async def _answer_envelope(
         self, header: RequestHeader, frame: Buffer, session: ClientSession
     ) -> list[Part]:
-        """The request inside is answered here or nowhere: what another broker takes for the
-        controller may have been deposed.
+        """Answers the request inside only if this broker is the controller; it is not forwarded
+        again. The broker that the sender takes for the controller may have been deposed.
         """
         if header.version != 0:
-            raise EndConnectionError(f"request key {ENVELOPE} has no version {header.version} here")
+            raise EndConnectionError(
+                f"version {header.version} of request key {ENVELOPE} is not supported"
+            )
         envelope = read_request_body(header, frame)
         build = messages_of(ENVELOPE, 0)
         context = RequestContext(self._broker, session, 0, header.client_id, build)
@@ -165,7 +167,9 @@ class Dispatcher(Generic[BrokerT]):
             return write_response(response, header.correlation_id)
         inside = read_request_header(envelope.request_data)
         if inside.key not in FOR_CONTROLLER:
-            raise EndConnectionError(f"request key {inside.key} is not the controller's to answer")
+            raise EndConnectionError(
+                f"request key {inside.key} is not a request for the controller"
+            )
         client = sender(envelope, session)
         self.requests[inside.key] += 1
         route = self._routes.get((inside.key, inside.version)) or self._new_route(

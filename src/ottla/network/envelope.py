@@ -1,9 +1,9 @@
-"""A client's request on its way from a broker to the controller, with who asked (KIP-590).
+"""A client's request that a broker forwards to the controller, with the client's identity: KIP-590.
 
-Envelope (key 58): the request's frame as the client sent it, the client's principal as a
-DefaultPrincipalData message behind its version (int16), and the client's address in bytes, 4 or 16.
-Answered: the response's frame, or the error NOT_CONTROLLER where nothing was done. (Here the frames
-begin with the header; neither has its size.)
+Envelope (key 58): the request's frame as the client sent it, the client's principal as a version
+(int16) and a DefaultPrincipalData message, and the client's address as 4 or 16 bytes. The response
+holds the response's frame, or the error NOT_CONTROLLER if nothing was done. (Both frames begin with
+the header; neither has its size.)
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def sender(envelope: Any, forwarder: ClientSession) -> ClientSession:
         host = str(ipaddress.ip_address(envelope.client_host_address))
     except ValueError:
         size = len(envelope.client_host_address)
-        raise DecodeError(f"a client's address of {size} bytes; 4 or 16 are allowed") from None
+        raise DecodeError(f"the client's address has {size} bytes; 4 or 16 are allowed") from None
     return ClientSession(
         forwarder.connection_id,
         host,
@@ -50,7 +50,7 @@ def sender(envelope: Any, forwarder: ClientSession) -> ClientSession:
 
 
 def _packed(host: str) -> bytes:
-    # An IPv6 address may name its interface behind a "%".
+    # An IPv6 address may name its interface after a "%".
     return ipaddress.ip_address(host.partition("%")[0]).packed
 
 
@@ -70,6 +70,6 @@ def _no_others(fields: dict[str, Any]) -> None:
 
 def _read(data: bytes | None) -> Principal:
     if data is None or data[:2] != _VERSION:
-        raise DecodeError("a principal in another version than 0")
+        raise DecodeError("the principal's version is not 0")
     found, _ = decode(_principal_class(), data, 2)
     return Principal(found.type_, found.name)

@@ -1,4 +1,4 @@
-"""Feeds a FrameReader from a transport of the event loop, plain or TLS."""
+"""Feeds a FrameReader from an event loop transport, plain or TLS."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ class FrameReceiver(Protocol):
     """One end of a connection."""
 
     def received(self, frames: list[Buffer]) -> None:
-        """Whole frames, all that one read completed."""
+        """All frames that one read completed."""
 
     def refused(self, size_bytes: int) -> None:
-        """A frame of a size out of bounds: the connection is to end."""
+        """A frame's size is out of bounds: the connection must end."""
 
     def lost(self, error: Exception | None) -> None:
         """The connection has ended."""
 
     def pause_writing(self) -> None:
-        """The peer takes less than it was sent."""
+        """The peer reads more slowly than this end sends."""
 
     def resume_writing(self) -> None:
-        """The peer has taken what was sent."""
+        """The peer has read what was sent."""
 
 
 class FrameProtocol(asyncio.BufferedProtocol):
@@ -40,14 +40,14 @@ class FrameProtocol(asyncio.BufferedProtocol):
         reader: FrameReader,
         connected: Callable[[asyncio.Transport], FrameReceiver],
     ) -> None:
-        """`scratch` may serve many connections: nothing stays in it between two reads."""
+        """Many connections may share `scratch`: it holds nothing between two reads."""
         self._scratch = scratch
         self._reader = reader
         self._connected = connected
         self._receiver: FrameReceiver
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are not of asyncio's class, only of its shape.
+        # uvloop's transports have asyncio's interface, but not its class.
         self._receiver = self._connected(cast("asyncio.Transport", transport))
 
     def connection_lost(self, error: Exception | None) -> None:

@@ -1,9 +1,9 @@
-"""Cuts a stream of bytes into frames: four bytes of size, then as many bytes, and so on.
+"""Splits a stream of bytes into frames: a size of four bytes, then that many bytes.
 
 Pure: it takes bytes and returns frames, so that any transport can feed it. Small frames are copied
-out of what was read, all of one read at once. A large frame that is not complete yet gets a buffer
-of its own, and the transport can read the rest straight into it (`room`). That buffer grows as the
-bytes arrive, so a size alone takes no memory.
+out of the read buffer, all of one read at once. An incomplete large frame gets a buffer of its own,
+and the transport can read the rest directly into it (`room`). That buffer grows as the bytes
+arrive, so a size alone allocates no memory.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Final
 from ottla.protocol.primitives import Buffer
 
 FIRST_ALLOCATION_BYTES: Final = 2 << 20
-"""A frame gets this much room at first, and more only as its bytes really arrive."""
+"""A frame's first allocation; it grows only as the bytes arrive."""
 COPIED_BYTES: Final = 4096
-"""A frame up to this size is copied out of what was read."""
+"""A frame up to this size is copied out of the read buffer."""
 
 _SIZE_BYTES: Final = 4
 _size_at: Final = Struct(">i").unpack_from
 
 
 class FrameReader:
-    """The frames of one stream, without their sizes, in memory that nobody else writes to."""
+    """The frames of one stream, without their sizes, in memory that nothing else writes to."""
 
     __slots__ = (
         "_filled",
@@ -43,15 +43,15 @@ class FrameReader:
         self._frame_bytes = 0
         self._filled = 0
         self.bad_size: int | None = None
-        """A size out of bounds. What follows it cannot be read: the stream is to end."""
+        """A size out of bounds. The rest of the stream cannot be read: it must end."""
 
     @property
     def room(self) -> memoryview | None:
-        """Where the next bytes belong; None where any buffer will do, whose bytes `feed` takes."""
+        """Where the next bytes belong; None if they may go to any buffer, for `feed`."""
         return None if self._frame is None else memoryview(self._frame)[self._filled :]
 
     def filled(self, count: int) -> list[Buffer]:
-        """`count` bytes were read into `room`: the frame that they complete, if they do."""
+        """`count` bytes were read into `room`. Returns the frame that they complete, if any."""
         frame = self._frame
         assert frame is not None
         self._filled += count
@@ -102,6 +102,6 @@ class FrameReader:
         self._filled = len(start)
 
     def forget(self) -> None:
-        """The stream is over: the part of a frame that came is of no use."""
+        """The stream has ended: drops the incomplete frame."""
         self._frame = None
         self._rest = b""

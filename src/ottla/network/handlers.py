@@ -1,4 +1,4 @@
-"""How requests are answered: the dispatch table's rows, filled in by the room of the handlers."""
+"""The rows of the dispatch table; `api` fills them in."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ def always(request: Any) -> bool:
 
 
 class Handler(NamedTuple):
-    """How one request type is answered; `min_version` to `max_version` are what works."""
+    """Answers one request type, in the versions `min_version` to `max_version`."""
 
     key: int
     min_version: int
     max_version: int
     answer: Answer
-    """Request and context to response message, or None where no response is due (acks=0)."""
+    """Takes request and context; returns the response message, or None if none is due (acks=0)."""
     takes_json: bool = False
     access: tuple[Access, ...] = ()
-    """What it may do to which resources, as Kafka's authorizer has it (KafkaApis, AuthHelper).
-    Nothing checks it yet.
+    """Its operations on resources, as Kafka authorizes them (KafkaApis, AuthHelper). Nothing
+    checks them yet.
     """
     is_between_brokers: Callable[[Any], bool] = never
     """Whether another broker sent this request: then it needs BETWEEN_BROKERS instead."""
@@ -42,10 +42,10 @@ class Handlers(NamedTuple):
     """The dispatch table, handed to the broker so that it need not import `api`."""
 
     advertised: tuple[tuple[int, int, int], ...]
-    """Key, first and last version: the answer to ApiVersions."""
+    """Key, first and last version: the response to ApiVersions."""
     find: Callable[[int], Handler | None]
-    """The handler of a key; imported when first asked for."""
+    """The handler of a key; imported at first use."""
 
 
 class EndConnectionError(Exception):
-    """A request that can only be answered by ending its connection; the text says why."""
+    """A request that must end its connection; the text gives the reason."""

@@ -38,7 +38,7 @@ class Listener:
         next_connection_id: Callable[[], int],
         monotonic_ms: Callable[[], int],
     ) -> None:
-        """Connections are told apart by number, whichever listener they come in by."""
+        """`next_connection_id` is shared by all listeners, so connection ids are unique."""
         self.endpoint = endpoint
         self.port = 0
         self._advertised = next(
@@ -55,22 +55,22 @@ class Listener:
         self._sweep: asyncio.TimerHandle | None = None
 
     async def listen(self) -> None:
-        """Binds; `port` is the real one then, which the system chose where 0 was asked for.
+        """Binds. Afterwards `port` is the bound port, which the system chose if it was 0.
 
-        Raises OSError, one sentence for people, where the address cannot be had.
+        Raises OSError, with a one-line message, if the address is not available.
         """
         loop = asyncio.get_running_loop()
         try:
             self._server = await loop.create_server(
                 self._new_protocol,
-                # One socket for every interface where the port is free to choose: two would differ.
+                # With port 0, one socket for all interfaces: two would get different ports.
                 self.endpoint.host or (None if self.endpoint.port else "0.0.0.0"),
                 self.endpoint.port,
                 backlog=self._config.socket_listen_backlog_size,
                 start_serving=False,
             )
         except OSError as error:
-            # asyncio's own text begins with the number of the error and says it twice.
+            # asyncio's own text begins with the error number and repeats the message.
             reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
             raise OSError(
                 f"cannot listen on {self.endpoint.host or '*'}:{self.endpoint.port}: {reason}."
@@ -90,7 +90,7 @@ class Listener:
             self._sweep.cancel()
 
     async def close(self, grace_ms: int) -> None:
-        """Stops accepting, lets requests under way finish for `grace_ms`, ends the connections."""
+        """Stops accepting, waits up to `grace_ms` for requests to finish, ends the connections."""
         self.stop_accepting()
         until_ms = self._monotonic_ms() + grace_ms
         while any(each.is_busy for each in self._connections.values()):
@@ -128,7 +128,10 @@ class Listener:
             refused = self._limits.refused
             if refused & (refused - 1) == 0:  # the 1st, 2nd, 4th, 8th ... of them
                 logger.warning(
-                    "refused %d connections, now of %s: %s", refused, session.host, reason
+                    "refused %d connections so far, the last from %s: %s",
+                    refused,
+                    session.host,
+                    reason,
                 )
             connection.close()
         return connection
@@ -138,7 +141,7 @@ class Listener:
             self._limits.release(connection.session.host)
 
     def _size_buffers(self, accepted: socket.socket) -> None:
-        """socket.send.buffer.bytes and socket.receive.buffer.bytes, where they are given."""
+        """Applies socket.send.buffer.bytes and socket.receive.buffer.bytes, if set."""
         for option, size_bytes in (
             (socket.SO_SNDBUF, self._config.socket_send_buffer_bytes),
             (socket.SO_RCVBUF, self._config.socket_receive_buffer_bytes),
@@ -156,20 +159,20 @@ class Listener:
 
     @property
     def bound_to(self) -> Endpoint:
-        """Where it listens, with the real port."""
+        """The bound endpoint, with the actual port."""
         return replace(self.endpoint, port=self.port)
 
     @property
     def reached_at(self) -> Endpoint:
-        """What this listener is registered with: advertised or bound, with the real port."""
+        """The endpoint to register: advertised or bound, with the actual port."""
         address = self._advertised or self.endpoint
         return replace(address, port=address.port or self.port)
 
     def _advertised_to(self, transport: asyncio.Transport) -> tuple[str, int]:
-        """Where clients of this listener find the broker.
+        """The address at which clients of this listener find the broker.
 
-        Without advertised.listeners, a listener on every interface answers with the address on
-        which this very client came: no other host name is as sure to work for it.
+        Without advertised.listeners, a listener on every interface advertises the address that
+        this client connected to: it is the one known to work for the client.
         """
         if self._advertised is not None:
             return self._advertised.host, self._advertised.port or self.port

@@ -1,9 +1,9 @@
 """A connection to another broker: requests out, responses matched by correlation id.
 
 One broker sends requests and the other answers them in order, as with a client. A Peer connects at
-first use and again after a loss; the caller decides when to try again. A request that is not
-answered in time ends the connection, as in Kafka's NetworkClient: the requests after it would not
-be answered either.
+first use and again after a loss; the caller decides when to retry. A request that is not answered
+in time ends the connection, as in Kafka's NetworkClient: the requests after it would not be
+answered either.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CONNECT_TIMEOUT_MS: Final = 10_000
 """Kafka's default of socket.connection.setup.timeout.ms."""
 PROBE_WITHIN_MS: Final = 500
 MAX_UNDER_WAY: Final = 100
-"""Requests of one connection that wait for their answers."""
+"""Limit of unanswered requests on one connection."""
 SCRATCH_BYTES: Final = 64 << 10
 LAST_CORRELATION_ID: Final = 2**31 - 1
 
@@ -36,20 +36,20 @@ _SIZE: Final = Struct(">i")
 
 
 class PeerError(Exception):
-    """No answer; one line that says why. Whether the request was carried out is unknown."""
+    """No response; the one-line text gives the reason. The request may have taken effect."""
 
 
 class Probe(Enum):
-    """What a connection attempt has shown of a listener."""
+    """What a connection attempt has shown about a listener."""
 
     ALIVE = "alive"
     REFUSED = "refused"
     UNKNOWN = "unknown"
-    """No answer at all: it may be alive, with the network cut."""
+    """No answer at all: it may be alive, but cut off."""
 
 
 async def probe(host: str, port: int, timeout_ms: int = PROBE_WITHIN_MS) -> Probe:
-    """Whether the address takes connections; nothing is sent."""
+    """Whether the address accepts connections. Sends nothing."""
     try:
         async with asyncio.timeout(timeout_ms / 1000):
             transport, _ = await _connect(host, port, asyncio.Protocol)
@@ -64,8 +64,8 @@ async def probe(host: str, port: int, timeout_ms: int = PROBE_WITHIN_MS) -> Prob
 async def _connect(
     host: str, port: int, factory: Callable[[], asyncio.BaseProtocol]
 ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
-    """Tries each address of the host. Raises OSError; ConnectionRefusedError only where every
-    address refused, which asyncio's own message for many addresses does not tell.
+    """Tries each address of the host. Raises OSError; ConnectionRefusedError only if every address
+    refused. asyncio's own error for several addresses does not show that.
     """
     loop = asyncio.get_running_loop()
     failure: OSError = OSError(f"{host} has no address")
@@ -109,13 +109,13 @@ class _Link:
         self.end("closed the connection" if error is None else f"lost the connection: {error}")
 
     def pause_writing(self) -> None:
-        """Requests to other brokers are small, and limited in number."""
+        """Ignored: requests to other brokers are small, and their number is limited."""
 
     def resume_writing(self) -> None:
         """See `pause_writing`."""
 
     def end(self, why: str) -> None:
-        """Ends the connection. Requests that wait fail with the reason."""
+        """Ends the connection. Waiting requests fail with the reason."""
         if self.ended:
             return
         self.ended = True
@@ -131,14 +131,14 @@ class _Link:
             (correlation_id,) = _SIZE.unpack_from(frame)
             waiter = self.waiting.pop(correlation_id, None)
             if waiter is None:
-                self.end(f"answered request {correlation_id}, which was not asked")
+                self.end(f"answered request {correlation_id}, which was not sent")
                 return
-            if not waiter.done():  # else its asker was cancelled
+            if not waiter.done():  # otherwise its caller was cancelled
                 waiter.set_result(memoryview(frame))
 
 
 class Peer:
-    """Sends requests to one broker; made by Peers. For the event loop's thread alone."""
+    """Sends requests to one broker; created by Peers. For the event loop's thread only."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class Peer:
         *,
         max_frame_bytes: int,
     ) -> None:
-        """`name` stands in the errors ("broker 2"); `address` gives its present address."""
+        """Errors contain `name` ("broker 2"); `address` returns the current address."""
         self.name = name
         self.client_id = client_id
         self._address = address
@@ -158,14 +158,10 @@ class Peer:
         self._last_correlation_id = 0
         self._closed = False
         self.lost_at: float | None = None
-        """When the connection last broke off, on the loop's clock; None while it holds."""
-
-    @property
-    def is_connected(self) -> bool:
-        return self._link is not None
+        """When the connection was last lost, on the loop's clock; None while connected."""
 
     async def ask(self, request: Any, timeout_ms: int) -> Any:
-        """The response to a message of kio's. `records` in it are views into the frame.
+        """Returns the response to a kio message. Its `records` are views into the frame.
 
         Raises PeerError.
         """
@@ -177,12 +173,12 @@ class Peer:
         try:
             _, response = read_response(request.__api_key__, request.__version__, frame)
         except DecodeError as error:
-            self._end(f"sent what is no response: {error}")
-            raise PeerError(f"{self.name} sent what is no response: {error}") from None
+            self._end(f"sent an invalid response: {error}")
+            raise PeerError(f"{self.name} sent an invalid response: {error}") from None
         return response
 
     async def ask_json(self, key: int, document: Any, timeout_ms: int) -> dict[str, Any]:
-        """Asks one of Ottla's own requests: header v1, then JSON; so is the answer.
+        """Sends one of Ottla's own requests: header v1, then JSON. The response is JSON, too.
 
         Raises PeerError.
         """
@@ -199,8 +195,8 @@ class Peer:
         except ValueError:
             answer = None
         if not isinstance(answer, dict):
-            self._end("sent what is no JSON document")
-            raise PeerError(f"{self.name} sent what is no JSON document")
+            self._end("sent a response that is not a JSON document")
+            raise PeerError(f"{self.name} sent a response that is not a JSON document")
         return answer
 
     async def _ask(self, framed: Callable[[int], list[Buffer]], timeout_ms: int) -> memoryview:
@@ -216,7 +212,7 @@ class Peer:
 
     def _send(self, link: _Link, framed: Callable[[int], list[Buffer]]) -> Awaitable[memoryview]:
         if len(link.waiting) >= MAX_UNDER_WAY:
-            raise PeerError(f"{self.name} has {MAX_UNDER_WAY} requests to answer already")
+            raise PeerError(f"{self.name} already has {MAX_UNDER_WAY} unanswered requests")
         assert link.transport is not None
         if link.transport.is_closing():
             raise PeerError(f"{self.name} closed the connection")
@@ -244,7 +240,7 @@ class Peer:
         if self._connecting is None:
             self._connecting = asyncio.get_running_loop().create_task(self._connect(address))
             self._connecting.add_done_callback(self._connect_ended)
-        # Many may wait for it, and the first to give up must not take it from the others.
+        # Many callers may wait for it; the first to give up must not cancel it for the others.
         return await asyncio.shield(self._connecting)
 
     async def _connect(self, address: tuple[str, int]) -> _Link:
@@ -254,14 +250,14 @@ class Peer:
             async with asyncio.timeout(CONNECT_TIMEOUT_MS / 1000):
                 await _connect(*address, link.new_protocol)
         except ConnectionRefusedError:
-            raise PeerError(f"nobody listens as {where}") from None
+            raise PeerError(f"{where} refused the connection") from None
         except TimeoutError:
             raise PeerError(f"{where} cannot be reached within {CONNECT_TIMEOUT_MS} ms") from None
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
             raise PeerError(f"{where} cannot be reached: {reason}") from None
         if self._closed:
-            link.end("is no longer needed")
+            link.end("was disconnected by this broker")
             raise PeerError(f"the connection to {self.name} is closed")
         if link.ended:
             raise PeerError(f"{where} closed the connection at once")
@@ -272,7 +268,7 @@ class Peer:
     def _connect_ended(self, task: asyncio.Task[_Link]) -> None:
         self._connecting = None
         if not task.cancelled():
-            task.exception()  # looked at, though all who asked may have given up
+            task.exception()  # marked as retrieved: all callers may have given up
 
     def _lost(self, link: _Link, why: str) -> None:
         if self._link is link:
@@ -283,13 +279,13 @@ class Peer:
         for waiter in waiting.values():
             if not waiter.done():
                 waiter.set_exception(PeerError(f"{self.name} {why}"))
-                waiter.exception()  # looked at, though its asker may have given up
+                waiter.exception()  # marked as retrieved: the caller may have given up
 
     def _end(self, why: str) -> None:
         if self._link is not None:
             self._link.end(why)
 
     def close(self) -> None:
-        """For good. Requests that wait fail with a PeerError."""
+        """Closes for good. Waiting requests fail with a PeerError."""
         self._closed = True
-        self._end("is no longer needed")
+        self._end("was disconnected by this broker")

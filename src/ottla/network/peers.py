@@ -18,7 +18,7 @@ class Peers:
     """Connections by broker and purpose, opened at first use."""
 
     def __init__(self, config: BrokerConfig, endpoint_of: Callable[[int], Endpoint | None]) -> None:
-        """`endpoint_of` says where a broker is at present; None where it is not registered."""
+        """`endpoint_of` returns a broker's current endpoint; None if it is not registered."""
         self._config = config
         self._endpoint_of = endpoint_of
         self._peers: dict[tuple[int, str], Peer] = {}
@@ -32,20 +32,20 @@ class Peers:
                 f"broker {broker_id}",
                 lambda: self.address(broker_id),
                 f"broker-{config.id}-{purpose}",
-                # A first batch larger than the limit is sent whole; no larger one than a Produce
-                # request can have come into a log.
+                # A first batch over the limit is sent whole; no batch in a log is larger than a
+                # Produce request.
                 max_frame_bytes=config.socket_request_max_bytes
                 + config.replica_fetch_response_max_bytes,
             )
         return found
 
     def address(self, broker_id: int) -> tuple[str, int] | None:
-        """Host and port of a broker; None where it is not registered."""
+        """Host and port of a broker; None if it is not registered."""
         endpoint = self._endpoint_of(broker_id)
         return None if endpoint is None else (endpoint.host, endpoint.port)
 
     def lost_at(self, broker_id: int) -> float | None:
-        """When a connection to the broker last ended and did not come back, on the loop's clock."""
+        """When a connection to the broker was last lost and not restored, on the loop's clock."""
         times = [
             peer.lost_at
             for (number, _), peer in self._peers.items()
@@ -60,7 +60,7 @@ class Peers:
             found.close()
 
     def close(self) -> None:
-        """Ends all. Requests that wait fail with a PeerError."""
+        """Ends all connections. Waiting requests fail with a PeerError."""
         peers, self._peers = self._peers, {}
         for each in peers.values():
             each.close()

@@ -1,4 +1,4 @@
-"""What a request handler is given beside the request."""
+"""What a request handler gets in addition to the request."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ BrokerT = TypeVar("BrokerT")
 
 @dataclass(slots=True)
 class RequestContext(Generic[BrokerT]):
-    """Who asks, in which version. Requests of one connection that agree in this share a context."""
+    """The client and the version. Requests of one connection with the same values share it."""
 
     broker: BrokerT
     """The parts of the broker that handlers use; this room does not know which."""
     session: ClientSession
     version: int
     client_id: str
-    """Empty where the client gave none."""
+    """Empty if the client gave none."""
     messages: Messages
     """Builds the response in this request's version."""

@@ -1,1 +1,1 @@
-"""The wire, pure: frames, codec, the table of request types and their versions, error codes."""
+"""The wire protocol, pure: frames, codec, the request types and their versions, error codes."""

@@ -1,4 +1,4 @@
-"""What a request does to which kind of resource, in the codes of Kafka's ACLs (KIP-11, KIP-140).
+"""Operations of requests on resources, in the codes of Kafka's ACLs (KIP-11, KIP-140).
 
 Codes: `AclOperation` and `ResourceType` of Kafka's clients.
 """
@@ -28,11 +28,11 @@ class Resource(IntEnum):
 
 
 class Access(NamedTuple):
-    """One permission that a request type asks for, on each resource of that type that it names."""
+    """One permission that a request type needs, for each resource of that type that it names."""
 
     operation: Operation
     resource: Resource
 
 
 BETWEEN_BROKERS: Final = (Access(Operation.CLUSTER_ACTION, Resource.CLUSTER),)
-"""What requests between brokers need."""
+"""The permission for requests between brokers."""

@@ -1,10 +1,10 @@
-"""Messages to bytes and back, compiled once per message class from kio's definitions.
+"""Encodes and decodes messages, with code compiled once per message class from kio's definitions.
 
 The definitions (which fields, of which type, in which version) are kio's generated dataclasses.
-The decoding is ours: kio's native reader reserves memory for an array before it has checked whether
-the bytes can hold it, and a hostile length ends the whole process. Differences for the caller:
-times are integers of milliseconds, `records` is a slice of the frame, and messages are instances of
-subclasses of kio's classes whose attributes can be set (a frozen dataclass is slow to fill).
+The decoding is ours: kio's native reader allocates memory for an array before it checks whether the
+bytes can hold it, so a hostile length ends the whole process. Differences for the caller: times
+are integers of milliseconds, `records` is a slice of the frame, and messages are instances of
+subclasses of kio's classes with mutable attributes (a frozen dataclass is slow to fill).
 """
 
 import dataclasses
@@ -49,7 +49,7 @@ class Codec(NamedTuple):
 
 
 def in_milliseconds(value: Any) -> Any:
-    """A default of a definition as the codec's own value."""
+    """A definition's default, as this codec's value."""
     if isinstance(value, timedelta):
         return round(value.total_seconds() * 1000)
     if isinstance(value, datetime):
@@ -82,7 +82,7 @@ def _write_time_or_minus_one(output: Output, value: int | None) -> None:
 
 
 def _nullable_entity(codec: Codec) -> tuple[Reader, Writer]:
-    """A struct that may be null: one byte before it, -1 or 1 (KIP-893)."""
+    """A nullable struct: one byte before it, -1 or 1 (KIP-893)."""
 
     def read(buffer: Buffer, position: int) -> tuple[Any, int]:
         marker, position = primitives.read_int8(buffer, position)
@@ -152,7 +152,9 @@ def codec_of(cls: Any) -> Codec:
         return found
     flexible: bool = cls.__flexible__
     fields = tuple(_field(field, flexible) for field in dataclasses.fields(cls))
-    attributes = {"__slots__": (), "__setattr__": object.__setattr__, "__definition__": cls}
+    # kio's classes are frozen. Replace both methods: CPython is slow if only one is replaced.
+    frozen = {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
+    attributes = {"__slots__": (), **frozen, "__definition__": cls}
     own = type(cls.__name__, (cls,), {**attributes, "__module__": cls.__module__})
     read, write, builder = functions_of(own, fields, flexible=flexible)
     defaults = {field.name: field.default for field in fields}
@@ -160,9 +162,9 @@ def codec_of(cls: Any) -> Codec:
 
 
 def decode(cls: type, buffer: Buffer, position: int = 0) -> tuple[Any, int]:
-    """One message of class `cls` at `position`, and the position behind it.
+    """The message of class `cls` at `position`, and the position after it.
 
-    Raises DecodeError, and nothing else, whatever the bytes.
+    Raises DecodeError, and nothing else, for any bytes.
     """
     try:
         return codec_of(cls).read(buffer, position)

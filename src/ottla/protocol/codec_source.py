@@ -1,9 +1,9 @@
 """Writes the Python source of a message's reader, writer and builder.
 
-One function for each struct, with its fields in straight code: numbers that follow each other are
-read and written with one call of `struct`, and an object is filled without a keyword dictionary.
-That takes a third of the time of a loop over field descriptions. Whatever is rare (a long varint,
-tagged fields, null) is left to the functions of `primitives`.
+One function for each struct, as straight-line code: consecutive numbers are read and written with
+one `struct` call, and an object is filled without a keyword dictionary. This takes a third of the
+time of a loop over field descriptions. Rare cases (a long varint, tagged fields, null) are left to
+the functions of `primitives`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ottla.protocol.primitives import Buffer, Reader, Writer
 
 
 class Field(NamedTuple):
-    """One field of a struct. `shape` says which straight code there is for it."""
+    """One field of a struct. `shape` selects the generated code."""
 
     name: str
     tag: int | None
     default: Any
-    """What an absent field holds: the definition's default, else the type's zero value."""
+    """The value of an absent field: the definition's default, else the type's zero value."""
     read: Reader
     write: Writer
     shape: str
@@ -42,14 +42,14 @@ class Functions(NamedTuple):
     read: Reader
     write: Writer
     builder: Any
-    """Called with a function, gives `build(**fields)`, which calls it with unknown fields."""
+    """Called with a function, returns `build(**fields)`, which passes unknown fields to it."""
 
 
 _MAX_TEXT_BYTES: Final = primitives.MAX_STRING_BYTES
 
 
 def functions_of(cls: type, fields: Sequence[Field], *, flexible: bool) -> Functions:
-    """The functions of one struct; instances are of `cls`, whose attributes can be set."""
+    """The functions of one struct; instances are of `cls`, whose attributes are mutable."""
     source = _Source(cls, fields, flexible)
     namespace = source.namespace
     exec("\n".join(source.lines()), namespace)
@@ -58,17 +58,17 @@ def functions_of(cls: type, fields: Sequence[Field], *, flexible: bool) -> Funct
 
 def _bad_size(buffer: Buffer, position: int, size: int) -> DecodeError:
     left = len(buffer) - position
-    return DecodeError(f"a field of {size} bytes where {left} are left")
+    return DecodeError(f"a field of {size} bytes, but {left} are left")
 
 
 def _bad_text(buffer: Buffer, position: int, size: int) -> DecodeError:
     if size > _MAX_TEXT_BYTES:
-        return DecodeError(f"a string of {size} bytes, where {_MAX_TEXT_BYTES} are the most")
+        return DecodeError(f"a string of {size} bytes; the maximum is {_MAX_TEXT_BYTES}")
     return _bad_size(buffer, position, size)
 
 
 def _null() -> DecodeError:
-    return DecodeError("null where a value is needed")
+    return DecodeError("null in a field that must not be null")
 
 
 class _Source:
@@ -109,13 +109,13 @@ class _Source:
         return (f"    {line}" for line in lines)
 
     def _name(self, value: Any, like: str) -> str:
-        """A name for `value` in the generated code."""
+        """The name of `value` in the generated code."""
         name = f"{like}_{len(self.namespace)}"
         self.namespace[name] = value
         return name
 
     def _runs(self, *numbers: str) -> Iterator[list[Field]]:
-        """The plain fields; those of these shapes together where they follow each other."""
+        """The plain fields; consecutive ones of these shapes together."""
         for is_number, run in groupby(self._plain, key=lambda field: field.shape in numbers):
             if is_number:
                 yield list(run)
@@ -263,7 +263,7 @@ def read_tags(
 
 
 def write_tags(output: primitives.Output, value: Any, tagged: dict[int, Field]) -> None:
-    """Those that do not hold their defaults."""
+    """Write the tagged fields that do not hold their defaults."""
     present = []
     for tag in sorted(tagged):
         content = getattr(value, tagged[tag].name)

@@ -1,7 +1,7 @@
-"""Kafka's error codes, and the one exception that carries one.
+"""Kafka's error codes, and the exception that carries one.
 
-DecodeError (ValueError) bytes from the peer that are no message: the connection ends
-ApiError (Exception)     a request understood and refused: its code goes into the response
+DecodeError (ValueError) bytes from the peer that are not a message: the connection is closed
+ApiError (Exception)     a valid request that is refused: its code goes into the response
 """
 
 from kio.schema.errors import ErrorCode
@@ -10,7 +10,7 @@ __all__ = ("ApiError", "DecodeError", "ErrorCode")
 
 
 class ApiError(Exception):
-    """A refusal that the client is told of: `code` and, where there is room, `message`."""
+    """An error for the client: `code` and, if the response has a field for it, `message`."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(message or code.name)
@@ -19,4 +19,4 @@ class ApiError(Exception):
 
 
 class DecodeError(ValueError):
-    """The peer's bytes do not form a message; says what was found and what was expected."""
+    """The peer's bytes are not a message; the message names what was found and expected."""

@@ -1,4 +1,4 @@
-"""Requests and responses as they stand in a frame.
+"""Requests and responses in their frames.
 
 Format (https://kafka.apache.org/protocol): int32 size, then that many bytes: a header and a body.
 Request header v1: int16 key, int16 version, int32 correlation id, nullable string client id; v2
@@ -31,13 +31,13 @@ class RequestHeader(NamedTuple):
     version: int
     correlation_id: int
     client_id: str
-    """Empty where the client gave none."""
+    """Empty if the client sent none."""
     body_position: int
-    """Where the header v1 ends; behind it lie the tagged fields of a flexible version."""
+    """The end of header v1; the tagged fields of a flexible version follow."""
 
 
 def read_request_header(frame: Buffer) -> RequestHeader:
-    """The header of the request in `frame` (which begins after the size). Raises DecodeError."""
+    """The header of the request in `frame` (which starts after the size). Raises DecodeError."""
     try:
         key, version, correlation_id, size = _HEADER.unpack_from(frame, 0)
     except error:
@@ -58,8 +58,8 @@ def read_request_header(frame: Buffer) -> RequestHeader:
 
 @lru_cache(maxsize=1024)
 def body_reader(key: int, version: int) -> Callable[[Buffer, int], Any]:
-    """Reads the bodies of one request type in one version: frame and the header's end to message,
-    one of kio's. It raises DecodeError.
+    """Reads the bodies of one request type in one version: takes the frame and the header's end,
+    returns kio's message. It raises DecodeError.
     """
     cls: Any = message_class(key, version, "request")
     flexible: bool = cls.__flexible__
@@ -73,20 +73,20 @@ def body_reader(key: int, version: int) -> Callable[[Buffer, int], Any]:
 
 
 def read_request_body(header: RequestHeader, frame: Buffer) -> Any:
-    """The request itself. Raises DecodeError."""
+    """The request's message. Raises DecodeError."""
     return body_reader(header.key, header.version)(frame, header.body_position)
 
 
 def _after_tags(frame: Buffer, position: int) -> int:
     try:
-        # Almost always none.
+        # Almost always empty.
         return read_tags(frame, position, {}, {}) if frame[position] else position + 1
     except IndexError:
         raise DecodeError("the bytes end within the request header") from None
 
 
 def write_response(response: Any, correlation_id: int) -> list[Buffer | bytearray]:
-    """The whole frame of a response, size included, in parts that are to be sent in turn."""
+    """The whole frame of a response, size included, in parts to be sent in order."""
     output = Output()
     output.tail += _SIZE_AND_ID.pack(0, correlation_id)
     if response.__flexible__ and response.__api_key__ != API_VERSIONS:
@@ -118,7 +118,7 @@ def read_response(key: int, version: int, frame: Buffer) -> tuple[int, Any]:
 
 
 def _sized(output: Output) -> list[Buffer | bytearray]:
-    """The parts of a message whose first four bytes are left for its size."""
+    """The parts of a message, with its size in the reserved first four bytes."""
     parts = output.parts()
     first = parts[0]
     assert isinstance(first, bytearray)

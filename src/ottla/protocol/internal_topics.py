@@ -1,4 +1,4 @@
-"""Topics that the brokers keep for themselves (Kafka's org.apache.kafka.common.internals.Topic)."""
+"""The brokers' internal topics (Kafka's org.apache.kafka.common.internals.Topic)."""
 
 from __future__ import annotations
 

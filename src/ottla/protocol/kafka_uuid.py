@@ -1,4 +1,4 @@
-"""Ids as Kafka writes them: a UUID in URL-safe base64 without padding, 22 characters."""
+"""Ids in Kafka's text form: a UUID in URL-safe base64 without padding, 22 characters."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from uuid import UUID
 
 
 class RandomBits(Protocol):
-    """What is needed of `random.Random`."""
+    """The part of `random.Random` that is needed."""
 
     def getrandbits(self, k: int, /) -> int:
         """Return a number of `k` random bits."""
 
 
 def random_uuid(random: RandomBits) -> UUID:
-    """A version 4 UUID. As in Kafka's Uuid.randomUuid its text never begins with a dash, which
-    command lines would take for an option.
+    """A version 4 UUID. As in Kafka's Uuid.randomUuid its text never starts with a dash, which
+    command lines would parse as an option.
     """
     while True:
         found = UUID(int=random.getrandbits(128), version=4)
@@ -25,10 +25,10 @@ def random_uuid(random: RandomBits) -> UUID:
 
 
 def uuid_text(value: UUID) -> str:
-    """The id as Kafka writes it."""
+    """The id in Kafka's text form."""
     return urlsafe_b64encode(value.bytes).decode().rstrip("=")
 
 
 def uuid_from_text(text: str) -> UUID:
-    """The opposite of `uuid_text`; raises ValueError."""
+    """The inverse of `uuid_text`; raises ValueError."""
     return UUID(bytes=urlsafe_b64decode(text + "=="))

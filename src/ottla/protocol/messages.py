@@ -1,6 +1,6 @@
 """The message classes of a request type in one version, imported when first needed.
 
-All versions of a dozen request types cost 0.3 s and 34 MB to import, and a client uses one of each.
+To import all versions of a dozen request types costs 0.3 s and 34 MB; a client uses one of each.
 """
 
 from collections.abc import Callable
@@ -30,9 +30,9 @@ def message_class(key: int, version: int, kind: str) -> type:
 class Messages:
     """Builds messages of one request type in one version: `messages.FetchResponse(...)`.
 
-    So that one handler serves every version, a field that this version lacks is dropped (some
-    version must have it: else it is our misspelling) and one that is not given holds its default,
-    or the zero value of its type.
+    So that one handler serves every version, a field that this version lacks is dropped (if no
+    version has it, it is misspelt, an assertion), and a missing field gets its default, or the zero
+    value of its type.
     """
 
     def __init__(self, key: int, version: int, kind: str = "response") -> None:
@@ -55,7 +55,7 @@ class Messages:
         return build
 
     def _absent(self, name: str) -> Callable[..., Any]:
-        """A struct that only other versions have: its value is dropped with its field."""
+        """A struct of other versions only: its value is dropped with its field."""
         assert _some_version_has(self.key, self.kind, name, None), name
         return lambda **values: None
 

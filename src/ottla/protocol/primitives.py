@@ -1,11 +1,11 @@
 """Readers and writers of the protocol's primitive types.
 
-A reader takes a buffer and a position and returns the value and the position behind it; it raises
-DecodeError, struct.error or IndexError on bytes that end too early, all of which `codec` turns into
-one DecodeError. A writer takes an Output and a value.
+A reader takes a buffer and a position, and returns the value and the position after it. If the
+bytes end too early it raises DecodeError, struct.error or IndexError; `codec` turns all of them
+into DecodeError. A writer takes an Output and a value.
 
 Formats: https://kafka.apache.org/protocol#protocol_types, and KIP-482 for the compact forms.
-Times stay plain integers of milliseconds: any 64 bits may arrive from the network, and neither
+Times are plain integers of milliseconds: any 64 bits may arrive from the network, and neither
 timedelta nor datetime can hold them all.
 """
 
@@ -21,19 +21,19 @@ Reader: TypeAlias = Callable[[Buffer, int], tuple[Any, int]]
 Writer: TypeAlias = Callable[["Output", Any], None]
 
 MAX_ELEMENTS = 1_000_000
-"""An array longer than this is refused: each element costs far more memory than its bytes."""
+"""Longer arrays are refused: each element costs far more memory than its bytes."""
 
 MAX_STRING_BYTES = 2**15 - 1
-"""Kafka refuses longer ones in the compact form too, so that every version has room for them."""
+"""Kafka refuses longer ones in the compact form too, so that they fit in every version."""
 
 COPY_LIMIT_BYTES = 4096
-"""Record data longer than this is handed to the socket as it is, not copied into the response."""
+"""Longer record data is passed to the socket as it is, not copied into the response."""
 
 _ZERO_UUID = UUID(int=0)
 
 
 class Output:
-    """The bytes of one message under way: small fields joined, large record data by reference."""
+    """The bytes of a message being built: small fields joined, large record data by reference."""
 
     __slots__ = ("_parts", "tail")
 
@@ -99,10 +99,10 @@ def write_varint(output: Output, value: int) -> None:
 
 
 def take(buffer: Buffer, position: int, size: int) -> tuple[Buffer, int]:
-    """`size` bytes at `position`, by reference where the buffer is a memoryview."""
+    """`size` bytes at `position`; by reference if the buffer is a memoryview."""
     end = position + size
     if size < 0 or end > len(buffer):
-        raise DecodeError(f"a field of {size} bytes where {len(buffer) - position} are left")
+        raise DecodeError(f"a field of {size} bytes, but {len(buffer) - position} are left")
     return buffer[position:end], end
 
 
@@ -122,9 +122,9 @@ def _nullable(
         if size == -1:
             if null_allowed:
                 return None, position
-            raise DecodeError("null where a value is needed")
+            raise DecodeError("null in a field that must not be null")
         if size > max_bytes:
-            raise DecodeError(f"a string of {size} bytes, where {max_bytes} are the most")
+            raise DecodeError(f"a string of {size} bytes; the maximum is {max_bytes}")
         data, position = take(buffer, position, size)
         return convert(data), position
 
@@ -164,7 +164,7 @@ def text(compact: bool, null_allowed: bool) -> tuple[Reader, Writer]:
 
 
 def data(compact: bool, null_allowed: bool, copied: bool) -> tuple[Reader, Writer]:
-    """Byte strings; `copied` gives bytes of their own, else (records) a view into the frame."""
+    """Byte strings; `copied` returns new bytes, else (records) a view into the frame."""
 
     def write(output: Output, value: Buffer | None) -> None:
         if value is None:
@@ -181,11 +181,11 @@ def data(compact: bool, null_allowed: bool, copied: bool) -> tuple[Reader, Write
 def items_reader(
     read_item: Reader, null_allowed: bool
 ) -> Callable[[Buffer, int, int], tuple[Any, int]]:
-    """Reads so many elements of an array; -1 is null."""
+    """Reads `count` elements of an array; -1 is null."""
 
     def read(buffer: Buffer, position: int, count: int) -> tuple[Any, int]:
         if count < 0:
-            # Kafka reads a null array where none is allowed as an error of the client's.
+            # Kafka treats a null array as the client's error if null is not allowed.
             if count == -1 and null_allowed:
                 return None, position
             raise DecodeError(f"an array of {count} elements")

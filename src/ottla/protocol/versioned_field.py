@@ -3,8 +3,8 @@
     RACK_ID = VersionedField(FETCH, "FetchRequest", "rack_id", "")
     rack = RACK_ID(request)  # a str, in every version
 
-mypy cannot see a misspelt name in `getattr(request, "rakc_id", "")`. Here a test compares every
-declaration with the message definitions.
+mypy does not see the misspelling in `getattr(request, "rakc_id", "")`. A test compares every
+VersionedField with the message definitions.
 """
 
 from typing import Any, Final, Generic, TypeVar
@@ -13,12 +13,12 @@ T = TypeVar("T")
 
 
 class VersionedField(Generic[T]):
-    """A field of a struct in the requests of one type; called with a struct, gives its value."""
+    """A field of a struct in the requests of one type; call it with a struct to get the value."""
 
     __slots__ = ("default", "key", "name", "struct")
 
     def __init__(self, key: int, struct: str, name: str, default: T) -> None:
-        """`default` stands for the field in versions that do not have it."""
+        """`default` is the value in versions without the field."""
         self.key = key
         self.struct = struct
         self.name = name
@@ -31,4 +31,4 @@ class VersionedField(Generic[T]):
 
 
 DECLARED: Final[list[VersionedField[Any]]] = []
-"""All of this process, for the test."""
+"""All fields of this process, for the test."""

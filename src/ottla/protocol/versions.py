@@ -1,8 +1,7 @@
-"""The request types: key, name, and the versions that Kafka 4.3 knows.
+"""The request types: key, name, and the versions that Kafka 4.3 supports.
 
-What the broker advertises is the part of this table that it has a handler for. Produce is the
-exception to "advertise what works": versions 0 to 2 are listed though refused, or librdkafka stops
-compressing without a word (KAFKA-18659).
+The broker advertises those that have a handler. Produce is an exception: versions 0 to 2 are
+advertised but refused, or librdkafka silently stops compressing (KAFKA-18659).
 """
 
 from typing import Final, NamedTuple
@@ -79,9 +78,9 @@ _BETWEEN_BROKERS: Final = (
 
 APIS: Final[dict[int, Api]] = {row[0]: Api(*row) for row in (*_TABLE, *_BETWEEN_BROKERS)}
 INTERNAL: Final = frozenset(row[0] for row in _BETWEEN_BROKERS)
-"""Sent by brokers to their controller, and not advertised to clients."""
+"""Sent by brokers to their controller; not advertised to clients."""
 FOR_CONTROLLER: Final = frozenset(
     (19, 20, 33, 37, 43, 44, 45, 46, 57, ALTER_PARTITION, ALLOCATE_PRODUCER_IDS)
 )
-"""What only the controller can answer: another broker sends it on."""
+"""Only the controller can answer these: other brokers forward them."""
 REFUSED_BELOW: Final = {PRODUCE: 3}

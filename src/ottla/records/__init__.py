@@ -1,2 +1,2 @@
-"""Record batches, pure: the header's view, records in and out, compression, and the checks on a
+"""Record batches, pure: header, reading and writing records, compression, and the checks on a
 producer's batch."""

@@ -1,5 +1,5 @@
-"""Building a batch from records: the coordinators' writes, compaction's and recompression's
-rewrites, tests."""
+"""Builds a batch from records: for coordinators' writes, for the rewrites of compaction and
+recompression, and for tests."""
 
 from collections.abc import Iterable, Sequence
 
@@ -36,12 +36,11 @@ def build_batch(
     is_transactional: bool = False,
     is_control: bool = False,
 ) -> bytes:
-    """One batch of `records`, numbered from `base_offset` on: the offsets they carry are not looked
-    at.
+    """A batch of `records`, numbered from `base_offset`; their own offsets are ignored.
 
-    For log_append_time the records' own largest timestamp becomes the batch's time.
+    For log_append_time the records' largest timestamp becomes the batch's time.
     """
-    assert records, "a new batch has a record at least"
+    assert records, "a new batch has at least one record"
     base_timestamp = records[0].timestamp_ms
     header = BatchHeader(
         base_offset=base_offset,
@@ -74,9 +73,9 @@ def rebuild_batch(
 ) -> bytes:
     """The batch of `header` with only `records` left, which keep their offsets.
 
-    First and last offset, producer and sequence stay as they are, so that a producer's next
-    sequence is still right after compaction removed the last record. With `delete_horizon_ms` the
-    base timestamp carries it (KIP-534). With no records left it is the bare header that compaction
+    First and last offset, producer and sequence do not change, so that a producer's next sequence
+    is still right after compaction removed the last record. With `delete_horizon_ms` the base
+    timestamp holds it (KIP-534). Without records the result is the bare header that compaction
     keeps for its offset and sequence.
     """
     codec = header.compression if compression is None else compression
@@ -116,7 +115,7 @@ def finish_batch(header: BatchHeader, packed: Buffer) -> bytes:
 
 
 def encode_records(records: Iterable[Record], deltas: Iterable[int], base_timestamp: int) -> bytes:
-    """The records one after another, uncompressed; `deltas` are their offsets after the batch's
+    """The encoded records in a row, uncompressed; `deltas` are their offsets from the batch's
     first."""
     out = bytearray()
     for record, delta in zip(records, deltas, strict=True):

@@ -1,15 +1,15 @@
-"""Checking the batch of a Produce request, and giving it the form in which it is stored.
+"""Checks the batch of a Produce request, and converts it to its stored form.
 
 The rules and their error codes are those of Kafka's ProduceRequest.validateRecords,
 UnifiedLog.analyzeAndValidateRecords and LogValidator: every batch is decompressed and its records
-are walked. The batch is stored as it was sent, except that
-- a max timestamp that is not that of its records is corrected, and the checksum with it;
-- `compression.type` may ask for another compression.
+are walked. The batch is stored as it was sent, with two exceptions:
+- a wrong max timestamp is corrected, and the checksum with it;
+- `compression.type` may require another compression.
 
 Ottla refuses more than Kafka in three cases, because consumers cannot read such batches: records
 whose length does not fit in a compressed batch, offset deltas other than 0, 1, 2 and so on, and
-more than `limit_bytes` once decompressed. It answers INVALID_RECORD where compressed bytes are
-broken; Kafka answers UNKNOWN_SERVER_ERROR for most of them.
+more than `limit_bytes` once decompressed. It returns INVALID_RECORD for broken compressed bytes;
+Kafka returns UNKNOWN_SERVER_ERROR for most of them.
 """
 
 from dataclasses import replace
@@ -53,20 +53,20 @@ def check_batch(
     compression_level: int | None = None,
     limit_bytes: int = LARGEST_RECORDS_BYTES,
 ) -> tuple[BatchHeader, Buffer]:
-    """The header and the bytes to store for the one batch that a Produce request of version 3 or
+    """The header and the bytes to store, for the one batch that a Produce request of version 3 or
     newer may hold for a partition.
 
-    `timestamp_type` is the topic's (for log_append_time `Log.append` sets the time),
-    `keys_required` is for compacted topics, `zstd_allowed` is false below Produce 7, `compression`
-    is what `compression.type` asks for (None for the producer's own). Bytes after the batch that
-    form no whole batch are ignored, as in Kafka.
-    Raises CorruptBatchError, InvalidRecordError (with the records at fault), or ApiError with
+    `timestamp_type` is the topic's (for log_append_time `Log.append` sets the time).
+    `keys_required` is true for compacted topics. `zstd_allowed` is false below Produce 7.
+    `compression` is the one that `compression.type` requires (None for the producer's own). Bytes
+    after the batch that do not form a whole batch are ignored, as in Kafka.
+    Raises CorruptBatchError, InvalidRecordError (with the invalid records), or ApiError with
     MESSAGE_TOO_LARGE or UNSUPPORTED_COMPRESSION_TYPE.
     """
     header = _only_batch(records)
     if header.compression == Compression.zstd and not zstd_allowed:
         raise ApiError(
-            ErrorCode.unsupported_compression_type, "Produce below version 7 has no zstd"
+            ErrorCode.unsupported_compression_type, "zstd requires Produce version 7 or later"
         )
     if header.base_offset != 0:
         raise InvalidRecordError(f"the batch's base offset is {header.base_offset} and must be 0")
@@ -115,8 +115,8 @@ def _decompressed(header: BatchHeader, packed: Buffer, limit_bytes: int) -> byte
     try:
         return bytes(decompress(header.compression, packed, limit_bytes=limit_bytes))
     except CorruptBatchError as error:
-        # The checksum was right: sending the batch again, as clients do for CORRUPT_MESSAGE, is of
-        # no use.
+        # The checksum was right, so it is useless to send the batch again, as clients do for
+        # CORRUPT_MESSAGE.
         raise InvalidRecordError(error.message or "the records cannot be decompressed") from None
 
 
@@ -128,16 +128,20 @@ def _timestamps(header: BatchHeader, walked: Walked) -> tuple[int, int]:
     latest = header.base_timestamp + walked.largest_delta_ms
     if earliest < -_LARGEST_INT64 or latest > _LARGEST_INT64:
         raise InvalidRecordError("a record of the batch has a timestamp of more than 64 bits")
-    # No record has a time below that of one without any.
+    # A record without a timestamp has the lowest one.
     return earliest, max(latest, NO_TIMESTAMP)
 
 
 def _only_batch(records: Buffer) -> BatchHeader:
     header = _whole_batch(records, 0)
     if header is None:
-        raise InvalidRecordError("a Produce request has one batch per partition; here is none")
+        raise InvalidRecordError(
+            "a Produce request must have one batch per partition; there is none"
+        )
     if _whole_batch(records, header.size_bytes) is not None:
-        raise InvalidRecordError("a Produce request has one batch per partition; here are more")
+        raise InvalidRecordError(
+            "a Produce request must have one batch per partition; there are more"
+        )
     return header
 
 
@@ -149,20 +153,20 @@ def _whole_batch(records: Buffer, position: int) -> BatchHeader | None:
     magic = records[position + 16]
     if 0 <= magic < MAGIC:
         # Kafka 4 no longer converts the older formats (KIP-724).
-        raise InvalidRecordError(f"a batch of magic {magic}; only magic 2 is taken")
+        raise InvalidRecordError(f"a batch of magic {magic}; only magic 2 is supported")
     if size_bytes < HEADER_BYTES:
         raise CorruptBatchError(f"a batch cannot be {size_bytes} bytes long")
     if magic != MAGIC:
-        raise CorruptBatchError(f"magic {magic}, where only magic 2 is known")
+        raise CorruptBatchError(f"magic {magic}; only magic 2 is supported")
     return read_header(records, position) if size_bytes <= left else None
 
 
 def _check_header(header: BatchHeader) -> None:
     if header.count <= 0:
-        raise InvalidRecordError(f"the batch says {header.count} records")
+        raise InvalidRecordError(f"the batch states {header.count} records")
     if header.last_offset_delta + 1 != header.count:
         raise InvalidRecordError(
-            f"the batch says {header.count} records, and that its last is number"
+            f"the batch states {header.count} records, but a last offset delta of"
             f" {header.last_offset_delta}"
         )
     if header.is_control:
@@ -173,7 +177,7 @@ def _check_header(header: BatchHeader) -> None:
         )
     if header.compression > Compression.zstd:
         raise ApiError(
-            ErrorCode.unsupported_compression_type, f"no compression is {header.compression}"
+            ErrorCode.unsupported_compression_type, f"compression {header.compression} is unknown"
         )
 
 

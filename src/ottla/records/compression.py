@@ -1,13 +1,13 @@
-"""The five compressions of a batch's records, in the framings that Java and librdkafka write.
+"""The five compressions of a batch's records, in the formats that Java and librdkafka write.
 
-gzip is RFC 1952, one or more members; lz4 is the LZ4 frame format; zstd its own frames (KIP-110).
-Snappy has two shapes: the "xerial" framing of snappy-java (a header of 16 bytes, then blocks, each
-after its int32 size), which is what Kafka writes, and one raw block, which some clients write; both
-are read. Every decompression has a limit, so that a small batch cannot become a large memory.
+gzip is RFC 1952, one or more members; lz4 is the LZ4 frame format; zstd is its own (KIP-110).
+Snappy has two forms: the "xerial" framing of snappy-java (a header of 16 bytes, then blocks, each
+after its int32 size), which Kafka writes, and one raw block, which some clients write; both are
+read. Every decompression has a limit, so that a small batch cannot fill the memory.
 
-What follows the compressed records is treated as Kafka's readers treat it: ignored after the end of
-an lz4 frame, after a gzip member that no other member follows, and where it is too short for the
-size of another snappy block; refused after zstd.
+Bytes after the compressed records are treated as in Kafka's readers: ignored after the end of an
+lz4 frame, after the last gzip member, and if they are too short for the size of another snappy
+block; refused after zstd.
 """
 
 import zlib
@@ -23,7 +23,7 @@ from ottla.records.errors import CorruptBatchError, InvalidRecordError
 from ottla.records.header import Buffer
 
 LARGEST_RECORDS_BYTES: Final = 256 * 1024 * 1024
-"""The default limit on a batch's records once decompressed."""
+"""The default limit on a batch's decompressed records."""
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
@@ -44,11 +44,11 @@ class Compression(IntEnum):
 
 
 KAFKAS_LZ4_LEVEL: Final = 9
-"""Kafka's default, by which it means the fast compressor (KIP-390)."""
+"""Kafka's default; it means the fast compressor (KIP-390)."""
 
 
 def compress(compression: int, records: bytes, level: int | None = None) -> bytes:
-    """`records`, a batch's uncompressed records, compressed; without `level` at the default one."""
+    """Compress a batch's `records`; the default level if `level` is None."""
     match compression:
         case Compression.none:
             return records
@@ -58,7 +58,7 @@ def compress(compression: int, records: bytes, level: int | None = None) -> byte
         case Compression.snappy:
             return _compress_xerial(records)
         case Compression.lz4:
-            # Independent blocks of 64 KB, as Kafka's own writer makes them.
+            # Independent blocks of 64 KB, as in Kafka's own writer.
             return bytes(
                 lz4.frame.compress(
                     records,
@@ -69,16 +69,16 @@ def compress(compression: int, records: bytes, level: int | None = None) -> byte
             )
         case Compression.zstd:
             return zstandard.ZstdCompressor(3 if level is None else level).compress(records)
-    raise AssertionError(f"no compression has the number {compression}")
+    raise AssertionError(f"compression {compression} is unknown")
 
 
 def decompress(
     compression: int, records: Buffer, *, limit_bytes: int = LARGEST_RECORDS_BYTES
 ) -> Buffer:
-    """A batch's records, uncompressed.
+    """A batch's records, decompressed.
 
-    Raises CorruptBatchError where the codec refuses the bytes or no codec has the number,
-    InvalidRecordError where the result would pass `limit_bytes`.
+    Raises CorruptBatchError if the codec refuses the bytes or the number is unknown,
+    InvalidRecordError if the result would exceed `limit_bytes`.
     """
     if compression == Compression.none:
         return records
@@ -96,19 +96,19 @@ def decompress(
         zlib.error,
         cramjam.DecompressionError,
         zstandard.ZstdError,
-        RuntimeError,  # what lz4 raises
+        RuntimeError,  # raised by lz4
         EOFError,
         MemoryError,
     ) as error:
         name = Compression(compression).name
         raise CorruptBatchError(f"the records are not {name}: {error}") from None
-    raise CorruptBatchError(f"no compression has the number {compression}")
+    raise CorruptBatchError(f"compression {compression} is unknown")
 
 
 def _ensure_within(size_bytes: int, limit_bytes: int) -> None:
     if size_bytes > limit_bytes:
         raise InvalidRecordError(
-            f"the records take more than {limit_bytes} bytes uncompressed, the most allowed"
+            f"the records take more than the maximum of {limit_bytes} bytes once decompressed"
         )
 
 
@@ -131,7 +131,7 @@ def _decompress_gzip(records: Buffer, limit_bytes: int) -> bytes:
 
 def _decompress_lz4(records: Buffer, limit_bytes: int) -> bytes:
     frame = lz4.frame.LZ4FrameDecompressor()
-    # As much as is asked for is allocated: one step is enough for nearly every batch.
+    # The requested size is allocated: one step is enough for nearly every batch.
     out: bytes = frame.decompress(records, max_length=min(_STEP_BYTES, limit_bytes + 1))
     if frame.eof and len(out) <= limit_bytes:
         return out
@@ -155,7 +155,7 @@ def _decompress_zstd(records: Buffer, limit_bytes: int) -> bytes:
         try:
             return unpacker.decompress(records, allow_extra_data=False)
         except zstandard.ZstdError:
-            pass  # Several frames, or a broken one: reading the stream tells which.
+            pass  # Several frames, or a broken one: reading the stream shows which.
     # Java's producer does not write the size.
     reader = unpacker.stream_reader(records, read_across_frames=True)
     parts, size_bytes = [], 0
@@ -184,15 +184,15 @@ def _decompress_snappy(records: Buffer, limit_bytes: int) -> bytes:
         (size,) = _SIZE.unpack_from(view, position)
         position += _SIZE.size
         if not 0 < size <= len(view) - position:
-            raise EOFError(f"a block says {size} bytes, and {len(view) - position} are left")
+            raise EOFError(f"a block states {size} bytes, but {len(view) - position} are left")
         out += _decompress_block(view[position : position + size], len(out), limit_bytes)
         position += size
     return bytes(out)
 
 
 def _decompress_block(block: memoryview, before_bytes: int, limit_bytes: int) -> bytes:
-    """One raw snappy block. Its first varint is the size it will have, so a bomb is refused
-    unopened."""
+    """One raw snappy block. Its first varint is the decompressed size, so a bomb is refused before
+    decompression."""
     size = shift = 0
     for byte in block[:5]:
         size |= (byte & 0x7F) << shift

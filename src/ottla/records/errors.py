@@ -1,10 +1,9 @@
-"""What can be wrong with a batch, drawn as one tree.
+"""The errors of a batch, as a tree.
 
 ApiError
-    CorruptBatchError   CORRUPT_MESSAGE: these bytes were damaged on their way; a client may try
-    again InvalidRecordError  INVALID_RECORD: whole, but not what a client may write; trying again
-    is useless
-        (or INVALID_TIMESTAMP); `record_errors` names the records, where single ones are at fault
+    CorruptBatchError   CORRUPT_MESSAGE: the bytes were damaged in transit; a client may retry
+    InvalidRecordError  INVALID_RECORD (or INVALID_TIMESTAMP): intact, but a client must not write
+                        it; a retry is useless; `record_errors` names the invalid records
 """
 
 from collections.abc import Sequence
@@ -14,21 +13,21 @@ from ottla.protocol.errors import ApiError, ErrorCode
 
 
 class RecordError(NamedTuple):
-    """One refused record: its place in the batch, from 0, and why (KIP-467)."""
+    """One refused record: its index in the batch, from 0, and the reason (KIP-467)."""
 
     batch_index: int
     message: str
 
 
 class CorruptBatchError(ApiError):
-    """Bytes that do not form a batch, or whose checksum does not fit."""
+    """The bytes are not a batch, or the checksum is wrong."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.corrupt_message, message)
 
 
 class InvalidRecordError(ApiError):
-    """A well-formed batch that no client may write."""
+    """A well-formed batch that a client must not write."""
 
     def __init__(
         self,

@@ -1,11 +1,11 @@
-"""The 61 bytes in front of every record batch of magic 2, read without touching a record.
+"""The 61 bytes before the records of a batch of magic 2, read without touching a record.
 
     base offset int64 | length int32, of all that follows | leader epoch int32 | magic int8 | crc
     uint32 | attributes int16 | last offset delta int32 | base timestamp int64 | max timestamp int64
     | producer id int64 | producer epoch int16 | base sequence int32 | count int32 | records
 
-The CRC-32C covers everything from the attributes to the end of the batch, so a broker may stamp
-base offset and leader epoch without computing it again. Attributes: bits 0-2 compression, 3
+The CRC-32C covers everything from the attributes to the end of the batch, so a broker may set base
+offset and leader epoch without computing it again. Attributes: bits 0-2 compression, 3
 timestamp type, 4 transactional, 5 control, 6 base timestamp is a delete horizon (KIP-98, KIP-534).
 """
 
@@ -23,9 +23,9 @@ Buffer = bytes | bytearray | memoryview
 
 HEADER_BYTES: Final = 61
 OVERHEAD_BYTES: Final = 12
-"""Base offset and length: what comes before the bytes that the length counts."""
+"""Base offset and length: the bytes that the length does not count."""
 STAMPED_BYTES: Final = 16
-"""Base offset, length and leader epoch: what a broker rewrites in front of a client's batch."""
+"""Base offset, length and leader epoch: the bytes that a broker rewrites in a client's batch."""
 ATTRIBUTES_POSITION: Final = 21
 MAGIC: Final = 2
 NO_TIMESTAMP: Final = -1
@@ -43,7 +43,7 @@ STAMP: Final = Struct(">qii")
 
 
 class TimestampType(IntEnum):
-    """Who set the records' timestamps: the producer, or the broker at the append."""
+    """Who sets the records' timestamps: the producer, or the broker at the append."""
 
     create_time = 0
     log_append_time = 1
@@ -77,7 +77,7 @@ class BatchHeader:
 
     @property
     def last_sequence(self) -> int:
-        """The last record's sequence; sequences wrap from 2^31-1 to 0. -1 where there is none."""
+        """The last record's sequence; sequences wrap from 2^31-1 to 0. -1 if there is none."""
         if self.base_sequence < 0:
             return -1
         return (self.base_sequence + self.last_offset_delta) & LARGEST_SEQUENCE
@@ -104,12 +104,11 @@ class BatchHeader:
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """From when on the batch's tombstones may go; the header keeps it as base timestamp
-        (KIP-534)."""
+        """When the batch's tombstones may be deleted; stored as the base timestamp (KIP-534)."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
 
     def encode(self) -> bytes:
-        """The 61 bytes again, as they stand in the fields: `crc` is not computed here."""
+        """The 61 bytes of these fields; `crc` is not computed here."""
         return HEADER.pack(
             self.base_offset,
             self.size_bytes - OVERHEAD_BYTES,
@@ -131,8 +130,8 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """The header at `position`. Only its own bounds are checked; the records after it may be
     missing.
 
-    Raises CorruptBatchError when 61 bytes are not there, the length is impossible or the magic is
-    not 2.
+    Raises CorruptBatchError if there are fewer than 61 bytes, the length is impossible or the
+    magic is not 2.
     """
     if len(buffer) - position < HEADER_BYTES:
         raise CorruptBatchError(f"{len(buffer) - position} bytes are too few for a batch header")
@@ -140,15 +139,14 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     if fields[1] < HEADER_BYTES - OVERHEAD_BYTES:
         raise CorruptBatchError(f"a batch cannot be {fields[1]} bytes long")
     if fields[3] != MAGIC:
-        raise CorruptBatchError(f"magic {fields[3]}, where only magic 2 is known")
+        raise CorruptBatchError(f"magic {fields[3]}; only magic 2 is supported")
     return BatchHeader(fields[0], fields[1] + OVERHEAD_BYTES, *fields[2:])
 
 
 def iterate_headers(buffer: Buffer) -> Iterator[BatchHeader]:
-    """The headers of the whole batches in `buffer`, in turn; a batch cut off at the end is left
-    out.
+    """The headers of the whole batches in `buffer`, in order; a partial last batch is ignored.
 
-    A fetch may cut its last batch anywhere, so a cut is no error here. Raises CorruptBatchError as
+    A fetch may cut its last batch anywhere, so that is not an error. Raises CorruptBatchError as
     `read_header`.
     """
     position = 0
@@ -166,7 +164,7 @@ def compute_crc(batch: Buffer) -> int:
 
 
 def ensure_crc(header: BatchHeader, batch: Buffer) -> None:
-    """Raises CorruptBatchError where the stored checksum is not that of the bytes."""
+    """Raise CorruptBatchError if the stored checksum is not that of the bytes."""
     computed = compute_crc(batch)
     if computed != header.crc:
         raise CorruptBatchError(
@@ -178,9 +176,9 @@ def ensure_crc(header: BatchHeader, batch: Buffer) -> None:
 def stamp_append_time(header: BatchHeader, batch: Buffer, append_time_ms: int) -> bytes:
     """A new header for `batch` that gives all its records the broker's time.
 
-    Kafka's LogAppendTime keeps the records' bytes: the attribute bit and the max timestamp say it
-    for all of them, so only the CRC is computed again. Changes `header`, returns its 61 bytes; the
-    records stay where they are.
+    Kafka's LogAppendTime does not change the records' bytes: the attribute bit and the max
+    timestamp apply to all of them, so only the CRC is computed again. Changes `header` and returns
+    its 61 bytes; the records stay in place.
     """
     header.attributes |= LOG_APPEND_TIME_BIT
     header.max_timestamp = append_time_ms

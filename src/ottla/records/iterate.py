@@ -2,11 +2,11 @@
 
     length varint | attributes int8 | timestamp delta varlong | offset delta varint | key length
     varint | key | value length varint | value | number of headers varint | for each: name length
-    varint, name, value length varint, value                            (a length of -1 is null;
+    varint, name, value length varint, value       (a length of -1 is null;
     only names cannot be null)
 
-A record costs some microseconds of Python, so nothing on the roads of produce and fetch comes here,
-but for small batches and compacted topics.
+A record costs some microseconds of Python, so the produce and fetch paths use this only for small
+batches and compacted topics.
 """
 
 from collections.abc import Iterator
@@ -23,8 +23,8 @@ def iterate_records(
 ) -> Iterator[Record]:
     """The records of one whole batch, with absolute offsets and timestamps.
 
-    Raises InvalidRecordError for a record that lies about a length, or where the header's count is
-    not met exactly; CorruptBatchError for a bad header or undecodable compression.
+    Raises InvalidRecordError for a record with a wrong length, or if the number of records is not
+    the header's count; CorruptBatchError for a bad header or undecodable compression.
     """
     if header is None:
         header = read_header(batch)
@@ -38,7 +38,7 @@ def iterate_records(
     position = 0
     for number in range(header.count):
         if position >= len(records):
-            raise InvalidRecordError(f"the batch says {header.count} records and has {number}")
+            raise InvalidRecordError(f"the batch states {header.count} records but has {number}")
         record, position = _read_record(records, position, header)
         if append_time_ms is not None:
             record = Record(record.offset, append_time_ms, record.key, record.value, record.headers)
@@ -53,7 +53,9 @@ def _read_record(records: bytes, position: int, header: BatchHeader) -> tuple[Re
     size, position = decode_varint(records, position)
     end = position + size
     if size < 0 or end > len(records):
-        raise InvalidRecordError(f"a record says {size} bytes; {len(records) - position} are left")
+        raise InvalidRecordError(
+            f"a record states {size} bytes; {len(records) - position} are left"
+        )
     timestamp_delta, position = decode_varint(records, position + 1)
     offset_delta, position = decode_varint(records, position)
     key, position = _read_bytes(records, position, end)
@@ -64,7 +66,7 @@ def _read_record(records: bytes, position: int, header: BatchHeader) -> tuple[Re
         headers, position = _read_headers(records, position, end, count)
     if position != end:
         raise InvalidRecordError(
-            f"a record says {size} bytes, and its fields take {end - position} less"
+            f"a record states {size} bytes, but its fields take {end - position} less"
         )
     offset = header.base_offset + offset_delta
     return Record(offset, header.base_timestamp + timestamp_delta, key, value, headers), end
@@ -84,9 +86,9 @@ def _read_bytes(records: bytes, position: int, end: int) -> tuple[bytes | None, 
 def _read_headers(
     records: bytes, position: int, end: int, count: int
 ) -> tuple[tuple[Header, ...], int]:
-    # Each header takes two bytes at least, which bounds a count that lies.
+    # Each header takes at least two bytes, which bounds a wrong count.
     if not 0 <= count <= (end - position) // 2:
-        raise InvalidRecordError(f"a record says {count} headers in {end - position} bytes")
+        raise InvalidRecordError(f"a record states {count} headers in {end - position} bytes")
     headers: list[Header] = []
     for _ in range(count):
         name, position = _read_bytes(records, position, end)

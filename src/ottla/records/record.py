@@ -9,7 +9,7 @@ Header = tuple[str, bytes | None]
 class Record:
     """A record. `offset` and `timestamp_ms` are absolute; a `value` of None is a tombstone.
 
-    Header names are UTF-8; bytes that are not survive as lone surrogates ("surrogateescape").
+    Header names are UTF-8; invalid bytes are kept as lone surrogates ("surrogateescape").
     """
 
     offset: int

@@ -19,7 +19,7 @@ def encode_varint(value: int) -> bytes:
 def decode_varint(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
     """The integer at `position` and the position after it.
 
-    Raises InvalidRecordError where it has no end within the buffer or within 10 bytes.
+    Raises InvalidRecordError if it does not end within the buffer or within 10 bytes.
     """
     try:
         byte = buffer[position]

@@ -1,8 +1,8 @@
-"""Walking the uncompressed records of a batch, without making objects of them.
+"""Walks the uncompressed records of a batch, without making objects of them.
 
-Every record that a producer sends passes here, so this is the broker's hottest loop: it is written
-flat, on `bytes` and integers alone, and compiled with mypyc where that is possible (hatch_build.py;
-the extension module has the same name and behaviour). Integers stay zig-zag encoded as far as
+Every record that a producer sends passes here, so this is the broker's hottest loop. It is written
+flat, on `bytes` and integers alone, and compiled with mypyc where possible (hatch_build.py; the
+extension module has the same name and behaviour). Integers stay zig-zag encoded as long as
 possible: twice the value, odd for a negative one. The format is that of `records.iterate`.
 """
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Walked(NamedTuple):
-    """What a walk found. The deltas are to the batch's base timestamp."""
+    """The result of a walk. The deltas are to the batch's base timestamp."""
 
     smallest_delta_ms: int
     largest_delta_ms: int
@@ -25,7 +25,7 @@ class Walked(NamedTuple):
 
 
 def walk_records(records: bytes, count: int) -> Walked:
-    """Checks that `records` are exactly `count` records, numbered 0, 1, 2 and so on.
+    """Check that `records` are exactly `count` records, numbered 0, 1, 2 and so on.
 
     Raises InvalidRecordError: a length that does not fit, a missing record, an offset delta out of
     order, or bytes after the last record.
@@ -130,7 +130,7 @@ def _walk_headers(records: bytes, position: i64, end: i64) -> i64:
     size: i64 = 0
     count: i64 = 0
     count, position = _length(records, position)
-    # Each takes two bytes at least, which bounds a count that lies.
+    # Each takes at least two bytes, which bounds a wrong count.
     if count & 1 or count > end - position:
         raise InvalidRecordError("a record of the batch has fewer headers than it says")
     while count > 0:

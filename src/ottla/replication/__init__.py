@@ -1,1 +1,1 @@
-"""Decisions of replication, pure: the leader's (in-sync set, high watermark) and the follower's."""
+"""Decisions of replication, pure: the leader's (ISR, high watermark) and the follower's."""

@@ -1,13 +1,14 @@
-"""One follower's decisions: what to ask its leader, and what to do with the answer.
+"""A follower's decisions: what to fetch from its leader, and what to do with the result.
 
-Pure. `Follower` keeps only whom it follows; where it stands is read from its log, so that nothing
-can disagree with it. The driver asks (`asks`), hands the answer in (`answered`) and carries out
-what comes back, in that order; then it asks again.
+Pure. `FollowerState` holds only the leader and its epoch; the position is read from the log, so
+the two cannot disagree. The driver sends `next_request`, passes the result to `on_result` and
+carries out the decision, in that order; then it fetches again.
 
-A follower that has what its leader has not is told so in the answer to a fetch, for it names the
-epoch of its last record (KIP-595). It cuts its log at the end of the largest epoch that both know,
-in several rounds where the leader's epoch is unknown to it (KIP-101, KIP-279). The rules are those
-of Kafka's AbstractFetcherThread: getOffsetTruncationState, fetchOffsetAndTruncate.
+A fetch names the epoch of the follower's last record. If the follower has records that its leader
+does not have, it learns so from the result (KIP-595). It then truncates its log to the end of the
+largest epoch that both know; this takes several rounds if it does not know the leader's epoch
+(KIP-101, KIP-279). The rules are those of Kafka's AbstractFetcherThread:
+getOffsetTruncationState, fetchOffsetAndTruncate.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ NO_EPOCH: Final = -1
 NO_OFFSET: Final = -1
 
 _AWAIT_DELTA: Final = frozenset({ErrorCode.fenced_leader_epoch})
-"""The leader knows a newer epoch than we do: asking again with the same is of no use."""
+"""The leader knows a newer epoch: another fetch in the same epoch would fail again."""
 _OUT_OF_RANGE: Final = ErrorCode.offset_out_of_range
 
 
@@ -31,14 +32,14 @@ class Epochs(Protocol):
     """As `ottla.log.leader_epochs.LeaderEpochs`."""
 
     def epoch_of(self, offset: int) -> int:
-        """The epoch in which the record at `offset` was written; -1 where none is known."""
+        """The epoch in which the record at `offset` was written; -1 if unknown."""
 
     def end_of(self, epoch: int, end_offset: int) -> tuple[int, int]:
-        """(largest known epoch at most `epoch`, where it ended); (-1, -1) where unknown."""
+        """(largest known epoch up to `epoch`, its end offset); (-1, -1) if unknown."""
 
 
 class ReplicaLog(Protocol):
-    """What a decision must know of the follower's own log; `ottla.log.log.Log` is one."""
+    """The parts of the follower's own log that a decision needs; `ottla.log.log.Log` is one."""
 
     @property
     def start_offset(self) -> int: ...
@@ -48,8 +49,8 @@ class ReplicaLog(Protocol):
     def epochs(self) -> Epochs: ...
 
 
-class Question(NamedTuple):
-    """One partition's part of a fetch (Fetch 12 and later)."""
+class FetchRequest(NamedTuple):
+    """One partition in a fetch request (Fetch 12 and later)."""
 
     fetch_offset: int
     leader_epoch: int
@@ -57,20 +58,20 @@ class Question(NamedTuple):
     log_start_offset: int
 
 
-class Answer(NamedTuple):
-    """One partition's part of the response."""
+class FetchResult(NamedTuple):
+    """One partition in the response."""
 
     error_code: ErrorCode = ErrorCode.none
     high_watermark: int = NO_OFFSET
     log_start_offset: int = NO_OFFSET
     diverging_epoch: tuple[int, int] | None = None
-    """(largest epoch of the leader's up to ours, where it ended)."""
+    """(the leader's largest epoch up to ours, its end offset)."""
     records: Buffer = b""
 
 
 class Append(NamedTuple):
     """Append `records`, which hold exactly the batches of `headers`; either may be empty. Then
-    follow the leader's high watermark and log start.
+    update the high watermark and the log start to the leader's.
     """
 
     records: Buffer
@@ -78,53 +79,60 @@ class Append(NamedTuple):
     leader_high_watermark: int
     leader_log_start: int
     restart_at: int | None = None
-    """First empty the log and begin it here."""
+    """First empty the log and start it at this offset."""
 
 
 class Truncate(NamedTuple):
-    """Cut the log's end to `offset`, or to the start of the batch that holds it."""
+    """Truncate the log to `offset`, or to the start of the batch that holds it."""
 
     offset: int
 
 
 class TruncateFully(NamedTuple):
-    """Empty the log and begin it at `offset`."""
+    """Empty the log and start it at `offset`."""
 
     offset: int
 
 
-class AskOffsets(NamedTuple):
-    """Ask the leader where its log starts and ends (ListOffsets), then `offsets_answered`."""
+class FetchLeaderOffsets(NamedTuple):
+    """Fetch where the leader's log starts and ends (ListOffsets), then call `on_leader_offsets`."""
 
 
 class BackOff(NamedTuple):
-    """Ask again after replica.fetch.backoff.ms."""
+    """Fetch again after replica.fetch.backoff.ms."""
 
     reason: str
     is_fault: bool = False
-    """Worth a line in the broker log: no passing state of a cluster explains it."""
+    """Logged as an error: no transient state of a cluster explains it."""
 
 
 class AwaitDelta(NamedTuple):
-    """Ask no more until the controller tells a newer epoch."""
+    """Do not fetch until the controller assigns a newer epoch."""
 
     reason: str
 
 
 class Ignore(NamedTuple):
-    """The answer is to a question that no longer stands."""
+    """The result belongs to a request that is no longer the current one."""
 
 
-class GoOn(NamedTuple):
-    """Nothing to carry out: ask again."""
+class Continue(NamedTuple):
+    """Nothing to do: fetch again."""
 
 
 Decision: TypeAlias = (
-    Append | Truncate | TruncateFully | AskOffsets | BackOff | AwaitDelta | Ignore | GoOn
+    Append
+    | Truncate
+    | TruncateFully
+    | FetchLeaderOffsets
+    | BackOff
+    | AwaitDelta
+    | Ignore
+    | Continue
 )
 
 
-class Follower:
+class FollowerState:
     """One partition's follower, from one leader epoch to the next."""
 
     __slots__ = ("fenced", "leader", "leader_epoch")
@@ -135,41 +143,39 @@ class Follower:
         self.fenced = False
         """Wait for a metadata delta with a newer epoch."""
 
-    def asks(self, log: ReplicaLog) -> Question | None:
-        """What to ask now; None while it waits for a metadata delta."""
+    def next_request(self, log: ReplicaLog) -> FetchRequest | None:
+        """What to fetch now; None while waiting for a metadata delta."""
         if self.fenced:
             return None
-        # The epoch of the last record, not the latest one: a deposed leader may have begun an
-        # epoch in which it never wrote.
+        # The epoch of the last record, not the latest one: a deposed leader may have started an
+        # epoch without writing in it.
         end_offset = log.end_offset
         last_epoch = log.epochs.epoch_of(end_offset - 1) if end_offset else NO_EPOCH
-        return Question(end_offset, self.leader_epoch, last_epoch, log.start_offset)
+        return FetchRequest(end_offset, self.leader_epoch, last_epoch, log.start_offset)
 
-    def answered(self, asked: Question, answer: Answer, log: ReplicaLog) -> Decision:
-        """What the leader's answer means. `high_watermark` of the driver's partition follows by
-        `Append`.
-        """
-        now = self.asks(log)
-        if now is None or asked[:3] != now[:3]:
+    def on_result(self, request: FetchRequest, result: FetchResult, log: ReplicaLog) -> Decision:
+        """What the leader's result means. `Append` also carries the high watermark."""
+        now = self.next_request(log)
+        if now is None or request[:3] != now[:3]:
             return Ignore()
-        if answer.error_code is not ErrorCode.none:
-            return self._failed(answer.error_code)
-        if answer.diverging_epoch is not None:
-            return truncation(*answer.diverging_epoch, log)
-        return _appended(asked, answer, log)
+        if result.error_code is not ErrorCode.none:
+            return self._failed(result.error_code)
+        if result.diverging_epoch is not None:
+            return truncation(*result.diverging_epoch, log)
+        return _appended(request, result, log)
 
     def _failed(self, code: ErrorCode) -> Decision:
         if code is _OUT_OF_RANGE:
-            return AskOffsets()
+            return FetchLeaderOffsets()
         if code in _AWAIT_DELTA:
             self.fenced = True
             return AwaitDelta(f"the leader knows a newer epoch than {self.leader_epoch}")
-        # NOT_LEADER_OR_FOLLOWER, UNKNOWN_LEADER_EPOCH, UNKNOWN_TOPIC_ID and their like: one of the
-        # two does not have the delta yet.
+        # NOT_LEADER_OR_FOLLOWER, UNKNOWN_LEADER_EPOCH, UNKNOWN_TOPIC_ID and similar: one of the two
+        # brokers does not have the delta yet.
         return BackOff(f"the leader answers {code.name}", is_fault=code not in _PASSING)
 
-    def offsets_answered(self, leader_start: int, leader_end: int, log: ReplicaLog) -> Decision:
-        """What to do with an offset that the leader does not have (fetchOffsetAndTruncate).
+    def on_leader_offsets(self, leader_start: int, leader_end: int, log: ReplicaLog) -> Decision:
+        """What to do if the leader does not have the fetch offset (fetchOffsetAndTruncate).
 
         `leader_start` and `leader_end` are where the leader's log starts and ends.
         """
@@ -177,7 +183,7 @@ class Follower:
             return Truncate(leader_end)
         if leader_start > log.end_offset:
             return TruncateFully(leader_start)
-        return GoOn()
+        return Continue()
 
 
 _PASSING: Final = frozenset(
@@ -193,45 +199,45 @@ _PASSING: Final = frozenset(
 
 
 def truncation(leader_epoch: int, leader_end: int, log: ReplicaLog) -> Truncate:
-    """Where to cut, when the leader's largest epoch up to our last one is `leader_epoch` and ended
-    at `leader_end` (getOffsetTruncationState).
+    """Where to truncate, if the leader's largest epoch up to our last one is `leader_epoch` and
+    ended at `leader_end` (getOffsetTruncationState).
     """
     epoch, end = log.epochs.end_of(leader_epoch, log.end_offset)
     if epoch == NO_EPOCH:
-        # Its epoch lies below all that we know of: what it says is all there is to go by.
+        # Its epoch is older than all those known here: only its end offset helps.
         return Truncate(min(max(leader_end, 0), log.end_offset))
     if epoch != leader_epoch:
-        # An epoch that we never saw: back to the end of the one before, and ask again (KIP-279).
+        # An unknown epoch: truncate to the end of the one before, and fetch again (KIP-279).
         return Truncate(min(end, log.end_offset))
     return Truncate(min(end, leader_end, log.end_offset))
 
 
-def _appended(asked: Question, answer: Answer, log: ReplicaLog) -> Decision:
-    watermark, start = answer.high_watermark, answer.log_start_offset
+def _appended(request: FetchRequest, result: FetchResult, log: ReplicaLog) -> Decision:
+    watermark, start = result.high_watermark, result.log_start_offset
     try:
-        headers = tuple(_whole_batches(answer.records, asked.leader_epoch))
-        _check_order(headers, asked.fetch_offset)
+        headers = tuple(_whole_batches(result.records, request.leader_epoch))
+        _check_order(headers, request.fetch_offset)
     except CorruptBatchError as error:
         return BackOff(f"the leader sent {error}", is_fault=True)
     restart_at = None
-    if headers and headers[0].base_offset < asked.fetch_offset:
-        # The leader's log starts within a batch (DeleteRecords), and it sends whole ones. An empty
-        # log can begin at that batch instead (Partition.appendRecordsToFollowerOrFutureReplica).
+    if headers and headers[0].base_offset < request.fetch_offset:
+        # The leader's log starts within a batch (DeleteRecords), but it sends whole batches. An
+        # empty log can start at that batch (Partition.appendRecordsToFollowerOrFutureReplica).
         if log.start_offset != log.end_offset:
             return BackOff(
                 f"the leader sent a batch at offset {headers[0].base_offset}"
-                f" for {asked.fetch_offset}",
+                f" for {request.fetch_offset}",
                 is_fault=True,
             )
         restart_at = headers[0].base_offset
     size_bytes = sum(each.size_bytes for each in headers)
-    records = memoryview(answer.records)[:size_bytes]
+    records = memoryview(result.records)[:size_bytes]
     return Append(records, headers, watermark, start, restart_at)
 
 
 def _whole_batches(records: Buffer, leader_epoch: int) -> Iterable[BatchHeader]:
-    """The whole batches up to the first of an epoch newer than the one we asked in: that is not
-    this leader's to give (KAFKA-18723). Raises CorruptBatchError.
+    """The whole batches before the first one with a newer epoch than the request's: this leader
+    must not send that one (KAFKA-18723). Raises CorruptBatchError.
     """
     position = 0
     for header in iterate_headers(records):
@@ -244,7 +250,7 @@ def _whole_batches(records: Buffer, leader_epoch: int) -> Iterable[BatchHeader]:
 
 
 def _check_order(headers: tuple[BatchHeader, ...], fetch_offset: int) -> None:
-    """A batch must end at or behind the offset asked for, and none may go back."""
+    """Raise CorruptBatchError unless offsets increase and each batch ends past the fetch offset."""
     expected = fetch_offset
     for number, header in enumerate(headers):
         if header.last_offset < expected or (number and header.base_offset < expected):

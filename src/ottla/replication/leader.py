@@ -1,10 +1,10 @@
-"""What the leader of one partition decides: the high watermark, who is in sync, what to propose.
+"""The decisions of a partition's leader: the high watermark, the ISR, and the ISR to propose.
 
-Pure: the time and the log's end are passed in. Sources: Kafka's Partition and Replica; KIP-497 (a
-change of the in-sync set is proposed to the controller), KIP-903 (with broker epochs), KIP-207.
+Pure: the time and the log's end are passed in. Sources: Kafka's Partition and Replica; KIP-497
+(ISR changes are proposed to the controller), KIP-903 (with broker epochs), KIP-207.
 
-The rule that keeps what is acknowledged: while a proposal is in flight nobody knows whether the old
-or the new set holds, so the high watermark waits for both (the *maximal* in-sync set).
+The rule that protects acknowledged records: while a proposal is in flight it is unknown whether the
+old or the new ISR is valid, so the high watermark waits for both (the *maximal* ISR).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ottla.protocol.errors import ErrorCode
 UNKNOWN_OFFSET: Final = -1
 NEVER_MS: Final = -(2**62)
 REFUSED_PAUSE_MS: Final = 500
-"""From a proposal that the controller refused to the next that lets somebody join."""
+"""The wait after a refused proposal before the next one that adds a follower."""
 NO_BROKER_EPOCH: Final = -1
-"""Of a follower that does not tell its epoch (Fetch before v15)."""
+"""The epoch of a follower that does not send it (Fetch before v15)."""
 
 LiveEpoch: TypeAlias = Callable[[int], int | None]
-"""A broker's number to its epoch; None where it is not alive."""
+"""Maps a broker's number to its epoch; None if it is not live."""
 
 _AWAIT_DELTA: Final = frozenset({
     ErrorCode.new_leader_elected,
@@ -35,60 +35,59 @@ _AWAIT_DELTA: Final = frozenset({
     ErrorCode.unknown_topic_id,
     ErrorCode.unknown_topic_or_partition,
 })  # fmt: skip
-"""The controller has newer state. The maximal in-sync set stays until its delta arrives."""
+"""The controller has newer state. The maximal ISR stays until the delta arrives."""
 _TAKEN_BACK: Final = frozenset({ErrorCode.ineligible_replica, ErrorCode.operation_not_attempted})
-"""Nothing was changed, for certain."""
+"""The controller has certainly changed nothing."""
 
 
 def leaves_open(code: ErrorCode) -> bool:
-    """Whether a proposal answered so is to be sent again: it may have been taken, or may yet be
-    (Partition.handleAlterPartitionError). NOT_CONTROLLER is such an answer: another controller
-    knows more.
+    """Whether to send a proposal with this answer again, because it may have been or may yet be
+    applied (Partition.handleAlterPartitionError). This includes NOT_CONTROLLER: the current
+    controller may know more.
     """
     return code is not ErrorCode.none and code not in _AWAIT_DELTA and code not in _TAKEN_BACK
 
 
 @dataclass(frozen=True, slots=True)
 class InSyncChange:
-    """A proposal of a new in-sync set, for AlterPartition."""
+    """A proposed ISR, for AlterPartition."""
 
     topic_id: UUID
     index: int
     leader_epoch: int
     partition_epoch: int
-    """What the change builds on; the controller refuses it where it knows a later one."""
+    """The version that the change builds on; the controller refuses it if it has a later one."""
     isr: tuple[tuple[int, int], ...]
-    """Broker and broker epoch, -1 where the epoch is not known."""
+    """Broker and broker epoch; -1 if the epoch is unknown."""
 
 
-class Follower(NamedTuple):
-    """Who a replica's fetch comes from (KIP-903)."""
+class FetchingReplica(NamedTuple):
+    """The broker that sent a follower's fetch (KIP-903)."""
 
     broker_id: int
     broker_epoch: int = NO_BROKER_EPOCH
-    start_offset: int = UNKNOWN_OFFSET
-    """Where its log begins."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """What is known of one follower (Kafka's ReplicaState)."""
+    """What the leader knows about one follower (Kafka's ReplicaState)."""
 
     end_offset: int = UNKNOWN_OFFSET
-    """What it fetched from last: it holds all below."""
+    """Its last fetch offset: it has all records before it."""
     start_offset: int = UNKNOWN_OFFSET
     caught_up_ms: int = NEVER_MS
-    """When it last had all that the leader had."""
+    """When it last had all of the leader's records."""
     fetched_ms: int = NEVER_MS
     leader_end_then: int = UNKNOWN_OFFSET
-    """The leader's end at the last fetch."""
+    """The leader's log end at the last fetch."""
     broker_epoch: int = NO_BROKER_EPOCH
 
     def fetched(
         self, offset: int, start_offset: int, leader_end: int, broker_epoch: int, now_ms: int
     ) -> None:
-        """A fetch from `offset`. A follower that reads as fast as the leader writes never sees its
-        end: it is caught up as of the last fetch once it has reached the end of then.
+        """A fetch from `offset`. A follower that reads as fast as the leader writes never reaches
+        its current end. It counts as caught up as of the last fetch once it reaches the end of
+        that time.
         """
         if offset >= leader_end:
             self.caught_up_ms = max(self.caught_up_ms, now_ms)
@@ -103,7 +102,7 @@ class Progress:
 
 
 class Leader:
-    """The decisions of one leader epoch after the other, as long as this broker leads.
+    """The decisions for one leader epoch after another, while this broker leads.
 
     `high_watermark` never goes back. `lag_max_ms` is replica.lag.time.max.ms.
     """
@@ -143,14 +142,14 @@ class Leader:
         self.broker_id = state.leader
         self.high_watermark = high_watermark
         self.epoch_start = end_offset
-        """Where this leader epoch began: what lies before is others' and may not be committed."""
+        """Where this leader epoch starts: records before it may not be committed."""
         self.lag_max_ms = lag_max_ms
         self.live_epoch = live_epoch
         self.in_flight: InSyncChange | None = None
         self.maximal_isr = frozenset(state.isr)
         self._resend = False
         self._proposed_ms = self._joins_from_ms = NEVER_MS
-        # Who is in sync gets the whole lag time to show it.
+        # In-sync replicas get the whole lag time to fetch.
         self.followers = {
             each: Progress(caught_up_ms=now_ms if each in state.isr else NEVER_MS)
             for each in state.replicas
@@ -159,11 +158,11 @@ class Leader:
 
     @property
     def is_alone(self) -> bool:
-        """No other replica: the high watermark is the log's end."""
+        """True if there is no other replica: the high watermark is then the log's end."""
         return not self.followers
 
     def update(self, state: PartitionState, *, end_offset: int, now_ms: int) -> bool:
-        """The controller's newer word on a partition that this broker still leads.
+        """Apply the controller's newer state of a partition that this broker still leads.
 
         Returns True if it was newer. Older or equal states are ignored.
         """
@@ -186,7 +185,7 @@ class Leader:
         if state.leader_epoch > known.leader_epoch:
             self.epoch_start = end_offset
             for broker_id, follower in self.followers.items():
-                # In sync by the controller's word; else it has to show it anew.
+                # In sync by the controller's decision; else it must catch up again.
                 in_sync = broker_id in state.isr
                 follower.caught_up_ms = now_ms if in_sync else NEVER_MS
                 follower.fetched_ms = now_ms if in_sync else NEVER_MS
@@ -199,28 +198,28 @@ class Leader:
 
     def fetched(
         self,
-        follower: Follower,
+        replica: FetchingReplica,
         offset: int,
         start_offset: int,
         *,
         end_offset: int,
         now_ms: int,
     ) -> bool:
-        """A follower fetches from `offset`: it holds all before. False where it is no replica, or
-        speaks from an earlier life than the one known.
+        """A follower fetches from `offset`: it has all records before. False if it is not a replica
+        or the fetch is from an earlier incarnation than the known one.
         """
-        progress = self.followers.get(follower.broker_id)
+        progress = self.followers.get(replica.broker_id)
         if progress is None:
             return False
-        epoch = follower.broker_epoch
+        epoch = replica.broker_epoch
         if NO_BROKER_EPOCH != epoch < progress.broker_epoch:
             return False
         progress.fetched(offset, start_offset, end_offset, epoch, now_ms)
         return True
 
     def was_idle(self, broker_id: int, seen_ms: int) -> None:
-        """A follower that had all there was has gone on fetching until `seen_ms`: a fetch that
-        changed nothing is not told one by one.
+        """A follower with all records has gone on fetching until `seen_ms`: fetches that change
+        nothing are not reported one by one.
         """
         progress = self.followers.get(broker_id)
         if progress is not None and broker_id in self.state.isr:
@@ -228,10 +227,10 @@ class Leader:
             progress.fetched_ms = max(progress.fetched_ms, seen_ms)
 
     def advance(self, end_offset: int, now_ms: int, min_isr: int) -> bool:
-        """Raises the high watermark as far as the maximal in-sync set allows; True if it moved.
+        """Raise the high watermark as far as the maximal ISR allows; True if it moved.
 
-        It rests while fewer than `min_isr` are in sync (KIP-966). Who is about to join is waited
-        for too, or it would never reach a high watermark that runs ahead of it.
+        It does not move while the ISR has fewer than `min_isr` replicas (KIP-966). It also waits
+        for a follower that is about to join, which could otherwise never catch up with it.
         """
         reached = end_offset
         if self.followers:
@@ -252,7 +251,7 @@ class Leader:
         return True
 
     def in_sync_change(self, end_offset: int, now_ms: int) -> InSyncChange | None:
-        """What to propose now: who is caught up joins, who lags is left out. None where nothing
+        """The ISR to propose now: caught-up followers join, lagging ones leave. None if nothing
         changes or a proposal is in flight.
         """
         if not self.followers:
@@ -269,8 +268,8 @@ class Leader:
         )
         joins: tuple[int, ...] = ()
         if now_ms >= self._joins_from_ms:
-            # Kafka lets join at a fetch only (maybeExpandIsr). One that is cut off while the high
-            # watermark rests would join and be left out in turn (seed 227 of the simulation).
+            # Kafka adds followers only at a fetch (maybeExpandIsr). A disconnected one would join
+            # and leave in turn while the high watermark does not move (simulation seed 227).
             joins = tuple(
                 each
                 for each, follower in self.followers.items()
@@ -291,8 +290,8 @@ class Leader:
         return self.in_flight
 
     def may_join(self, broker_id: int) -> bool:
-        """Whether this follower may be proposed now: it holds all that is committed and all of
-        before this epoch, and it lives.
+        """Whether this follower may be proposed now: it is live and has all committed records and
+        all from before this epoch.
         """
         follower = self.followers.get(broker_id)
         return (
@@ -307,14 +306,15 @@ class Leader:
     def answered(
         self, code: ErrorCode, state: PartitionState | None, change: InSyncChange | None = None
     ) -> bool:
-        """The controller's answer to the proposal; True where the in-sync set is another now.
+        """Apply the controller's answer to a proposal; True if the ISR has changed.
 
-        With no error `state` is what the controller wrote. Any error that leaves open whether the
-        change was made (a time-out, a lost connection) has the same proposal sent again. `change`
-        is what was proposed: a late error must not take back a later proposal.
+        Without an error `state` is what the controller wrote. After an error that leaves open
+        whether the change was made (a timeout, a lost connection) the same proposal is sent again.
+        `change` is the proposal: a late error must not revert a later one.
 
-        A refusal lets nobody join for `REFUSED_PAUSE_MS`. Kafka needs no pause, as its leaders know
-        who is shutting down; ours would propose a follower that is at each of its fetches.
+        After a refusal no follower may join for `REFUSED_PAUSE_MS`. Kafka has no pause, because its
+        leaders know which brokers are shutting down; here such a follower would be proposed at each
+        of its fetches.
         """
         if code is ErrorCode.none:
             if (
@@ -337,7 +337,7 @@ class Leader:
         return False
 
     def low_watermark(self, start_offset: int) -> int:
-        """The lowest log start of all living replicas (KIP-107); -1 where one has not told."""
+        """The lowest log start of all live replicas (KIP-107); -1 if one is not known yet."""
         starts = [
             follower.start_offset
             for broker_id, follower in self.followers.items()
@@ -357,7 +357,7 @@ class Leader:
         return follower is None or not follower.is_caught_up(end_offset, now_ms, self.lag_max_ms)
 
     def _is_eligible(self, broker_id: int, follower: Progress) -> bool:
-        """Alive, and the life that fetched is the one that is registered (KIP-903)."""
+        """Live, and the incarnation that fetched is the registered one (KIP-903)."""
         epoch = self.live_epoch(broker_id)
         return epoch is not None and (
             follower.broker_epoch == NO_BROKER_EPOCH or follower.broker_epoch == epoch

@@ -1,8 +1,8 @@
-"""For tests of what talks to Kafka: real brokers as processes, alone or as a cluster with faults.
+"""A test kit for Kafka applications: real broker processes, alone or as a cluster with faults.
 
-`BrokerProcess` is one `ottla serve`. `Cluster` is a ZooKeeper, brokers, and a network between them
-that can be cut. `ottla.testing.plugin` makes both into pytest fixtures. All of it runs real
-processes on free ports of this machine, and ends them with the test.
+`BrokerProcess` runs one `ottla serve`. `Cluster` runs ZooKeeper and several brokers, and can cut
+the network between them. `ottla.testing.plugin` provides both as pytest fixtures. The processes are
+real, listen on free ports of this machine, and end with the test.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BrokerProcess", "Cluster", "KitError"]
 
-# Imported when first asked for: pytest imports this package in every project that has Ottla.
+# Imported on first use: pytest imports this package in every project that has Ottla.
 _MODULES: Final = {
     "BrokerProcess": "broker_process",
     "Cluster": "cluster",

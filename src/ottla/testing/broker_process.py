@@ -1,4 +1,4 @@
-"""One broker as its users have it: a process `ottla serve` on a port of this machine."""
+"""One broker as users run it: an `ottla serve` process on a port of this machine."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ POLL_S: Final = 0.01
 class BrokerProcess:
     """A broker with a data folder; `start` after `kill` or `stop` takes the same port and folder.
 
-    `options` are further words of `ottla serve`. `bootstrap` is where clients connect; port 0
-    becomes a free port with the first start. Also a context manager, which starts and stops.
+    `options` are further arguments of `ottla serve`. Clients connect to `bootstrap`; port 0 becomes
+    a free port at the first start. As a context manager it starts and stops the broker.
     """
 
     data: Path
@@ -34,7 +34,7 @@ class BrokerProcess:
     bootstrap: str = "127.0.0.1:0"
     process: subprocess.Popen[bytes] | None = None
     errors: Path | None = None
-    """Where standard error of all starts is appended, beside the data folder."""
+    """The standard error of all starts, appended; beside the data folder."""
 
     def __enter__(self) -> Self:
         return self.start()
@@ -48,7 +48,7 @@ class BrokerProcess:
         self.end()
 
     def start(self) -> Self:
-        """Start and wait until it is ready; raises KitError with its log when it is not."""
+        """Start the broker and wait until it is ready; raises KitError with its log otherwise."""
         self.launch()
         self.wait_ready()
         return self
@@ -59,7 +59,7 @@ class BrokerProcess:
         self.data.parent.mkdir(parents=True, exist_ok=True)
         self.errors = self.data.parent / f"{self.data.name}.stderr"
         self._output = self.data.parent / f"{self.data.name}.stdout"
-        self._said_before = self._output.stat().st_size if self._output.exists() else 0
+        self._log_size_before_bytes = self._output.stat().st_size if self._output.exists() else 0
         words = ["--data", str(self.data), *self.options]
         if "--listen" not in self.options and not any(
             word.startswith("listeners=") for word in self.options
@@ -72,7 +72,7 @@ class BrokerProcess:
         )
 
     def wait_ready(self, timeout_s: float = START_WITHIN_S) -> None:
-        """Wait for the line that says the broker is ready; raises KitError with its log."""
+        """Wait until the broker logs that it is ready; raises KitError with its log."""
         until = time.monotonic() + timeout_s
         while not self.is_ready():
             if time.monotonic() > until:
@@ -83,43 +83,43 @@ class BrokerProcess:
             time.sleep(POLL_S)
 
     def is_ready(self) -> bool:
-        """Whether it has said that it is ready; raises ProcessEndedError where it has ended."""
-        if found := READY.search(self._printed()):
+        """Whether the broker has logged that it is ready; raises ProcessEndedError if it exited."""
+        if found := READY.search(self._start_log()):
             if self.bootstrap.endswith(":0"):
                 self.bootstrap = found[1]
             return True
         if self.running:
             return False
         lines = self.said().strip().splitlines()
-        why = lines[-1] if lines else "it said nothing"
+        why = lines[-1] if lines else "no output"
         raise ProcessEndedError(
-            f"the broker on {self.data} ended at its start:{last_lines(self.said())}", why
+            f"the broker on {self.data} exited during its start:{last_lines(self.said())}", why
         )
 
-    def _printed(self) -> str:
+    def _start_log(self) -> str:
         with self._output.open("rb") as output:
-            output.seek(self._said_before)
+            output.seek(self._log_size_before_bytes)
             return output.read(1 << 16).decode(errors="replace")
 
     @property
     def running(self) -> bool:
-        """Whether there is a process, be it a paused one."""
+        """Whether the process exists; a paused one does."""
         return self.process is not None and self.process.poll() is None
 
     def said(self) -> str:
-        """All that the broker wrote to standard error, its log, since the first start."""
+        """The broker's log: everything it wrote to standard error since the first start."""
         if self.errors is None or not self.errors.exists():
             return ""
         return self.errors.read_text(errors="replace")
 
     def kill(self) -> None:
-        """SIGKILL: as a power cut is for the process, no goodbye."""
+        """SIGKILL: the process ends at once, without a shutdown."""
         assert self.process is not None, "the broker was never started"
         self.process.send_signal(signal.SIGKILL)
         self._wait(STOP_WITHIN_S)
 
     def stop(self, timeout_s: float = STOP_WITHIN_S) -> int:
-        """SIGTERM, the controlled shutdown; gives the exit code, 0 when all is well."""
+        """SIGTERM, the controlled shutdown; returns the exit code, 0 on success."""
         self.ask_to_stop()
         return self._wait(timeout_s)
 
@@ -130,19 +130,19 @@ class BrokerProcess:
             self.process.send_signal(signal.SIGTERM)
 
     def pause(self) -> None:
-        """SIGSTOP: the broker stands still, and its connections stay open."""
+        """SIGSTOP: the broker stops working, but its connections stay open."""
         assert self.running, "the broker is not running"
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """SIGCONT: a paused broker goes on as if no time had passed."""
+        """SIGCONT: a paused broker continues as if no time had passed."""
         if self.running:
             assert self.process is not None
             self.process.send_signal(signal.SIGCONT)
 
     def end(self) -> None:
-        """Be rid of the process whatever its state; for the end of a test."""
+        """Kill the process whatever its state; for the end of a test."""
         if not self.running:
             return
         self.resume()
@@ -158,6 +158,6 @@ class BrokerProcess:
             return self.process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             raise KitError(
-                f"the broker on {self.data} did not end within {timeout_s:g} s:"
+                f"the broker on {self.data} did not stop within {timeout_s:g} s:"
                 f"{last_lines(self.said())}"
             ) from None

@@ -1,11 +1,11 @@
-"""Child processes that cannot outlive us, whatever ends us: a failed test, Ctrl-C, SIGKILL.
+"""Child processes that never outlive this process, even after a failed test, Ctrl-C or SIGKILL.
 
-On Linux the kernel is asked to kill the child when we die (prctl PR_SET_PDEATHSIG). It counts the
-death of the *thread* that made the child, so all children are made by one thread that lives as
-long as this process. Elsewhere an exit handler ends them, which a SIGKILL of ours escapes.
+On Linux the kernel kills the child when its parent dies (prctl PR_SET_PDEATHSIG). The parent is the
+*thread* that started the child, so one thread starts all children and lives as long as this
+process. On other systems an exit handler ends them; it does not run after SIGKILL.
 
-A child has a session of its own, so that Ctrl-C at a terminal reaches us alone and we end the
-children in our order.
+Each child has its own session. Ctrl-C at a terminal therefore reaches only this process, which
+ends the children in its own order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from queue import SimpleQueue
 from typing import IO, Final
 
 _PR_SET_PDEATHSIG: Final = 1
-# Loaded before any fork: the child may not import.
+# Loaded before any fork: a forked child must not import.
 _LIBC: Final = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 _Job = tuple[Callable[[], "subprocess.Popen[bytes]"], Future["subprocess.Popen[bytes]"]]
@@ -42,7 +42,7 @@ def start_child(
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start a program; what it says is appended to the file `output`, and stderr to `errors`.
+    """Start a program; append its stdout to the file `output` and its stderr to `errors`.
 
     Raises OSError when the program cannot be started.
     """
@@ -88,7 +88,7 @@ def _die_with(parent: int) -> None:
     assert _LIBC is not None
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
-        # The parent died before the kernel was asked.
+        # The parent died before prctl.
         os._exit(1)
 
 
@@ -105,7 +105,7 @@ def _work() -> None:
         popen, done = _jobs.get()
         try:
             done.set_result(popen())
-        except Exception as error:  # noqa: BLE001 - the one who asked gets it
+        except Exception as error:  # noqa: BLE001 - the caller gets it
             done.set_exception(error)
 
 

@@ -1,4 +1,4 @@
-"""Several brokers, a ZooKeeper and the network between them, with every fault a test may want."""
+"""Several brokers, ZooKeeper and the network between them, with every fault a test may need."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Final, Self, TypeVar
 from ottla.testing.broker_process import BrokerProcess
 from ottla.testing.cluster_state import ClusterState
 from ottla.testing.errors import KitError, last_lines
+from ottla.testing.internal_topics import create_offsets_topic
 from ottla.testing.network import Network
 from ottla.testing.ports import HOST, free_ports
 from ottla.testing.zookeeper_server import ZooKeeperEnsemble, ZooKeeperServer
@@ -27,13 +28,13 @@ _T = TypeVar("_T")
 class Cluster:
     """`with Cluster(brokers=3) as cluster:` or `cluster = Cluster().open()` and `.close()`.
 
-    Brokers have the numbers 1 to `brokers`. `config` holds settings for all of them, `racks` one
-    rack each. `zookeeper` is an ensemble that runs already (`HOST:PORT,...[/chroot]`, to be used by
-    this cluster alone); otherwise one with `ensemble` members is started. `data` keeps the data; by
-    default it lies in a temporary folder and goes with the cluster. With `proxies=False` brokers
-    have one listener each and talk directly: faster, but nothing can be cut.
+    Broker ids are 1 to `brokers`. `config` holds settings for all brokers, `racks` one rack for
+    each. `zookeeper` names a running ensemble (`HOST:PORT,...[/chroot]`) that no other cluster
+    uses; by default the cluster starts its own with `ensemble` members. `data` is the folder for
+    the data; by default a temporary folder, deleted with the cluster. With `proxies=False` each
+    broker has one listener and brokers connect directly: faster, but nothing can be cut.
 
-    Every wait is bounded and raises KitError, which shows the end of the log that tells why.
+    Every wait has a timeout and raises KitError, which shows the end of the relevant logs.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Cluster:
         self._ensemble: ZooKeeperEnsemble | None = None
         self._state: ClusterState | None = None
 
-    # From nothing to a running cluster, and back.
+    # Start and end of the cluster.
 
     def __enter__(self) -> Self:
         return self.open()
@@ -80,20 +81,32 @@ class Cluster:
         self.close()
 
     def open(self) -> Self:
-        """Start all and wait until every broker is ready."""
+        """Start everything; wait until every broker is ready and the internal topics exist."""
         try:
             self.prepare()
             for broker_id in self.brokers:
                 self.launch(broker_id)
             for broker in self.brokers.values():
                 broker.wait_ready(WAIT_S)
+            self.create_internal_topics()
         except BaseException:
             self.close()
             raise
         return self
 
+    def create_internal_topics(self) -> None:
+        """Create __consumer_offsets while every broker is running: the first group used after a
+        broker was killed would otherwise wait for that broker.
+
+        Does nothing if the settings require more replicas than there are brokers.
+        """
+        replicas = int(str(self._config.get("offsets.topic.replication.factor", -1)))
+        if replicas <= self._count:
+            first = next(iter(self.brokers.values()))
+            create_offsets_topic(first.bootstrap, WAIT_S)
+
     def prepare(self) -> None:
-        """Start ZooKeeper and the network; brokers are ready to be started one by one."""
+        """Start ZooKeeper and the network; the brokers can then be started one by one."""
         self.data = self._given_data or Path(tempfile.mkdtemp(prefix="ottla-cluster-"))
         self.data.mkdir(parents=True, exist_ok=True)
         if self._given_data is None:
@@ -134,13 +147,13 @@ class Cluster:
         return BrokerProcess(self.data / f"broker-{number}", options, f"{HOST}:{port}")
 
     def close(self) -> None:
-        """End all brokers and ZooKeeper, whatever state they are in; may be called again."""
+        """End all brokers and ZooKeeper, whatever their state; may be called again."""
         for broker in self.brokers.values():
             if broker.running:
                 broker.kill()
         self._ending.close()
 
-    # What it is.
+    # Addresses and state.
 
     @property
     def bootstrap(self) -> str:
@@ -149,7 +162,7 @@ class Cluster:
 
     @property
     def zookeeper(self) -> str:
-        """The ensemble's own address, past the proxies."""
+        """The ensemble's own address, without the proxies."""
         if self._given_zookeeper is not None:
             return self._given_zookeeper
         assert self._ensemble is not None, "the cluster is not open"
@@ -157,7 +170,7 @@ class Cluster:
 
     @property
     def zookeeper_is_running(self) -> bool:
-        """Whether every member that we started runs."""
+        """Whether every member that this cluster started is running."""
         return self._ensemble is None or all(each.running for each in self._ensemble.servers)
 
     @property
@@ -172,7 +185,7 @@ class Cluster:
 
     @property
     def state(self) -> ClusterState:
-        """What stands in ZooKeeper: read past every broker."""
+        """The state in ZooKeeper, read without any broker."""
         assert self._state is not None, "the cluster is not open"
         return self._state
 
@@ -187,7 +200,7 @@ class Cluster:
     def _broker(self, broker_id: int) -> BrokerProcess:
         if broker_id not in self.brokers:
             numbers = ", ".join(map(str, self.brokers)) or "none: it is not open"
-            raise KitError(f"there is no broker {broker_id}; this cluster's are {numbers}")
+            raise KitError(f"there is no broker {broker_id}; this cluster has {numbers}")
         return self.brokers[broker_id]
 
     def launch(self, broker_id: int) -> None:
@@ -203,7 +216,7 @@ class Cluster:
         self._broker(broker_id).wait_ready(WAIT_S)
 
     def stop(self, broker_id: int) -> None:
-        """SIGTERM: a controlled shutdown; KitError unless it ends well."""
+        """SIGTERM: a controlled shutdown; raises KitError if it fails."""
         broker = self._broker(broker_id)
         code = broker.stop()
         if self._network is not None:
@@ -212,14 +225,14 @@ class Cluster:
             raise KitError(f"broker {broker_id} ended with {code}:{last_lines(broker.said())}")
 
     def kill(self, broker_id: int) -> None:
-        """SIGKILL; the broker's connections are closed by the system, and new ones refused."""
+        """SIGKILL; the system closes the broker's connections and refuses new ones."""
         broker = self._broker(broker_id)
         if self._network is not None:
             self._network.broker_is_down(broker_id)
         broker.kill()
 
     def pause(self, broker_id: int) -> None:
-        """SIGSTOP: connections stay open and nobody answers."""
+        """SIGSTOP: connections stay open, but the broker does not answer."""
         self._broker(broker_id).pause()
 
     def resume(self, broker_id: int) -> None:
@@ -227,7 +240,7 @@ class Cluster:
         self._broker(broker_id).resume()
 
     def lose_disk(self, broker_id: int) -> None:
-        """Empty the data folder of a broker that is down."""
+        """Delete the data of a broker that is down."""
         broker = self._broker(broker_id)
         assert not broker.running, f"broker {broker_id} is running"
         shutil.rmtree(broker.data, ignore_errors=True)
@@ -235,8 +248,8 @@ class Cluster:
     # Faults of the network and of ZooKeeper.
 
     def cut(self, one: int, other: int, *, reset: bool = False) -> None:
-        """Between two brokers nothing passes any more, in either direction: connections are
-        silent, or ended with `reset`. Clients and ZooKeeper reach both as before."""
+        """Cut the network between two brokers in both directions: connections fall silent, or end
+        with `reset`. Clients and ZooKeeper still reach both."""
         for broker_id in (one, other):
             self._broker(broker_id)
         self.network.cut(one, other, reset=reset)
@@ -249,17 +262,17 @@ class Cluster:
                 self.network.cut(broker_id, other, reset=reset)
 
     def cut_zookeeper(self, broker_id: int, *, reset: bool = False) -> None:
-        """Between the broker and ZooKeeper nothing passes any more."""
+        """Cut the network between the broker and ZooKeeper."""
         self._broker(broker_id)
         self.network.cut_zookeeper(broker_id, reset=reset)
 
     def heal(self) -> None:
-        """End every cut; connections that were silent are closed, and so made anew."""
+        """End every cut. Silent connections are closed, so that clients reconnect."""
         self.network.heal()
 
     def expire_session(self, broker_id: int) -> None:
-        """End the broker's ZooKeeper session as the ensemble would after too long a silence. The
-        broker's connection is ended, too, for it hears of the expiry when it next connects."""
+        """End the broker's ZooKeeper session, as the ensemble does after the session timeout. This
+        also ends the broker's connection: a client learns of the expiry when it reconnects."""
         session = self.state.session_of(broker_id)
         if session is None:
             raise KitError(f"broker {broker_id} is not registered, so its session is not known")
@@ -276,7 +289,7 @@ class Cluster:
         self._member(member).kill()
 
     def start_zookeeper(self, member: int = 1, *, wait: bool = True) -> None:
-        """Start a member that is down; a lone one of three cannot serve, so do not wait for it."""
+        """Start a member that is down; without a majority it cannot serve, so do not wait."""
         self._member(member).start(wait=wait)
 
     def _member(self, member: int) -> ZooKeeperServer:
@@ -286,14 +299,14 @@ class Cluster:
             raise KitError(f"there is no member {member}; the ensemble has 1 to {members}")
         return self._ensemble.servers[member - 1]
 
-    # What it does; each of these waits.
+    # Each of these waits.
 
     def controller(self, timeout_s: float = WAIT_S) -> int:
-        """The number of the controller, once there is one."""
+        """Wait for a controller; return its broker id."""
         return self.wait_for("a controller", self.state.controller, timeout_s)
 
     def leader(self, topic: str, partition: int = 0, timeout_s: float = WAIT_S) -> int:
-        """Who leads the partition, once somebody does."""
+        """Wait until the partition has a leader; return its broker id."""
         return self.wait_for(
             f"a leader of {topic}-{partition}",
             lambda: self.state.leader(topic, partition),
@@ -303,7 +316,7 @@ class Cluster:
     def wait_leader_other_than(
         self, broker_id: int, topic: str, partition: int = 0, timeout_s: float = WAIT_S
     ) -> int:
-        """The leader of the partition once it is not this broker any more."""
+        """Wait until another broker leads the partition; return its id."""
 
         def other() -> int | None:
             leader = self.state.leader(topic, partition)
@@ -314,7 +327,7 @@ class Cluster:
         )
 
     def wait_in_sync(self, topic: str | None = None, timeout_s: float = WAIT_S) -> None:
-        """Wait until every replica of the topic, or of all, is in sync and every partition led."""
+        """Wait until each partition of the topic, or of all topics, has a leader and a full ISR."""
         behind: list[str] = []
 
         def whole() -> bool | None:
@@ -336,19 +349,19 @@ class Cluster:
     def wait_for(
         self,
         what: str,
-        look: Callable[[], _T | None],
+        check: Callable[[], _T | None],
         timeout_s: float = WAIT_S,
         because: Callable[[], Sequence[str]] = list,
     ) -> _T:
-        """What `look` gives once that is not None; KitError with every broker's log otherwise."""
+        """Call `check` until it returns a value; raises KitError with every broker's log."""
         until = time.monotonic() + timeout_s
-        while (found := look()) is None:
+        while (found := check()) is None:
             if time.monotonic() > until:
-                raise KitError(f"waited {timeout_s:g} s for {what}{self._told(because())}")
+                raise KitError(f"waited {timeout_s:g} s for {what}{self._describe(because())}")
             time.sleep(POLL_S)
         return found
 
-    def _told(self, reasons: Sequence[str]) -> str:
+    def _describe(self, reasons: Sequence[str]) -> str:
         parts = ["".join(f"\n  {reason}" for reason in reasons)]
         for number, broker in self.brokers.items():
             state = "running" if broker.running else "down"

@@ -1,4 +1,4 @@
-"""What the cluster says of itself in its coordination tree: who leads, who is in sync."""
+"""The cluster's state in its coordination tree: leaders, replicas in sync."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from ottla.testing.errors import KitError
 CONNECT_WITHIN_S: Final = 20.0
 SESSION_TIMEOUT_S: Final = 10.0
 RECONNECT: Final = {"max_tries": -1, "delay": 0.1, "max_delay": 1.0}
-"""kazoo's own waits grow to a minute: an ensemble that was away that long would be found again only
-after it has ended our session."""
+"""kazoo's default delays grow to a minute: after such an outage it would reconnect only after its
+session has expired."""
 
 
 class ClusterState:
-    """Reads Kafka's own tree in ZooKeeper, past every broker, so that no broker's stale view can
-    mislead a test. Raises KitError while ZooKeeper cannot be reached."""
+    """Reads Kafka's own tree in ZooKeeper directly, so that no broker's stale metadata misleads a
+    test. Raises KitError while ZooKeeper cannot be reached."""
 
     def __init__(self, zookeeper: str) -> None:
         self._zookeeper = zookeeper
         self._client: Any = None
 
     def controller(self) -> int | None:
-        """The number of the broker that is the controller."""
+        """The broker id of the controller."""
         node = self._json(layout.CONTROLLER)
         return None if node is None else int(node["brokerid"])
 
@@ -42,7 +42,7 @@ class ClusterState:
         return sorted(map(int, self._children(layout.BROKER_IDS)))
 
     def session_of(self, broker_id: int) -> int | None:
-        """The ZooKeeper session that a registered broker lives with."""
+        """The ZooKeeper session of a registered broker."""
         stat = self._read(layout.broker_path(broker_id))
         return None if stat is None else int(stat[1].ephemeralOwner)
 
@@ -51,24 +51,24 @@ class ClusterState:
         return sorted(self._children(layout.TOPICS))
 
     def replicas(self, topic: str) -> dict[int, list[int]] | None:
-        """The assignment by partition; None where there is no such topic."""
+        """The assignment by partition; None if the topic does not exist."""
         node = self._json(layout.topic_path(topic))
         if node is None:
             return None
         return {int(number): list(brokers) for number, brokers in node["partitions"].items()}
 
     def partition(self, topic: str, partition: int) -> dict[str, Any] | None:
-        """`leader` (-1 for none), `leader_epoch`, `isr`, `controller_epoch`; None before there is
-        such a state."""
+        """`leader` (-1 for none), `leader_epoch`, `isr`, `controller_epoch`; None before the
+        partition has a state."""
         return self._json(layout.state_path(topic, partition))
 
     def leader(self, topic: str, partition: int) -> int | None:
-        """Who leads, or None."""
+        """The leader's broker id, or None."""
         state = self.partition(topic, partition)
         return None if state is None or state["leader"] < 0 else int(state["leader"])
 
     def not_in_sync(self, topic: str) -> list[str]:
-        """What keeps the topic from being whole: a line for each such partition."""
+        """One line for each partition without a leader or with an incomplete ISR."""
         replicas = self.replicas(topic)
         if not replicas:
             return [f"there is no topic {topic}"]
@@ -117,12 +117,12 @@ class ClusterState:
         return list(self._ask("get_children", path) or ())
 
     def _ask(self, what: str, path: str) -> Any:
-        """What a read of kazoo's client gives; None where there is no such node."""
+        """The result of a read with kazoo's client; None if the node does not exist."""
         try:
             try:
                 return getattr(self._connected(), what)(path)
             except SessionExpiredError:
-                # A busy machine: nothing hangs on a reader's session, so another does as well.
+                # A busy machine. A reader owns no ephemeral nodes, so a new session will do.
                 self.close()
                 return getattr(self._connected(), what)(path)
         except NoNodeError:

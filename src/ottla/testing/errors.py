@@ -1,4 +1,4 @@
-"""What goes wrong in the test kit, each with what a person needs to see why."""
+"""The errors of the test kit, each with the log that explains it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ LINES_SHOWN: Final = 20
 
 
 class KitError(AssertionError):
-    """Something did not start, end or happen in time; the text ends with the process's log.
+    """Something did not start, end or happen in time; the message ends with the process's log.
 
-    An AssertionError, since in a test it means what a failed assertion means.
+    An AssertionError, because pytest should report it as a failed test.
     """
 
 
 class ProcessEndedError(KitError):
-    """A process ended where it should have run; `why` is the last line that it said."""
+    """A process exited too early; `why` is the last line of its output."""
 
     def __init__(self, message: str, why: str) -> None:
         super().__init__(message)
@@ -25,4 +25,4 @@ class ProcessEndedError(KitError):
 def last_lines(text: str, most: int = LINES_SHOWN) -> str:
     """The end of a log, indented, for the end of an error's text."""
     lines = text.splitlines()[-most:]
-    return "".join(f"\n    {line}" for line in lines) or "\n    (it said nothing)"
+    return "".join(f"\n    {line}" for line in lines) or "\n    (no output)"

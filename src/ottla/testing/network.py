@@ -1,5 +1,5 @@
-"""The network of a cluster under test: every way between brokers, and from each to ZooKeeper, goes
-through a proxy that can be cut. All proxies share one loop in one thread of the background."""
+"""The network of a cluster under test: brokers reach each other and ZooKeeper only through proxies,
+which can be cut. All proxies share one event loop in one background thread."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 
 
 class Network:
-    """Proxies by what they stand for; methods may be called from any thread."""
+    """The proxies of one cluster; methods may be called from any thread."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -26,12 +26,12 @@ class Network:
         self._thread.start()
         self._between: dict[int, Proxy] = {}
         self._zookeeper: dict[int, list[Proxy]] = {}
-        # Read by the proxies on the loop's thread; replaced whole, never changed.
+        # The proxies read this on the loop's thread: replace it, never change it in place.
         self._cut_pairs: frozenset[frozenset[int]] = frozenset()
         self._cut_from_zookeeper: frozenset[int] = frozenset()
 
     def add_broker(self, broker_id: int, target_port: int) -> int:
-        """A proxy before a broker's listener for brokers; gives the port to advertise."""
+        """Open a proxy for a broker's inter-broker listener; return the port to advertise."""
         (port,) = free_ports(1)
         proxy = Proxy(broker_id, port, (HOST, target_port), self._are_cut, read_caller=read_broker)
         self._between[broker_id] = proxy
@@ -39,8 +39,8 @@ class Network:
         return port
 
     def add_way_to_zookeeper(self, broker_id: int, hosts: Sequence[tuple[str, int]]) -> str:
-        """A proxy for the broker before each member of the ensemble; gives the broker's address
-        of ZooKeeper, `HOST:PORT,HOST:PORT`."""
+        """Open a proxy for the broker to each member of the ensemble; return the broker's
+        `zookeeper.connect`, `HOST:PORT,HOST:PORT`."""
         ports = free_ports(len(hosts))
         way = [
             Proxy(broker_id, port, host, self._is_off_zookeeper)
@@ -58,12 +58,12 @@ class Network:
         return frozenset((caller, owner)) in self._cut_pairs
 
     def cut(self, one: int, other: int, *, reset: bool = False) -> None:
-        """Nothing passes between two brokers, in either direction, until `heal`."""
+        """Cut two brokers off from each other, in both directions, until `heal`."""
         self._cut_pairs |= {frozenset((one, other))}
         self._call(self._cut([self._between[one], self._between[other]], reset))
 
     def cut_zookeeper(self, broker_id: int, *, reset: bool = False) -> None:
-        """Nothing passes between a broker and ZooKeeper until `heal`."""
+        """Cut a broker off from ZooKeeper until `heal`."""
         self._cut_from_zookeeper |= {broker_id}
         self._call(self._cut(self._zookeeper[broker_id], reset))
 
@@ -74,18 +74,18 @@ class Network:
         self._call(self._heal())
 
     def broker_is_down(self, broker_id: int) -> None:
-        """Refuse connections to a broker from now until `broker_comes_up`.
+        """Refuse connections to a broker until `broker_comes_up`.
 
-        Callers must be refused at once when a broker is killed, as they are without a proxy.
+        The port of a killed broker refuses connections at once, and so must its proxy.
         """
         self._call(self._shut(broker_id))
 
     def broker_comes_up(self, broker_id: int) -> None:
-        """Take connections to the broker as soon as it listens."""
+        """Accept connections to the broker as soon as it listens."""
         self._call(self._may_open(broker_id))
 
     def drop_zookeeper(self, broker_id: int) -> None:
-        """End the broker's connections to ZooKeeper once; it may connect again at once."""
+        """End the broker's connections to ZooKeeper; it may reconnect immediately."""
         self._call(self._drop(self._zookeeper[broker_id]))
 
     def close(self) -> None:
@@ -135,5 +135,5 @@ class Network:
     async def _close(self) -> None:
         for proxy in self._proxies:
             await proxy.close()
-        # Tasks that were cancelled end within a turn or two of the loop.
+        # Cancelled tasks end within one or two iterations of the loop.
         await asyncio.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Brokers as pytest fixtures; pytest finds this plugin by itself where Ottla is installed.
+"""Brokers as pytest fixtures; pytest loads this plugin wherever Ottla is installed.
 
 def test_orders(ottla_broker):
     producer = Producer({"bootstrap.servers": ottla_broker.bootstrap})
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def ottla_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """One broker for the whole run, started when first asked for; `.bootstrap` is its address.
+    """One broker for the whole run, started on first use; `.bootstrap` is its address.
 
-    One start serves all tests: give each test topics and groups of its own. With pytest-xdist each
-    worker has its own broker. For a broker of a test's own use `ottla.testing.BrokerProcess`.
+    All tests share it, so each test needs its own topics and groups. With pytest-xdist each worker
+    has its own broker. For a broker per test, use `ottla.testing.BrokerProcess`.
     """
-    # Imported late: pytest loads this module in every project that has Ottla.
+    # Imported on use: pytest loads this module in every project that has Ottla.
     from ottla.testing.broker_process import BrokerProcess
 
     with BrokerProcess(tmp_path_factory.mktemp("ottla-broker") / "data") as broker:

@@ -1,4 +1,4 @@
-"""Ports that nobody else on this machine takes between their choice and their use."""
+"""Free ports that no other process of this machine takes between their choice and their use."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 class Blocks:
-    """The ports from `first` to before `past`, shared with other processes in blocks of `size`.
+    """The ports from `first` up to `past` (exclusive), shared by processes in blocks of `size`.
 
-    Who holds a block's first port, by its UDP number, until its process ends has the others: nobody
-    else is given them, be their server not up yet or down for a while. So test runs side by side
-    never get in each other's way, nor does a row of ports have another's server in its midst.
+    A process owns a block by holding the UDP port of the block's first number until it ends. No
+    other process gets the block's ports, even while their servers are down. Test runs side by side
+    therefore never collide, and a row of ports never contains another run's server.
     """
 
     def __init__(self, first: int, past: int, size: int = 16) -> None:
@@ -26,10 +26,10 @@ class Blocks:
         self._starts = range(first, past - size + 1, size)
         self._held: list[socket.socket] = []
         self._left: list[int] = []
-        """Of the block held last."""
+        """The ports left in the newest block."""
 
     def free(self, count: int) -> list[int]:
-        """Raises OSError where there are no more."""
+        """Raises OSError if no ports are left."""
         chosen: list[int] = []
         while len(chosen) < count:
             if not self._left:
@@ -39,7 +39,7 @@ class Blocks:
         return chosen
 
     def row(self, count: int) -> list[int]:
-        """As `free`, each port one above that before it; fewer than a block has."""
+        """Like `free`, but consecutive ports; fewer than a block holds."""
         assert count < self._size, count
         while True:
             if len(self._left) < count:
@@ -49,7 +49,7 @@ class Blocks:
                 return row
 
     def _next_block(self) -> list[int]:
-        # At random: in the lowest block a server of somebody's own is likeliest.
+        # Random order: an unrelated server is most likely in the lowest block.
         for start in random.SystemRandom().sample(self._starts, len(self._starts)):
             if (holder := claim(start)) is not None:
                 self._held.append(holder)
@@ -59,16 +59,16 @@ class Blocks:
 
 
 def free_ports(count: int) -> list[int]:
-    """That many free ports, which nobody is given again before this process ends.
+    """Return `count` free ports, reserved until this process ends.
 
-    A port of the kernel's ephemeral range may become some connection's own end while its broker is
-    down, and the broker could not come back to it: so they are taken below that range.
+    They are below the kernel's ephemeral range: a connection could take an ephemeral port while its
+    broker is down, and the broker could not restart on it.
     """
     return _blocks.free(count)
 
 
 def free_row(count: int) -> list[int]:
-    """As `free_ports`, each port one above that before it; at most 15."""
+    """Like `free_ports`, but consecutive ports; at most 15."""
     return _blocks.row(count)
 
 
@@ -84,11 +84,11 @@ def is_free(port: int, host: str = HOST) -> bool:
 
 
 def claim(port: int, host: str = HOST) -> socket.socket | None:
-    """Hold a free port for a child process that is going to listen there: closing the socket ends
-    that. None where somebody listens there, or holds it.
+    """Reserve a free port for a child process that will listen there, until the socket is closed.
+    Returns None if the port is in use or reserved.
 
-    A TCP socket of ours would be in the child's way, so the UDP port of that number stands for it:
-    it has one owner on the machine, whatever folders and users there are, and ends with its owner.
+    A TCP socket would block the child, so the UDP port of the same number serves as the lock: it
+    has one owner on the machine, across folders and users, and is released when the owner ends.
     """
     holder = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:

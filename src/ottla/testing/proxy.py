@@ -1,11 +1,10 @@
-"""A TCP proxy that learns who is calling and can fall silent, as a cut network does.
+"""A TCP proxy that identifies its caller and can fall silent, as a cut network does.
 
-A connection that is cut is not closed: nothing more is read from either side, so each waits for
-the other. What is connected during the cut is taken and never answered. With the end of the cut
-such connections are aborted, and are made anew by those who need them.
+A cut connection is not closed: the proxy stops reading from both sides, so each waits for the
+other. The proxy accepts new connections during the cut but never answers them. When the cut ends,
+it aborts these connections, and clients reconnect.
 
-While its target is down a proxy does not listen, so that a caller is refused as it would be by the
-target's own port.
+A proxy does not listen while its target is down: callers are refused, as by the target's own port.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ CONNECT_WITHIN_S: Final = 5.0
 BACKLOG: Final = 256
 
 ReadCaller = Callable[[bytes], int | None]
-"""Who calls, from the first bytes; raises MoreBytesError while they are too few to tell."""
+"""Identifies the caller by its first bytes; raises MoreBytesError while these are too few."""
 
 
 class MoreBytesError(Exception):
-    """The first bytes do not tell yet who is calling."""
+    """The first bytes do not identify the caller yet."""
 
 
 _REQUEST_HEADER: Final = struct.Struct(">ihhih")
@@ -38,7 +37,7 @@ MAX_CLIENT_ID_BYTES: Final = 256
 
 
 def read_broker(data: bytes) -> int | None:
-    """The broker that calls, by the client id `broker-<id>-...` of its first request, or None."""
+    """The calling broker, from the client id `broker-<id>-...` of its first request, or None."""
     if len(data) < _REQUEST_HEADER.size:
         raise MoreBytesError
     *_, length = _REQUEST_HEADER.unpack_from(data)
@@ -58,7 +57,7 @@ class Link:
 
     caller: int | None
     open_door: asyncio.Event
-    """Set while bytes pass; cleared while the link is cut."""
+    """Set while the link forwards bytes; cleared while it is cut."""
     writers: list[asyncio.StreamWriter] = field(default_factory=list)
 
     @property
@@ -69,18 +68,18 @@ class Link:
         """End both connections with a reset."""
         for writer in self.writers:
             with suppress(OSError):
-                # Linger 0: a reset, so that neither side thinks the other said goodbye.
+                # Linger 0 sends a reset, so that neither side takes this for an orderly close.
                 peer = writer.get_extra_info("socket")
                 peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             writer.transport.abort()
 
 
 class Proxy:
-    """Listens on `port` of this machine for `target`, while something listens there.
+    """Listens on `port` of this machine for `target`, while the target listens.
 
-    `owner` is the broker that it stands before, or whose way it is. `read_caller` names who calls;
-    without it everyone is `owner`. `is_cut(caller, owner)` says whether they are cut off from one
-    another now. All methods run on the loop's thread.
+    `owner` is the broker whose traffic passes here. `read_caller` identifies the caller; without it
+    every caller is `owner`. `is_cut(caller, owner)` returns whether the two are cut off from each
+    other now. All methods run on the loop's thread.
     """
 
     def __init__(
@@ -107,7 +106,7 @@ class Proxy:
         self._keeper: asyncio.Task[None] | None = None
 
     def open(self) -> None:
-        """Begin to listen as soon as the target does."""
+        """Start to listen as soon as the target does."""
         self._is_shut.set()
         self._keeper = asyncio.create_task(self._keep())
 
@@ -122,7 +121,7 @@ class Proxy:
             task.cancel()
 
     def shut(self, *, stay: bool = False) -> None:
-        """Stop listening until the target is up again; with `stay` not before `may_open`."""
+        """Stop listening until the target is up again; with `stay`, until `may_open`."""
         if stay:
             self._may_open.clear()
         if self._server is not None:
@@ -135,7 +134,7 @@ class Proxy:
         self._may_open.set()
 
     def cut_links(self) -> None:
-        """Silence the links that are cut now; with `resets` end them."""
+        """Silence the links that are cut now; with `resets`, end them."""
         for link in self.links:
             if link.caller is not None and self._is_cut(link.caller, self.owner):
                 link.open_door.clear()
@@ -143,7 +142,7 @@ class Proxy:
             self.abort_links(lambda link: link.is_cut)
 
     def heal_links(self) -> None:
-        """End the links that were cut, that their ends make new ones."""
+        """End the links that were cut, so that both sides reconnect."""
         self.abort_links(lambda link: link.is_cut)
 
     def abort_links(self, which: Callable[[Link], bool]) -> None:
@@ -153,7 +152,7 @@ class Proxy:
                 link.open_door.set()
 
     async def _keep(self) -> None:
-        """Listens again each time that the target has come back."""
+        """Listen again whenever the target is back."""
         while not self._closed:
             await self._is_shut.wait()
             await self._may_open.wait()
@@ -168,7 +167,7 @@ class Proxy:
                     self._serve, HOST, self.port, backlog=BACKLOG
                 )
             except OSError:
-                # The port of a door just shut may be held by a connection for a moment.
+                # A connection may hold the port for a moment after `shut`.
                 await asyncio.sleep(LOOK_AGAIN_S)
                 continue
             self._is_shut.clear()
@@ -185,7 +184,7 @@ class Proxy:
         except (OSError, asyncio.IncompleteReadError):
             pass
         except asyncio.CancelledError:
-            # By `close` alone; asyncio would write a traceback for a connection's task.
+            # Only `close` cancels; asyncio would print a traceback for a connection's task.
             assert self._closed
         finally:
             link.abort() if link.is_cut else self._close_link(link)
@@ -224,10 +223,10 @@ class Proxy:
         async with asyncio.TaskGroup() as both:
             both.create_task(self._pump(link, reader, to_writer))
             both.create_task(self._pump(link, to_reader, writer))
-        await self._look()
+        await self._check_target()
 
-    async def _look(self) -> None:
-        """Stop listening if the target is gone: a connection that ends is a sign of it."""
+    async def _check_target(self) -> None:
+        """Stop listening if the target is down: a connection that ends may mean that."""
         try:
             _, writer = await asyncio.open_connection(*self.target)
         except ConnectionRefusedError:
@@ -238,7 +237,7 @@ class Proxy:
             writer.transport.abort()
 
     async def _meet(self, link: Link, reader: asyncio.StreamReader) -> bytes:
-        """Learns who is calling; gives the bytes read for that."""
+        """Identify the caller; return the bytes read for that."""
         if self._read_caller is None:
             link.caller = self.owner
             return b""
@@ -263,7 +262,7 @@ class Proxy:
                 await writer.drain()
             await link.open_door.wait()
         except OSError:
-            # A cut hides that one end is gone, too.
+            # A cut also hides that one end is gone.
             await link.open_door.wait()
         finally:
             for each in link.writers:

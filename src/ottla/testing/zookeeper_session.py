@@ -1,8 +1,8 @@
-"""Ends someone else's ZooKeeper session, as its expiry would.
+"""Ends another client's ZooKeeper session, as an expiry would.
 
-A session belongs to whoever knows its number and its password, and closing it removes its ephemeral
-nodes. The number is any ephemeral node's owner. The password is no secret to a test: the server
-makes it from the number, by Java's random generator with a seed that is a constant in its source
+Any client that knows a session's id and password can take it over, and closing a session deletes
+its ephemeral nodes. The id is the owner of any of these nodes. The password follows from the id:
+the server derives it with Java's random generator and a seed that is a constant in its source
 (ZooKeeperServer.generatePasswd).
 """
 
@@ -32,7 +32,7 @@ class _ClosedError(Exception):
 
 
 def session_password(session_id: int) -> bytes:
-    """The 16 bytes that the server gave with this session."""
+    """The 16 bytes that the server generated for this session."""
     state = ((session_id ^ _SECRET) ^ _MULTIPLIER) & _MASK
     password = b""
     while len(password) < _PASSWORD_BYTES:
@@ -42,7 +42,7 @@ def session_password(session_id: int) -> bytes:
 
 
 def end_session(address: str, session_id: int) -> None:
-    """Take the session over and close it; raises KitError when it is not there to be closed."""
+    """Take the session over and close it; raises KitError if the session does not exist."""
     place = f"ZooKeeper at {address}"
     for tried in range(_MAX_TRIES):
         try:
@@ -55,8 +55,8 @@ def end_session(address: str, session_id: int) -> None:
                 _packet(connection)
                 return
         except (_ClosedError, ConnectionResetError, BrokenPipeError):
-            # The session's owner came back in between and has it again; or it is closed, and with
-            # it our connection, before the answer came. Who asks again is told which.
+            # Either the owner reconnected and took the session back, or the session was closed
+            # before the response arrived. The next try shows which.
             time.sleep(_PAUSE_S)
         except OSError as error:
             raise KitError(f"{place}: {error}") from None
@@ -69,7 +69,7 @@ def _connected(address: str) -> socket.socket:
 
 
 def _taken_over(connection: socket.socket, session_id: int) -> bool:
-    """Whether the connection has the session now; not, when that is over."""
+    """Whether the connection took the session over; False if the session has ended."""
     password = session_password(session_id)
     # ConnectRequest: protocol version, last zxid seen, session timeout in ms, session, password.
     hello = struct.pack(">iqiqi", 0, 0, 10_000, session_id, len(password)) + password + b"\0"

@@ -14,7 +14,7 @@ async def ask(node_call: Any) -> tuple[ErrorCode, list[int]]:
     return found.error_code, [each.producer_id for each in found.active_producers]
 
 
-async def test_any_replica_tells_of_producers(node_call: Any) -> None:
+async def test_any_replica_describes_producers(node_call: Any) -> None:
     own = node_call.node.config.id
     batch = node_call.batch(b"v", producer_id=4, producer_epoch=0, base_sequence=0)
     await node_call.produce("t", batch)
@@ -23,6 +23,6 @@ async def test_any_replica_tells_of_producers(node_call: Any) -> None:
         assert await ask(node_call) == (ErrorCode.none, [4]), replicas
 
 
-async def test_who_holds_no_replica_cannot_tell(node_call: Any) -> None:
+async def test_a_broker_without_a_replica_refuses(node_call: Any) -> None:
     await node_call.place("t", (7, 8))
     assert await ask(node_call) == (ErrorCode.not_leader_or_follower, [])

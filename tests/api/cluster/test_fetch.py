@@ -1,5 +1,5 @@
-"""Fetches where other brokers hold replicas too: from followers, from consumers near to them, and
-under a throttle. The others are in the metadata alone; their fetches are made here."""
+"""Fetches with replicas on other brokers: from followers, from consumers near them, and under a
+throttle. The other brokers exist only in the metadata; their fetches are built here."""
 
 import asyncio
 from typing import Any
@@ -57,7 +57,7 @@ def own(node_call: Any) -> int:
 
 
 async def append(node_call: Any, count: int = 1, topic: str = "t") -> None:
-    """As many batches as `count`, which nobody waits for."""
+    """Append `count` batches, without waiting."""
     for _ in range(count):
         answer = await node_call.produce(topic, node_call.batch(b"v"), acks=1)
         assert answer.error_code is ErrorCode.none
@@ -73,7 +73,7 @@ class TestFollowers:
         await append(node_call, 2)
 
     @pytest.mark.parametrize("version", [4, 9, 12, 14, 15, 18])
-    async def test_a_follower_reads_to_the_end_and_acknowledges_by_where_it_reads(
+    async def test_a_follower_reads_to_the_end_and_acknowledges_by_its_offset(
         self, node_call: Any, version: int
     ) -> None:
         found = await copy(node_call, 7, 0, version)
@@ -89,9 +89,7 @@ class TestFollowers:
         found = await copy(node_call, 7, 2, version)
         assert (found.high_watermark, offsets(found)) == (2, [])
 
-    async def test_a_producer_that_waits_for_all_is_answered_by_the_followers_fetch(
-        self, node_call: Any
-    ) -> None:
+    async def test_the_followers_fetch_acknowledges_acks_all(self, node_call: Any) -> None:
         asked = asyncio.create_task(node_call.produce("t", node_call.batch(b"x"), acks=-1))
         await asyncio.sleep(0.01)
         await copy(node_call, 7, 2)
@@ -100,9 +98,7 @@ class TestFollowers:
         answer = await asyncio.wait_for(asked, 20)
         assert (answer.error_code, answer.base_offset) == (ErrorCode.none, 2)
 
-    async def test_a_follower_that_waits_has_the_records_before_they_are_committed(
-        self, node_call: Any
-    ) -> None:
+    async def test_a_waiting_follower_gets_uncommitted_records(self, node_call: Any) -> None:
         asked = asyncio.create_task(copy(node_call, 7, 2, max_wait=60_000))
         consumer = asyncio.create_task(fetch(node_call, 2, max_wait=60_000))
         await asyncio.sleep(0.01)
@@ -114,22 +110,24 @@ class TestFollowers:
         await copy(node_call, 7, 3)
         assert offsets(await asyncio.wait_for(consumer, 20)) == [2]
 
-    async def test_who_is_no_replica_is_refused(self, node_call: Any) -> None:
+    async def test_a_broker_that_is_not_a_replica_is_refused(self, node_call: Any) -> None:
         epoch = node_call.node.image.partition("t", 0).leader_epoch
         for changes, code in (
             ({}, ErrorCode.not_leader_or_follower),
-            # It knows the present epoch, so this broker may have missed the deltas of it (Kafka).
+            # It knows the current epoch, so this broker may lack the delta (as in Kafka).
             ({"current_leader_epoch": epoch}, ErrorCode.unknown_leader_epoch),
         ):
             assert (await copy(node_call, 9, 0, **changes)).error_code is code, changes
 
-    async def test_a_fetch_of_an_earlier_life_acknowledges_nothing(self, node_call: Any) -> None:
+    async def test_a_fetch_of_an_earlier_incarnation_acknowledges_nothing(
+        self, node_call: Any
+    ) -> None:
         await copy(node_call, 7, 1, epoch=5)
         found = await copy(node_call, 7, 2, epoch=4)
         assert found.error_code is ErrorCode.not_leader_or_follower
         assert (await fetch(node_call, 0)).high_watermark == 1
 
-    async def test_a_follower_of_an_unknown_epoch_is_told_where_they_part(
+    async def test_a_follower_with_an_unknown_epoch_gets_the_diverging_offset(
         self, node_call: Any
     ) -> None:
         state = await node_call.place("t", (own(node_call), 7))
@@ -154,7 +152,7 @@ class TestReadingHere:
         await node_call.place("t", (7, own(node_call)))
 
     @pytest.mark.parametrize("version", range(11, 19))
-    async def test_what_is_committed_is_read(self, node_call: Any, version: int) -> None:
+    async def test_committed_records_are_read(self, node_call: Any, version: int) -> None:
         found = await fetch(node_call, 0, version)
         assert (found.error_code, found.high_watermark) == (ErrorCode.none, 2)
         assert offsets(found) == [0, 1]
@@ -170,12 +168,12 @@ class TestReadingHere:
         found = await copy(node_call, 7, 0, version)
         assert (found.error_code, offsets(found)) == (ErrorCode.not_leader_or_follower, [])
 
-    async def test_what_is_not_here_is_out_of_range(self, node_call: Any) -> None:
+    async def test_a_missing_offset_is_out_of_range(self, node_call: Any) -> None:
         for offset in (-1, 4):
             found = await fetch(node_call, offset)
             assert found.error_code is ErrorCode.offset_out_of_range, offset
 
-    async def test_other_epochs_than_this_one_are_refused(self, node_call: Any) -> None:
+    async def test_other_epochs_are_refused(self, node_call: Any) -> None:
         epoch = node_call.node.image.partition("t", 0).leader_epoch
         for asked, code in (
             (epoch - 1, ErrorCode.fenced_leader_epoch),
@@ -185,7 +183,7 @@ class TestReadingHere:
             found = await fetch(node_call, 0, current_leader_epoch=asked)
             assert found.error_code is code, asked
 
-    async def test_a_consumer_that_waits_has_what_the_leader_commits(self, node_call: Any) -> None:
+    async def test_a_waiting_consumer_gets_newly_committed_records(self, node_call: Any) -> None:
         asked = asyncio.create_task(fetch(node_call, 2, max_wait=60_000))
         await asyncio.sleep(0.01)
         assert not asked.done()
@@ -195,10 +193,8 @@ class TestReadingHere:
         assert offsets(await asyncio.wait_for(asked, 20)) == [2]
 
     @pytest.mark.parametrize("leader", [-1, 7])
-    async def test_a_consumer_that_waits_is_told_of_an_election(
-        self, node_call: Any, leader: int
-    ) -> None:
-        """Nobody leads: no follower is one. Another epoch: the consumer's own is over."""
+    async def test_an_election_wakes_a_waiting_consumer(self, node_call: Any, leader: int) -> None:
+        """Without a leader there is no follower. With another epoch the consumer's is outdated."""
         epoch = node_call.node.image.partition("t", 0).leader_epoch
         asked = asyncio.create_task(
             fetch(node_call, 2, max_wait=60_000, current_leader_epoch=epoch)
@@ -224,7 +220,7 @@ class TestNearer:
         return node_call
 
     @pytest.mark.parametrize("version", range(11, 19))
-    async def test_a_consumer_is_sent_to_the_replica_in_its_rack(
+    async def test_a_consumer_is_redirected_to_the_replica_in_its_rack(
         self, start_node: Any, version: int
     ) -> None:
         node_call = await self.lead(start_node)
@@ -235,7 +231,7 @@ class TestNearer:
         assert (found.high_watermark, offsets(found)) == (2, [])
 
     @pytest.mark.parametrize("rack", ["", "a", "c"])
-    async def test_others_read_here(self, start_node: Any, rack: str) -> None:
+    async def test_other_consumers_read_here(self, start_node: Any, rack: str) -> None:
         node_call = await self.lead(start_node)
         found = await fetch(node_call, 1, rack_id=rack)
         assert (found.preferred_read_replica, offsets(found)) == (-1, [1])
@@ -245,30 +241,30 @@ class TestNearer:
         found = await copy(node_call, 7, 1, rack_id="b")
         assert (found.preferred_read_replica, offsets(found)) == (-1, [1])
 
-    async def test_without_the_selector_all_read_here(self, start_node: Any) -> None:
+    async def test_without_the_selector_all_consumers_read_here(self, start_node: Any) -> None:
         node_call = await self.lead(start_node, replica_selector_class="")
         found = await fetch(node_call, 1, rack_id="b")
         assert (found.preferred_read_replica, offsets(found)) == (-1, [1])
 
-    async def test_who_is_not_in_sync_is_not_named(self, start_node: Any) -> None:
+    async def test_an_out_of_sync_replica_is_not_preferred(self, start_node: Any) -> None:
         node_call = await self.lead(start_node)
         await node_call.place("t", (own(node_call), 7), isr=(own(node_call),))
         found = await fetch(node_call, 0, rack_id="b")
         assert (found.preferred_read_replica, offsets(found)) == (-1, [0, 1])
 
-    async def test_who_is_gone_is_not_named(self, start_node: Any) -> None:
+    async def test_a_dead_replica_is_not_preferred(self, start_node: Any) -> None:
         node_call = await self.lead(start_node)
-        await node_call.node.view.tell([BrokerVanished(7)])
+        await node_call.node.view.apply([BrokerVanished(7)])
         found = await fetch(node_call, 0, rack_id="b")
         assert (found.preferred_read_replica, offsets(found)) == (-1, [0, 1])
 
-    async def test_who_is_not_on_this_listener_is_not_named(self, start_node: Any) -> None:
+    async def test_a_replica_without_this_listener_is_not_preferred(self, start_node: Any) -> None:
         node_call = await self.lead(start_node)
         await node_call.appear(7, rack="b", listener="REPLICATION")
         found = await fetch(node_call, 0, rack_id="b")
         assert (found.preferred_read_replica, offsets(found)) == (-1, [0, 1])
 
-    async def test_who_no_longer_has_the_offset_is_not_named(self, start_node: Any) -> None:
+    async def test_a_replica_without_the_offset_is_not_preferred(self, start_node: Any) -> None:
         node_call = await self.lead(start_node)
         await copy(node_call, 7, 2, log_start_offset=1)
         found = await fetch(node_call, 0, rack_id="b")
@@ -295,7 +291,7 @@ class TestThrottle:
         return node_call
 
     @pytest.mark.parametrize("replicas", ["*", "0:{me}"])
-    async def test_over_the_rate_who_is_not_in_sync_has_nothing(
+    async def test_over_the_rate_an_out_of_sync_replica_gets_nothing(
         self, start_node: Any, replicas: str
     ) -> None:
         node_call = await self.lead(start_node, replicas)
@@ -303,13 +299,13 @@ class TestThrottle:
         found = await copy(node_call, 8)
         assert (found.error_code, offsets(found)) == (ErrorCode.none, [])
 
-    async def test_who_is_in_sync_is_never_held_up_but_counts(self, start_node: Any) -> None:
+    async def test_an_in_sync_replica_is_never_throttled_but_counted(self, start_node: Any) -> None:
         node_call = await self.lead(start_node, "*")
         for _ in range(3):
             assert offsets(await copy(node_call, 7)) == [0, 1]
         assert offsets(await copy(node_call, 8)) == []
 
-    async def test_consumers_are_neither_held_up_nor_counted(self, start_node: Any) -> None:
+    async def test_consumers_are_neither_throttled_nor_counted(self, start_node: Any) -> None:
         node_call = await self.lead(start_node, "*")
         await copy(node_call, 7, 2)
         for _ in range(3):
@@ -318,7 +314,7 @@ class TestThrottle:
         assert offsets(await fetch(node_call)) == [0, 1]
 
     @pytest.mark.parametrize("replicas", ["", "0:7,0:8", "1:{me}"])
-    async def test_what_is_not_named_for_this_broker_is_not_throttled(
+    async def test_replicas_not_named_for_this_broker_are_not_throttled(
         self, start_node: Any, replicas: str
     ) -> None:
         node_call = await self.lead(start_node, replicas)

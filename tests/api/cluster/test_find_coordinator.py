@@ -1,4 +1,4 @@
-"""A group's coordinator moves with the leader of its partition of `__consumer_offsets`."""
+"""A group's coordinator follows the leader of its partition of `__consumer_offsets`."""
 
 import asyncio
 from typing import Any
@@ -37,7 +37,7 @@ async def commit(node_call: Any, offset: int = 5) -> ErrorCode:
 
 
 async def committed(node_call: Any) -> tuple[ErrorCode, int]:
-    """Error and offset; while the coordinator loads, it is asked again."""
+    """Error and offset; retries while the coordinator loads."""
     build = node_call.request(OFFSET_FETCH, 7)
     topics = (build.OffsetFetchRequestTopic(name="t", partition_indexes=(0,)),)
     async with asyncio.timeout(60):
@@ -70,25 +70,27 @@ async def move(node_call: Any, *replicas: int, **more: Any) -> None:
 
 
 @pytest.mark.parametrize("version", range(7))
-async def test_the_leader_of_the_groups_partition_is_told(own: Any, version: int) -> None:
+async def test_the_leader_of_the_groups_partition_is_the_coordinator(
+    own: Any, version: int
+) -> None:
     assert await coordinator(own, version) == (ErrorCode.none, own.node.config.id)
     await move(own, 7, own.node.config.id)
     assert await coordinator(own, version) == (ErrorCode.none, 7)
 
 
-async def test_without_a_living_leader_there_is_none(own: Any) -> None:
+async def test_without_a_live_leader_there_is_no_coordinator(own: Any) -> None:
     missing = (ErrorCode.coordinator_not_available, -1)
     await move(own, 7, own.node.config.id, leader=-1)
     assert await coordinator(own) == missing
     await move(own, 7, own.node.config.id)
-    await own.node.view.tell([BrokerVanished(7)])
+    await own.node.view.apply([BrokerVanished(7)])
     assert await coordinator(own) == missing
     await own.appear(7, listener="REPLICATION")
     assert await coordinator(own) == missing
 
 
 async def refusals(node_call: Any) -> dict[str, ErrorCode]:
-    """What each of a group's requests is answered, on a broker that does not coordinate it."""
+    """The errors of a group's requests, on a broker that does not coordinate it."""
     ask, build = node_call.ask, node_call.request
     join = build(JOIN_GROUP, 5)
     protocol = join.JoinGroupRequestProtocol(name="range", metadata=b"")
@@ -123,19 +125,19 @@ async def refusals(node_call: Any) -> dict[str, ErrorCode]:
     }
 
 
-async def test_who_coordinates_no_more_says_so(own: Any) -> None:
+async def test_a_former_coordinator_returns_an_error(own: Any) -> None:
     await move(own, 7, own.node.config.id)
     found = await refusals(own)
     assert found == dict.fromkeys(found, ErrorCode.not_coordinator)
 
 
-async def test_who_holds_nothing_of_it_any_more_says_so(own: Any) -> None:
+async def test_a_former_replica_returns_an_error(own: Any) -> None:
     await move(own, 7)
     found = await refusals(own)
     assert found == dict.fromkeys(found, ErrorCode.not_coordinator)
 
 
-async def test_who_coordinates_again_has_what_was_committed(own: Any) -> None:
+async def test_a_coordinator_elected_again_has_the_committed_offsets(own: Any) -> None:
     me = own.node.config.id
     await move(own, 7, me)
     await move(own, me, 7, isr=(me,))

@@ -1,4 +1,4 @@
-"""Offsets of partitions that other brokers hold too; the others are in the metadata alone."""
+"""Offsets of partitions with other replicas; the other brokers exist only in the metadata."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ async def cluster(node_call: Any, own: int) -> None:
     await node_call.copied(7, 2)
 
 
-async def test_a_consumer_is_told_of_what_is_committed(node_call: Any) -> None:
+async def test_a_consumer_sees_committed_offsets(node_call: Any) -> None:
     assert await ask(node_call, LATEST) == (ErrorCode.none, 2)
     assert await ask(node_call, 1_500) == (ErrorCode.none, 1)
     assert await ask(node_call, 2_500) == (ErrorCode.none, -1)
@@ -51,7 +51,7 @@ async def test_a_consumer_is_told_of_what_is_committed(node_call: Any) -> None:
 
 
 @pytest.mark.parametrize("replica_id", [7, DEBUGGING])
-async def test_brokers_and_debugging_clients_are_told_of_the_logs_end(
+async def test_brokers_and_debugging_clients_see_the_log_end(
     node_call: Any, replica_id: int
 ) -> None:
     assert await ask(node_call, LATEST, replica_id=replica_id) == (ErrorCode.none, 3)
@@ -59,7 +59,7 @@ async def test_brokers_and_debugging_clients_are_told_of_the_logs_end(
 
 
 @pytest.mark.parametrize("timestamp", [LATEST, EARLIEST, MAX_TIMESTAMP, 1_500])
-async def test_a_follower_sends_consumers_to_the_leader(
+async def test_a_follower_refers_consumers_to_the_leader(
     node_call: Any, own: int, timestamp: int
 ) -> None:
     await node_call.place("t", (7, own))
@@ -81,7 +81,7 @@ async def test_the_callers_epoch_is_compared(node_call: Any, own: int) -> None:
 
 
 class TestNewLeader:
-    """Elected while its high watermark lags behind its log: the end could go back (KIP-207)."""
+    """A leader elected while its high watermark lags: the end could go back (KIP-207)."""
 
     @pytest.fixture(autouse=True)
     async def elected(self, node_call: Any, own: int, cluster: None) -> None:
@@ -97,7 +97,7 @@ class TestNewLeader:
             (10, ErrorCode.offset_not_available),
         ],
     )
-    async def test_the_end_is_not_told_before_it_is_known(
+    async def test_the_end_is_not_available_before_it_is_known(
         self, node_call: Any, version: int, code: ErrorCode
     ) -> None:
         assert await ask(node_call, LATEST, version) == (code, -1)
@@ -108,5 +108,5 @@ class TestNewLeader:
         assert await ask(node_call, LATEST, version) == (ErrorCode.none, 3)
         assert await ask(node_call, 2_500, version) == (ErrorCode.none, 2)
 
-    async def test_brokers_are_told_all_the_same(self, node_call: Any) -> None:
+    async def test_the_end_is_available_to_brokers(self, node_call: Any) -> None:
         assert await ask(node_call, LATEST, replica_id=7) == (ErrorCode.none, 3)

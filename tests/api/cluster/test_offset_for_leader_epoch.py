@@ -1,4 +1,4 @@
-"""Where epochs ended, on a leader of several epochs and on who leads no more."""
+"""The ends of epochs, on a leader of several epochs and on a former leader."""
 
 from typing import Any
 
@@ -41,13 +41,13 @@ async def epochs(node_call: Any) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("replica_id", [FOLLOWER, CONSUMER])
-async def test_an_epoch_ends_where_the_next_began(
+async def test_an_epoch_ends_where_the_next_one_starts(
     node_call: Any, epochs: dict[str, int], replica_id: int
 ) -> None:
     first, last = epochs["first"], epochs["last"]
     for epoch, expected in (
         (first, (ErrorCode.none, first, 2)),
-        # Nothing of it is here: the largest epoch before it is told (KIP-279).
+        # No record of it is here: the largest earlier epoch is returned (KIP-279).
         (epochs["between"], (ErrorCode.none, first, 2)),
         (last, (ErrorCode.none, last, 3)),
         (last + 1, (ErrorCode.none, -1, -1)),
@@ -65,7 +65,7 @@ async def test_the_callers_own_epoch_is_compared(node_call: Any, epochs: dict[st
         assert (await ask(node_call, first, current))[0] is code, current
 
 
-async def test_who_leads_no_more_cannot_tell(node_call: Any, epochs: dict[str, int]) -> None:
+async def test_a_former_leader_refuses(node_call: Any, epochs: dict[str, int]) -> None:
     own, refused = node_call.node.config.id, (ErrorCode.not_leader_or_follower, -1, -1)
     await node_call.place("t", (7, own))
     assert await ask(node_call, epochs["first"]) == refused

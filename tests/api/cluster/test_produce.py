@@ -1,4 +1,4 @@
-"""Appends where other brokers hold replicas too; the others are in the metadata alone."""
+"""Appends to partitions with other replicas; the other brokers exist only in the metadata."""
 
 import asyncio
 from typing import Any
@@ -19,8 +19,8 @@ def own(node_call: Any) -> int:
 
 @pytest.fixture(autouse=True)
 async def cluster(node_call: Any, own: int) -> None:
-    """This broker leads t-0, broker 7 copies it; acks=all wants both."""
-    # First: who makes a topic looks who is registered, and 7 is not.
+    """This broker leads t-0, broker 7 copies it; acks=all requires both."""
+    # First: topic creation checks the registered brokers, and 7 is not registered.
     await node_call.create("u", partitions=4)
     await node_call.appear(7)
     await node_call.place("t", (own, 7))
@@ -46,13 +46,13 @@ async def waiting(node_call: Any) -> asyncio.Task[Any]:
     return asked
 
 
-async def test_acks_1_waits_for_nobody(node_call: Any) -> None:
+async def test_acks_1_does_not_wait(node_call: Any) -> None:
     answer = await produce(node_call, acks=1)
     assert (answer.error_code, answer.base_offset) == (ErrorCode.none, 0)
     assert node_call.node.partitions.find("t", 0).high_watermark == 0
 
 
-async def test_acks_all_waits_for_all_in_sync(node_call: Any, own: int) -> None:
+async def test_acks_all_waits_for_the_isr(node_call: Any, own: int) -> None:
     await node_call.appear(8)
     await node_call.place("t", (own, 7, 8))
     asked = await waiting(node_call)
@@ -64,7 +64,7 @@ async def test_acks_all_waits_for_all_in_sync(node_call: Any, own: int) -> None:
     assert (answer.error_code, answer.base_offset) == (ErrorCode.none, 0)
 
 
-async def test_who_is_not_in_sync_is_not_waited_for(node_call: Any, own: int) -> None:
+async def test_no_wait_for_out_of_sync_replicas(node_call: Any, own: int) -> None:
     await node_call.appear(8)
     await node_call.place("t", (own, 7, 8), isr=(own, 7))
     asked = await waiting(node_call)
@@ -72,7 +72,7 @@ async def test_who_is_not_in_sync_is_not_waited_for(node_call: Any, own: int) ->
     assert (await asyncio.wait_for(asked, 20)).error_code is ErrorCode.none
 
 
-async def test_too_few_in_sync_and_nothing_is_written(node_call: Any, own: int) -> None:
+async def test_with_too_few_in_sync_replicas_nothing_is_written(node_call: Any, own: int) -> None:
     await node_call.place("t", (own, 7), isr=(own,))
     answer = await produce(node_call)
     assert (answer.error_code, answer.base_offset) == (ErrorCode.not_enough_replicas, -1)
@@ -80,7 +80,7 @@ async def test_too_few_in_sync_and_nothing_is_written(node_call: Any, own: int) 
     assert (await produce(node_call, acks=1)).error_code is ErrorCode.none
 
 
-async def test_too_few_in_sync_after_it_is_written(node_call: Any, own: int) -> None:
+async def test_too_few_in_sync_replicas_after_the_append(node_call: Any, own: int) -> None:
     asked = await waiting(node_call)
     await node_call.place("t", (own, 7), isr=(own,))
     node_call.node.partitions.find("t", 0).min_insync_replicas = 1
@@ -98,7 +98,7 @@ async def test_a_follower_that_is_too_slow(node_call: Any) -> None:
     assert node_call.node.partitions.find("t", 0).log.end_offset == 1
 
 
-async def test_who_waits_is_told_of_the_next_leader(node_call: Any, own: int) -> None:
+async def test_a_waiting_producer_learns_the_next_leader(node_call: Any, own: int) -> None:
     asked = await waiting(node_call)
     state = await node_call.place("t", (7, own))
     answer = await asyncio.wait_for(asked, 20)
@@ -107,14 +107,14 @@ async def test_who_waits_is_told_of_the_next_leader(node_call: Any, own: int) ->
     assert (leader.leader_id, leader.leader_epoch) == (7, state.leader_epoch)
 
 
-async def test_without_acks_who_does_not_lead_ends_the_connection(node_call: Any, own: int) -> None:
+async def test_with_acks_0_a_follower_closes_the_connection(node_call: Any, own: int) -> None:
     await node_call.place("t", (7, own))
     with pytest.raises(EndConnectionError, match="t-0"):
         await node_call.produce("t", node_call.batch(b"v"), acks=0)
 
 
 async def test_each_partition_has_its_own_answer(node_call: Any, own: int) -> None:
-    """Of one request: a leader, a follower, one of others, and one whose follower is too slow."""
+    """One request: led here, followed here, on other brokers, and with a slow follower."""
     await node_call.place("u", (own,), index=0)
     await node_call.place("u", (7, own), index=1)
     await node_call.place("u", (7, 8), index=2)

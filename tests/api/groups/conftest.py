@@ -12,8 +12,6 @@ from uuid import UUID
 
 import pytest
 
-from ottla.broker.coordinator import GroupCoordinators
-from ottla.broker.group_shard import KeyAndValue, LogRecord
 from ottla.config.listener import Endpoint
 from ottla.controller.image import (
     BrokerAppeared,
@@ -24,7 +22,11 @@ from ottla.controller.image import (
     TopicImage,
 )
 from ottla.controller.plan import DONE, Outcome
+from ottla.coordinator.coordinator_log import KeyAndValue, LogMarker, LogRecord
+from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
+from ottla.coordinator.group_coordinator import GroupCoordinator, group_kind
 from ottla.groups.settings import GroupSettings
+from ottla.groups.shard import GroupShard
 from ottla.network.client_session import ClientSession
 from ottla.network.request_context import RequestContext
 from ottla.protocol.frames import (
@@ -35,6 +37,7 @@ from ottla.protocol.frames import (
     write_response,
 )
 from ottla.protocol.messages import messages_of
+from ottla.shards.step import ProducerEpoch, TransactionMarker
 
 TOPIC_ID = UUID(int=7)
 SUBSCRIPTION = b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"
@@ -42,18 +45,24 @@ SUBSCRIPTION = b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"
 
 class MemoryLog:
     def __init__(self) -> None:
-        self.records: list[LogRecord] = []
+        self.records: list[LogRecord | LogMarker] = []
 
     @property
     def high_watermark(self) -> int:
         return len(self.records)
 
-    def append(self, records: Sequence[KeyAndValue], now_ms: int) -> int:
+    def append(
+        self, records: Sequence[KeyAndValue], now_ms: int, producer: ProducerEpoch | None
+    ) -> int:
         for key, value in records:
-            self.records.append(LogRecord(len(self.records), key, value))
+            self.records.append(LogRecord(len(self.records), key, value, now_ms, producer))
         return len(self.records) - 1
 
-    def read_all(self) -> Iterator[LogRecord]:
+    def append_marker(self, marker: TransactionMarker, now_ms: int) -> int:
+        self.records.append(LogMarker(len(self.records), marker))
+        return len(self.records) - 1
+
+    def read_all(self) -> Iterator[LogRecord | LogMarker]:
         yield from self.records
 
     async def committed(self, offset: int) -> bool:
@@ -73,14 +82,12 @@ class GroupApi:
         self.image.apply(TopicCreated(topic_image("t", TOPIC_ID, 2)))
         self.logs: dict[int, MemoryLog] = {}
         self.ensured = DONE
-        self.groups = GroupCoordinators(
-            GroupSettings(min_session_timeout_ms=1),
+        self.runtime = CoordinatorRuntime(
+            group_kind(GroupSettings(min_session_timeout_ms=1)),
+            self,
             SimpleNamespace(now_ms=lambda: 1_000, monotonic_ms=lambda: 1_000),
-            lambda partition: self.logs.setdefault(partition, MemoryLog()),
-            lambda: range(3),
-            lambda: 3,
-            random=Random(1),
         )
+        self.groups = GroupCoordinator(self.runtime, lambda: 3, random=Random(1))
         self.node: Any = SimpleNamespace(
             groups=self.groups,
             image=self.image,
@@ -89,8 +96,20 @@ class GroupApi:
             topic_creation=self,
         )
 
+    def open(self, index: int) -> MemoryLog:
+        """Replaces the partitions that this broker leads."""
+        return self.logs.setdefault(index, MemoryLog())
+
+    def indexes(self) -> range:
+        return range(3)
+
+    @property
+    def shard(self) -> GroupShard:
+        """The partition of group g, once it was requested."""
+        return self.runtime._partitions[self.groups.partition_for("g")].shard
+
     async def ensure_offsets_topic(self) -> Outcome:
-        """In place of asking a controller."""
+        """Replaces a request to the controller."""
         if not self.ensured.failed:
             self.image.apply(TopicCreated(topic_image("__consumer_offsets", UUID(int=8), 3)))
         return self.ensured
@@ -180,5 +199,5 @@ class GroupApi:
 async def api() -> AsyncIterator[GroupApi]:
     made = GroupApi()
     yield made
-    made.groups.close()
+    made.runtime.close()
     await asyncio.sleep(0)

@@ -10,7 +10,7 @@ from ottla.protocol.errors import ErrorCode
 
 
 @pytest.mark.parametrize("version", range(3))
-async def test_groups_are_deleted_when_nobody_is_in_them(api: Any, version: int) -> None:
+async def test_empty_groups_are_deleted(api: Any, version: int) -> None:
     await api.stable()
     await api.commit(9, 1, group_id="simple")
     names = ("g", "simple", "no", "simple")

@@ -26,7 +26,7 @@ async def test_a_stable_group(api: Any, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(7))
-async def test_a_group_that_there_is_not(api: Any, version: int) -> None:
+async def test_an_unknown_group(api: Any, version: int) -> None:
     answer = await api.ask("describe_groups", version, groups=("no",))
     (group,) = answer.groups
     assert group.group_state == "Dead"
@@ -37,7 +37,7 @@ async def test_a_group_that_there_is_not(api: Any, version: int) -> None:
         assert group.error_code is ErrorCode.none
 
 
-async def test_what_one_may_do_with_a_group(api: Any) -> None:
+async def test_the_authorized_operations_of_a_group(api: Any) -> None:
     await api.stable()
     request = {"groups": ("g", "no"), "include_authorized_operations": True}
     found, missing = (await api.ask("describe_groups", 6, **request)).groups
@@ -49,6 +49,6 @@ async def test_an_error_of_the_coordinator(api: Any, monkeypatch: pytest.MonkeyP
     def elsewhere(partition: int) -> None:
         raise ApiError(ErrorCode.not_coordinator)
 
-    monkeypatch.setattr(api.groups, "_open_log", elsewhere)
+    monkeypatch.setattr(api, "open", elsewhere)
     (group,) = (await api.ask("describe_groups", 5, groups=("g",))).groups
     assert (group.error_code, group.group_state) == (ErrorCode.not_coordinator, "")

@@ -35,7 +35,7 @@ async def test_many_keys(api: Any, version: int) -> None:
         (9, ErrorCode.invalid_request),
     ],
 )
-async def test_coordinators_that_there_are_not(api: Any, key_type: int, error: ErrorCode) -> None:
+async def test_unknown_coordinators(api: Any, key_type: int, error: ErrorCode) -> None:
     answer = await api.ask("find_coordinator", 6, key_type=key_type, coordinator_keys=("g",))
     assert (answer.coordinators[0].error_code, answer.coordinators[0].node_id) == (error, -1)
     answer = await api.ask("find_coordinator", 3, key_type=key_type, key="g")
@@ -43,7 +43,7 @@ async def test_coordinators_that_there_are_not(api: Any, key_type: int, error: E
     assert answer.error_message
 
 
-async def test_an_offsets_topic_that_cannot_be_made(api: Any) -> None:
+async def test_an_offsets_topic_that_cannot_be_created(api: Any) -> None:
     api.ensured = Outcome(ErrorCode.invalid_replication_factor, "three brokers are needed")
     answer = await api.ask("find_coordinator", 3, key_type=0, key="g")
     assert answer.error_code is ErrorCode.coordinator_not_available

@@ -23,7 +23,7 @@ async def test_a_member_joins(api: Any, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [5, 6, 7, 8, 9])
-async def test_a_static_member_needs_no_detour(api: Any, version: int) -> None:
+async def test_a_static_member_joins_with_one_request(api: Any, version: int) -> None:
     answer = await api.join(version, group_instance_id="i")
     assert answer.members[0].group_instance_id == "i"
     assert answer.member_id.startswith("i-")
@@ -42,9 +42,9 @@ async def test_a_static_leader_that_returns_skips_the_assignment(api: Any) -> No
     assert (answer.skip_assignment, len(answer.members)) == (True, 1)
 
 
-async def test_the_first_version_has_one_timeout_for_both(api: Any) -> None:
+async def test_version_0_has_one_timeout_for_both(api: Any) -> None:
     await api.join(0, session_timeout=20_000)
-    (member,) = api.groups._drivers[api.groups.partition_for("g")].shard.groups["g"].members
-    group = api.groups._drivers[api.groups.partition_for("g")].shard.groups["g"]
+    (member,) = api.shard.groups["g"].members
+    group = api.shard.groups["g"]
     assert group.members[member].rebalance_timeout_ms == 20_000
     assert group.members[member].client_host == "/127.0.0.1"

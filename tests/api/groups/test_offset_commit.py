@@ -18,7 +18,7 @@ def errors(answer: Any) -> list[tuple[int, ErrorCode]]:
 
 
 @pytest.mark.parametrize("version", range(2, 11))
-async def test_offsets_are_kept_where_the_partition_exists(api: Any, version: int) -> None:
+async def test_offsets_of_existing_partitions_are_committed(api: Any, version: int) -> None:
     answer = await api.commit(version, 42)
     assert errors(answer) == [(0, OK), (5, ErrorCode.unknown_topic_or_partition)]
     (offset,) = (await api.groups.fetch_all("g"))["t"]
@@ -29,7 +29,7 @@ async def test_offsets_are_kept_where_the_partition_exists(api: Any, version: in
 @pytest.mark.parametrize(
     ("version", "error"), [(8, ErrorCode.illegal_generation), (9, ErrorCode.group_id_not_found)]
 )
-async def test_a_group_that_there_is_not(api: Any, version: int, error: ErrorCode) -> None:
+async def test_an_unknown_group(api: Any, version: int, error: ErrorCode) -> None:
     answer = await api.commit(version, 42, generation_id_or_member_epoch=1, member_id="m")
     assert errors(answer) == [(0, error), (5, ErrorCode.unknown_topic_or_partition)]
 
@@ -44,7 +44,7 @@ async def test_a_former_owner(api: Any) -> None:
     assert errors(answer)[0] == (0, ErrorCode.unknown_member_id)
 
 
-async def test_topics_that_there_are_not(api: Any) -> None:
+async def test_unknown_topics(api: Any) -> None:
     partition = api.struct("OffsetCommitRequestPartition", 8, 9, partition_index=0)
     topic = api.struct("OffsetCommitRequestTopic", 8, 9, name="no", partitions=(partition,))
     answer = await api.commit(9, 1, topics=(topic,))
@@ -59,7 +59,7 @@ async def test_topics_that_there_are_not(api: Any) -> None:
         assert answer.topics[0].topic_id == topic_id
 
 
-async def test_a_retention_of_the_clients_own(api: Any) -> None:
+async def test_a_retention_time_from_the_client(api: Any) -> None:
     await api.commit(4, 1, retention_time=60_000)
-    (_, value) = next(api.groups._drivers[api.groups.partition_for("g")].shard.offsets.all())
+    (_, value) = next(api.shard.offsets.all())
     assert value.expire_timestamp_ms == 61_000

@@ -23,7 +23,7 @@ async def delete(api: Any, topic: str, partitions: tuple[int, ...], group: str =
     return await api.ask("offset_delete", 0, group_id=group, topics=(asked,))
 
 
-async def test_offsets_are_deleted_where_the_partition_exists(api: Any) -> None:
+async def test_offsets_of_existing_partitions_are_deleted(api: Any) -> None:
     await api.commit(9, 42)
     answer = await delete(api, "t", (5, 0, 1))
     found = [(each.partition_index, each.error_code) for each in answer.topics[0].partitions]
@@ -32,7 +32,7 @@ async def test_offsets_are_deleted_where_the_partition_exists(api: Any) -> None:
     assert await api.groups.fetch_all("g") == {}
 
 
-async def test_what_the_group_reads_stays(api: Any) -> None:
+async def test_offsets_of_subscribed_topics_are_kept(api: Any) -> None:
     member = await api.stable()
     await api.commit(9, 42, generation_id_or_member_epoch=1, member_id=member)
     answer = await delete(api, "t", (0,))
@@ -45,6 +45,6 @@ async def test_what_the_group_reads_stays(api: Any) -> None:
     ("group", "error"),
     [("", ErrorCode.invalid_group_id), ("unknown", ErrorCode.group_id_not_found)],
 )
-async def test_groups_that_there_are_not(api: Any, group: str, error: ErrorCode) -> None:
+async def test_unknown_groups(api: Any, group: str, error: ErrorCode) -> None:
     answer = await delete(api, "t", (0,), group)
     assert (answer.error_code, answer.topics) == (error, ())

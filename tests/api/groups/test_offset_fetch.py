@@ -37,7 +37,7 @@ def offsets(found: Any) -> list[tuple[int, int, str]]:
 
 
 @pytest.mark.parametrize("version", range(1, 11))
-async def test_what_was_committed_comes_back(api: Any, version: int) -> None:
+async def test_committed_offsets_are_returned(api: Any, version: int) -> None:
     await api.commit(9, 42)
     found = await fetch(api, version, (topic(api, version),))
     assert offsets(found) == [(0, 42, "note"), (1, -1, "")]
@@ -46,7 +46,7 @@ async def test_what_was_committed_comes_back(api: Any, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(1, 11))
-async def test_an_unknown_group_is_no_error(api: Any, version: int) -> None:
+async def test_an_unknown_group_is_not_an_error(api: Any, version: int) -> None:
     found = await fetch(api, version, (topic(api, version),), "unknown")
     assert offsets(found) == [(0, -1, ""), (1, -1, "")]
     assert {each.error_code for each in found.topics[0].partitions} == {OK}
@@ -83,10 +83,9 @@ async def test_an_unknown_topic_id(api: Any) -> None:
 
 async def test_offsets_of_a_topics_predecessor_do_not_count(api: Any) -> None:
     await api.commit(10, 42)
-    driver = api.groups._drivers[api.groups.partition_for("g")]
-    fetched = driver.shard.fetch("g", "t", UUID(int=1), (0,))
+    fetched = api.shard.fetch("g", "t", UUID(int=1), (0,))
     assert fetched[0].offset == -1
-    assert driver.shard.fetch("g", "t", None, (0,))[0].offset == 42
+    assert api.shard.fetch("g", "t", None, (0,))[0].offset == 42
 
 
 @pytest.mark.parametrize("version", [1, 2, 7, 8, 10])
@@ -96,7 +95,7 @@ async def test_an_error_of_the_coordinator(
     def elsewhere(partition: int) -> None:
         raise ApiError(ErrorCode.coordinator_not_available)
 
-    monkeypatch.setattr(api.groups, "_open_log", elsewhere)
+    monkeypatch.setattr(api, "open", elsewhere)
     found = await fetch(api, version, (topic(api, version),))
     if version == 1:
         codes = {each.error_code for each in found.topics[0].partitions}

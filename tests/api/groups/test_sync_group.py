@@ -10,7 +10,7 @@ from ottla.protocol.errors import ErrorCode
 
 
 @pytest.mark.parametrize("version", range(6))
-async def test_a_leader_brings_the_assignment(api: Any, version: int) -> None:
+async def test_the_leader_sends_the_assignment(api: Any, version: int) -> None:
     joined = await api.join(3)
     answer = await api.sync(version, joined.member_id, b"own")
     assert (answer.error_code, answer.assignment) == (ErrorCode.none, b"own")

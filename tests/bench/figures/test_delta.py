@@ -1,4 +1,4 @@
-"""How the figures of the pipelines count."""
+"""How the figures of the pipelines are computed."""
 
 import pytest
 from bench.figures.delta_job import row
@@ -9,17 +9,17 @@ from bench.figures import delta
 FOUND = {"batches": [[100, 9000], [100, 500], [100, 1000], [300, 1000]]}
 
 
-def test_the_first_batches_do_not_count() -> None:
+def test_the_warm_up_batches_do_not_count() -> None:
     assert delta.rate(FOUND, 1) == 200
     assert delta.batch_time(FOUND, 1) == 1000
 
 
-def test_too_few_batches_are_said() -> None:
+def test_too_few_batches_raise() -> None:
     with pytest.raises(ClientError, match="only 4 batches, of which 3 warm up"):
         delta.rate(FOUND, 3)
 
 
-def test_the_share_is_ottlas_over_the_plain_jobs_and_the_order_changes() -> None:
+def test_the_share_is_ottla_over_plain_and_the_order_alternates() -> None:
     comparison = delta.Comparison("bulk", "rows/s", 1.1, more_is_better=True)
     order: list[str] = []
 

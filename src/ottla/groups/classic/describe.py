@@ -10,7 +10,7 @@ CLASSIC_TYPE = "classic"
 
 
 def describe(group: ClassicGroup) -> DescribedGroup:
-    """Metadata and protocol are told of a stable group only: before, nothing is chosen."""
+    """Metadata and protocol are returned only for a stable group: before, nothing is chosen."""
     protocol = group.protocol_name if group.state is STABLE else None
     return DescribedGroup(
         group.group_id,

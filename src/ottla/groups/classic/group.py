@@ -1,12 +1,18 @@
-"""A classic group: its state, its members, and what of it is kept.
+"""A classic group: what the log has of it, and the rebalance in progress, which it has not.
 
-`settle` applies a record: it is the one way from CompletingRebalance to Stable and from
-PreparingRebalance to Empty. Everything between two records (who has joined again, which requests
-wait) lives in memory only, as in Kafka: after a restart the last settled generation goes on.
+In the log: one record for each generation that has its assignment or is empty (`stored`), and one
+when a static member returns under another id. `apply` is the only way that these change the group:
+from CompletingRebalance to Stable, and to Empty.
+
+In memory only, as in Kafka: the next generation while members join it and until the leader has
+brought the assignment (members, states PreparingRebalance and CompletingRebalance, requests that
+wait, ids that were given out). It is lost when the partition moves: the last generation in the log
+goes on, and its members join again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ottla.groups.classic.member import EMPTY_ASSIGNMENT, Member
@@ -21,7 +27,7 @@ from ottla.groups.classic.state import (
     GroupState,
 )
 from ottla.groups.step import Step
-from ottla.groups.stored import GroupMetadataValue
+from ottla.groups.stored import GroupMetadataValue, MemberMetadata
 from ottla.groups.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from ottla.protocol.errors import ErrorCode
 
@@ -59,7 +65,7 @@ class ClassicGroup:
         """Topics of all members; None where they are not known."""
         self.new_member_added = False
         self.stored: GroupMetadataValue | None = None
-        """The record that was applied last."""
+        """The newest record in the log."""
 
     @classmethod
     def from_stored(cls, group_id: str, value: GroupMetadataValue) -> ClassicGroup:
@@ -115,12 +121,19 @@ class ClassicGroup:
             self.supported.get(name) == len(self.members) for name, _ in protocols
         )
 
-    def select_protocol(self) -> str:
-        """The protocol with the most votes among those that every member knows."""
-        candidates = {name for name, count in self.supported.items() if count == len(self.members)}
+    def select_protocol(self, changed_id: str | None = None, protocols: Iterable[str] = ()) -> str:
+        """The protocol with the most votes among those that every member knows.
+
+        With `changed_id`: if that member had these protocols.
+        """
+        preferences = [
+            tuple(protocols if member_id == changed_id else member.protocols)
+            for member_id, member in self.members.items()
+        ]
+        candidates = set(preferences[0]).intersection(*preferences[1:])
         votes: dict[str, int] = {}
-        for member in self.members.values():
-            choice = member.vote(candidates)
+        for names in preferences:
+            choice = next(name for name in names if name in candidates)
             votes[choice] = votes.get(choice, 0) + 1
         return max(votes, key=votes.__getitem__)
 
@@ -148,7 +161,7 @@ class ClassicGroup:
     # Members come and go.
 
     def add(self, member: Member) -> None:
-        """Takes in a member, who is the leader if there is none."""
+        """Adds a member. It becomes the leader if the group has none."""
         assert member.group_instance_id not in self.static_members
         if not self.members:
             self.protocol_type = member.protocol_type
@@ -211,6 +224,7 @@ class ClassicGroup:
     def rename_static(self, instance_id: str, member_id: str) -> Member:
         """A static member came back: the same member under another id."""
         old_id = self.static_members[instance_id]
+        self.pending_sync.pop(old_id, None)
         member = self.members.pop(old_id)
         member.member_id = member_id
         self.members[member_id] = member
@@ -308,26 +322,46 @@ class ClassicGroup:
             ),
         )
 
-    def settle(self, value: GroupMetadataValue) -> None:
-        """Applies a record of this group that was just appended."""
+    def apply(self, value: GroupMetadataValue) -> None:
+        """Takes over a record of this group that was just appended."""
         self.stored = value
         if not value.members:
             if value.generation > self.generation:
-                self.become_empty(value.generation, value.current_state_timestamp_ms)
+                self._become_empty(value.generation, value.current_state_timestamp_ms)
             return
         assert value.generation == self.generation
+        for kept in value.members:
+            if kept.member_id not in self.members:
+                self._apply_new_id(kept)
         if self.state is COMPLETING_REBALANCE:
             for kept in value.members:
                 self.members[kept.member_id].assignment = kept.assignment
             self.move_to(STABLE, value.current_state_timestamp_ms)
         self.subscribed = self.compute_subscribed()
 
-    def become_empty(self, generation: int, now_ms: int) -> None:
-        """The last member has gone, which is a generation of its own."""
-        assert not self.members
+    def _apply_new_id(self, kept: MemberMetadata) -> None:
+        """A static member returned under another id."""
+        assert kept.group_instance_id is not None
+        assert self.protocol_name is not None
+        member = self.rename_static(kept.group_instance_id, kept.member_id)
+        self.restore(
+            member,
+            {self.protocol_name: kept.subscription},
+            kept.rebalance_timeout_ms,
+            kept.session_timeout_ms,
+        )
+
+    def _become_empty(self, generation: int, now_ms: int) -> None:
+        """The last members have gone, which is a generation of its own."""
+        self.members.clear()
+        self.static_members.clear()
+        self.supported.clear()
+        self.pending_sync.clear()
+        self.awaiting_join = 0
         self.generation = generation
         self.protocol_name = None
         self.leader_id = None
         self.subscribed = self.compute_subscribed()
-        self.pending_sync.clear()
+        if self.state is not PREPARING_REBALANCE:
+            self.move_to(PREPARING_REBALANCE, now_ms)
         self.move_to(EMPTY, now_ms)

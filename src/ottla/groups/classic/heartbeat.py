@@ -1,4 +1,4 @@
-"""Heartbeat: a member is alive, and learns whether it has to join again."""
+"""Heartbeat: a member is alive, and gets to know whether it has to join again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ottla.protocol.errors import ErrorCode
 
 
 def heartbeat(group: ClassicGroup, request: HeartbeatRequest, step: Step) -> ErrorCode:
-    """Extends the member's session; REBALANCE_IN_PROGRESS tells it to join again."""
+    """Extends the member's session; REBALANCE_IN_PROGRESS makes it join again."""
     if group.state is DEAD:
         return ErrorCode.coordinator_not_available
     error = group.check_member(request.member_id, request.group_instance_id)
@@ -35,7 +35,7 @@ def heartbeat(group: ClassicGroup, request: HeartbeatRequest, step: Step) -> Err
 def commit_error(
     group: ClassicGroup, member_id: str, instance_id: str | None, generation: int
 ) -> ErrorCode:
-    """Whether a commit speaks for the group: a former owner's does not.
+    """Whether this client may commit for the group; a former owner may not.
 
     A consumer that manages its own partitions, or an administrator, has generation -1 and may
     commit while the group is empty.
@@ -52,12 +52,12 @@ def commit_error(
     if generation != group.generation:
         return ErrorCode.illegal_generation
     if group.state is COMPLETING_REBALANCE:
-        # The member knows the new generation, but owns nothing in it yet.
+        # The member has joined the new generation, but owns nothing in it yet.
         return ErrorCode.rebalance_in_progress
     return ErrorCode.none
 
 
-def heard_of_by_commit(group: ClassicGroup, member_id: str, step: Step) -> None:
+def extend_session_by_commit(group: ClassicGroup, member_id: str, step: Step) -> None:
     """A commit extends the session as a heartbeat does, but not between join and sync."""
     if group.state in (STABLE, PREPARING_REBALANCE):
         await_heartbeat(group, group.members[member_id], step)

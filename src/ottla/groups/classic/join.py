@@ -1,4 +1,4 @@
-"""JoinGroup: a member wants to be in the next generation.
+"""JoinGroup: a member asks to be in the next generation.
 
 A new dynamic member is first given an id and asked to come back with it (KIP-394), so that a client
 that retries does not leave dead members behind. A request that is accepted waits until the
@@ -20,10 +20,10 @@ from ottla.groups.classic.state import (
 )
 from ottla.groups.classic.static_member import replace_static
 from ottla.groups.classic.timers import await_heartbeat, await_pending
-from ottla.groups.encoding import fits_string
 from ottla.groups.settings import GroupSettings
 from ottla.groups.step import Step
 from ottla.protocol.errors import ErrorCode
+from ottla.shards.encoding import fits_string
 
 
 def session_timeout_error(request: JoinRequest, settings: GroupSettings) -> ErrorCode:
@@ -42,7 +42,7 @@ def join(group: ClassicGroup, request: JoinRequest, step: Step) -> None:
         error = ErrorCode.group_max_size_reached
         step.reply(request.token, JoinResult(error, UNKNOWN_MEMBER_ID))
         return
-    error = _refusal(group, request, step.settings)
+    error = refusal(group, request, step.settings)
     if error is not ErrorCode.none:
         step.reply(request.token, JoinResult(error, request.member_id))
     elif is_unknown:
@@ -54,18 +54,19 @@ def join(group: ClassicGroup, request: JoinRequest, step: Step) -> None:
 
 
 def _has_room(group: ClassicGroup, member_id: str, settings: GroupSettings) -> bool:
-    """group.max.size (KIP-389): who is in stays in, unless the last ones to join again."""
+    """group.max.size (KIP-389): members stay, except those that join again last."""
     member = group.members.get(member_id)
     if group.state in (EMPTY, DEAD):
         return True
     if group.state is PREPARING_REBALANCE:
-        # Not the number of members: the limit may have become smaller since they came.
+        # Not the number of members: the limit may be smaller now than when they joined.
         already_waits = member is not None and member.join_token is not None
         return already_waits or group.awaiting_join < settings.max_size
     return member is not None or len(group.members) < settings.max_size
 
 
-def _refusal(group: ClassicGroup, request: JoinRequest, settings: GroupSettings) -> ErrorCode:
+def refusal(group: ClassicGroup, request: JoinRequest, settings: GroupSettings) -> ErrorCode:
+    """Why this member cannot join, if it cannot."""
     if group.state is DEAD:
         # The group has moved to another broker: the member has to look for it.
         return ErrorCode.coordinator_not_available
@@ -76,7 +77,7 @@ def _refusal(group: ClassicGroup, request: JoinRequest, settings: GroupSettings)
         return ErrorCode.invalid_request
     size_bytes = sum(len(metadata) for _, metadata in request.protocols)
     if size_bytes > settings.member_metadata_max_bytes:
-        # What Kafka answers when the group's record turns out too large to be stored.
+        # Kafka's error for a group whose record is too large to be stored.
         return ErrorCode.unknown_server_error
     return ErrorCode.none
 
@@ -89,7 +90,7 @@ def _join_new(group: ClassicGroup, request: JoinRequest, step: Step) -> None:
         else:
             _add(group, request, request.new_member_id, step)
     elif request.requires_known_member_id:
-        if len(group.pending_members) >= step.settings.pending_members_max:
+        if len(group.pending_members) >= step.settings.max_pending_members:
             error = ErrorCode.group_max_size_reached
             step.reply(request.token, JoinResult(error, UNKNOWN_MEMBER_ID))
             return
@@ -108,7 +109,7 @@ def _add(group: ClassicGroup, request: JoinRequest, member_id: str, step: Step) 
     group.add(member)
     group.park_join(member, request.token, step)
     # It cannot send heartbeats before it has its id and generation, and while its request waits
-    # we do not see its client go. So it has a time limit of its own.
+    # we do not see its client disconnect. So it has a time limit of its own.
     await_heartbeat(group, member, step, step.settings.new_member_join_timeout_ms)
     rebalance_or_complete_join(group, step)
 
@@ -121,12 +122,13 @@ def _join_again(group: ClassicGroup, request: JoinRequest, step: Step) -> None:
         step.reply(request.token, JoinResult(error, member_id))
         return
     member = group.members[member_id]
-    same = member.likes_same(request.protocols)
+    same = member.prefers_same(request.protocols)
     if group.state is COMPLETING_REBALANCE and same:
-        # It did not get the answer to its JoinGroup: the same answer again.
+        # It did not get the response to its JoinGroup: it gets the same again.
         step.reply(request.token, group.joined(member_id))
     elif group.state is STABLE and same and member_id != group.leader_id:
-        # A leader that joins wants a rebalance: it saw new partitions, say. A follower does not.
+        # A leader that joins requests a rebalance: it may have seen new partitions. A follower
+        # does not.
         step.reply(request.token, group.joined(member_id))
     else:
         assert group.state is not EMPTY, "an empty group has no members"

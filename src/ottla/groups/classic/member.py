@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,7 @@ EMPTY_ASSIGNMENT = b""
 
 @dataclass(slots=True)
 class Member:
-    """What it said of itself, what it was assigned, and which of its requests wait.
+    """Its own metadata, its assignment, and which of its requests wait.
 
     A member with a `group_instance_id` is static (KIP-345): it keeps its place until its session
     ends, even while its process is restarted.
@@ -28,14 +27,14 @@ class Member:
     session_timeout_ms: int
     protocol_type: str
     protocols: dict[str, bytes]
-    """Name to metadata, the best liked first."""
+    """Name to metadata, the preferred one first."""
     assignment: bytes = EMPTY_ASSIGNMENT
     join_token: Any = None
     """The JoinGroup that waits for the next generation."""
     sync_token: Any = None
     """The SyncGroup that waits for the leader's assignment."""
     is_new: bool = False
-    """Has not seen a generation yet, so it cannot send heartbeats."""
+    """Has no generation yet, so it cannot send heartbeats."""
 
     @classmethod
     def joining(cls, request: JoinRequest, member_id: str) -> Member:
@@ -54,7 +53,7 @@ class Member:
 
     @classmethod
     def stored(cls, kept: MemberMetadata, protocol_type: str, protocol: str | None) -> Member:
-        """A member as it was when its generation was settled."""
+        """A member as the record of its generation has it."""
         return cls(
             kept.member_id,
             kept.group_instance_id,
@@ -72,21 +71,17 @@ class Member:
         return self.group_instance_id is not None
 
     @property
-    def is_heard_of(self) -> bool:
-        """A member whose request waits here need not send heartbeats, but for new ones.
+    def is_waiting(self) -> bool:
+        """A member whose request waits here does not have to send heartbeats, unless it is new.
 
-        The client of a new member may have gone and come back under another id, again and again;
-        so new members end after a while even as they wait.
+        The client of a new member may have left and come back under another id, again and again;
+        so new members expire even while they wait.
         """
         return not self.is_new and (self.join_token is not None or self.sync_token is not None)
 
-    def likes_same(self, protocols: tuple[tuple[str, bytes], ...]) -> bool:
+    def prefers_same(self, protocols: tuple[tuple[str, bytes], ...]) -> bool:
         """True where these are the protocols, in the same order, with the same metadata."""
         return list(self.protocols.items()) == list(dict(protocols).items())
-
-    def vote(self, candidates: Container[str]) -> str:
-        """Its best liked protocol among those that all members know."""
-        return next(name for name in self.protocols if name in candidates)
 
     def to_store(self, protocol: str, assignment: bytes) -> MemberMetadata:
         return MemberMetadata(

@@ -1,16 +1,21 @@
 """From one generation to the next.
 
 A rebalance gives every member time to join again (at most the group's rebalance timeout), then
-chooses a protocol and a leader and begins the generation; members that did not come back are out,
-but for static ones. The first rebalance of a group may wait for more members first
+chooses a protocol and a leader and begins the generation; dynamic members that did not come back
+are removed. The first rebalance of a group may wait for more members first
 (group.initial.rebalance.delay.ms).
+
+All of that is in memory only. What is written is the end of the last member: an empty generation.
+Until that record is applied, nothing of the group changes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container, Iterable
+
 from ottla.groups.classic.group import ClassicGroup
-from ottla.groups.classic.member import EMPTY_ASSIGNMENT
-from ottla.groups.classic.requests import SyncResult
+from ottla.groups.classic.member import EMPTY_ASSIGNMENT, Member
+from ottla.groups.classic.requests import UNKNOWN_MEMBER_ID, JoinResult, SyncResult
 from ottla.groups.classic.state import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE
 from ottla.groups.classic.timers import (
     await_heartbeat,
@@ -24,11 +29,13 @@ from ottla.groups.stored import CoordinatorRecord, GroupMetadataKey, GroupMetada
 from ottla.protocol.errors import ErrorCode
 
 MISSING_WAIT_MS = 1_000
-"""Members that are all missing are not asked for again and again without a pause."""
+"""If every member is missing, the wait is repeated after this time at the earliest."""
+RETRY_MS = 10_000
+"""A timer whose decision could not be written expires again after this time."""
 
 
 def rebalance_or_complete_join(group: ClassicGroup, step: Step) -> None:
-    """Something about the members changed: begin a rebalance, or see whether one is done."""
+    """The members have changed: begins a rebalance, or completes one if all have joined."""
     if group.can_rebalance:
         prepare_rebalance(group, step)
     else:
@@ -46,7 +53,7 @@ def complete_join_if_all_joined(group: ClassicGroup, step: Step) -> None:
 
 
 def prepare_rebalance(group: ClassicGroup, step: Step) -> None:
-    """Tells the members, as they ask, to join again."""
+    """Members get REBALANCE_IN_PROGRESS from now on, and join again."""
     if group.state is COMPLETING_REBALANCE:
         drop_assignments(group, ErrorCode.rebalance_in_progress, step)
     forget_syncs(group, step)
@@ -85,23 +92,28 @@ def initial_delay_over(group: ClassicGroup, event: InitialDelayExpired, step: St
 
 
 def complete_join(group: ClassicGroup, step: Step) -> None:
-    """The time to join is over: begins the next generation with those who are here."""
-    step.cancel_timer(join_key(group))
+    """The time to join is over: begins the next generation with the members that joined."""
     missing = [
         member.member_id
         for member in group.members.values()
         if member.join_token is None and not member.is_static
     ]
+    if len(missing) == len(group.members):
+        begin_empty_generation(group, (), step, lambda later: _join_expires_again(group, later))
+        return
+    step.cancel_timer(join_key(group))
     for member_id in missing:
         group.remove(member_id)
         forget_heartbeat(group, member_id, step)
-    if not group.elect_joined_leader() and group.members:
-        # Only static members are left and none has come: their sessions decide.
-        await_joins(group, step, MISSING_WAIT_MS)
-    elif group.members:
+    if group.elect_joined_leader():
         _begin_generation(group, step)
     else:
-        _begin_empty_generation(group, step)
+        # Only static members are left and none has come: their sessions decide.
+        await_joins(group, step, MISSING_WAIT_MS)
+
+
+def _join_expires_again(group: ClassicGroup, later: Step) -> None:
+    later.set_timer(join_key(group), RETRY_MS, JoinExpired(group.group_id))
 
 
 def _begin_generation(group: ClassicGroup, step: Step) -> None:
@@ -117,21 +129,55 @@ def _begin_generation(group: ClassicGroup, step: Step) -> None:
     await_syncs(group, step)
 
 
-def _begin_empty_generation(group: ClassicGroup, step: Step) -> None:
-    generation, now_ms = group.generation + 1, step.now_ms
-    value = GroupMetadataValue(group.protocol_type or "", generation, None, None, now_ms, ())
+def leaves_empty(group: ClassicGroup, leaving: Container[str]) -> bool:
+    """Whether no member and no pending member is left once these have gone."""
+    return all(member_id in leaving for member_id in (*group.members, *group.pending_members))
+
+
+def begin_empty_generation(
+    group: ClassicGroup,
+    leaving: Iterable[str],
+    step: Step,
+    try_again: Callable[[Step], None] | None = None,
+) -> None:
+    """Ends all members, and the pending ones that are `leaving`, by a record.
+
+    `try_again` is called if the record is refused. Without it, somebody will ask again.
+    """
+    value = GroupMetadataValue(
+        group.protocol_type or "", group.generation + 1, None, None, step.now_ms, ()
+    )
     step.records.append(CoordinatorRecord(GroupMetadataKey(group.group_id), value))
+    members, leaving = list(group.members.values()), list(leaving)
+
+    def appended(later: Step) -> None:
+        for member in members:
+            send_away(group, member, later)
+        for member_id in dict.fromkeys([*leaving, *(one.member_id for one in members)]):
+            group.pending_members.pop(member_id, None)
+            forget_heartbeat(group, member_id, later)
+        later.cancel_timer(join_key(group))
+        forget_syncs(group, later)
 
     def refused(later: Step, error: ErrorCode) -> None:
-        # The generation before comes back if the broker ends now, and its members' sessions with
-        # it; they run out then. Nobody waits for an answer.
-        group.become_empty(generation, now_ms)
+        if try_again is not None:
+            try_again(later)
 
+    step.when_appended = appended
     step.when_refused = refused
 
 
+def send_away(group: ClassicGroup, member: Member, step: Step) -> None:
+    """Answers the requests of a removed member, so that a living client joins again."""
+    error = ErrorCode.unknown_member_id
+    if member.join_token is not None:
+        step.reply(member.join_token, JoinResult(error, UNKNOWN_MEMBER_ID))
+        member.join_token = None
+    group.answer_sync(member, SyncResult(error), step)
+
+
 def drop_assignments(group: ClassicGroup, error: ErrorCode, step: Step) -> None:
-    """Sends away the members that wait for their assignment."""
+    """Answers the members that wait for their assignment with an error."""
     for member in group.members.values():
         member.assignment = EMPTY_ASSIGNMENT
         if group.answer_sync(member, SyncResult(error), step):

@@ -1,4 +1,4 @@
-"""What the group deciders are asked and what they answer, free of protocol versions."""
+"""Requests to the group deciders and their results, independent of protocol versions."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ NO_GENERATION = -1
 
 
 class JoinRequest(NamedTuple):
-    """A member wants to be in the next generation; answered when that begins."""
+    """A member asks to be in the next generation; answered when that begins."""
 
     token: Any
     group: str
     member_id: str
     group_instance_id: str | None
     new_member_id: str
-    """The id it gets if it has none; made by the driver, since deciders know no chance."""
+    """The id it gets if it has none. Made outside: deciders have no random numbers."""
     client_id: str
     client_host: str
     session_timeout_ms: int
     rebalance_timeout_ms: int
     protocol_type: str
     protocols: tuple[tuple[str, bytes], ...]
-    """Name and metadata, the best liked first."""
+    """Name and metadata, the preferred one first."""
     requires_known_member_id: bool = True
     """JoinGroup 4 and later (KIP-394)."""
     supports_skip_assignment: bool = True
@@ -34,7 +34,7 @@ class JoinRequest(NamedTuple):
 
 
 class JoinedMember(NamedTuple):
-    """A member as the leader is told of it."""
+    """A member, as described to the group's leader."""
 
     member_id: str
     group_instance_id: str | None
@@ -78,7 +78,7 @@ class SyncResult(NamedTuple):
 
 
 class HeartbeatRequest(NamedTuple):
-    """A member says that it is alive."""
+    """A member is alive."""
 
     group: str
     generation: int
@@ -95,7 +95,7 @@ class LeavingMember(NamedTuple):
 
 
 class LeftMember(NamedTuple):
-    """What became of a LeavingMember."""
+    """The result for a LeavingMember."""
 
     member_id: str
     group_instance_id: str | None
@@ -114,7 +114,7 @@ class DescribedMember(NamedTuple):
 
 
 class DescribedGroup(NamedTuple):
-    """A group as administrators see it; `state` "Dead" where there is none."""
+    """A group as administrators see it; `state` is "Dead" for one that does not exist."""
 
     group: str
     state: str
@@ -125,7 +125,7 @@ class DescribedGroup(NamedTuple):
 
 
 class ListedGroup(NamedTuple):
-    """One line of a list of groups."""
+    """One entry in a list of groups."""
 
     group: str
     protocol_type: str

@@ -15,7 +15,7 @@ from typing import Final
 
 
 class GroupState(Enum):
-    """The value is the name that clients are told."""
+    """The value is the name that clients get."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"

@@ -1,7 +1,7 @@
 """SyncGroup: a member asks for its assignment, and the leader brings everybody's.
 
-The leader's assignment is stored first: only when its record is applied is the group stable, and
-only when it is committed do the members learn what they own.
+The leader's assignment is stored first: the group is stable once that record is applied, and the
+members get their assignments once it is committed.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ def sync(group: ClassicGroup, request: SyncRequest, step: Step) -> None:
         step.reply(request.token, _assigned(group, member.assignment))
         return
     assert group.state is COMPLETING_REBALANCE
-    group.park_sync(member, request.token, step)
-    forget_sync_of(group, request.member_id, step)
     if request.member_id == group.leader_id:
         _store_assignments(group, request, step)
+    else:
+        group.park_sync(member, request.token, step)
+        forget_sync_of(group, request.member_id, step)
 
 
 def _refusal(group: ClassicGroup, request: SyncRequest) -> ErrorCode:
@@ -63,12 +64,17 @@ def _store_assignments(group: ClassicGroup, request: SyncRequest, step: Step) ->
     step.records.append(CoordinatorRecord(GroupMetadataKey(group.group_id), value))
 
     def appended(later: Step) -> None:
+        forget_sync_of(group, request.member_id, later)
+        leader = group.members[request.member_id]
+        later.reply(request.token, _assigned(group, leader.assignment))
+        await_heartbeat(group, leader, later)
         for member in group.members.values():
             if group.answer_sync(member, _assigned(group, member.assignment), later):
-                # Sessions that ran out while the request waited here were left alone.
+                # Its session may have expired while the request waited, which was ignored.
                 await_heartbeat(group, member, later)
 
     def refused(later: Step, error: ErrorCode) -> None:
+        # As in Kafka: everybody joins again, and the leader assigns again.
         drop_assignments(group, error, later)
         rebalance_or_complete_join(group, later)
 

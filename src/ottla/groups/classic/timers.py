@@ -1,4 +1,4 @@
-"""The timers of a classic group: which there are, and what each waits for."""
+"""The timers of a classic group, and what each waits for."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def sync_key(group: ClassicGroup) -> TimerKey:
 def await_heartbeat(
     group: ClassicGroup, member: Member, step: Step, timeout_ms: int | None = None
 ) -> None:
-    """The member has its session timeout (or `timeout_ms`) to be heard of again."""
+    """The member has its session timeout (or `timeout_ms`) to send a heartbeat."""
     await_pending(
         group,
         member.member_id,
@@ -53,7 +53,7 @@ def forget_syncs(group: ClassicGroup, step: Step) -> None:
 
 
 def forget_sync_of(group: ClassicGroup, member_id: str, step: Step) -> None:
-    """A member has asked for its assignment; when it was the last, nobody waits any more."""
+    """A member has asked for its assignment; the last one ends the wait."""
     group.pending_sync.pop(member_id, None)
     if not group.pending_sync:
         step.cancel_timer(sync_key(group))

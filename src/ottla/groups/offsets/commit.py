@@ -6,8 +6,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from ottla.groups.classic.group import ClassicGroup
-from ottla.groups.classic.heartbeat import commit_error, heard_of_by_commit
-from ottla.groups.encoding import fits_string
+from ottla.groups.classic.heartbeat import commit_error, extend_session_by_commit
 from ottla.groups.offsets.store import OffsetStore
 from ottla.groups.settings import GroupSettings
 from ottla.groups.step import Step
@@ -18,6 +17,7 @@ from ottla.groups.stored import (
     OffsetCommitValue,
 )
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.shards.encoding import fits_string
 
 DEFAULT_RETENTION = -1
 """The client leaves the retention to the broker."""
@@ -49,20 +49,27 @@ class CommitRequest(NamedTuple):
     """OffsetCommit 9 and later."""
 
 
+class OffsetsCommitted(NamedTuple):
+    """What to do once a commit is below the high watermark: tell who follows the groups."""
+
+    records: list[CoordinatorRecord]
+    now_ms: int
+
+
 def commit(
     group: ClassicGroup | None, request: CommitRequest, offsets: OffsetStore, step: Step
 ) -> list[ErrorCode]:
     """The error of each offset in turn, and a record for each that is accepted.
 
-    Raises ApiError where the request as a whole is refused: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID,
-    FENCED_INSTANCE_ID or REBALANCE_IN_PROGRESS for one who does not own the partitions (any more),
-    and INVALID_COMMIT_OFFSET_SIZE where a group would have too many offsets.
+    Raises ApiError if the request as a whole is refused: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID,
+    FENCED_INSTANCE_ID or REBALANCE_IN_PROGRESS for a client that does not own the
+    partitions (any more), and INVALID_COMMIT_OFFSET_SIZE if a group would have too many offsets.
     """
     _check(group, request)
-    if offsets.count(request.group) + len(request.offsets) > step.settings.group_offsets_max:
+    if offsets.count(request.group) + len(request.offsets) > step.settings.max_group_offsets:
         raise ApiError(ErrorCode.invalid_commit_offset_size)
     if group is not None and request.member_id in group.members:
-        heard_of_by_commit(group, request.member_id, step)
+        extend_session_by_commit(group, request.member_id, step)
     expire_timestamp_ms = (
         NO_TIMESTAMP
         if request.retention_ms == DEFAULT_RETENTION
@@ -85,6 +92,8 @@ def commit(
         )
         key = OffsetCommitKey(request.group, offset.topic, offset.partition)
         step.records.append(CoordinatorRecord(key, value))
+    if step.records:
+        step.committed.append(OffsetsCommitted(step.records, step.now_ms))
     return errors
 
 

@@ -1,4 +1,4 @@
-"""OffsetFetch: what a group has committed; a group or partition without offsets is no error."""
+"""OffsetFetch: what a group has committed. A group or partition without offsets is no error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class FetchedOffset(NamedTuple):
 def fetch(
     offsets: OffsetStore, group: str, topic: str, topic_id: UUID | None, partitions: tuple[int, ...]
 ) -> tuple[FetchedOffset, ...]:
-    """The offsets of these partitions; those of a topic that was deleted since do not count.
+    """The offsets of these partitions, without those of a topic that has been deleted since.
 
     `topic_id` None: any topic of this name.
     """

@@ -1,4 +1,4 @@
-"""Offsets go: a client deletes them, their group or topic is deleted, or nobody needs them."""
+"""Removing offsets: a client deletes them, their group or topic is deleted, or they expire."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def delete_offsets(
     """OffsetDelete (KIP-496): each partition's error, by topic.
 
     Raises ApiError: GROUP_ID_NOT_FOUND, or NON_EMPTY_GROUP where the members are no consumers, so
-    that nobody can tell what they read.
+    that it is unknown what they read.
     """
     if group is None or group.state is DEAD:
         raise ApiError(ErrorCode.group_id_not_found)
@@ -51,17 +51,17 @@ def delete_all_offsets(group_id: str, offsets: OffsetStore, step: Step) -> None:
 
 
 def topic_deleted(topic: str, topic_id: UUID | None, offsets: OffsetStore, step: Step) -> None:
-    """The offsets of all groups in a topic that is no more, but not those in its successor."""
+    """The offsets of all groups in a deleted topic, but not those in a topic recreated since."""
     for key, value in offsets.of_topic(topic):
         if topic_id is None or value.topic_id in (None, topic_id):
             _tombstone(key, step)
 
 
 def expire_offsets(group: ClassicGroup, offsets: OffsetStore, step: Step) -> bool:
-    """Removes what nobody needs any more (KIP-211); True where no offset is left.
+    """Removes expired offsets (KIP-211); True if no offset is left.
 
-    Offsets live for offsets.retention.minutes: in a group without members from the moment that the
-    last one left; in a topic that a living group does not read (any more), and for consumers that
+    Offsets live for offsets.retention.minutes: in a group without members since the last one
+    left; in a topic that a group with members does not read (any more), and for consumers that
     manage their own partitions, from the commit on. A group whose subscription cannot be read, or
     that is in a rebalance, keeps its offsets.
     """
@@ -95,4 +95,6 @@ def _is_expired(value: OffsetCommitValue, since_ms: int | None, step: Step) -> b
 
 
 def _tombstone(key: OffsetCommitKey, step: Step) -> None:
+    """There may be very many of them, and each counts on its own."""
+    step.is_atomic = False
     step.records.append(CoordinatorRecord(key, None))

@@ -1,0 +1,53 @@
+"""Checks the generations of a group. Pure.
+
+A generation that completed SyncGroup is in the coordinator's log, so every later coordinator knows
+it. From then on generations only grow, a partition has one owner in each, and commits from members
+of earlier generations are rejected. (A generation that only completed JoinGroup may be assigned
+again: a coordinator that fails loses it.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from faults.anomaly import Anomaly, Kind
+from faults.history import Committed, Event, Synced
+
+
+def check(events: Sequence[Event]) -> Iterator[Anomaly]:
+    """All anomalies in the order of the history; no policy allows any of them."""
+    owners: dict[tuple[int, int], int] = {}
+    newest: dict[int, int] = {}
+    """By consumer."""
+    known: list[tuple[int, int]] = []
+    """(time, highest generation that had completed SyncGroup)."""
+    for event in events:
+        match event:
+            case Synced():
+                yield from _synced(event, owners, newest)
+                if not known or event.generation > known[-1][1]:
+                    known.append((event.at_ms, event.generation))
+            case Committed(error=None) if event.generation >= 0:
+                before = [each for at_ms, each in known if at_ms < event.sent_ms]
+                if before and before[-1] > event.generation:
+                    what = (
+                        f"consumer {event.consumer} committed in generation {event.generation} at "
+                        f"{event.sent_ms} ms, though the group was in generation {before[-1]}"
+                    )
+                    yield Anomaly(Kind.stale_generation, event.offsets[0][0], what)
+
+
+def _synced(
+    event: Synced, owners: dict[tuple[int, int], int], newest: dict[int, int]
+) -> Iterator[Anomaly]:
+    who = f"consumer {event.consumer} at {event.at_ms} ms"
+    former = newest.get(event.consumer, -1)
+    if event.generation < former:
+        what = f"{who} was told generation {event.generation} after {former}"
+        yield Anomaly(Kind.stale_generation, -1, what)
+    newest[event.consumer] = max(former, event.generation)
+    for partition in event.partitions:
+        owner = owners.setdefault((event.generation, partition), event.consumer)
+        if owner != event.consumer:
+            what = f"consumers {owner} and {event.consumer} own it in generation {event.generation}"
+            yield Anomaly(Kind.two_owners, partition, what)

@@ -1,0 +1,230 @@
+"""A simulated cluster: the brokers, the tree, the network, and the observed events."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import shutil
+import tempfile
+import traceback
+from collections import deque
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+from zlib import crc32
+
+from ottla.controller import layout
+from ottla.coordination.tree import Node as TreeNode
+from simulation.broker import PORT, Broker
+from simulation.disk import SyncedSizes
+from simulation.invariants import Invariants
+from simulation.loop import VirtualLoop
+from simulation.operator import Operator
+from simulation.process import Process
+from simulation.tree import Tree
+from simulation.tree_session import TreeHost
+from simulation.violation import Violation
+
+TOPIC: Final = "t"
+OFFSETS: Final = "__consumer_offsets"
+OFFSETS_PARTITIONS: Final = 2
+SESSION_TIMEOUT_S: Final = 3.0
+MAX_LINES: Final = 4_000
+
+
+class Cluster:
+    """The seed decides its size and settings. `digest` covers every write to the tree, every line
+    of the transcript and every event of the clients.
+    """
+
+    def __init__(self, seed: int, plan: Random) -> None:
+        self.seed = seed
+        self.count = plan.choice((3, 3, 4))
+        self.partitions = plan.choice((1, 2))
+        self.factor = min(self.count, plan.choice((2, 3, 3)))
+        self.min_isr = plan.choice((1, 2))
+        self.is_unclean = plan.random() < 0.2
+        """Whether the topic allows unclean elections, which may lose records."""
+        self.flushes = plan.random() < 0.25
+        """Whether leaders flush records before they acknowledge them (flush.messages=1)."""
+        self.gave_up: dict[str, None] = {}
+        """Partitions with no replica in sync for which the operator ran an unclean election."""
+        self.loop = VirtualLoop(Random(f"{seed} world"))
+        self.transcript: deque[str] = deque(maxlen=MAX_LINES)
+        self.digest = 0
+        self.found: list[str] = []
+        """The failures of the run: violations, logged errors, unhandled exceptions."""
+        self.tree_written: Callable[[str, TreeNode | None], None] = lambda path, after: None
+        """Called after each write to the tree, with the path and the node's new state."""
+        self.tree = Tree(self._written)
+        self.host = TreeHost(self.loop, self.tree, SESSION_TIMEOUT_S)
+        self.folder = Path(tempfile.mkdtemp(prefix="simulation-", dir=memory_folder()))
+        settings = self._settings(plan)
+        self.brokers = {
+            number: Broker(
+                number, self.loop, self.host, self.folder / str(number), settings, self.note, seed
+            )
+            for number in range(1, self.count + 1)
+        }
+        self.addresses = {number: (each.host, PORT) for number, each in self.brokers.items()}
+        self.operator = Operator(self.addresses, Random(f"{seed} operator"), self.note)
+        self.synced = SyncedSizes()
+        self.invariants = Invariants(
+            self.brokers,
+            self._unclean_allowed,
+            self.note,
+            self.synced.synced_bytes if self.flushes else None,
+        )
+        self._by_host = {broker.host: broker for broker in self.brokers.values()}
+        self._errors = _ErrorLog(self.found)
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self.loop.stepped = self._stepped
+        self.loop.set_exception_handler(self._on_exception)
+
+    def _settings(self, plan: Random) -> dict[str, str]:
+        return {
+            "min.insync.replicas": str(self.min_isr),
+            "replica.lag.time.max.ms": "2000",
+            "replica.fetch.wait.max.ms": "500",
+            "log.flush.offset.checkpoint.interval.ms": "2000",
+            "zookeeper.session.timeout.ms": str(int(SESSION_TIMEOUT_S * 1000)),
+            "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS),
+            "offsets.topic.replication.factor": str(self.factor),
+            "group.min.session.timeout.ms": "1000",
+            "group.initial.rebalance.delay.ms": "200",
+            "auto.leader.rebalance.enable": str(plan.random() < 0.5).lower(),
+            "leader.imbalance.check.interval.seconds": "5",
+            **({"log.flush.interval.messages": "1"} if self.flushes else {}),
+        }
+
+    def open(self) -> None:
+        """Start to observe the brokers' logs and the tree's sessions."""
+        logging.getLogger("ottla").addHandler(self._errors)
+        self.loop.driver.context.run(self.host.watch_sessions)
+
+    def close(self) -> None:
+        """Kill all brokers and delete their files."""
+        logging.getLogger("ottla").removeHandler(self._errors)
+        for broker in self.brokers.values():
+            broker.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    # Observed events.
+
+    def note(self, text: str) -> None:
+        """Write a line of the transcript."""
+        line = f"{self.loop.now_ms:6} ms  {text}"
+        self.observe(line)
+        self.transcript.append(line)
+
+    def observe(self, event: object) -> None:
+        """Add an event to the digest: every run of the seed must repeat it."""
+        self.digest = crc32(repr(event).encode(), self.digest)
+
+    def fail(self, text: str) -> None:
+        """Record a failure; the run ends after this step."""
+        self.found.append(text)
+
+    def _written(self, path: str, before: TreeNode | None, after: TreeNode | None) -> None:
+        self.observe((path, after))
+        if path.endswith("/state") and after is not None:
+            self.note(f"tree: {path.split('/')[3]}-{path.split('/')[5]} {after.data.decode()}")
+        elif before is None or after is None:
+            self.note(f"tree: {path} {'deleted' if after is None else 'created'}")
+        try:
+            self.invariants.written(path, after)
+        except Violation as error:
+            # Not raised: the broker that writes would catch it.
+            self.fail(str(error))
+        self.tree_written(path, after)
+
+    def _stepped(self, process: Process) -> None:
+        broker = self._by_host.get(process.host)
+        if broker is not None and broker.process is process:
+            self.invariants.stepped(broker)
+        if self.found:
+            raise Violation(self.found[0])
+
+    def _on_exception(self, loop: Any, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if isinstance(error, Violation | AssertionError):
+            self.fail(str(error) or repr(error))
+        else:
+            task = context.get("task") or context.get("future")
+            self.fail(f"{context.get('message')}: {error!r} {task!r}")
+
+    def _unclean_allowed(self, partition: str) -> bool:
+        is_of_topic = partition.rpartition("-")[0] == TOPIC
+        return (self.is_unclean and is_of_topic) or partition in self.gave_up
+
+    # State.
+
+    def state(self, topic: str, index: int) -> dict[str, Any] | None:
+        """A partition's state in the tree."""
+        node = self.tree.nodes.get(layout.state_path(topic, index))
+        return None if node is None else json.loads(node.data)
+
+    def states(self) -> dict[str, dict[str, Any] | None]:
+        """The states, by name, of all partitions that must be fully in sync at the end."""
+        found = {f"{TOPIC}-{index}": self.state(TOPIC, index) for index in range(self.partitions)}
+        for index in range(OFFSETS_PARTITIONS):
+            state = self.state(OFFSETS, index)
+            if state is not None:
+                found[f"{OFFSETS}-{index}"] = state
+        return found
+
+    def others_in_sync(self, number: int) -> bool:
+        """Whether every partition has another in-sync replica, so that this broker may fail."""
+        return all(
+            state is not None and set(state["isr"]) - {number} for state in self.states().values()
+        )
+
+    def unhealed(self) -> str | None:
+        """What is still wrong; None when every broker is up and every partition fully in sync."""
+        for name, state in self.states().items():
+            if state is None:
+                return f"{name} has no state"
+            if state["leader"] == -1:
+                return f"{name} has no leader: {state}"
+            if len(state["isr"]) < self.factor:
+                return f"{name} has replicas out of sync: {state}"
+        for broker in self.brokers.values():
+            if broker.failure is not None:
+                raise Violation(f"{broker.name} ended itself: {broker.failure}")
+            if not broker.is_up or broker.is_paused:
+                return f"{broker.name} is not up"
+        return None
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start a task in the simulation's own process."""
+        task = self.loop.create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
+        return task
+
+    def now_ms(self) -> int:
+        return self.loop.now_ms
+
+
+def memory_folder() -> str | None:
+    """A folder on a memory file system; None means the system's default."""
+    folder = Path("/dev/shm")
+    return str(folder) if folder.is_dir() else None
+
+
+class _ErrorLog(logging.Handler):
+    """Collects logged errors: a broker logs one only for a bug or a failed disk."""
+
+    def __init__(self, found: list[str]) -> None:
+        super().__init__(logging.ERROR)
+        self._found = found
+
+    def emit(self, record: logging.LogRecord) -> None:
+        cause = ""
+        if record.exc_info is not None and record.exc_info[1] is not None:
+            error = record.exc_info[1]
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            cause = f": {error!r} at {Path(where.filename).name}:{where.lineno}"
+        self._found.append(f"logged: {record.getMessage()}{cause}")

@@ -1,0 +1,107 @@
+"""A simulated client's connections: requests to brokers by id; a response or NoAnswerError."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ottla.network.peer import Peer, PeerError
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages import messages_of
+
+METADATA: Final = 3
+FIND_COORDINATOR: Final = 10
+
+REQUEST_TIMEOUT_MS: Final = 3_000
+MAX_FRAME_BYTES: Final = 64 << 20
+_METADATA_VERSION: Final = 9
+
+
+class NoAnswerError(Exception):
+    """No broker responded, or the right broker is unknown; the message says why."""
+
+
+class Connections:
+    """One client's connections and its cached metadata."""
+
+    def __init__(self, client_id: str, addresses: Mapping[int, tuple[str, int]]) -> None:
+        self.leaders: dict[tuple[str, int], tuple[int, int]] = {}
+        """By topic and partition: the leader and its epoch."""
+        self.coordinators: dict[str, int] = {}
+        """By group."""
+        self._peers = {
+            number: Peer(
+                f"broker {number}",
+                lambda number=number: addresses[number],  # type: ignore[misc]
+                client_id,
+                max_frame_bytes=MAX_FRAME_BYTES,
+            )
+            for number in addresses
+        }
+
+    async def ask(self, broker: int, request: Any, timeout_ms: int = REQUEST_TIMEOUT_MS) -> Any:
+        """Raises NoAnswerError."""
+        try:
+            return await self._peers[broker].ask(request, timeout_ms)
+        except PeerError as error:
+            raise NoAnswerError(str(error)) from None
+
+    async def leader(self, topic: str, partition: int) -> int:
+        """The partition's leader, from the brokers' metadata. Raises NoAnswerError."""
+        return (await self.leader_and_epoch(topic, partition))[0]
+
+    async def leader_and_epoch(self, topic: str, partition: int) -> tuple[int, int]:
+        """The leader and its epoch, which consumers send (KIP-320). Raises NoAnswerError."""
+        found = self.leaders.get((topic, partition))
+        if found is None:
+            await self._refresh(topic)
+            found = self.leaders.get((topic, partition))
+        if found is None:
+            raise NoAnswerError(f"{topic}-{partition} has no leader")
+        return found
+
+    def forget_leader(self, topic: str, partition: int) -> None:
+        """The leader returned an error or no response: look it up again."""
+        self.leaders.pop((topic, partition), None)
+
+    async def coordinator(self, group: str) -> int:
+        """The group's coordinator. Raises NoAnswerError."""
+        found = self.coordinators.get(group)
+        if found is not None:
+            return found
+        build = messages_of(FIND_COORDINATOR, 3, "request")
+        request = build.FindCoordinatorRequest(key=group, key_type=0)
+        failure = "nobody asked"
+        for broker in self._peers:
+            try:
+                answer = await self.ask(broker, request, 1_000)
+            except NoAnswerError as error:
+                failure = str(error)
+                continue
+            if ErrorCode(answer.error_code) is ErrorCode.none:
+                self.coordinators[group] = answer.node_id
+                return int(answer.node_id)
+            failure = ErrorCode(answer.error_code).name
+        raise NoAnswerError(f"group {group} has no coordinator: {failure}")
+
+    def forget_coordinator(self, group: str) -> None:
+        """The coordinator returned an error or no response: look it up again."""
+        self.coordinators.pop(group, None)
+
+    async def _refresh(self, topic: str) -> None:
+        build = messages_of(METADATA, _METADATA_VERSION, "request")
+        topics = (build.MetadataRequestTopic(name=topic),)
+        request = build.MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+        failure = "nobody asked"
+        for broker in self._peers:
+            try:
+                answer = await self.ask(broker, request, 500)
+            except NoAnswerError as error:
+                failure = str(error)
+                continue
+            for partition in answer.topics[0].partitions:
+                if partition.error_code == ErrorCode.none:
+                    place = (topic, partition.partition_index)
+                    self.leaders[place] = partition.leader_id, partition.leader_epoch
+            return
+        raise NoAnswerError(failure)

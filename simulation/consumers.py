@@ -1,0 +1,299 @@
+"""A member of a classic consumer group. It writes a history in the form of `faults`.
+
+It joins, reads its assigned partitions from the committed offsets, commits, and rejoins when the
+coordinator asks for it. The group's leader assigns each partition to one member. After a commit
+without a response it rejoins as a new member: the request may still be in flight, and must not take
+effect between later commits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any, Final, NamedTuple
+
+from faults.history import Assigned, Committed, Polled, Revoked, Synced
+
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages import messages_of
+from simulation.clients import RETRY_S, Note, Observer, fetch, values_from
+from simulation.connection import Connections, NoAnswerError
+
+OFFSET_COMMIT: Final = 8
+OFFSET_FETCH: Final = 9
+JOIN_GROUP: Final = 11
+HEARTBEAT: Final = 12
+LEAVE_GROUP: Final = 13
+SYNC_GROUP: Final = 14
+GROUP: Final = "g"
+PROTOCOL: Final = "range"
+SESSION_MS: Final = 2_000
+REBALANCE_MS: Final = 3_000
+HEARTBEAT_S: Final = 0.3
+COORDINATOR_MOVED: Final = frozenset(
+    {
+        ErrorCode.not_coordinator,
+        ErrorCode.coordinator_not_available,
+        ErrorCode.coordinator_load_in_progress,
+    }
+)
+
+
+class RefusedError(Exception):
+    """The coordinator returned an error; the member rejoins."""
+
+    def __init__(self, code: ErrorCode) -> None:
+        super().__init__(code.name)
+        self.code = code
+
+
+class Membership(NamedTuple):
+    """The response to JoinGroup."""
+
+    generation: int
+    leads: bool
+    members: tuple[str, ...]
+
+
+class Member:
+    """One consumer. `instance` makes it a static member (KIP-345)."""
+
+    def __init__(
+        self,
+        number: int,
+        topic: str,
+        addresses: Mapping[int, tuple[str, int]],
+        note: Note,
+        now_ms: Callable[[], int],
+        random: Random,
+        partitions: Callable[[], int],
+        observer: Observer,
+        instance: str | None = None,
+    ) -> None:
+        self.number = number
+        self.stays = False
+        """Whether the member no longer leaves the group by itself."""
+        self._topic = topic
+        self._connections = Connections(f"member-{number}", addresses)
+        self._note = note
+        self._now_ms = now_ms
+        self._random = random
+        self._partitions = partitions
+        self._observer = observer
+        self._instance = instance
+        self._member_id = ""
+        self._generation = -1
+        self._positions: dict[int, int] = {}
+        """The next offset to read of each assigned partition."""
+        self._committed: dict[int, int] = {}
+
+    async def run(self) -> None:
+        """Run as long as the process lives."""
+        while True:
+            try:
+                await self._take_part()
+            except NoAnswerError:
+                self._connections.forget_coordinator(GROUP)
+            except RefusedError as error:
+                self._refused(error.code)
+            self._revoke()
+            await asyncio.sleep(RETRY_S)
+
+    def _refused(self, code: ErrorCode) -> None:
+        if code in COORDINATOR_MOVED:
+            self._connections.forget_coordinator(GROUP)
+        elif code in (ErrorCode.unknown_member_id, ErrorCode.fenced_instance_id):
+            self._member_id = ""
+
+    def _revoke(self) -> None:
+        if self._positions:
+            self._note(Revoked(self._now_ms(), self.number, tuple(self._positions)))
+        self._positions.clear()
+
+    async def _take_part(self) -> None:
+        joined = await self._join()
+        self._generation = joined.generation
+        count = self._partitions()
+        partitions = await self._sync(joined, count)
+        self._note(Synced(self._now_ms(), self.number, joined.generation, partitions))
+        self._note(Assigned(self._now_ms(), self.number, partitions))
+        self._positions = await self.committed(partitions)
+        self._committed = dict(self._positions)
+        heartbeat_at = 0.0
+        while True:
+            now = asyncio.get_running_loop().time()
+            if now >= heartbeat_at:
+                heartbeat_at = now + HEARTBEAT_S
+                await self._heartbeat()
+            await self._poll()
+            if self._random.random() < 0.3:
+                await self._commit()
+            if not self.stays and self._random.random() < 0.004:
+                await self._leave()
+                return
+            if joined.leads and count != self._partitions():
+                return
+            await asyncio.sleep(self._random.random() * 0.1)
+
+    async def _join(self) -> Membership:
+        build = messages_of(JOIN_GROUP, 5, "request")
+        protocol = build.JoinGroupRequestProtocol(name=PROTOCOL, metadata=self._subscription())
+        while True:
+            request = build.JoinGroupRequest(
+                group_id=GROUP,
+                session_timeout=SESSION_MS,
+                rebalance_timeout=REBALANCE_MS,
+                member_id=self._member_id,
+                group_instance_id=self._instance,
+                protocol_type="consumer",
+                protocols=(protocol,),
+            )
+            answer = await self._ask(request, 2 * REBALANCE_MS)
+            code = ErrorCode(answer.error_code)
+            if code is ErrorCode.member_id_required:
+                self._member_id = answer.member_id
+                continue
+            check(code)
+            self._member_id = answer.member_id
+            members = tuple(each.member_id for each in answer.members)
+            return Membership(answer.generation_id, answer.leader == answer.member_id, members)
+
+    def _subscription(self) -> bytes:
+        topic = self._topic.encode()
+        return b"\0\0" + (1).to_bytes(4, "big") + len(topic).to_bytes(2, "big") + topic + b"\0" * 4
+
+    async def _sync(self, joined: Membership, count: int) -> tuple[int, ...]:
+        build = messages_of(SYNC_GROUP, 3, "request")
+        assignments = ()
+        if joined.leads:
+            owned: dict[str, list[int]] = {member: [] for member in joined.members}
+            for partition in range(count):
+                owned[joined.members[partition % len(joined.members)]].append(partition)
+            assignments = tuple(
+                build.SyncGroupRequestAssignment(
+                    member_id=member, assignment=json.dumps(partitions).encode()
+                )
+                for member, partitions in owned.items()
+            )
+        request = build.SyncGroupRequest(
+            group_id=GROUP,
+            generation_id=joined.generation,
+            member_id=self._member_id,
+            group_instance_id=self._instance,
+            assignments=assignments,
+        )
+        answer = await self._ask(request, 2 * REBALANCE_MS)
+        check(ErrorCode(answer.error_code))
+        return tuple(json.loads(bytes(answer.assignment) or b"[]"))
+
+    async def committed(self, partitions: tuple[int, ...]) -> dict[int, int]:
+        """The group's committed offsets, 0 without one. Raises NoAnswerError, RefusedError."""
+        if not partitions:
+            return {}
+        build = messages_of(OFFSET_FETCH, 7, "request")
+        topic = build.OffsetFetchRequestTopic(name=self._topic, partition_indexes=partitions)
+        request = build.OffsetFetchRequest(group_id=GROUP, topics=(topic,), require_stable=True)
+        answer = await self._ask(request)
+        check(ErrorCode(answer.error_code))
+        found = {}
+        for each in answer.topics[0].partitions:
+            check(ErrorCode(each.error_code))
+            found[int(each.partition_index)] = max(int(each.committed_offset), 0)
+        return found
+
+    def forget_coordinator(self) -> None:
+        """The coordinator returned an error or no response: look it up again."""
+        self._connections.forget_coordinator(GROUP)
+
+    async def _heartbeat(self) -> None:
+        build = messages_of(HEARTBEAT, 3, "request")
+        request = build.HeartbeatRequest(
+            group_id=GROUP,
+            generation_id=self._generation,
+            member_id=self._member_id,
+            group_instance_id=self._instance,
+        )
+        code = ErrorCode((await self._ask(request)).error_code)
+        if code is ErrorCode.rebalance_in_progress and self._random.random() < 0.7:
+            await self._commit()
+        check(code)
+
+    async def _poll(self) -> None:
+        for partition, offset in list(self._positions.items()):
+            try:
+                code, batches = await fetch(
+                    self._connections, self._topic, partition, offset, max_wait_ms=50
+                )
+            except NoAnswerError:
+                code, batches = ErrorCode.leader_not_available, []
+            if code is ErrorCode.offset_out_of_range:
+                self._positions[partition] = 0
+            elif code is not ErrorCode.none:
+                self._connections.forget_leader(self._topic, partition)
+            for header, _ in batches:
+                self._observer.read(
+                    self._topic, partition, header.base_offset, header.next_offset, header.crc
+                )
+            found = values_from(batches, offset)
+            if found:
+                self._positions[partition] = found[-1][0] + 1
+                self._note(Polled(self._now_ms(), self.number, partition, tuple(found)))
+
+    async def _commit(self) -> None:
+        offsets = tuple(
+            (partition, offset)
+            for partition, offset in self._positions.items()
+            if offset != self._committed.get(partition)
+        )
+        if not offsets:
+            return
+        build = messages_of(OFFSET_COMMIT, 7, "request")
+        topic = build.OffsetCommitRequestTopic(
+            name=self._topic,
+            partitions=tuple(
+                build.OffsetCommitRequestPartition(
+                    partition_index=partition, committed_offset=offset, committed_metadata=""
+                )
+                for partition, offset in offsets
+            ),
+        )
+        request = build.OffsetCommitRequest(
+            group_id=GROUP,
+            generation_id_or_member_epoch=self._generation,
+            member_id=self._member_id,
+            group_instance_id=self._instance,
+            topics=(topic,),
+        )
+        sent_ms = self._now_ms()
+        error: str | None = "no answer"
+        try:
+            answer = await self._ask(request)
+            code = ErrorCode(answer.topics[0].partitions[0].error_code)
+            error = None if code is ErrorCode.none else code.name
+        except NoAnswerError:
+            self._member_id = ""
+            raise
+        finally:
+            self._note(
+                Committed(self._now_ms(), sent_ms, self.number, offsets, error, self._generation)
+            )
+        check(code)
+        self._committed.update(offsets)
+
+    async def _leave(self) -> None:
+        build = messages_of(LEAVE_GROUP, 3, "request")
+        me = build.MemberIdentity(member_id=self._member_id, group_instance_id=self._instance)
+        self._member_id = ""
+        await self._ask(build.LeaveGroupRequest(group_id=GROUP, members=(me,)))
+
+    async def _ask(self, request: Any, timeout_ms: int = 1_500) -> Any:
+        broker = await self._connections.coordinator(GROUP)
+        return await self._connections.ask(broker, request, timeout_ms)
+
+
+def check(code: ErrorCode) -> None:
+    """Raises RefusedError."""
+    if code is not ErrorCode.none:
+        raise RefusedError(code)

@@ -1,0 +1,195 @@
+"""Applies faults and operator requests to a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from random import Random
+from typing import Final
+
+from ottla.controller import layout
+from ottla.coordination.tree import Delete
+from simulation.cluster import OFFSETS, TOPIC, Cluster
+from simulation.faults import Fault
+from simulation.stall import Stalls
+from simulation.tree_session import TREE
+from simulation.workload import Workload
+
+MAX_PARTITIONS: Final = 3
+ROLL_STEP_MAX_S: Final = 4.0
+
+
+class Nemesis:
+    """Starts each fault at its time and schedules its end."""
+
+    def __init__(self, cluster: Cluster, workload: Workload) -> None:
+        self._cluster = cluster
+        self._workload = workload
+        self._loop = cluster.loop
+        self._stalls = Stalls(cluster, self.begin)
+        self._topics = 0
+        self._is_rolling = False
+
+    async def run(self, faults: Sequence[Fault]) -> None:
+        """Start each fault at its time."""
+        for fault in faults:
+            await asyncio.sleep(max(0.0, fault.at_ms / 1000 - self._loop.time()))
+            self.begin(fault)
+
+    def heal(self) -> None:
+        """End all cuts, pauses and stalls; start every broker and member that is down."""
+        self._cluster.note("all is healed")
+        self._stalls.end()
+        self._loop.network.heal()
+        for broker in self._cluster.brokers.values():
+            broker.resume()
+            broker.start()
+        self._workload.resume_members()
+
+    def begin(self, fault: Fault) -> None:
+        """Start a fault now."""
+        cluster = self._cluster
+        cluster.note(f"FAULT {fault}")
+        broker = cluster.brokers[fault.one]
+        end_s = fault.ms / 1000
+        match fault.kind:
+            case "crash":
+                broker.kill()
+                self._loop.call_later(end_s, broker.start)
+            case "pause":
+                broker.pause()
+                self._loop.call_later(end_s, broker.resume)
+            case "cut":
+                self._cut(broker.host, cluster.brokers[fault.other].host, end_s)
+            case "cut tree":
+                self._cut(broker.host, TREE, end_s)
+            case "expire":
+                self._expire(fault.one)
+            case "leave":
+                cluster.spawn(self._restart(fault.one, end_s))
+            case "lose disk" | "power":
+                self._lose(fault, end_s)
+            case "depose":
+                self._depose()
+            case "stall tree":
+                self._stalls.stall_write(fault)
+            case "stall join":
+                self._stalls.stall_join(fault)
+            case "stall leave":
+                self._stalls.stall_leave(fault)
+            case "delete":
+                cluster.spawn(self._create_and_delete(end_s))
+            case "roll":
+                cluster.spawn(self._roll())
+            case "kill member":
+                self._workload.kill_member(fault.seed, end_s)
+            case "pause member":
+                self._workload.pause_member(fault.seed, end_s)
+            case _:
+                cluster.spawn(self._operate(fault))
+
+    async def _operate(self, fault: Fault) -> None:
+        """Send an operator's request."""
+        cluster, operator = self._cluster, self._cluster.operator
+        match fault.kind:
+            case "reassign":
+                names = [TOPIC, TOPIC, OFFSETS]
+                topic = names[fault.seed % len(names)]
+                count = len([name for name in cluster.states() if name.startswith(f"{topic}-")])
+                if count:
+                    random = Random(fault.seed)
+                    replicas = random.sample(sorted(cluster.brokers), cluster.factor)
+                    await operator.reassign(topic, {random.randrange(count): tuple(replicas)})
+            case "drain":
+                await operator.drain(fault.one, (TOPIC, OFFSETS))
+            case "preferred":
+                await operator.elect()
+            case "unclean":
+                if cluster.is_unclean:
+                    await operator.elect({TOPIC: range(cluster.partitions)}, unclean=True)
+            case "add partition":
+                count = cluster.partitions + 1
+                if count <= MAX_PARTITIONS and await operator.add_partitions(TOPIC, count):
+                    # Two requests at the same time may both ask for the same count.
+                    while cluster.partitions < count:
+                        self._workload.add_partition()
+            case _:
+                raise AssertionError(fault.kind)
+
+    def _cut(self, one: str, other: str, end_s: float) -> None:
+        self._loop.network.cut(one, other)
+        self._loop.call_later(end_s, self._loop.network.join, one, other)
+
+    def _expire(self, number: int) -> None:
+        process = self._cluster.brokers[number].process
+        for session in list(self._cluster.host.sessions.values()):
+            if session.process is process:
+                self._cluster.host.expire(session.number)
+
+    def _lose(self, fault: Fault, end_s: float) -> None:
+        cluster, broker = self._cluster, self._cluster.brokers[fault.one]
+        if not cluster.others_in_sync(fault.one):
+            return
+        broker.kill()
+        if fault.seed % 3 == 0:
+            self._crash_in_sync_with(fault)
+        if fault.kind == "lose disk":
+            broker.lose_disk()
+            cluster.invariants.disk_lost(fault.one, cluster.tree.last_change)
+        else:
+            cut = cluster.synced.cut_unsynced(broker.folder, Random(fault.seed))
+            for line in cut:
+                cluster.note(f"{broker.name} lost {line}")
+            if cut:
+                cluster.invariants.power_lost(fault.one)
+        self._loop.call_later(end_s, broker.start)
+
+    def _crash_in_sync_with(self, fault: Fault) -> None:
+        """Crash all in-sync peers of a broker that loses records, and restart them later: the
+        cluster must wait for the records that they have.
+        """
+        states = [state for state in self._cluster.states().values() if state is not None]
+        isr = states[fault.seed // 3 % len(states)]["isr"]
+        if fault.one in isr:
+            for each in isr:
+                if each != fault.one:
+                    self.begin(fault._replace(kind="crash", one=each, ms=fault.ms + 1_500))
+
+    async def _restart(self, number: int, down_s: float) -> None:
+        """Stop a broker with a controlled shutdown; start it later."""
+        broker = self._cluster.brokers[number]
+        if broker.is_up and not broker.is_paused:
+            await broker.stop()
+            await asyncio.sleep(down_s)
+            broker.start()
+
+    async def _roll(self) -> None:
+        """A rolling restart: each broker once the cluster is healthy, or after a timeout."""
+        if self._is_rolling:
+            return
+        self._is_rolling = True
+        for number in self._cluster.brokers:
+            until_s = self._loop.time() + ROLL_STEP_MAX_S
+            while self._cluster.unhealed() is not None and self._loop.time() < until_s:
+                await asyncio.sleep(0.2)
+            await self._restart(number, 0.1)
+        self._is_rolling = False
+
+    def _depose(self) -> None:
+        """Delete the controller's node, as an operator may: another controller is elected."""
+        tree = self._cluster.tree
+        if layout.CONTROLLER in tree.nodes:
+            session = tree.connect()
+            tree.multi(session, [Delete(layout.CONTROLLER)])
+            tree.expire(session)
+
+    async def _create_and_delete(self, lasts_s: float) -> None:
+        """Create another topic, write to it, delete it: logs vanish during flushes and fetches."""
+        self._topics += 1
+        name = f"short-{self._topics}"
+        operator = self._cluster.operator
+        await operator.create(name, 2, self._cluster.factor)
+        stop = self._workload.write_to(name)
+        await asyncio.sleep(lasts_s)
+        await operator.delete(name)
+        stop()

@@ -1,0 +1,148 @@
+"""Delays single messages until they are stale, to test epochs and fencing.
+
+A stalled controller write to the tree: the controller is deposed meanwhile, and the epoch of the
+next controller fences the write. A stalled proposal that a follower joins the ISR: before it
+arrives, the follower either
+
+- dies and returns with an empty disk: the broker epoch fences the proposal (KIP-903); or
+- joins through a retry of the proposal and is removed again because it lags: the partition epoch
+  fences the proposal.
+
+A stalled proposal that a follower leaves the ISR: until the response arrives, the follower can
+still be elected, so nothing may be committed without it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from ottla.coordination.tree import Operation, SetData
+from ottla.protocol.frames import read_request_body, read_request_header
+from ottla.protocol.versions import ALTER_PARTITION
+from simulation.cluster import Cluster
+from simulation.faults import Fault
+from simulation.process import Process
+
+RESENT_AFTER_MS: Final = 5_300
+"""After this time without a response a leader proposes again."""
+REGISTERED_AFTER_MS: Final = 4_200
+"""A broker with a new disk can register only after its former session has expired."""
+LAGS_WITHIN_MS: Final = 3_800
+_KEY: Final = ALTER_PARTITION.to_bytes(2, "big")
+
+
+class Stalls:
+    """At most one stall of each kind waits for its message."""
+
+    def __init__(self, cluster: Cluster, begin: Callable[[Fault], None]) -> None:
+        """`begin` starts another fault now."""
+        self._cluster = cluster
+        self._begin = begin
+        self._join: Fault | None = None
+        self._leave: Fault | None = None
+        self._write: Fault | None = None
+        cluster.loop.network.stall_s = self._proposal_s
+        cluster.host.stall_s = self._write_s
+
+    def stall_join(self, fault: Fault) -> None:
+        """Stall the next proposal that lets `fault.one` join."""
+        self._join = fault
+        # What is to join must first be out.
+        self._begin(fault._replace(kind="crash", ms=30))
+
+    def stall_leave(self, fault: Fault) -> None:
+        """Stall the next proposal that removes a replica."""
+        self._leave = fault
+        cut = fault._replace(kind="cut", ms=LAGS_WITHIN_MS + 1_000)
+        leaders = {state["leader"] for state in self._cluster.states().values() if state}
+        for leader in sorted(leaders - {fault.one, -1}):
+            self._begin(cut._replace(other=leader))
+
+    def stall_write(self, fault: Fault) -> None:
+        """Stall the next write that lets a replica join, and depose the controller meanwhile."""
+        self._write = fault
+        # What is to join must first be out.
+        self._begin(fault._replace(kind="crash", ms=30))
+
+    def end(self) -> None:
+        """Stall no more messages."""
+        self._join = self._leave = self._write = None
+
+    def _write_s(self, process: Process, writes: Sequence[Operation]) -> float:
+        fault = self._write
+        if fault is None or not any(map(self._lets_join, writes)):
+            return 0.0
+        self._write = None
+        self._cluster.note(f"a write of {process.host} to the tree is stalled")
+        self._later(5, fault._replace(kind="depose"))
+        return 0.1 + fault.seed % 8 / 10
+
+    def _lets_join(self, write: Operation) -> bool:
+        """Whether the write lets a replica join. Only then a lost fence shows: the next controller
+        does not write the same by itself."""
+        if not isinstance(write, SetData) or not write.path.endswith("/state"):
+            return False
+        before = json.loads(self._cluster.tree.nodes[write.path].data)
+        after = json.loads(write.data)
+        return bool(before["leader"] == after["leader"] and len(before["isr"]) < len(after["isr"]))
+
+    def _proposal_s(self, sender: Process, data: bytes) -> float:
+        if (self._join is None and self._leave is None) or data[4:6] != _KEY:
+            return 0.0
+        frame = memoryview(data)[4:]
+        try:
+            request = read_request_body(read_request_header(frame), frame)
+        except ValueError:
+            return 0.0  # other bytes that look similar
+        leader, (joining, leaving) = request.broker_id, self._changes(request)
+        if self._leave is not None and leaving:
+            held_ms = 500 + self._leave.seed % 1_000
+            self._leave = None
+            self._cluster.note(f"the proposal of {leader} to leave {leaving} out is stalled")
+            return held_ms / 1000
+        fault = self._join
+        if fault is None or fault.one not in joining or fault.one == leader:
+            return 0.0
+        self._join = None
+        self._cluster.note(f"the proposal of {leader} that {fault.one} joins is stalled")
+        return self._stall_join(fault, leader) / 1000
+
+    def _stall_join(self, fault: Fault, leader: int) -> int:
+        """Start what happens during the stall; return its length."""
+        cut = fault._replace(kind="cut", other=leader)
+        if fault.seed % 2 == 0:
+            # Until it has registered with a new disk, after the end of its former session. If it
+            # were not cut off, it would have replicated everything by then.
+            self._later(0, fault._replace(kind="lose disk", ms=40, seed=1))
+            self._later(0, cut._replace(ms=REGISTERED_AFTER_MS + 100))
+            return REGISTERED_AFTER_MS
+        self._later(RESENT_AFTER_MS, cut._replace(ms=LAGS_WITHIN_MS + 500))
+        return RESENT_AFTER_MS + LAGS_WITHIN_MS
+
+    def _changes(self, request: Any) -> tuple[list[int], list[int]]:
+        """The brokers that a request adds to, and removes from, the ISR of any partition."""
+        joining: list[int] = []
+        leaving: list[int] = []
+        for topic in request.topics:
+            for each in topic.partitions:
+                proposed = [one.broker_id for one in each.new_isr_with_epochs]
+                for known in self._known(each.partition_index, request.broker_id):
+                    joining += [one for one in proposed if one not in known]
+                    leaving += [one for one in known if one not in proposed]
+        return joining, leaving
+
+    def _known(self, index: int, leader: int) -> list[list[int]]:
+        """The ISRs of the partitions with this number that the broker leads."""
+        return [
+            state["isr"]
+            for name, state in self._cluster.states().items()
+            if state is not None
+            and state["leader"] == leader
+            and int(name.rpartition("-")[2]) == index
+        ]
+
+    def _later(self, delay_ms: int, fault: Fault) -> None:
+        loop = self._cluster.loop
+        loop.driver.context.run(loop.call_later, delay_ms / 1000, self._begin, fault)

@@ -1,1 +1,0 @@
-"""Whole brokers in one process and in virtual time: the shipped `Node`, seeded and repeatable."""

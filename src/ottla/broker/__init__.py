@@ -1,1 +1,0 @@
-"""The running node: server, connections, partitions, the coordinators' runtime, clock, wiring."""

@@ -1,0 +1,1 @@
+"""This broker in its cluster: registration, controller tenure, metadata deltas, forwarding."""

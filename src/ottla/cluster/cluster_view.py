@@ -1,0 +1,83 @@
+"""The cluster as this broker knows it: the image, and the parts that are notified of changes.
+
+Metadata deltas come from the controller's own plans if this broker is the controller, and from
+`metadata_fetcher` otherwise. Each delta is applied to the image first. Then the subscribers are
+notified. Deltas are handled one at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from ottla.config.broker import BrokerConfig
+from ottla.config.error import ConfigError
+from ottla.controller.image import (
+    EVERY_BROKER,
+    BrokerConfigChanged,
+    ClusterImage,
+    MetadataDelta,
+)
+from ottla.runtime.waiting import Watcher, wake
+
+Subscriber = Callable[[MetadataDelta], Awaitable[None] | None]
+
+log = logging.getLogger("ottla.cluster")
+
+
+class ClusterView:
+    """See the module's text. For the event loop's thread only."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self.image = ClusterImage("")
+        self.waiters: dict[Watcher, None] | None = None
+        self._config = config
+        self._subscribers: list[Subscriber] = []
+        self._applying = asyncio.Lock()
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Notify `subscriber` of every later delta, after the delta is in the image.
+
+        If it returns an awaitable, the request that caused the delta is answered after that.
+        """
+        self._subscribers.append(subscriber)
+
+    async def apply(self, deltas: Sequence[MetadataDelta]) -> None:
+        """Apply all of the deltas in this order and notify the subscribers."""
+        await self.apply_in_turn(lambda: deltas)
+
+    async def apply_in_turn(self, find: Callable[[], Iterable[MetadataDelta]]) -> None:
+        """Apply the deltas that `find` returns.
+
+        `find` is called when no other deltas are being applied: deltas that depend on the image
+        (the differences to another image) must be computed then.
+        """
+        async with self._applying:
+            for delta in find():
+                self.image.apply(delta)
+                if isinstance(delta, BrokerConfigChanged):
+                    self._try_reconfigure()
+                for subscriber in self._subscribers:
+                    waiting = subscriber(delta)
+                    if waiting is not None:
+                        await waiting
+            wake(self)
+
+    def _try_reconfigure(self) -> None:
+        """The controller does not know every broker's static settings. As in Kafka's
+        DynamicBrokerConfig, a broker does not apply settings that conflict with its own."""
+        try:
+            self.reconfigure()
+        except ConfigError as error:
+            log.error("dynamic settings conflict with this broker's own: %s", error)
+
+    def reconfigure(self) -> None:
+        """Applies the dynamic settings of the image to this broker.
+
+        Raises ConfigError if one conflicts with the static settings.
+        """
+        own = self.image.config(str(self._config.id))
+        changed = self._config.reconfigure(self.image.config(EVERY_BROKER).values, own.values)
+        if changed:
+            log.info("dynamic settings changed: %s", ", ".join(changed))

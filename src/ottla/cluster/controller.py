@@ -1,0 +1,341 @@
+"""The controller: one broker of the cluster, while it is elected.
+
+`lead` takes the next controller epoch, which fences the previous controller, and loads the image
+from the coordination tree. From then on every change of the cluster is a plan (`plans`). `resign`
+ends the tenure at once. A broker that is not the controller answers NOT_CONTROLLER to all requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from random import Random
+from typing import TypeVar
+
+from ottla.cluster.broker_watch import BrokerWatch
+from ottla.cluster.cluster_view import ClusterView
+from ottla.cluster.elections_log import log_brokers, log_elections
+from ottla.cluster.metadata_log import MetadataLog
+from ottla.cluster.plans import Plans, write_fenced
+from ottla.config.broker import BrokerConfig
+from ottla.controller import layout
+from ottla.controller.alter_partition import IsrAnswer, ProposedIsr, alter_partitions
+from ottla.controller.broker_changes import brokers_changed
+from ottla.controller.config_changes import ResourceChange, ResourceResult, alter_configs
+from ottla.controller.controlled_shutdown import controlled_shutdown
+from ottla.controller.deletion import DeletionResult, TopicToDelete, delete_topics
+from ottla.controller.differences import differences
+from ottla.controller.elections import ElectionType, elect_leaders
+from ottla.controller.image import BrokerAppeared, BrokerImage, ClusterImage, MetadataDelta
+from ottla.controller.leadership import Election
+from ottla.controller.loading import ROOTS, load_image
+from ottla.controller.plan import Outcome, Plan
+from ottla.controller.producer_ids import reserve_producer_ids
+from ottla.controller.reassignment import Target, alter_reassignments
+from ottla.controller.rebalance import rebalance
+from ottla.controller.recovery import healing_writes
+from ottla.controller.topics import (
+    MorePartitions,
+    NewTopic,
+    TopicResult,
+    add_partitions,
+    create_topics,
+)
+from ottla.coordination.tree import Coordination
+from ottla.coordination.tree import Node as TreeNode
+from ottla.network.peers import Peers
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.kafka_uuid import random_uuid
+from ottla.runtime.clock import Clock
+
+T = TypeVar("T")
+
+
+log = logging.getLogger("ottla.controller")
+
+
+class Controller:
+    """See the module's text."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        view: ClusterView,
+        clock: Clock,
+        peers: Peers,
+        *,
+        random: Random,
+        placement_start: Callable[[], int] | None = None,
+    ) -> None:
+        """`placement_start` returns where placement begins; a random position if it is None."""
+        self.metadata_log: MetadataLog | None = None
+        self._view = view
+        self._config = config
+        self._clock = clock
+        self._peers = peers
+        self._session: Coordination | None = None
+        self._others_return_until: float | None = None
+        self._on_overtaken: Callable[[], None] = lambda: None
+        self._watch: BrokerWatch | None = None
+        self._former: dict[int, BrokerImage] = {}
+        """The registered brokers, as far as this one knew when it became the controller."""
+        self._shutting_down: set[int] = set()
+        self._placement_start = placement_start or (lambda: random.randrange(1 << 16))
+        self._random = random
+        self._plans: Plans | None = None
+        view.subscribe(self._notified)
+
+    @property
+    def image(self) -> ClusterImage:
+        """The cluster as this broker knows it."""
+        return self._view.image
+
+    @property
+    def active(self) -> bool:
+        """This broker is the controller, as far as it knows."""
+        return self._plans is not None
+
+    async def lead(
+        self,
+        session: Coordination,
+        *,
+        overtaken: Callable[[], None],
+        others_return_until: float | None = None,
+    ) -> None:
+        """This broker owns /controller: takes the next epoch and loads the image.
+
+        `overtaken` is called if another broker turns out to be the controller.
+        `others_return_until`: how long, on the loop's clock, to wait for brokers whose sessions
+        ended together with this broker's own; None if its own did not end.
+
+        Raises CoordinationError, LayoutError, StoreError.
+        """
+        node = await session.get(layout.CONTROLLER_EPOCH)
+        epoch = int(node.data) + 1
+        version = await session.set(layout.CONTROLLER_EPOCH, str(epoch).encode(), node.version)
+        nodes = await _read_all(session)
+        writes = healing_writes(nodes)
+        if writes:
+            log.warning("repairing %d nodes of an interrupted change", len(writes))
+            await write_fenced(session, writes, version)
+            nodes = await _read_all(session)
+        loaded = load_image(nodes, self._config.id)
+        self._former = dict(self.image.brokers)
+        self._session, self._on_overtaken = session, overtaken
+        self._others_return_until = others_return_until
+        if self._wait_until is not None:
+            for missing in self._former.keys() - loaded.brokers.keys():
+                loaded.apply(BrokerAppeared(self._former[missing]))
+        await self._view.apply_in_turn(lambda: differences(self.image, loaded))
+        self.metadata_log = MetadataLog(self.image)
+        self._plans = Plans(session, self._view, version, self._overtaken)
+        log.info(
+            "broker %d is the controller, epoch %d: %d topics",
+            self._config.id,
+            epoch,
+            len(loaded.topics),
+        )
+
+    async def begin(self) -> None:
+        """This broker is registered and serves: from now on the controller watches all brokers.
+
+        Earlier, it would elect leaders without knowing itself.
+        """
+        if self.active and self._watch is None:
+            assert self._session is not None
+            self._watch = BrokerWatch(
+                self,
+                self._session,
+                self._config,
+                self.image,
+                self._clock,
+                self._peers,
+                self._former,
+            )
+            await self._watch.start(self._wait_until)
+
+    @property
+    def _wait_until(self) -> float | None:
+        """`others_return_until`, unless that is in the past."""
+        until = self._others_return_until
+        return until if until is not None and asyncio.get_running_loop().time() < until else None
+
+    def disconnected(self, broker_id: int) -> None:
+        """A broker's connection to the controller was lost."""
+        if self._watch is not None:
+            self._watch.disconnected(broker_id)
+
+    def resign(self, why: str) -> None:
+        """Another broker is the controller, or may be. Does nothing if this one is not."""
+        if self._plans is not None:
+            log.warning("broker %d is no longer the controller: %s", self._config.id, why)
+            self._end()
+
+    async def close(self, *, wait: bool = True) -> None:
+        """Resigns, after the current plan has ended; with `wait` False, at once."""
+        if self._plans is not None:
+            self._plans.end()
+            if wait:
+                await self._plans.idle()
+        if self._plans is not None:  # the plan may have found that the tenure was over
+            self._end()
+
+    def _end(self) -> None:
+        assert self._plans is not None
+        self._plans.end()
+        if self.metadata_log is not None:
+            self.metadata_log.close()
+        if self._watch is not None:
+            self._watch.close()
+        self._plans = self.metadata_log = self._watch = None
+        self._shutting_down.clear()
+
+    async def carry_out(self, decide: Callable[[], Plan[T]]) -> T:
+        """See `Plans.carry_out`."""
+        if self._plans is None:
+            raise ApiError(ErrorCode.not_controller)
+        return await self._plans.carry_out(decide)
+
+    async def _place(self, decide: Callable[[], Plan[T]]) -> T:
+        """Carries out a plan that places replicas: it must see all registered brokers."""
+        if self._watch is not None:
+            await self._watch.current()
+        return await self.carry_out(decide)
+
+    async def brokers_are(self, live: Mapping[int, BrokerImage]) -> None:
+        """Applies that exactly these are registered; see `ottla.controller.broker_changes`."""
+        changed = await self.carry_out(
+            lambda: brokers_changed(
+                live, self.image, self._config, shutting_down=self._shutting_down
+            )
+        )
+        self._shutting_down.difference_update(changed.vanished, changed.bounced)
+        log_brokers(changed)
+
+    async def shut_down(self, broker_id: int, broker_epoch: int) -> bool:
+        """Moves the leaderships of a broker that wants to stop. True if it may stop: no other live
+        broker could take over what it still leads. Raises NOT_CONTROLLER.
+        """
+        broker = self.image.brokers.get(broker_id)
+        if broker is None or broker.epoch != broker_epoch:
+            return True
+        self._shutting_down.add(broker_id)
+        leaving = await self.carry_out(
+            lambda: controlled_shutdown(broker_id, self.image, shutting_down=self._shutting_down)
+        )
+        log_elections(leaving.elections)
+        return leaving.may_shut_down
+
+    async def rebalance(self, only: Collection[int] | None = None) -> tuple[Election, ...]:
+        """Elects the preferred leaders; see `ottla.controller.rebalance`."""
+        elections = await self.carry_out(
+            lambda: rebalance(
+                self.image, self._config, shutting_down=self._shutting_down, only=only
+            )
+        )
+        log_elections(elections)
+        return elections
+
+    async def alter_partitions(
+        self, broker_id: int, broker_epoch: int, proposals: Sequence[ProposedIsr]
+    ) -> tuple[IsrAnswer, ...]:
+        """Applies in-sync sets that leaders propose; see `ottla.controller.alter_partition`."""
+        return await self.carry_out(
+            lambda: alter_partitions(
+                broker_id,
+                broker_epoch,
+                proposals,
+                self.image,
+                self._config,
+                shutting_down=self._shutting_down,
+            )
+        )
+
+    async def alter_reassignments(
+        self, wanted: Mapping[str, Mapping[int, Target]], *, allow_factor_change: bool
+    ) -> dict[str, dict[int, Outcome]]:
+        """Begin or cancel reassignments; see `ottla.controller.reassignment`."""
+        return await self._place(
+            lambda: alter_reassignments(
+                wanted,
+                self.image,
+                self._config,
+                shutting_down=self._shutting_down,
+                allow_factor_change=allow_factor_change,
+            )
+        )
+
+    def _overtaken(self, why: str) -> None:
+        self.resign(why)
+        self._on_overtaken()
+
+    def _notified(self, delta: MetadataDelta) -> None:
+        if self.metadata_log is not None:
+            self.metadata_log.append(delta)
+
+    async def create_topics(
+        self, wanted: Sequence[NewTopic], *, validate_only: bool = False
+    ) -> tuple[TopicResult, ...]:
+        """Create topics; see `ottla.controller.topics`."""
+        return await self._place(
+            lambda: create_topics(
+                wanted,
+                self.image,
+                self._config,
+                new_id=lambda: random_uuid(self._random),
+                start=self._placement_start(),
+                shutting_down=self._shutting_down,
+                validate_only=validate_only,
+            )
+        )
+
+    async def delete_topics(self, topics: Sequence[TopicToDelete]) -> tuple[DeletionResult, ...]:
+        """Delete topics; raises TOPIC_DELETION_DISABLED."""
+        return await self.carry_out(lambda: delete_topics(topics, self.image, self._config))
+
+    async def add_partitions(
+        self, wanted: Sequence[MorePartitions], *, validate_only: bool = False
+    ) -> tuple[TopicResult, ...]:
+        """Add partitions to topics."""
+        return await self._place(
+            lambda: add_partitions(
+                wanted,
+                self.image,
+                start=self._placement_start(),
+                shutting_down=self._shutting_down,
+                validate_only=validate_only,
+            )
+        )
+
+    async def alter_configs(
+        self, wanted: Sequence[ResourceChange], *, incremental: bool, validate_only: bool = False
+    ) -> tuple[ResourceResult, ...]:
+        """Change the settings of topics and brokers."""
+        return await self.carry_out(
+            lambda: alter_configs(
+                wanted,
+                self.image,
+                self._config,
+                incremental=incremental,
+                validate_only=validate_only,
+                shutting_down=self._shutting_down,
+            )
+        )
+
+    async def elect_leaders(
+        self, kind: ElectionType, wanted: dict[str, Sequence[int]] | None
+    ) -> dict[str, dict[int, Outcome]]:
+        """Elect leaders; None means every partition."""
+        return await self.carry_out(
+            lambda: elect_leaders(kind, wanted, self.image, shutting_down=self._shutting_down)
+        )
+
+    async def next_producer_ids(self, broker_id: int) -> tuple[int, int]:
+        """Reserve a block of producer ids for a broker: its first, and the one after its last."""
+        return await self.carry_out(lambda: reserve_producer_ids(self.image, broker_id))
+
+
+async def _read_all(session: Coordination) -> dict[str, TreeNode]:
+    trees = await asyncio.gather(*(session.read_tree(root) for root in ROOTS))
+    return {path: node for tree in trees for path, node in tree.items()}

@@ -1,0 +1,449 @@
+"""This broker in its cluster: a session with the coordination tree, the registration, elections.
+
+    /brokers/ids/N   ephemeral; created again if it disappears while this broker runs
+    /controller      ephemeral; its creator is the controller, all others watch it
+
+When a session ends, its nodes are gone; the broker opens a new session and registers again.
+Nothing here stops produce and fetch: while the ensemble is unreachable, the broker continues with
+the image that it has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from random import Random
+from typing import Final, Protocol, TypeVar
+
+from ottla.cluster.cluster_view import ClusterView
+from ottla.cluster.controller import Controller
+from ottla.cluster.errors import StartError
+from ottla.cluster.metadata_fetcher import MetadataFetcher
+from ottla.cluster.registration import Registration
+from ottla.config.broker import BrokerConfig
+from ottla.config.listener import Endpoint
+from ottla.controller import layout
+from ottla.controller.image import NO_LEADER, BrokerAppeared, BrokerImage
+from ottla.controller.layout import LayoutError
+from ottla.controller.loading import first_writes
+from ottla.coordination.embedded_store import StoreError
+from ottla.coordination.tree import (
+    ConnectionLostError,
+    Coordination,
+    CoordinationError,
+    Create,
+    Event,
+    NodeExistsError,
+    NoNodeError,
+    SessionExpiredError,
+)
+from ottla.network.peers import Peers
+from ottla.protocol.errors import ApiError
+from ottla.protocol.kafka_uuid import random_uuid, uuid_text
+from ottla.runtime.background import Background
+from ottla.runtime.clock import Clock
+
+T = TypeVar("T")
+
+logger = logging.getLogger("ottla.membership")
+
+RETRY_MS: Final = 200
+UNUSABLE_RETRY_MS: Final = 2_000
+SHORT_MS: Final = 20
+NO_CONTROLLER_MS: Final = 3_000
+SEEN_WITHIN_MS: Final = 10_000
+FIRST_IMAGE_WITHIN_MS: Final = 60_000
+LEAVE_WITHIN_MS: Final = 5_000
+RECONNECTS_WITHIN_MS: Final = 2_000
+EXPIRY_SLACK_MS: Final = 2_000
+"""A session ends up to one tick of the ensemble (tickTime, 2 s) after its timeout."""
+
+
+class Tree(Protocol):
+    """Opens sessions: `EmbeddedTree` or `ZooKeeperTree`."""
+
+    async def connect(self) -> Coordination:
+        """Open a session."""
+
+
+class Membership:
+    """See the module's text."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        tree: Tree,
+        registration: Registration,
+        view: ClusterView,
+        controller: Controller,
+        peers: Peers,
+        *,
+        random: Random,
+    ) -> None:
+        self.fetcher = MetadataFetcher(registration, view, peers, self._controller_out_of_reach)
+        self._config = config
+        self._clock = clock
+        self._tree = tree
+        self._registration = registration
+        self._view = view
+        self._controller = controller
+        self._random = random
+        self._returned_at: float | None = None
+        """When the last session replaced an expired one, on the loop's clock."""
+        self._session: Coordination | None = None
+        self._endpoints: Sequence[Endpoint] = ()
+        self._directory_id = ""
+        self._registered = False
+        self._check_due = asyncio.Event()
+        self._background = Background(logger, "cluster membership")
+
+    @property
+    def session(self) -> Coordination:
+        assert self._session is not None
+        return self._session
+
+    async def connect(self, known_cluster_id: str | None, *, may_found: bool = True) -> str:
+        """Opens the first session. Returns the cluster id: the tree's, the folder's, or a new one.
+
+        With `may_found` False, the folder belongs to a cluster that must exist: a tree without
+        topics would delete everything in the folder. Raises EnsembleError, StoreError,
+        CoordinationError; StartError if that cluster is not in the tree.
+        """
+        self._session = await self._tree.connect()
+        found = await self._retry_lost(lambda: self._found(known_cluster_id, may_found))
+        self._view.image.cluster_id = found
+        return found
+
+    async def _found(self, known_cluster_id: str | None, may_found: bool) -> str:
+        session = self.session
+        present = {}
+        for path in (*layout.LASTING_NODES, layout.CLUSTER_ID, layout.CONTROLLER_EPOCH):
+            node = await session.exists(path)
+            if node is not None:
+                present[path] = node
+        if not may_found and layout.CLUSTER_ID not in present:
+            # As Kafka's InconsistentClusterIdException.
+            raise StartError(
+                f"the data folder belongs to cluster {known_cluster_id}, but"
+                f" {self._config.zookeeper_connect or 'its coordination store'} has no cluster:"
+                " check --zookeeper (zookeeper.connect, with its chroot)"
+            )
+        for write in first_writes(
+            present, known_cluster_id or uuid_text(random_uuid(self._random))
+        ):
+            assert isinstance(write, Create)
+            try:
+                await session.create(write.path, write.data)
+            except NodeExistsError:
+                continue  # another broker starts at the same time
+        return layout.read_cluster_id((await session.get(layout.CLUSTER_ID)).data)
+
+    async def first_image(self) -> None:
+        """Returns when the view has an image: loaded as the controller, or fetched from it.
+
+        Raises StartError if no controller answers in time; on the controller, ConfigError if a
+        dynamic setting conflicts with the static ones.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + FIRST_IMAGE_WITHIN_MS / 1000
+        while loop.time() < until:
+            await self._retry_lost(self._run_for_controller)
+            if self._controller.active:
+                self._view.reconfigure()
+                return
+            if self.fetcher.controller_id != NO_LEADER:
+                await self._retry_lost(self._learn_addresses)
+                if await self.fetcher.fetch_once(0):
+                    return
+            await asyncio.sleep(RETRY_MS / 1000)
+        raise StartError(
+            f"broker {self.fetcher.controller_id}, the controller, does not answer: see its log"
+        )
+
+    async def register(self, endpoints: Sequence[Endpoint], directory_id: str) -> None:
+        """Registers this broker with its endpoints and the id of its data folder.
+
+        Raises StartError if another broker has the same id.
+        """
+        self._endpoints, self._directory_id = endpoints, directory_id
+        await self._retry_lost(self._register)
+
+    async def _retry_lost(self, work: Callable[[], Awaitable[T]]) -> T:
+        """For the start: does the work, and repeats all of it if the connection is lost or the
+        session ends meanwhile. An ensemble that elects its leader, or is delayed on a busy machine,
+        is back soon (Kafka's `retryRequestUntilConnected`).
+
+        Raises ConnectionLostError, SessionExpiredError or EnsembleError if it is not back within
+        the connection timeout.
+        """
+        config, loop = self._config, asyncio.get_running_loop()
+        within_ms = config.zookeeper_connection_timeout_ms or config.zookeeper_session_timeout_ms
+        lost_at: float | None = None
+        while True:
+            try:
+                return await work()
+            except (ConnectionLostError, SessionExpiredError) as error:
+                lost_at = loop.time() if lost_at is None else lost_at
+                if loop.time() > lost_at + within_ms / 1000:
+                    raise
+                logger.info("the coordination tree: %r", error)
+                await asyncio.sleep(RETRY_MS / 1000)
+                if isinstance(error, SessionExpiredError):
+                    self._controller.resign("the session is over")
+                    await self._open_session()
+
+    async def _register(self) -> None:
+        config, session, directory_id = self._config, self.session, self._directory_id
+        path = layout.broker_path(config.id)
+        me = BrokerImage(
+            config.id,
+            tuple(self._endpoints),
+            config.broker_rack,
+            directory_id=directory_id,
+            first_epoch=self._registration.first_epoch,
+        )
+        loop = asyncio.get_running_loop()
+        wait_ms = config.zookeeper_session_timeout_ms + EXPIRY_SLACK_MS
+        until = loop.time() + wait_ms / 1000
+        is_logged = False
+        while True:
+            try:
+                made = await session.create(
+                    path, layout.write_broker(me, self._clock.now_ms()), ephemeral=True
+                )
+                break
+            except NodeExistsError:
+                there = await session.exists(path)
+            if there is None:
+                continue
+            other = layout.read_broker(config.id, there.data)
+            if other.directory_id == directory_id:
+                # Our own former incarnation: we hold this folder's lock, so that process is gone.
+                await self._delete(path, there.version)
+                continue
+            if loop.time() > until:
+                raise StartError(
+                    f"node.id={config.id}: another broker with this id is running: "
+                    "stop it, or give this one another id (--id)"
+                )
+            if not is_logged:
+                is_logged = True
+                place = next((f"{each.host}:{each.port}" for each in other.endpoints), "no address")
+                logger.warning(
+                    "node.id=%d is taken by a broker at %s: waiting up to %d s for its session"
+                    " to end, in case it is dead",
+                    config.id, place, wait_ms // 1000,
+                )  # fmt: skip
+            await asyncio.sleep(RETRY_MS / 1000)
+        self._registration.broker_epoch = made.created
+        if not self._registered:
+            self._registration.first_epoch = made.created
+        self._registered = True
+        await self._controller.begin()
+
+    def start(self) -> None:
+        """Starts the background work: elections, new sessions, metadata deltas."""
+        self._background.keep(self._run)
+        self.fetcher.start()
+
+    async def seen(self) -> None:
+        """Returns when the controller knows this broker and may assign partitions to it."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + SEEN_WITHIN_MS / 1000
+        while self._config.id not in self._view.image.brokers and loop.time() < until:
+            await asyncio.sleep(SHORT_MS / 1000)
+
+    async def leave(self) -> None:
+        """Waits until the controller has moved this broker's leaderships, with a time limit."""
+        config, loop = self._config, asyncio.get_running_loop()
+        tries = 1 + config.controlled_shutdown_max_retries
+        until = loop.time() + tries * config.controlled_shutdown_retry_backoff_ms / 1000
+        heard = loop.time()
+        asking: asyncio.Future[bool] | None = None
+        try:
+            while loop.time() < until:
+                if asking is None:
+                    asking = asyncio.ensure_future(self._may_leave())
+                await asyncio.wait({asking}, timeout=RETRY_MS / 1000)
+                if not asking.done():
+                    # Without ZooKeeper a controller does not answer before its session ends.
+                    may_answer = self._is_connected
+                elif asking.result():
+                    return
+                else:
+                    asking = None
+                    may_answer = self._is_connected and (
+                        self._controller.active or self.fetcher.is_answered
+                    )
+                    await asyncio.sleep(SHORT_MS / 1000)
+                if may_answer:
+                    heard = loop.time()
+                elif loop.time() > heard + NO_CONTROLLER_MS / 1000:
+                    logger.warning("no controller answers: leaving without handing leadership over")
+                    return
+        finally:
+            if asking is not None:
+                asking.cancel()
+        logger.warning("some partitions have no other broker to lead them: leaving anyway")
+
+    @property
+    def _is_connected(self) -> bool:
+        return self._session is not None and self._session.is_connected
+
+    async def _may_leave(self) -> bool:
+        if self._controller.active:
+            me = self._registration
+            try:
+                return await self._controller.shut_down(me.broker_id, me.broker_epoch)
+            except ApiError:
+                return False
+        return await self.fetcher.ask_to_leave()
+
+    async def close(self) -> None:
+        """Leaves the cluster; the other brokers notice at once."""
+        await self._background.close()
+        await self.fetcher.close()
+        await self._controller.close(wait=self._is_connected)
+        session, self._session = self._session, None
+        if session is None:
+            return
+        try:
+            async with asyncio.timeout(LEAVE_WITHIN_MS / 1000):
+                await session.close()
+        except (CoordinationError, TimeoutError) as error:
+            logger.warning("cannot close the session with the ensemble: %r", error)
+
+    def check(self, _: Event | None = None) -> None:
+        """Something may have changed (a watch, a resignation): `_run` checks the tree."""
+        self._check_due.set()
+
+    async def _run(self) -> None:
+        while True:
+            self._check_due.clear()
+            try:
+                await self._check_cluster()
+                if self._registered and not await self._own_node_exists():
+                    logger.warning("this broker's registration is gone: registering again")
+                    await self._register()
+                await self._run_for_controller()
+            except SessionExpiredError:
+                self._controller.resign("the session is over")
+                await self._new_session()
+                continue
+            except CoordinationError as error:
+                # No connection, or another broker was faster. That deposes nobody: check again.
+                logger.info("the coordination tree: %r", error)
+                await asyncio.sleep(RETRY_MS / 1000)
+                continue
+            except StartError as error:
+                logger.error("%s", error)
+                await asyncio.sleep(RETRY_MS / 1000)
+                continue
+            except (LayoutError, StoreError) as error:
+                # Until it is repaired the cluster may have no controller; everything else runs.
+                logger.error("the cluster's state cannot be used: %s", error)
+                await asyncio.sleep(UNUSABLE_RETRY_MS / 1000)
+                continue
+            await self._check_due.wait()
+
+    async def _check_cluster(self) -> None:
+        """Raises LayoutError if the ensemble was wiped while this broker runs: an empty tree would
+        make this broker delete all its data.
+        """
+        there = await self.session.exists(layout.CLUSTER_ID)
+        found = None if there is None else layout.read_cluster_id(there.data)
+        own = self._view.image.cluster_id
+        if found != own:
+            raise LayoutError(
+                f"{layout.CLUSTER_ID}: {found or 'missing'}; this broker belongs to cluster {own}"
+            )
+
+    async def _own_node_exists(self) -> bool:
+        """Whether this broker is registered. If the response to the creation was lost, the node
+        exists, and this broker must use its epoch from now on. If another broker has taken the id
+        meanwhile, `_register` logs it and waits for it.
+        """
+        number = self._config.id
+        path = layout.broker_path(number)
+        there = await self.session.exists(path, watch=self.check)
+        if there is None:
+            return False
+        if there.owner == self.session.number:
+            self._registration.broker_epoch = there.created
+            return True
+        return layout.read_broker(number, there.data).directory_id == self._directory_id
+
+    async def _new_session(self) -> None:
+        """Retries until the ensemble is back."""
+        while True:
+            try:
+                return await self._open_session()
+            except CoordinationError as error:
+                logger.warning("cannot open a new session: %s", error)
+                await asyncio.sleep(RETRY_MS / 1000)
+
+    async def _open_session(self) -> None:
+        self._session = await self._tree.connect()
+        self._returned_at = asyncio.get_running_loop().time()
+
+    async def _run_for_controller(self) -> None:
+        """Runs for controller, or follows the elected one. Raises CoordinationError."""
+        session, controller = self.session, self._controller
+        there = await session.exists(layout.CONTROLLER, watch=self.check)
+        if there is None:
+            controller.resign("/controller is gone")
+            content = layout.write_controller(self._config.id, self._clock.now_ms())
+            try:
+                await session.create(layout.CONTROLLER, content, ephemeral=True)
+            except NodeExistsError:
+                self.check()
+                return
+            there = await session.get(layout.CONTROLLER, watch=self.check)
+        if there.owner == session.number:
+            self.fetcher.follow(self._config.id)
+            if not controller.active:
+                await controller.lead(
+                    session, overtaken=self.check, others_return_until=self._others_return_until
+                )
+                if self._registered:
+                    await controller.begin()
+            return
+        controller.resign("another broker is the controller")
+        self.fetcher.follow(layout.read_controller(there.data))
+
+    @property
+    def _others_return_until(self) -> float | None:
+        """How long a controller waits for brokers whose sessions ended with this broker's own."""
+        if self._returned_at is None:
+            return None
+        within_ms = self._config.zookeeper_session_timeout_ms / 3 + RECONNECTS_WITHIN_MS
+        return self._returned_at + within_ms / 1000
+
+    async def _learn_addresses(self) -> None:
+        """Reads the other brokers' addresses from the tree: before the first image, and if this
+        broker does not know the controller because it was the first one itself."""
+        for name in await self.session.children(layout.BROKER_IDS):
+            found = await self.session.exists(layout.broker_path(int(name)))
+            if found is not None:
+                broker = layout.read_broker(int(name), found.data, found.created)
+                await self._view.apply([BrokerAppeared(broker)])
+
+    async def _controller_out_of_reach(self, broker_id: int, refused: bool) -> None:
+        """The controller refuses connections: deletes its /controller before its session ends.
+        This is safe, because the next controller's epoch fences it if it is alive."""
+        try:
+            if not refused:
+                return await self._learn_addresses()
+            there = await self.session.exists(layout.CONTROLLER)
+            if there is not None and layout.read_controller(there.data) == broker_id:
+                logger.warning("broker %d, the controller, is gone", broker_id)
+                await self._delete(layout.CONTROLLER, there.version)
+        except CoordinationError as error:
+            logger.info("cannot check /controller: %r", error)
+
+    async def _delete(self, path: str, version: int) -> None:
+        with suppress(NoNodeError):  # another broker was faster
+            await self.session.delete(path, version)

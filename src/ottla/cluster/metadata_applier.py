@@ -1,0 +1,218 @@
+"""Applies metadata deltas to this broker's partitions: opens, leads, follows or deletes them.
+
+A broker holds exactly the partitions that have it as a replica. A partition that it no longer holds
+(its topic is deleted, or created again under another id; the replica was reassigned) is renamed at
+once and removed later. Folders are deleted and roles assigned only by a controller that knows this
+incarnation of the broker: the first image may come from a deposed controller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from uuid import UUID
+
+from ottla.cluster.partition_opener import PartitionOpener
+from ottla.cluster.registration import Registration
+from ottla.cluster.topic_settings import TopicSettings
+from ottla.controller.image import (
+    BrokerConfigChanged,
+    ClusterImage,
+    DirectoryChanged,
+    MetadataDelta,
+    PartitionsAdded,
+    PartitionsChanged,
+    PartitionState,
+    TopicConfigChanged,
+    TopicCreated,
+    TopicDeleted,
+    TopicImage,
+)
+from ottla.coordinator.coordinators import Coordinators
+from ottla.protocol.errors import ApiError
+from ottla.protocol.internal_topics import OFFSETS_TOPIC
+from ottla.replica.partition import Partition
+from ottla.replica.partition_role import Role
+from ottla.replica.partitions import Partitions
+from ottla.replica.replica_fetchers import ReplicaFetchers
+from ottla.replica.throttle import Throttle
+from ottla.replication.incarnation import in_this_incarnation, knows_this_incarnation
+from ottla.runtime.clock import Clock
+from ottla.runtime.waiting import Change, wake
+from ottla.storage.storage_failure import StorageFailure
+
+logger = logging.getLogger("ottla.topics")
+
+PARTITIONS_A_SLICE = 100
+
+
+class MetadataApplier:
+    """Keeps this broker's partitions, their roles and their fetchers as the image has them."""
+
+    def __init__(
+        self,
+        registration: Registration,
+        directory_id: str,
+        image: ClusterImage,
+        clock: Clock,
+        partitions: Partitions,
+        opener: PartitionOpener,
+        settings: TopicSettings,
+        fetchers: ReplicaFetchers,
+        leader_throttle: Throttle,
+        coordinators: Coordinators,
+        forget_offsets: Callable[[str, UUID], Awaitable[None]],
+        failure: StorageFailure,
+    ) -> None:
+        """`directory_id` is the data folder's; `leader_throttle` limits what leaders here send;
+        `forget_offsets` deletes the committed offsets of a deleted topic.
+        """
+        self._registration = registration
+        self._directory_id = directory_id
+        self._image = image
+        self._clock = clock
+        self._partitions = partitions
+        self._opener = opener
+        self._settings = settings
+        self._fetchers = fetchers
+        self._leader_throttle = leader_throttle
+        self._coordinators = coordinators
+        self._forget_offsets = forget_offsets
+        self._failure = failure
+        self._has_opened = False
+        self._was_known = False
+
+    async def open_all(self) -> None:
+        """At the start: opens every partition that the image places here, with the log found in
+        the folder or a new one. Roles, and deletions of folders that are not placed here, wait
+        for a controller that knows this incarnation.
+
+        Raises ApiError KAFKA_STORAGE_ERROR.
+        """
+        for topic in list(self._image.topics.values()):
+            await self._apply_states(topic, range(len(topic.partitions)))
+        self._has_opened = True
+
+    async def apply(self, delta: MetadataDelta) -> None:
+        """Apply one delta that is in the image already."""
+        match delta:
+            case TopicCreated(topic):
+                await self._apply_states(topic, range(len(topic.partitions)))
+            case PartitionsAdded(topic, first):
+                await self._apply_states(topic, range(first, len(topic.partitions)))
+            case PartitionsChanged(topic, partitions):
+                await self._apply_states(topic, partitions)
+            case TopicDeleted(topic):
+                await self._topic_deleted(topic)
+            case TopicConfigChanged(topic):
+                self._configure(topic.name)
+            case BrokerConfigChanged():
+                for name in self._partitions.topics():
+                    self._configure(name)
+            case DirectoryChanged(broker_id):
+                if broker_id == self._registration.broker_id:
+                    await self._known()
+
+    @property
+    def _is_known(self) -> bool:
+        """Whether the image can be trusted; see `replication.incarnation`."""
+        return knows_this_incarnation(self._image, *self._incarnation)
+
+    @property
+    def _incarnation(self) -> tuple[int, int, str]:
+        own = self._registration
+        return own.broker_id, own.first_epoch, self._directory_id
+
+    async def _known(self) -> None:
+        """The controller knows this broker's registration: assigns roles, and deletes the folders
+        of partitions that are not placed here.
+        """
+        if self._was_known or not self._is_known:
+            return
+        self._was_known = True
+        for topic in list(self._image.topics.values()):
+            await self._apply_states(topic, range(len(topic.partitions)))
+        held = {(each.topic, each.index) for each in self._partitions}
+        for name, index in self._opener.unplaced(held):
+            logger.warning("%s-%d is not placed on this broker: deleting its folder", name, index)
+            self._opener.delete(name, index)
+
+    async def _apply_states(self, topic: TopicImage, indexes: Iterable[int]) -> None:
+        opened = False
+        for number, index in enumerate(indexes, start=1):
+            if number % PARTITIONS_A_SLICE == 0:
+                await asyncio.sleep(0)  # lets other requests run
+            partition = self._partitions.get(topic.name, index)
+            if partition is not None and partition.topic_id != topic.topic_id:
+                self._drop(partition)
+                partition = None
+            state = topic.partitions[index]
+            if self._registration.broker_id not in state.replicas:
+                if partition is not None:
+                    logger.info("%s-%d is no longer placed here", topic.name, index)
+                    self._drop(partition)
+                continue
+            if partition is None:
+                try:
+                    partition = self._opener.open(topic, index, may_delete=self._is_known)
+                except ApiError as error:
+                    if not self._has_opened:
+                        raise
+                    # A disk failure of one folder must not keep other partitions from their roles.
+                    logger.error("cannot open %s-%d: %s", topic.name, index, error)
+                    self._failure.failed(topic.name, index, state, error)
+                    continue
+                if partition is None:
+                    continue
+                self._partitions.add(partition)
+                opened = True
+            self._assign(partition, state)
+        if opened:
+            self._configure(topic.name)
+
+    def _assign(self, partition: Partition, state: PartitionState) -> None:
+        """Assigns the partition's role, and notifies fetchers and coordinators."""
+        state = in_this_incarnation(state, self._image, *self._incarnation)
+        before = partition.role, partition.leader_epoch
+        leader_before = None if partition.state is None else partition.state.leader
+        role = partition.update(state, self._clock.now_ms())
+        assert partition.state is not None
+        if role is not Role.FOLLOWER:
+            self._fetchers.unfollow(partition)
+        elif (*before, leader_before) != (role, partition.leader_epoch, partition.state.leader):
+            self._fetchers.follow(partition)
+        if self._has_opened:
+            if role is Role.LEADER and before != (role, partition.leader_epoch):
+                self._coordinators.elected(partition.topic, partition.index)
+            elif role is not Role.LEADER and before[0] is Role.LEADER:
+                self._coordinators.resigned(partition.topic, partition.index)
+
+    async def _topic_deleted(self, topic: TopicImage) -> None:
+        for number, partition in enumerate(self._partitions.of_topic(topic.name), start=1):
+            if number % PARTITIONS_A_SLICE == 0:
+                await asyncio.sleep(0)
+            self._drop(partition)
+        self._fetchers.throttle.forget(topic.name)
+        self._leader_throttle.forget(topic.name)
+        if topic.name != OFFSETS_TOPIC:
+            await self._forget_offsets(topic.name, topic.topic_id)
+
+    def _drop(self, partition: Partition) -> None:
+        """Closes a partition that is no longer on this broker."""
+        self._fetchers.unfollow(partition)
+        self._partitions.remove(partition)
+        partition.closed()
+        if self._is_known:
+            self._opener.delete(partition.topic, partition.index)
+        if self._has_opened:
+            self._coordinators.resigned(partition.topic, partition.index)
+        wake(partition, Change.GONE)
+
+    def _configure(self, name: str) -> None:
+        log_config, config = self._settings.log_config(name), self._settings.topic_config(name)
+        self._leader_throttle.configure(name, config.leader_replication_throttled_replicas)
+        self._fetchers.throttle.configure(name, config.follower_replication_throttled_replicas)
+        for partition in self._partitions.of_topic(name):
+            partition.log.config = log_config
+            partition.min_insync_replicas = config.min_insync_replicas

@@ -1,0 +1,59 @@
+"""The controller's metadata log: the latest metadata deltas, which the other brokers fetch.
+
+A fetch names the version that the broker has and waits up to `wait_ms`. The response holds the
+deltas after that version, or a snapshot if the broker is too far behind, starts, or has the version
+of another controller. A lost response does no harm: the next fetch names the same version. The log
+keeps the last `MAX_KEPT` deltas, encoded, because every broker fetches the same ones.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Final
+
+from ottla.controller.delta_text import encode_delta, encode_snapshot
+from ottla.controller.image import ClusterImage, MetadataDelta
+from ottla.runtime.waiting import Waiter, Watcher, wake
+
+MAX_KEPT: Final = 1_000
+MAX_IN_ANSWER: Final = 200
+UNKNOWN_VERSION: Final = -1
+
+
+class MetadataLog:
+    """The log of one controller tenure. `image` is the controller's, at the log's version."""
+
+    def __init__(self, image: ClusterImage) -> None:
+        self.waiters: dict[Watcher, None] | None = None
+        self._image = image
+        self._kept: deque[tuple[int, Any]] = deque(maxlen=MAX_KEPT)
+        self._closed = False
+
+    @property
+    def version(self) -> int:
+        return self._image.version
+
+    def append(self, delta: MetadataDelta) -> None:
+        """Append a delta that is in the image already."""
+        self._kept.append((self._image.version, encode_delta(delta)))
+        wake(self)
+
+    def close(self) -> None:
+        """The tenure is over: waiting fetches are answered."""
+        self._closed = True
+        wake(self)
+
+    async def wait_past(self, version: int, max_ms: int) -> None:
+        """Return when there are deltas after `version`, or after `max_ms`."""
+        if version == self.version and not self._closed and max_ms > 0:
+            await Waiter((self,)).wait(max_ms)
+
+    def since(self, version: int) -> dict[str, Any]:
+        """The response to a broker that has `version`: {"version", "deltas" or "snapshot"}."""
+        if version == self.version:
+            return {"version": version, "deltas": []}
+        oldest = self._kept[0][0] - 1 if self._kept else self.version
+        if version < oldest or version > self.version:
+            return {"version": self.version, "snapshot": encode_snapshot(self._image)}
+        deltas = [each for at, each in self._kept if at > version][:MAX_IN_ANSWER]
+        return {"version": version + len(deltas), "deltas": deltas}

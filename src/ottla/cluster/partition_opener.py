@@ -1,0 +1,83 @@
+"""Opens the partitions that belong on this broker, and deletes the folders of those that do not.
+
+A partition opens with the log found in its folder, or with a new one. A folder may belong to an
+earlier topic of the same name: its topic id shows that (KIP-516).
+"""
+
+from __future__ import annotations
+
+import logging
+
+from ottla.cluster.topic_settings import TopicSettings
+from ottla.controller.image import TopicImage
+from ottla.log.partition_metadata import read_topic_id
+from ottla.protocol.errors import ApiError
+from ottla.replica.partition import Partition
+from ottla.replica.partition_host import PartitionHost
+from ottla.storage.log_maintenance import LogMaintenance
+from ottla.storage.log_store import LogStore
+
+logger = logging.getLogger("ottla.topics")
+
+
+class PartitionOpener:
+    """Opens partitions without a role; all of them share `host`."""
+
+    def __init__(
+        self,
+        store: LogStore,
+        settings: TopicSettings,
+        maintenance: LogMaintenance,
+        host: PartitionHost,
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._maintenance = maintenance
+        self._host = host
+
+    def open(self, topic: TopicImage, index: int, *, may_delete: bool) -> Partition | None:
+        """Returns None if another topic's folder has this name and must not be deleted.
+
+        Raises ApiError KAFKA_STORAGE_ERROR.
+        """
+        store = self._store
+        log = store.logs.get((topic.name, index))
+        if log is not None:
+            topic_id = log.topic_id or read_topic_id(log.folder)
+            if topic_id not in (None, topic.topic_id):
+                if not may_delete:
+                    return None
+                self.delete(topic.name, index)
+                log = None
+        after_crash = log is not None and not store.was_clean
+        if log is None:
+            config, now_ms = self._settings.log_config(topic.name), self._host.clock.now_ms()
+            log = store.create(topic.name, index, config, topic.topic_id, now_ms)
+        else:
+            log.topic_id = topic.topic_id
+        partition = Partition(
+            topic.name,
+            index,
+            topic.topic_id,
+            log,
+            self._host,
+            high_watermark=store.high_watermarks.get((topic.name, index), 0),
+            after_crash=after_crash,
+        )
+        # Before it gets a role: a leader needs it to check the size of the in-sync set.
+        settings = self._settings.topic_config(topic.name)
+        partition.min_insync_replicas = settings.min_insync_replicas
+        return partition
+
+    def delete(self, topic: str, index: int) -> None:
+        """Deletes a partition's folder: renames it now, removes it later. Logs errors."""
+        try:
+            removal = self._store.delete(topic, index)
+        except ApiError as error:
+            logger.error("%s-%d: %s", topic, index, error)
+            return
+        self._maintenance.deleted(removal)
+
+    def unplaced(self, held: set[tuple[str, int]]) -> list[tuple[str, int]]:
+        """The logs in the data folder that are not among `held`."""
+        return [name for name in self._store.logs if name not in held]

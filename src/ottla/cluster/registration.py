@@ -1,0 +1,16 @@
+"""This broker's registration in its cluster. `membership` keeps it up to date."""
+
+from __future__ import annotations
+
+UNREGISTERED = -1
+
+
+class Registration:
+    """The broker's id and epochs; -1 before the first registration."""
+
+    def __init__(self, broker_id: int) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = UNREGISTERED
+        """The epoch of the current registration."""
+        self.first_epoch = UNREGISTERED
+        """The epoch of this process's first registration."""

@@ -1,0 +1,1 @@
+"""The runtime of coordinators: load a partition, decide, append, apply, reply."""

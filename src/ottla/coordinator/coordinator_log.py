@@ -1,0 +1,56 @@
+"""What a coordinator needs of its partition's log: append, read from the start, wait for commits.
+
+`partition_log` is this over a partition that the broker leads; tests keep one in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
+
+from ottla.shards.step import ProducerEpoch, TransactionMarker
+
+KeyAndValue: TypeAlias = tuple[bytes, bytes | None]
+
+
+class LogRecord(NamedTuple):
+    """One record of a coordinator's partition."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int
+    producer: ProducerEpoch | None = None
+    """The record belongs to this one's transaction."""
+
+
+class LogMarker(NamedTuple):
+    """The end of a transaction in a coordinator's partition."""
+
+    offset: int
+    marker: TransactionMarker
+
+
+class CoordinatorLog(Protocol):
+    """A coordinator's partition, for one leadership of this broker."""
+
+    @property
+    def high_watermark(self) -> int:
+        """All records before this offset are committed."""
+
+    def append(
+        self, records: Sequence[KeyAndValue], now_ms: int, producer: ProducerEpoch | None
+    ) -> int:
+        """Appends one batch and returns its last offset; raises ApiError if it is refused."""
+
+    def append_marker(self, marker: TransactionMarker, now_ms: int) -> int:
+        """Appends a control batch and returns its offset; raises ApiError if it is refused."""
+
+    def read_all(self) -> Iterator[LogRecord | LogMarker]:
+        """Everything in the log, oldest first, also what is not committed yet."""
+
+    async def committed(self, offset: int) -> bool:
+        """Waits until this offset is committed; False if another broker leads before that.
+
+        Raises ApiError where too few replicas are in sync; the caller limits the time.
+        """

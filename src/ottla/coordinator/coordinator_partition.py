@@ -1,0 +1,268 @@
+"""Runs one shard: the state machine over one partition of a coordinator's topic.
+
+A request or a timer becomes a step: the shard decides, the step's records are appended to the
+partition and applied, and its replies go out when everything appended so far is committed, in the
+order of the steps. So no client ever sees what a new leader might not know. Reads wait in the same
+way. A crash between append and reply leaves the records: the client asks again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from ottla.coordinator.coordinator_log import CoordinatorLog
+from ottla.coordinator.loading import Loading
+from ottla.coordinator.shard_kind import ShardKind, ShardT
+from ottla.coordinator.timers import ShardTimers
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.runtime.clock import Clock
+from ottla.shards.step import Reply, SetTimer, Step
+
+logger = logging.getLogger("ottla.coordinator")
+
+MAX_BATCH_RECORDS: Final = 1_000
+"""Of a step that is not atomic."""
+
+T = TypeVar("T")
+
+
+class _Delivery(NamedTuple):
+    """What waits until everything up to `offset` is committed."""
+
+    offset: int
+    replies: list[Reply]
+    committed: list[Any]
+
+
+class CoordinatorPartition(Generic[ShardT]):
+    """One shard with its log, timers and waiting replies; a reply's token is a future."""
+
+    def __init__(
+        self, kind: ShardKind[ShardT], index: int, log: CoordinatorLog, clock: Clock
+    ) -> None:
+        """Begins to load the shard."""
+        self.name = f"{kind.topic}-{index}"
+        self._kind = kind
+        self.shard = kind.new_shard()
+        self._log = log
+        self._clock = clock
+        self._timers = ShardTimers(self._expired)
+        self._last_offset = -1
+        self._deliveries: deque[_Delivery] = deque()
+        self._delivering: asyncio.Task[None] | None = None
+        self._is_closed = False
+        self.is_active = False
+        """Loaded and not closed: takes requests."""
+        self.loading = asyncio.get_running_loop().create_task(self._load())
+
+    async def _load(self) -> None:
+        loading = Loading(self._kind, self.shard, self._log, self.name)
+        self._last_offset = await loading.run()
+        if self._kind.on_loaded is not None:
+            self._kind.on_loaded(self.shard)
+        self.is_active = True
+        step = self._step()
+        self.shard.loaded(step)
+        self._carry_out(step)
+
+    @property
+    def is_closed(self) -> bool:
+        """Not led by this broker any more, or to be loaded again."""
+        return self._is_closed
+
+    # Requests.
+
+    def decide(self, decide: Callable[[ShardT, Step[Any, Any, Any]], T]) -> T:
+        """Lets the shard decide now; the result may go out once `committed` has returned.
+
+        Raises ApiError: NOT_COORDINATOR once the partition is closed, and the error of an append
+        that is refused.
+        """
+        self._check_active()
+        step = self._step()
+        result = decide(self.shard, step)
+        self._carry_out(step)
+        return result
+
+    async def park(self, decide: Callable[[ShardT, Step[Any, Any, Any], Any], None]) -> Any:
+        """The same for a request whose reply comes with this or a later step.
+
+        `decide` gets the token of the reply; the result is that reply, committed.
+        """
+        self._check_active()
+        reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        step = self._step()
+        decide(self.shard, step, reply)
+        try:
+            self._carry_out(step)
+        except ApiError:
+            # `when_refused` may have replied.
+            if not reply.done():
+                raise
+        return await reply
+
+    def _check_active(self) -> None:
+        if not self.is_active:
+            raise ApiError(ErrorCode.not_coordinator)
+
+    @property
+    def is_behind(self) -> bool:
+        """Something that was appended is not committed yet."""
+        return self._last_offset >= self._log.high_watermark
+
+    async def committed(self) -> None:
+        """Waits until everything appended so far is committed; raises ApiError otherwise."""
+        error = await self._commit_error(self._last_offset)
+        if error is not None:
+            raise ApiError(error)
+
+    # Steps.
+
+    def _step(self) -> Step[Any, Any, Any]:
+        return Step(self._clock.now_ms(), self._kind.settings)
+
+    def _carry_out(self, step: Step[Any, Any, Any]) -> None:
+        """Does what a step asks for; raises ApiError if its records are refused."""
+        if step.records or step.marker is not None:
+            error = self._append(step)
+            if error is not None:
+                if step.when_refused is not None:
+                    later = self._step()
+                    step.when_refused(later, error)
+                    self._carry_out(later)
+                raise ApiError(error)
+        for timer in step.timers:
+            if isinstance(timer, SetTimer):
+                self._timers.set(timer.key, timer.delay_ms, timer.event)
+            else:
+                self._timers.cancel(timer.key)
+        if step.replies or step.committed:
+            self._deliver(_Delivery(self._last_offset, step.replies, step.committed))
+        if step.when_appended is not None:
+            later = self._step()
+            step.when_appended(later)
+            self._carry_out(later)
+
+    def _append(self, step: Step[Any, Any, Any]) -> ErrorCode | None:
+        """Appends and applies; returns the error for the client if the log refuses."""
+        if self._is_closed:
+            # The next coordinator that reads the log, here or elsewhere, decides from now on.
+            return ErrorCode.not_coordinator
+        try:
+            if step.marker is not None:
+                assert not step.records, "a step has either records or a marker"
+                self._append_marker(step)
+            else:
+                self._append_records(step)
+        except ApiError as error:
+            logger.warning("%s: cannot append %d records: %s", self.name, len(step.records), error)
+            return self._kind.error_of(error.code)
+        return None
+
+    def _append_records(self, step: Step[Any, Any, Any]) -> None:
+        encode, producer, now_ms = self._kind.encode, step.producer, step.now_ms
+        size = len(step.records) if step.is_atomic else MAX_BATCH_RECORDS
+        for start in range(0, len(step.records), size):
+            batch = step.records[start : start + size]
+            last_offset = self._log.append([encode(record) for record in batch], now_ms, producer)
+            first_offset = last_offset - len(batch) + 1
+            with _OrReload(self):
+                for offset, record in enumerate(batch, first_offset):
+                    self.shard.apply(record, offset, now_ms, producer)
+            self._last_offset = last_offset
+
+    def _append_marker(self, step: Step[Any, Any, Any]) -> None:
+        assert step.marker is not None
+        offset = self._log.append_marker(step.marker, step.now_ms)
+        with _OrReload(self):
+            self.shard.apply_marker(step.marker, offset)
+        self._last_offset = offset
+
+    def _expired(self, event: Any) -> None:
+        step = self._step()
+        self.shard.expired(event, step)
+        try:
+            self._carry_out(step)
+        except ApiError as error:
+            # No request waits for the outcome, and `when_refused` has seen the error.
+            logger.debug("%s: timer %s: %s", self.name, event, error)
+
+    # Replies, and what else waits for the high watermark.
+
+    def _deliver(self, delivery: _Delivery) -> None:
+        if not self.is_behind and not self._deliveries:
+            self._finish(delivery, None)
+            return
+        self._deliveries.append(delivery)
+        if self._delivering is None or self._delivering.done():
+            loop = asyncio.get_running_loop()
+            self._delivering = loop.create_task(self._deliver_in_order())
+
+    async def _deliver_in_order(self) -> None:
+        while self._deliveries:
+            error = await self._commit_error(self._deliveries[0].offset)
+            self._finish(self._deliveries.popleft(), error)
+
+    def _finish(self, delivery: _Delivery, error: ErrorCode | None) -> None:
+        for future, result in delivery.replies:
+            # A client that has gone has cancelled its future.
+            if future.done():
+                continue
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(ApiError(error))
+                # Retrieved here: a caller that is cancelled at this moment never does.
+                future.exception()
+        if error is None and self._kind.on_committed is not None:
+            for work in delivery.committed:
+                self._kind.on_committed(work)
+
+    async def _commit_error(self, offset: int) -> ErrorCode | None:
+        if self._is_closed:
+            return ErrorCode.not_coordinator
+        try:
+            async with asyncio.timeout(self._kind.commit_timeout_ms / 1000):
+                committed = await self._log.committed(offset)
+        except TimeoutError:
+            return ErrorCode.coordinator_not_available
+        except ApiError as error:
+            return self._kind.error_of(error.code)
+        return None if committed and not self._is_closed else ErrorCode.not_coordinator
+
+    def close(self) -> None:
+        """Answers every request that waits with NOT_COORDINATOR: this broker does not lead the
+        partition any more, or must load it again."""
+        self._is_closed = True
+        self.is_active = False
+        self.loading.cancel()
+        self._timers.cancel_all()
+        if self._delivering is not None:
+            self._delivering.cancel()
+        while self._deliveries:
+            self._finish(self._deliveries.popleft(), ErrorCode.not_coordinator)
+        step = self._step()
+        self.shard.unloaded(step)
+        self._finish(_Delivery(-1, step.replies, []), None)
+
+
+class _OrReload:
+    """A record in the log that cannot be applied is our own bug: memory and log differ from then
+    on, so the partition is closed and loaded again with the next request."""
+
+    __slots__ = ("_partition",)
+
+    def __init__(self, partition: CoordinatorPartition[Any]) -> None:
+        self._partition = partition
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            logger.error("%s: a record cannot be applied; loading again", self._partition.name)
+            self._partition.close()

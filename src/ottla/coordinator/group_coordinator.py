@@ -1,0 +1,237 @@
+"""The group coordinator of this broker: finds a request's shard, and waits for its decision.
+
+A group belongs to one partition of `__consumer_offsets`, and is coordinated by that partition's
+leader. Group and member ids are checked here, and new member ids made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable
+from random import Random
+from typing import Any, Final, TypeVar
+
+from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
+from ottla.coordinator.shard_kind import ShardKind
+from ottla.groups.classic.requests import (
+    DescribedGroup,
+    HeartbeatRequest,
+    JoinRequest,
+    JoinResult,
+    LeavingMember,
+    LeftMember,
+    ListedGroup,
+    SyncRequest,
+    SyncResult,
+)
+from ottla.groups.offsets.commit import CommitRequest, OffsetsCommitted
+from ottla.groups.offsets.fetch import FetchedOffset
+from ottla.groups.record_format import decode, encode
+from ottla.groups.settings import GroupSettings
+from ottla.groups.shard import GroupShard
+from ottla.groups.step import Step
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.internal_topics import OFFSETS_TOPIC
+from ottla.protocol.kafka_uuid import random_uuid
+from ottla.runtime.background import Background
+from ottla.shards.encoding import fits_string
+from ottla.shards.partitioning import partition_for
+
+logger = logging.getLogger("ottla.groups")
+
+T = TypeVar("T")
+
+MAX_MEMBER_NAME_LENGTH: Final = 1_000
+"""A member id is made of the client's name; together they must fit into a record's string."""
+
+
+def group_kind(
+    settings: GroupSettings,
+    *,
+    on_loaded: Callable[[GroupShard], None] | None = None,
+    on_committed: Callable[[OffsetsCommitted], None] | None = None,
+) -> ShardKind[GroupShard]:
+    """Groups as a kind of coordinator: `__consumer_offsets`."""
+    return ShardKind(
+        topic=OFFSETS_TOPIC,
+        settings=settings,
+        new_shard=GroupShard,
+        encode=encode,
+        decode=decode,
+        commit_timeout_ms=settings.offset_commit_timeout_ms,
+        newest_suffices=True,
+        on_loaded=on_loaded,
+        on_committed=on_committed,
+    )
+
+
+class GroupCoordinator:
+    """The groups of every partition of `__consumer_offsets` that this broker leads.
+
+    `partition_count` is how many the topic has (offsets.topic.num.partitions before it exists).
+    """
+
+    def __init__(
+        self,
+        runtime: CoordinatorRuntime[GroupShard],
+        partition_count: Callable[[], int],
+        *,
+        random: Random,
+    ) -> None:
+        self._runtime = runtime
+        self._settings: GroupSettings = runtime.kind.settings
+        self._partition_count = partition_count
+        self._random = random
+        self._background = Background(logger, "removing expired offsets")
+
+    def start(self) -> None:
+        """Begins the periodic removal of expired offsets and groups."""
+        self._background.keep(self._sweep)
+
+    def close(self) -> None:
+        """Stops it. The owner of the runtime closes the runtime."""
+        self._background.cancel()
+
+    def partition_for(self, group: str) -> int:
+        """The partition of `__consumer_offsets` that holds this group."""
+        return partition_for(group, self._partition_count())
+
+    async def _decide(self, group: str, decide: Callable[[GroupShard, Step], T]) -> T:
+        return await self._runtime.decide(self.partition_for(group), decide)
+
+    # Members.
+
+    async def join(self, request: JoinRequest) -> JoinResult:
+        """JoinGroup; token and new member id are filled in here."""
+        if not request.group or not fits_string(request.group):
+            return JoinResult(ErrorCode.invalid_group_id, request.member_id)
+        name = request.client_id if request.group_instance_id is None else request.group_instance_id
+        new_id = f"{name[:MAX_MEMBER_NAME_LENGTH]}-{random_uuid(self._random)}"
+
+        def decide(shard: GroupShard, step: Step, answer: Any) -> None:
+            shard.join(request._replace(token=answer, new_member_id=new_id), step)
+
+        try:
+            result: JoinResult = await self._runtime.park(self.partition_for(request.group), decide)
+        except ApiError as error:
+            return JoinResult(error.code, request.member_id)
+        return result
+
+    async def sync(self, request: SyncRequest) -> SyncResult:
+        """SyncGroup; the token is filled in here."""
+        if not request.group:
+            return SyncResult(ErrorCode.invalid_group_id)
+
+        def decide(shard: GroupShard, step: Step, answer: Any) -> None:
+            shard.sync(request._replace(token=answer), step)
+
+        try:
+            result: SyncResult = await self._runtime.park(self.partition_for(request.group), decide)
+        except ApiError as error:
+            return SyncResult(error.code)
+        return result
+
+    async def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
+        """Heartbeat; while the group is being loaded a member need not worry."""
+        if not request.group:
+            return ErrorCode.invalid_group_id
+        try:
+            return await self._decide(
+                request.group, lambda shard, step: shard.heartbeat(request, step)
+            )
+        except ApiError as error:
+            loading = error.code is ErrorCode.coordinator_load_in_progress
+            return ErrorCode.none if loading else error.code
+
+    async def leave(self, group: str, leaving: tuple[LeavingMember, ...]) -> tuple[LeftMember, ...]:
+        """LeaveGroup; raises ApiError where none of the members could be looked at."""
+        if not group:
+            raise ApiError(ErrorCode.invalid_group_id)
+        return await self._decide(group, lambda shard, step: shard.leave(group, leaving, step))
+
+    # Offsets.
+
+    async def commit(self, request: CommitRequest) -> list[ErrorCode]:
+        """OffsetCommit: the error of each offset; raises ApiError for all of them."""
+        if not fits_string(request.group):
+            raise ApiError(ErrorCode.invalid_group_id)
+        return await self._decide(request.group, lambda shard, step: shard.commit(request, step))
+
+    async def fetch(
+        self,
+        group: str,
+        topics: tuple[tuple[str, uuid.UUID | None, tuple[int, ...]], ...],
+    ) -> list[tuple[FetchedOffset, ...]]:
+        """OffsetFetch: the offsets of each topic (name, id or None, partitions) in turn.
+
+        Always waits for what is being committed, as Kafka does where the client requires stable
+        offsets (KIP-447). Raises ApiError.
+        """
+        return await self._decide(
+            group, lambda shard, step: [shard.fetch(group, *topic) for topic in topics]
+        )
+
+    async def fetch_all(self, group: str) -> dict[str, tuple[FetchedOffset, ...]]:
+        """OffsetFetch of all topics; raises ApiError."""
+        return await self._decide(group, lambda shard, step: shard.fetch_all(group))
+
+    async def delete_offsets(
+        self, group: str, topics: tuple[tuple[str, tuple[int, ...]], ...]
+    ) -> list[list[ErrorCode]]:
+        """OffsetDelete: each partition's error, by topic; raises ApiError for all of them."""
+        if not group:
+            raise ApiError(ErrorCode.invalid_group_id)
+        return await self._decide(
+            group, lambda shard, step: shard.delete_offsets(group, topics, step)
+        )
+
+    # Groups.
+
+    async def describe(self, group: str) -> DescribedGroup:
+        """DescribeGroups of one group; raises ApiError."""
+        return await self._decide(group, lambda shard, step: shard.describe_group(group))
+
+    async def list_groups(self, states: frozenset[str], types: frozenset[str]) -> list[ListedGroup]:
+        """ListGroups over all shards, by state and type in lower case; raises ApiError."""
+        found = await self._runtime.decide_in_each(
+            lambda shard, step: shard.list_groups(states, types)
+        )
+        return [group for groups in found for group in groups]
+
+    async def delete_group(self, group: str) -> ErrorCode:
+        """DeleteGroups of one group."""
+        try:
+            errors = await self._decide(
+                group, lambda shard, step: shard.delete_groups([group], step)
+            )
+        except ApiError as error:
+            return error.code
+        return errors[group]
+
+    # What concerns every shard.
+
+    async def topic_deleted(self, topic: str, topic_id: uuid.UUID | None) -> None:
+        """Removes every group's offsets in a deleted topic.
+
+        Returns when that is appended, not when it is committed. Later metadata deltas wait for this
+        call, and committing may need one of them (a smaller in-sync set).
+        """
+
+        def remove(shard: GroupShard, step: Step) -> None:
+            shard.topic_deleted(topic, topic_id, step)
+
+        indexes = self._runtime.led_indexes()
+        await asyncio.gather(*(self._runtime.write(index, remove) for index in indexes))
+
+    async def remove_expired(self) -> None:
+        """Removes expired offsets, and groups without offsets and members (KIP-211)."""
+        for index in self._runtime.led_indexes():
+            await self._runtime.write(index, lambda shard, step: shard.remove_expired(step))
+            await asyncio.sleep(0)
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.offsets_retention_check_interval_ms / 1000)
+            await self.remove_expired()

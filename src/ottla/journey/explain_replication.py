@@ -1,0 +1,199 @@
+"""The replicas' part of a journey's document. Pure.
+
+    "replicated": {..., "leader", "leader_epoch", "in_sync_now": [...],
+      "copies": [{"broker", "state": "leader", "copied", "not_yet" or "not_recorded",
+                  "when", "fetched_to"}],
+      "in_sync": {"brokers", "leader", "leader_epoch", "at_ms"} or null,
+      "in_sync_possible": [{"brokers", "leader", "leader_epoch"}],
+      "elections": [{"at_ms", "leader", "leader_epoch", "previous_leader", "end_offset",
+                     "seen_at_start", "unclean": true, false or null for unknown,
+                     "dropped": [{"broker", "from_offset", "to_offset", "committed_to", "at_ms"}]}]}
+
+`in_sync` is null if unknown. If only a range is known for the commit time, and an election or
+a change of the in-sync set falls into it, `in_sync_possible` lists all possible states.
+
+`to_offset` is the last offset that was truncated, `committed_to` the last of these that had been
+committed (null: none, or unknown on that broker).
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from ottla.journey.facts import Facts
+from ottla.journey.moment import Document, moment
+from ottla.journey.offset_history import Appended, When
+from ottla.journey.replica_history import (
+    Copy,
+    Dropped,
+    Election,
+    Leadership,
+    copies,
+    dropped,
+    elections,
+    leader_of,
+    leadership_at,
+    leaderships,
+    leaderships_between,
+)
+
+MAX_ELECTIONS: Final = 50
+MAX_POSSIBLE: Final = 4
+"""Limit for possible in-sync sets; if there are more, none is listed."""
+NOBODY: Final = -1
+
+
+class Replicas:
+    """What is known about the replicas, for one offset."""
+
+    def __init__(self, facts: Facts, was: Appended) -> None:
+        self.facts = facts
+        self.own = was.when
+        """When it was appended to this broker's log."""
+        steps = facts.steps or ()
+        self.leaderships = leaderships(steps)
+        self.copies = copies(steps, facts.offset)
+        self.cuts = dropped(steps)
+        self.appended_by = self._appended_by()
+
+    def _appended_by(self) -> int | None:
+        """The broker that assigned the offset; None if unknown."""
+        facts = self.facts
+        if not self.leaderships and len(facts.replicas) <= 1:
+            return facts.broker_id
+        if facts.place is not None:
+            return leader_of(self.leaderships, facts.place.header.leader_epoch)
+        if self.own.is_exact and self.own.since_ms is not None:
+            then = leadership_at(self.leaderships, self.own.since_ms)
+            return then.leader if then is not None and then.leader >= 0 else None
+        return None
+
+    @property
+    def led_here(self) -> bool:
+        return self.appended_by == self.facts.broker_id
+
+    def heard(self, when: When) -> When:
+        """When the leader did what this broker recorded: earlier, if this broker was a follower."""
+        return when if self.led_here else When(None, when.until_ms)
+
+    def document(self, committed: When | None) -> Document:
+        """The fields about replicas. `committed`: when the high watermark passed."""
+        facts = self.facts
+        at_ms, possible = self._in_sync(committed)
+        return {
+            "leader": None if facts.leader == NOBODY else facts.leader,
+            "leader_epoch": facts.leader_epoch,
+            "in_sync_now": list(facts.isr),
+            "copies": [self._copy(broker) for broker in facts.replicas],
+            "in_sync": possible[0] | {"at_ms": at_ms} if len(possible) == 1 else None,
+            "in_sync_possible": possible if len(possible) > 1 else [],
+            "elections": self._elections(),
+        }
+
+    def _copy(self, broker: int) -> Document:
+        if broker == self.appended_by:
+            when, position = (self.own if self.led_here else self.heard(self.own)), None
+            return _copy_said(broker, "leader", when, position)
+        if broker == self.facts.broker_id:
+            return _copy_said(broker, "copied", self.own, None)
+        copy = self.copies.get(broker, Copy(None, -1))
+        if copy.when is not None:
+            return _copy_said(broker, "copied", copy.when, copy.position)
+        if copy.position >= 0:
+            return _copy_said(broker, "not_yet", None, copy.position)
+        return _copy_said(broker, "not_recorded", None, None)
+
+    def _in_sync(self, committed: When | None) -> tuple[int | None, list[Document]]:
+        """When it was committed (else: appended), and the possible in-sync sets; none if
+        unknown.
+        """
+        when = committed or self.heard(self.own)
+        if when.until_ms is None:
+            return None, []
+        place = self.facts.place
+        found = leaderships_between(
+            self.leaderships,
+            self._not_before(when),
+            when.until_ms,
+            None if place is None else place.header.leader_epoch,
+        )
+        if found is None or len(found) > MAX_POSSIBLE:
+            return when.until_ms, []
+        return when.until_ms, [
+            {
+                "brokers": list(leadership.isr),
+                "leader": None if leadership.leader == NOBODY else leadership.leader,
+                "leader_epoch": leadership.leader_epoch,
+            }
+            for leadership in found
+        ]
+
+    def _not_before(self, when: When) -> int | None:
+        """The earliest time of a commit. A follower learns of it later than the leader decides it;
+        but if this broker was in sync, it was committed after this broker had it.
+        """
+        if when.since_ms is not None or self.own.since_ms is None:
+            return when.since_ms
+        then = leadership_at(self.leaderships, self.own.since_ms)
+        in_sync = then is not None and self.facts.broker_id in then.isr
+        return self.own.since_ms if in_sync else None
+
+    def _elections(self) -> list[Document]:
+        """Elections since the append, and those that truncated another record at this offset
+        here.
+        """
+        offset = self.facts.offset
+        found = [
+            one
+            for one in elections(self.leaderships, self.cuts)
+            if self._is_since(one.leadership)
+            or any(cut.begin <= offset < cut.end for cut in one.dropped)
+        ]
+        return [self._election(one) for one in found[-MAX_ELECTIONS:]]
+
+    def _is_since(self, leadership: Leadership) -> bool:
+        if self.facts.place is not None:
+            return leadership.leader_epoch > self.facts.place.header.leader_epoch
+        return self.own.until_ms is not None and leadership.since_ms > self.own.until_ms
+
+    def _election(self, one: Election) -> Document:
+        leadership, previous = one.leadership, one.previous
+        known = previous is not None and previous.leader != NOBODY
+        return {
+            "at_ms": leadership.since_ms,
+            "leader": leadership.leader,
+            "leader_epoch": leadership.leader_epoch,
+            "previous_leader": previous.leader if known and previous else self._last(leadership),
+            "end_offset": leadership.end_offset,
+            "seen_at_start": leadership.was_found,
+            "unclean": one.unclean,
+            "dropped": [self._dropped(cut) for cut in one.dropped],
+        }
+
+    def _last(self, leadership: Leadership) -> int | None:
+        """Who led before a time without a leader."""
+        return _last_leader(
+            [other for other in self.leaderships if other.since_ms < leadership.since_ms]
+        )
+
+    def _dropped(self, cut: Dropped) -> Document:
+        committed_to = None
+        if cut.committed_end is not None and cut.committed_end > cut.begin:
+            committed_to = cut.committed_end - 1
+        return {
+            "broker": self.facts.broker_id if cut.broker is None else cut.broker,
+            "from_offset": cut.begin,
+            "to_offset": cut.end - 1,
+            "committed_to": committed_to,
+            "at_ms": cut.at_ms,
+        }
+
+
+def _last_leader(known: Sequence[Leadership]) -> int | None:
+    return next(
+        (leadership.leader for leadership in reversed(known) if leadership.leader != NOBODY), None
+    )
+
+
+def _copy_said(broker: int, state: str, when: When | None, position: int | None) -> Document:
+    said = None if when is None else moment(when)
+    return {"broker": broker, "state": state, "when": said, "fetched_to": position}

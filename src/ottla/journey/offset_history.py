@@ -1,0 +1,239 @@
+"""When each number passed an offset, from a partition's steps: a time, or bounds; never a guess.
+Pure.
+
+The steps are ordered as `TimelineFolder.read` returns them: by segment, and within each file in the
+order written.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, cast
+
+from ottla.timelines.step import OTHERS, Clients, Kind, Opening, Pipeline, Step
+
+_ENDS = (Kind.END, Kind.END_AND_HIGH)
+_HIGHS = (Kind.HIGH, Kind.END_AND_HIGH)
+
+
+class When(NamedTuple):
+    """A time in ms since 1970, as exactly as it is known: both the same, bounds, or None for an
+    unknown side.
+    """
+
+    since_ms: int | None
+    until_ms: int | None
+
+    @property
+    def is_exact(self) -> bool:
+        return self.since_ms is not None and self.since_ms == self.until_ms
+
+
+class Appended(NamedTuple):
+    """When the log end passed the offset, and the client (several: one of them; empty: unknown)."""
+
+    when: When
+    clients: Clients
+
+
+class Read(NamedTuple):
+    """A group's commit passed the offset. `is_first_seen`: no earlier commit is known, so the group
+    may have started after it.
+
+    `set_back_ms`, `set_back_to`: the group was later reset to an offset at or before this one.
+    """
+
+    group: str
+    when: When
+    is_first_seen: bool
+    set_back_ms: int | None = None
+    set_back_to: int | None = None
+
+
+class Delivered(NamedTuple):
+    """A pipeline delivered the offset in one of the versions (batches) from first to last; -1: no
+    Delta table.
+    """
+
+    pipeline: Pipeline
+    when: When
+    first_version: int
+    last_version: int
+    first_batch: int
+    last_batch: int
+    is_first_seen: bool
+
+
+class Removed(NamedTuple):
+    """The log start passed the offset; reason "" if the step is lost."""
+
+    when: When
+    reason: str
+
+
+def appended(steps: Iterable[Step], offset: int, opening: Opening | None) -> Appended:
+    """When the offset was appended, and by which client."""
+    low: int | None = None
+    high: int | None = None
+    found: Step | None = None
+    for step in steps:
+        if step.kind not in _ENDS and step.kind is not Kind.OPENED:
+            continue
+        if step.last <= offset:
+            # The log ended before the offset at that time, so the record was appended later.
+            low, high, found = step.until_ms, None, None
+        elif step.kind in _ENDS and step.before <= offset:
+            found = step
+        elif high is None:
+            high = step.since_ms
+    if found is not None:
+        return Appended(_within(found, offset), cast(Clients, found.name))
+    if opening is not None:
+        if offset < opening.end_offset:
+            high = opening.opened_ms if high is None else min(high, opening.opened_ms)
+        else:
+            low = opening.opened_ms if low is None else max(low, opening.opened_ms)
+    return Appended(When(low, high), ())
+
+
+def high_watermark_passed(
+    steps: Iterable[Step], offset: int, opening: Opening | None, after: When
+) -> When:
+    """When the high watermark passed the offset, which was appended at `after`."""
+    low, high = after.since_ms, None
+    for step in steps:
+        if step.kind not in _HIGHS or (low is not None and step.until_ms < low):
+            continue
+        if step.before <= offset < step.last:
+            return _within(step, offset)
+        if step.last <= offset:
+            low = step.until_ms
+        elif high is None:
+            high = step.since_ms
+    if opening is not None and offset < opening.high_watermark:
+        high = opening.opened_ms if high is None else min(high, opening.opened_ms)
+    return When(low, high)
+
+
+def reads(steps: Iterable[Step], offset: int, positions: Mapping[str, int]) -> list[Read]:
+    """The groups that committed past the offset, ordered by their first such commit.
+
+    `positions`: the groups' current committed offsets, as far as known.
+    """
+    by_group: dict[str, list[Step]] = {}
+    for step in steps:
+        if step.kind in (Kind.GROUP, Kind.SET_BACK):
+            by_group.setdefault(cast(str, step.name), []).append(step)
+    found = (
+        _read(group, some, offset, positions.get(group, 0)) for group, some in by_group.items()
+    )
+    return sorted((read for read in found if read), key=lambda read: read.when.until_ms or 0)
+
+
+def deliveries(steps: Iterable[Step], offset: int) -> list[Delivered]:
+    """The pipelines that delivered the offset, in order of time."""
+    by_pipeline: dict[Pipeline, list[Step]] = {}
+    for step in steps:
+        if step.kind is Kind.DELIVERED:
+            by_pipeline.setdefault(cast(Pipeline, step.name), []).append(step)
+    found = (_delivered(pipeline, some, offset) for pipeline, some in by_pipeline.items())
+    return sorted((one for one in found if one), key=lambda one: one.when.until_ms or 0)
+
+
+def removed(steps: Iterable[Step], offset: int) -> Removed:
+    """When and why the log start passed a deleted offset."""
+    high: int | None = None
+    for step in steps:
+        if step.kind is not Kind.START:
+            continue
+        if step.before <= offset < step.last:
+            return Removed(_within(step, offset), cast(str, step.name))
+        if step.before > offset:
+            high = step.since_ms if high is None else min(high, step.since_ms)
+    return Removed(When(None, high), "")
+
+
+def client_of(clients: Clients, producer_id: int) -> tuple[str, ...]:
+    """The client ids that a batch with this producer id (-1: none) can have come from; empty:
+    unknown.
+    """
+    exact = [client for pair_id, client in clients if pair_id == producer_id]
+    if OTHERS in clients:
+        # Some names were not kept, so only an exact producer id identifies its client.
+        return tuple(exact) if producer_id >= 0 and exact else ()
+    return tuple(dict.fromkeys(exact or (client for _, client in clients)))
+
+
+def _within(step: Step, offset: int) -> When:
+    """When a step that covers the offset passed it."""
+    if offset < step.first:
+        return When(step.since_ms, step.since_ms)
+    return When(step.since_ms, step.until_ms)
+
+
+def _read(group: str, steps: Sequence[Step], offset: int, position: int) -> Read | None:
+    found: Read | None = None
+    earlier: Step | None = None
+    for step in sorted(steps, key=lambda step: step.since_ms):
+        if step.kind is Kind.SET_BACK:
+            if step.first <= offset < step.last:
+                # A reset shows that the group had come this far, even if the step is lost.
+                lost = When(earlier.until_ms if earlier else None, step.since_ms)
+                found = found or Read(group, lost, is_first_seen=False)
+                found = found._replace(set_back_ms=step.since_ms, set_back_to=step.first)
+        elif step.last > offset:
+            if found is None:
+                first_seen = step.unknown_before and earlier is None and offset < step.first
+                found = Read(group, _crossed(step, earlier, offset), first_seen)
+            else:
+                found = found._replace(set_back_ms=None, set_back_to=None)
+        earlier = step
+    if found and position > offset:
+        return found._replace(set_back_ms=None, set_back_to=None)
+    return found
+
+
+def _delivered(pipeline: Pipeline, steps: Sequence[Step], offset: int) -> Delivered | None:
+    earlier: Step | None = None
+    for step in sorted(steps, key=lambda step: step.since_ms):
+        if step.last > offset and not _skips(step, earlier, offset):
+            assert step.versions is not None
+            first_batch, last_batch, first_version, last_version = step.versions
+            if offset < step.first:
+                last_batch, last_version = first_batch, first_version
+            if offset < step.before and earlier is not None and earlier.versions is not None:
+                first_batch = min(first_batch, earlier.versions.last_batch + 1)
+                first_version = min(first_version, earlier.versions.last_version + 1)
+            when = _crossed(step, earlier, offset)
+            first_seen = step.unknown_before and earlier is None and offset < step.first
+            numbers = (first_version, last_version, first_batch, last_batch)
+            return Delivered(pipeline, when, *numbers, first_seen)
+        earlier = step
+    return None
+
+
+def _skips(step: Step, earlier: Step | None, offset: int) -> bool:
+    """Whether a delivery begins past the offset although it directly follows the previous one."""
+    if earlier is None or earlier.versions is None or step.versions is None:
+        return offset < step.before and not step.unknown_before
+    follows = step.versions.first_batch <= earlier.versions.last_batch + 1
+    return offset < step.before and not step.unknown_before and follows
+
+
+def _crossed(step: Step, earlier: Step | None, offset: int) -> When:
+    """When the first step that ends past the offset passed it; `earlier` is the step before it.
+
+    If a step does not begin at the earlier one's value, steps between them are lost.
+    """
+    position = _position(earlier)
+    if step.before <= offset and position in (step.before, None):
+        return _within(step, offset)
+    until_ms = _within(step, offset).until_ms
+    if earlier is not None:
+        return When(earlier.until_ms, until_ms)
+    # Either the first commit ever (then it is exact) or the steps before it are lost.
+    return When(step.since_ms if step.unknown_before else None, until_ms)
+
+
+def _position(step: Step | None) -> int | None:
+    if step is None:
+        return None
+    return step.first if step.kind is Kind.SET_BACK else step.last

@@ -1,0 +1,1 @@
+"""One broker, built from its settings: the only room that knows all parts."""

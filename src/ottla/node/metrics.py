@@ -1,0 +1,126 @@
+"""/metrics for Prometheus, if `ottla.metrics.listener` is set.
+
+The produce and fetch paths count nothing extra for it: existing integers are gathered on the event
+loop when Prometheus scrapes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+from wsgiref.simple_server import WSGIServer
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from ottla.controller.image import NO_LEADER
+from ottla.protocol.versions import APIS
+from ottla.replica.partition_role import Role
+
+if TYPE_CHECKING:
+    from ottla.node.node import Node
+
+GATHER_WITHIN_S = 10
+
+
+class BrokerCollector(Collector):
+    """Called in the HTTP server's thread; reads the node in the event loop's."""
+
+    def __init__(self, node: Node, loop: asyncio.AbstractEventLoop) -> None:
+        self._node = node
+        self._loop = loop
+
+    def collect(self) -> Iterable[Metric]:
+        gathered = asyncio.run_coroutine_threadsafe(self._gather(), self._loop)
+        return gathered.result(timeout=GATHER_WITHIN_S)
+
+    async def _gather(self) -> list[Metric]:
+        return [*_of_broker(self._node), *_of_topics(self._node)]
+
+
+def _of_broker(node: Node) -> Iterable[Metric]:
+    limits = node.connection_limits
+    yield GaugeMetricFamily("ottla_connections", "Open connections", value=limits.count)
+    yield CounterMetricFamily(
+        "ottla_connections_refused", "Connections over a limit", value=limits.refused
+    )
+    requests = CounterMetricFamily("ottla_requests", "Requests answered", labels=["api"])
+    for key, count in sorted(node.request_counts().items()):
+        requests.add_metric([APIS[key].name if key in APIS else str(key)], count)
+    yield requests
+    yield GaugeMetricFamily("ottla_partitions", "Partitions held", value=len(node.partitions))
+    yield from _of_cluster(node)
+    yield GaugeMetricFamily(
+        "ottla_fetch_sessions", "Fetch sessions open", value=len(node.fetch_sessions)
+    )
+
+
+def _of_cluster(node: Node) -> Iterable[Metric]:
+    led = [each for each in node.partitions if each.role is Role.LEADER and each.state is not None]
+    active = node.controller.active
+    cut = node.replica_fetchers.truncations
+    for name, text, value in (
+        ("ottla_brokers", "Brokers alive, as this one knows", len(node.image.brokers)),
+        ("ottla_controller_active", "1 on the controller", int(active)),
+        ("ottla_partitions_led", "Partitions that this broker leads", len(led)),
+        (
+            "ottla_partitions_under_replicated",
+            "Partitions led here with replicas that are not in sync",
+            sum(len(each.state.isr) < len(each.state.replicas) for each in led if each.state),
+        ),
+        (
+            "ottla_partitions_offline",
+            "Partitions of the cluster without a leader; on the controller, else 0",
+            sum(
+                state.leader == NO_LEADER
+                for topic in node.image.topics.values()
+                for state in topic.partitions
+            )
+            if active
+            else 0,
+        ),
+    ):
+        yield GaugeMetricFamily(name, text, value=value)
+    yield CounterMetricFamily(
+        "ottla_truncated_records",
+        "Records that the leader lacked",
+        value=cut.records,
+    )
+    yield CounterMetricFamily(
+        "ottla_truncated_committed_records",
+        "Of these, what was committed: lost in unclean elections",
+        value=cut.committed_records,
+    )
+
+
+def _of_topics(node: Node) -> Iterable[Metric]:
+    labels = ["topic"]
+    bytes_in = CounterMetricFamily("ottla_topic_bytes_in", "Bytes appended", labels=labels)
+    bytes_out = CounterMetricFamily("ottla_topic_bytes_out", "Bytes fetched", labels=labels)
+    batches = CounterMetricFamily("ottla_topic_batches_in", "Batches appended", labels=labels)
+    records = CounterMetricFamily("ottla_topic_records_in", "Records appended", labels=labels)
+    for topic in node.partitions.topics():
+        partitions = node.partitions.of_topic(topic)
+        bytes_in.add_metric([topic], sum(each.counts.bytes_in for each in partitions))
+        bytes_out.add_metric([topic], sum(each.counts.bytes_out for each in partitions))
+        batches.add_metric([topic], sum(each.counts.batches_in for each in partitions))
+        records.add_metric([topic], sum(each.counts.records_in for each in partitions))
+    yield from (bytes_in, bytes_out, batches, records)
+    labels = ["topic", "partition"]
+    end = GaugeMetricFamily("ottla_partition_end_offset", "Log end offset", labels=labels)
+    start = GaugeMetricFamily("ottla_partition_start_offset", "Log start offset", labels=labels)
+    for each in node.partitions:
+        where = [each.topic, str(each.index)]
+        end.add_metric(where, each.log.end_offset)
+        start.add_metric(where, each.log.start_offset)
+    yield from (end, start)
+
+
+def serve_metrics(node: Node, host: str, port: int) -> WSGIServer:
+    """Answers GET /metrics in a thread of its own until `shutdown()`. Raises OSError."""
+    registry = CollectorRegistry()
+    registry.register(BrokerCollector(node, asyncio.get_running_loop()))
+    server, _ = start_http_server(port, addr=host, registry=registry)
+    return server

@@ -1,0 +1,376 @@
+"""One broker: builds its parts, opens them in order, and closes them in reverse order.
+
+Start: the coordination tree, the data folder's lock, the image, the logs, the groups, the
+listeners, the registration: a broker registers when it can answer. A single broker keeps the tree
+in its folder, so there the lock comes first. A step that fails leaves nothing behind that would
+damage the folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections import Counter
+from contextlib import AsyncExitStack, suppress
+from functools import partial
+from random import Random, SystemRandom
+
+from ottla.cluster.alter_partition_sender import AlterPartitionSender
+from ottla.cluster.cluster_view import ClusterView
+from ottla.cluster.controller import Controller
+from ottla.cluster.controller_client import ControllerClient
+from ottla.cluster.departed import DepartedBrokers
+from ottla.cluster.errors import StartError
+from ottla.cluster.forwarding import ControllerForwarding
+from ottla.cluster.membership import Membership, Tree
+from ottla.cluster.metadata_applier import MetadataApplier
+from ottla.cluster.partition_opener import PartitionOpener
+from ottla.cluster.producer_ids import ProducerIds
+from ottla.cluster.registration import Registration
+from ottla.cluster.topic_creation import TopicCreation
+from ottla.cluster.topic_settings import TopicSettings
+from ottla.config import BrokerConfig
+from ottla.config.listener import Endpoint
+from ottla.coordination.embedded import EmbeddedTree
+from ottla.coordinator.coordinators import Coordinators
+from ottla.network.connection_limits import ConnectionLimits
+from ottla.network.dispatcher import Dispatcher
+from ottla.network.handlers import Handlers
+from ottla.network.listener import Listener
+from ottla.network.own_request import answer_own
+from ottla.network.peers import Peers
+from ottla.node.coordinator_wiring import group_coordinator, group_runtime
+from ottla.protocol.errors import ApiError
+from ottla.replica.disk_reads import DiskReads
+from ottla.replica.fetch_session import FetchSessions
+from ottla.replica.isr_maintenance import IsrMaintenance
+from ottla.replica.partition_host import PartitionHost
+from ottla.replica.partitions import Partitions
+from ottla.replica.replica_fetchers import ReplicaFetchers, leader_throttle
+from ottla.runtime.background import Background
+from ottla.runtime.clock import Clock, SystemClock
+from ottla.runtime.waiting import wake
+from ottla.storage.broker_metadata import known_cluster_id
+from ottla.storage.log_maintenance import LogMaintenance
+from ottla.storage.log_store import LogStore
+from ottla.storage.storage_failure import StorageFailure
+from ottla.timelines.recorder import TimelineRecorder
+
+logger = logging.getLogger("ottla.node")
+
+CLOSE_GRACE_MS = 5_000
+
+
+class Node:
+    """Request handlers get it as `context.broker`."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        handlers: Handlers,
+        *,
+        clock: Clock | None = None,
+        tree: Tree | None = None,
+        random: Random | None = None,
+    ) -> None:
+        """`clock` and `random` default to the machine's, `tree` to the configured one."""
+        self.config = config
+        self.clock = clock = clock or SystemClock()
+        self.random = random = random or SystemRandom()
+        self._tree = tree
+        self._handlers = handlers
+        self.api_versions = handlers.advertised
+        self.features_epoch = 0
+        self.closing = False
+        """The broker is about to stop: waiting requests are answered at once."""
+        self.view = ClusterView(config)
+        self.image = self.view.image
+        """The cluster as this broker knows it now."""
+        self._registration = Registration(config.id)
+        self.peers = Peers(config, self._inter_broker_endpoint)
+        self.fetch_sessions = FetchSessions(
+            config.max_incremental_fetch_session_cache_slots,
+            lambda: random.randrange(1, 2**31),
+        )
+        self.disk_reads = DiskReads()
+        self.connection_limits = ConnectionLimits(config)
+        self.timelines = TimelineRecorder(clock, enabled=config.ottla_journey_enable)
+        self.partitions = Partitions(lambda: self.image)
+        self.topic_settings = TopicSettings(config, self.image)
+        self.storage_failure = StorageFailure(config.id, self.image, clock)
+        self.leader_throttle = leader_throttle(config, clock)
+        client = ControllerClient(
+            self._registration, self.image, self.peers, partial(answer_own, self, handlers)
+        )
+        self._alter_partition_sender = AlterPartitionSender(
+            self._registration, self.image, clock, client
+        )
+        self._isr_maintenance = IsrMaintenance(
+            clock,
+            config.replica_lag_time_max_ms,
+            lambda: self.partitions,
+            self._alter_partition_sender.propose,
+        )
+        self.topic_creation = TopicCreation(config, clock, self.image, client)
+        self.producer_ids = ProducerIds(client.reserve_producer_ids)
+        self.controller = Controller(config, self.view, clock, self.peers, random=random)
+        self.departed = DepartedBrokers(clock)
+        self.view.subscribe(self.departed.notified)
+        groups = group_runtime(config, self.partitions, clock)
+        self.coordinators = Coordinators([groups])
+        self.groups = group_coordinator(groups, config, lambda: self.image, random)
+        self.membership: Membership
+        self.store: LogStore
+        self.log_maintenance: LogMaintenance
+        self.replica_fetchers: ReplicaFetchers
+        self._listeners: list[Listener] = []
+        self._dispatcher = Dispatcher(self, handlers, self._forwarding())
+        self._opened = AsyncExitStack()
+
+    def _inter_broker_endpoint(self, broker_id: int) -> Endpoint | None:
+        broker = self.image.brokers.get(broker_id)
+        if broker is None:
+            return None
+        return broker.inter_broker_endpoint(self.config.inter_broker_listener)
+
+    def _forwarding(self) -> ControllerForwarding:
+        return ControllerForwarding(
+            self.config.id,
+            self.peers,
+            lambda: self.image,
+            is_controller=lambda: self.controller.active,
+            is_closing=lambda: self.closing,
+        )
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """Where clients reach this broker: the advertised addresses, with the bound ports."""
+        return tuple(listener.reached_at for listener in self._listeners)
+
+    async def start(self) -> None:
+        """Opens everything and begins to serve.
+
+        Raises ConfigError, DataFolderError, StartError, StoreError or OSError, each with a one-line
+        message for the operator. What was opened is then closed again.
+        """
+        async with AsyncExitStack() as opening:
+            await self._open(opening)
+            self._opened = opening.pop_all()
+
+    async def close(self) -> None:
+        """A clean stop: answers pending requests and writes everything to the disk."""
+        await self._opened.aclose()
+
+    async def _open(self, opening: AsyncExitStack) -> None:
+        config = self.config
+        if config.zookeeper_connect:
+            await self._open_in_ensemble(opening)
+        else:
+            await self._open_alone(opening)
+        await self.membership.first_image()
+        self.store.open_logs(self.topic_settings.log_config, self.clock.now_ms())
+        self.log_maintenance = LogMaintenance(
+            config, self.clock, self.store, self.partitions, self.storage_failure
+        )
+        self.replica_fetchers = ReplicaFetchers(
+            config,
+            self.clock,
+            self.peers,
+            broker_epoch=lambda: self._registration.broker_epoch,
+            truncated=self.log_maintenance.was_truncated,
+        )
+        opening.push_async_callback(self._stop_following)
+        applier = self._metadata_applier()
+        await applier.open_all()
+        opening.callback(self._close_logs)
+        opening.callback(self.disk_reads.close)
+        if not self.store.was_clean:
+            # A log that recovery truncated ends before its old recovery point. After a second
+            # crash, records written there next must not count as flushed.
+            checkpoint = self.store.checkpoint(self.log_maintenance.high_watermarks())
+            await asyncio.to_thread(checkpoint.run)
+        self.timelines.start()
+        opening.push_async_callback(self.timelines.close)
+        self.log_maintenance.start()
+        opening.push_async_callback(self.log_maintenance.close)
+        # Again, before timelines, maintenance and logs close: replica fetchers use them all.
+        opening.push_async_callback(self._stop_following)
+        self.coordinators.start()
+        self.groups.start()
+        self.view.subscribe(applier.apply)
+        self._alter_partition_sender.start()
+        opening.push_async_callback(self._alter_partition_sender.close)
+        self._isr_maintenance.start()
+        opening.push_async_callback(self._isr_maintenance.close)
+        # Again, as the first step of the stop: what was opened last is closed first.
+        opening.push_async_callback(self._stop_serving)
+        if config.zookeeper_connect:
+            # Other brokers connect as soon as it is registered.
+            await self._serve()
+            await self._register()
+        else:
+            await self._register()
+            await self._serve()
+        self.membership.start()
+        await self.membership.seen()
+        if config.zookeeper_connect:
+            early = Background(logger, "the first producer ids")
+            early.spawn(self._first_producer_ids())
+            opening.push_async_callback(early.close)
+        opening.push_async_callback(self._leave)
+
+    def _metadata_applier(self) -> MetadataApplier:
+        opener = PartitionOpener(
+            self.store, self.topic_settings, self.log_maintenance, self._partition_host()
+        )
+        return MetadataApplier(
+            self._registration,
+            self.store.metadata.directory_id,
+            self.image,
+            self.clock,
+            self.partitions,
+            opener,
+            self.topic_settings,
+            self.replica_fetchers,
+            self.leader_throttle,
+            self.coordinators,
+            self.groups.topic_deleted,
+            self.storage_failure,
+        )
+
+    def _partition_host(self) -> PartitionHost:
+        def live_epoch(broker_id: int) -> int | None:
+            broker = self.image.brokers.get(broker_id)
+            return None if broker is None else broker.epoch
+
+        return PartitionHost(
+            broker_id=self.config.id,
+            clock=self.clock,
+            timelines=self.timelines,
+            write_failed=self.storage_failure.write_failed,
+            lag_max_ms=self.config.replica_lag_time_max_ms,
+            live_epoch=live_epoch,
+            eligible=self._isr_maintenance.check,
+            remove=self.log_maintenance.remove_later,
+        )
+
+    async def _register(self) -> None:
+        await self.membership.register(self.endpoints, self.store.metadata.directory_id)
+
+    async def _first_producer_ids(self) -> None:
+        with suppress(ApiError):  # no controller now; the first producer triggers a retry
+            await self.producer_ids.fill()
+
+    async def _stop_following(self) -> None:
+        await self.replica_fetchers.close()
+        self.peers.close()
+
+    async def _serve(self) -> None:
+        for listener in self._listeners:
+            await listener.start()
+
+    async def _open_in_ensemble(self, opening: AsyncExitStack) -> None:
+        """Opens a session first: the tree has the cluster id that the folder must have."""
+        config = self.config
+        self._join(self._tree or zookeeper_tree(config), opening)
+        known = known_cluster_id(config.data_folder)
+        cluster_id = await self.membership.connect(known, may_found=known is None)
+        self.store = LogStore.open(
+            config.data_folder, node_id=config.id, cluster_id=cluster_id, random=self.random
+        )
+        opening.callback(self.store.release)
+        opening.push_async_callback(self._stop_serving)
+        await self._listen()
+
+    async def _open_alone(self, opening: AsyncExitStack) -> None:
+        """Takes the folder's lock first, because the tree is in the folder, and writes nothing
+        before the ports are bound.
+        """
+        config = self.config
+        self.store = LogStore.open(config.data_folder, node_id=config.id, random=self.random)
+        opening.callback(self.store.release)
+        opening.push_async_callback(self._stop_serving)
+        await self._listen()
+        tree = EmbeddedTree(config.data_folder)
+        opening.push_async_callback(tree.close)
+        self._join(tree, opening)
+        known = self.store.metadata.cluster_id
+        cluster_id = await self.membership.connect(known, may_found=not self.store.has_partitions)
+        if cluster_id != known:
+            raise StartError(
+                f"the data folder belongs to cluster {known}, "
+                f"its coordination store to {cluster_id}"
+            )
+
+    def _join(self, tree: Tree, opening: AsyncExitStack) -> None:
+        self.membership = Membership(
+            self.config,
+            self.clock,
+            tree,
+            self._registration,
+            self.view,
+            self.controller,
+            self.peers,
+            random=self.random,
+        )
+        opening.push_async_callback(self.membership.close)
+
+    async def _leave(self) -> None:
+        """Hands over leadership before anything closes, then leaves the cluster."""
+        if self.config.zookeeper_connect:
+            if self.config.controlled_shutdown_enable:
+                await self.membership.leave()
+            await self.membership.close()
+
+    async def _listen(self) -> None:
+        """Binds all listeners, so that a port in use is detected before anything is written."""
+        connection_ids = itertools.count(1)
+        for endpoint in self.config.endpoints:
+            listener = Listener(
+                endpoint,
+                self.config,
+                self._dispatcher,
+                self.connection_limits,
+                next_connection_id=connection_ids.__next__,
+                monotonic_ms=self.clock.monotonic_ms,
+            )
+            self._listeners.append(listener)
+            await listener.listen()
+        self.config.listens_on([each.bound_to for each in self._listeners], self.endpoints)
+
+    async def _stop_serving(self) -> None:
+        self.closing = True
+        for listener in self._listeners:
+            listener.stop_accepting()
+        self.groups.close()
+        self.coordinators.close()
+        self.storage_failure.close()
+        for partition in self.partitions:
+            wake(partition)
+        for listener in self._listeners:
+            await listener.close(CLOSE_GRACE_MS)
+
+    def _close_logs(self) -> None:
+        """Raises nothing: if the disk fails now, the next start recovers."""
+        try:
+            self.store.close(self.log_maintenance.high_watermarks())
+        except ApiError as error:
+            logger.error("cannot close the data folder cleanly: %s", error)
+
+    def request_counts(self) -> Counter[int]:
+        """The number of requests so far, by key."""
+        return self._dispatcher.requests
+
+
+def zookeeper_tree(config: BrokerConfig) -> Tree:
+    """The cluster's ensemble. kazoo is imported only if an ensemble is configured."""
+    from ottla.coordination.zookeeper import ZooKeeperTree
+
+    assert config.zookeeper_connect is not None
+    session_ms = config.zookeeper_session_timeout_ms
+    return ZooKeeperTree(
+        config.zookeeper_connect,
+        session_timeout_ms=session_ms,
+        connection_timeout_ms=config.zookeeper_connection_timeout_ms or session_ms,
+    )

@@ -1,0 +1,126 @@
+"""The process: runs a broker from its settings until a signal stops it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+import signal
+import sys
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
+from wsgiref.simple_server import WSGIServer
+
+from ottla.cluster.errors import StartError
+from ottla.config import BrokerConfig, ConfigError
+from ottla.coordination.embedded_store import StoreError
+from ottla.coordination.tree import (
+    ConnectionLostError,
+    CoordinationError,
+    SessionExpiredError,
+)
+from ottla.log.errors import DataFolderError
+from ottla.network.handlers import Handlers
+from ottla.node.node import Node
+from ottla.protocol.errors import ApiError
+
+EXIT_STOPPED = 0
+EXIT_FAILED = 1
+EXIT_BAD_SETTING = 2
+
+
+def serve(properties: Mapping[str, str], handlers: Handlers) -> int:
+    """Runs a broker until SIGTERM or SIGINT; returns the exit code.
+
+    If it cannot start, it prints one line on stderr. The exit code is 2 for a wrong setting, 1 for
+    a port in use, a folder in use or unreadable, a full disk, or an unreachable ensemble.
+    """
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    try:
+        config = BrokerConfig.from_properties(properties)
+        for note in config.notes:
+            logging.getLogger("ottla.config").warning("%s", note)
+        raise_file_limit()
+        return run(_serve(Node(config, handlers)))
+    except (ConnectionLostError, SessionExpiredError) as error:
+        # Their text is only a path, which can be any path of the start.
+        print(f"ottla serve: lost ZooKeeper during the start ({error!r})", file=sys.stderr)
+        return EXIT_FAILED
+    except ConfigError as error:
+        print(f"ottla serve: {error}", file=sys.stderr)
+        return EXIT_BAD_SETTING
+    except (ApiError, CoordinationError, DataFolderError, StartError, StoreError, OSError) as error:
+        print(f"ottla serve: {error}", file=sys.stderr)
+        return EXIT_FAILED
+
+
+def raise_file_limit() -> None:
+    """Raises the limit of open files to the hard limit: each connection needs one."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def run(main: Coroutine[object, object, int]) -> int:
+    """Runs `main` on uvloop, or on asyncio's own loop if uvloop is not installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(main)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main)
+
+
+async def _serve(node: Node) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    # Before the start: the broker begins to replicate then, and the disk may be full already.
+    node.storage_failure.end = stop.set
+    await node.start()
+    metrics = None
+    try:
+        metrics = _start_metrics(node)
+        _print_ready(node)
+        await stop.wait()
+    finally:
+        if metrics is not None:
+            await asyncio.to_thread(metrics.shutdown)
+        await node.close()
+    if node.storage_failure.reason is not None:
+        print(f"ottla serve: {node.storage_failure.reason}", file=sys.stderr)
+        return EXIT_FAILED
+    return EXIT_STOPPED
+
+
+def _start_metrics(node: Node) -> WSGIServer | None:
+    listener = node.config.ottla_metrics_listener
+    if listener is None:
+        return None
+    from ottla.node.metrics import serve_metrics
+
+    host, _, port = listener.rpartition(":")
+    try:
+        return serve_metrics(node, host.strip("[]") or "0.0.0.0", int(port))
+    except OSError as error:
+        why = f"cannot answer /metrics on {listener}: {error.strerror}"
+        raise StartError(why) from None
+
+
+def _print_ready(node: Node) -> None:
+    addresses = ", ".join(_address(each.host, each.port) for each in node.endpoints)
+    topics = sum(not topic.is_internal for topic in node.image.topics.values())
+    print(
+        f"Ottla is ready on {addresses} (broker {node.config.id}, {topics} topics,"
+        f" data in {node.config.data_folder}). Ctrl-C stops it.",
+        flush=True,
+    )
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host or '0.0.0.0'}:{port}"

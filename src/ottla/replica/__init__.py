@@ -1,0 +1,1 @@
+"""One partition on this broker: role, append, read, acknowledgement, fetches, replication."""

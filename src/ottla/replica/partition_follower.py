@@ -1,0 +1,90 @@
+"""The follower's writes to one partition: its log becomes a copy of the leader's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from ottla.log.log import Log
+from ottla.log.removal import Removal
+from ottla.log.truncation import truncate_fully, truncate_to
+from ottla.records.header import BatchHeader, Buffer
+from ottla.replica.partition_role import PartitionRole
+from ottla.timelines.partition_timeline import Timeline
+
+
+class HasTimeline(Protocol):
+    """The partition; its timeline is opened at the first event."""
+
+    @property
+    def timeline(self) -> Timeline: ...
+
+
+class PartitionFollower:
+    """Writes the log and records the events. The caller wakes waiters."""
+
+    __slots__ = ("_history", "_log", "_remove", "_role")
+
+    def __init__(
+        self,
+        log: Log,
+        role: PartitionRole,
+        history: HasTimeline,
+        remove: Callable[[Removal], None],
+    ) -> None:
+        self._log = log
+        self._role = role
+        self._history = history
+        self._remove = remove
+
+    def append(
+        self,
+        records: Buffer,
+        headers: Sequence[BatchHeader],
+        *,
+        leader_high_watermark: int,
+        leader_log_start: int,
+        now_ms: int,
+    ) -> bool:
+        """Append what the leader sent, and update the high watermark and log start to its own.
+        `headers` may be empty. True if a consumer of this replica can see something new.
+
+        Raises ApiError: KAFKA_STORAGE_ERROR; OFFSET_OUT_OF_RANGE if a batch starts before the log's
+        end.
+        """
+        log, role = self._log, self._role
+        if headers:
+            appended = log.append_as_follower(records, headers, now_ms=now_ms)
+            self._history.timeline.appended(
+                appended.first_offset, appended.last_offset, now_ms, "", -1
+            )
+        moved = role.follow(leader_high_watermark)
+        if moved:
+            log.high_watermark_moved(role.high_watermark)
+            self._history.timeline.high_watermark(role.high_watermark, now_ms)
+        if log.start_offset < leader_log_start <= role.high_watermark:
+            log.advance_start(leader_log_start)
+            self._history.timeline.started_at(leader_log_start, now_ms, "DeleteRecords")
+            moved = True
+        return moved
+
+    def truncate_to(self, offset: int, now_ms: int) -> None:
+        """Truncate to what the leader has. Raises ApiError KAFKA_STORAGE_ERROR."""
+        end_before = self._log.end_offset
+        removal = truncate_to(self._log, offset, now_ms=now_ms)
+        if removal is not None:
+            self._remove(removal)
+        self._role.truncated()
+        self._note_cut(end_before, now_ms)
+
+    def truncate_fully(self, offset: int, now_ms: int) -> None:
+        """Empty the log and start it at `offset`. Raises ApiError KAFKA_STORAGE_ERROR."""
+        end_before = self._log.end_offset
+        self._remove(truncate_fully(self._log, offset, now_ms=now_ms))
+        self._role.truncated(restart_at=offset)
+        self._note_cut(end_before, now_ms)
+
+    def _note_cut(self, end_before: int, now_ms: int) -> None:
+        end_offset = self._log.end_offset
+        if end_offset < end_before:
+            self._history.timeline.truncated(end_offset, now_ms)

@@ -1,0 +1,1 @@
+"""What every part uses: the clock, background tasks, waiting for a change."""

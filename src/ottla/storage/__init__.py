@@ -1,0 +1,1 @@
+"""All logs of one broker: opening, flushes, checkpoints, retention, compaction, disk failures."""

@@ -1,0 +1,87 @@
+"""The identity of a data folder: `meta.properties`, as Kafka writes it.
+
+    version=1
+    cluster.id=<22 characters>
+    node.id=0
+    directory.id=<22 characters>
+
+The broker refuses a folder of another node or cluster, so that a wrong path damages nothing.
+"""
+
+import os
+from dataclasses import dataclass
+from random import Random
+
+from ottla.log.checkpoint import replace_file
+from ottla.log.errors import DataFolderError
+from ottla.protocol.kafka_uuid import random_uuid, uuid_text
+
+FILE_NAME = "meta.properties"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerMetadata:
+    """The identity stored in a data folder."""
+
+    node_id: int
+    cluster_id: str
+    directory_id: str
+
+
+def known_cluster_id(root: str | os.PathLike[str]) -> str | None:
+    """The cluster that a folder belongs to, or None. Needs no lock."""
+    try:
+        with open(os.path.join(root, FILE_NAME), encoding="utf-8") as file:
+            lines = file.read().splitlines()
+    except (OSError, ValueError):
+        return None  # `load_or_create` reports the error
+    found = (line.partition("=")[2].strip() for line in lines if line.startswith("cluster.id="))
+    return next(found, None) or None
+
+
+def load_or_create(
+    root: str, node_id: int, cluster_id: str | None, random: Random
+) -> BrokerMetadata:
+    """Returns the folder's identity; a new folder gets one.
+
+    Raises DataFolderError if the folder belongs to another node or cluster, or the file is damaged.
+    """
+    path = os.path.join(root, FILE_NAME)
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+    except FileNotFoundError:
+        metadata = BrokerMetadata(
+            node_id, cluster_id or uuid_text(random_uuid(random)), uuid_text(random_uuid(random))
+        )
+        replace_file(path, _encode(metadata))
+        return metadata
+    fields: dict[str, str] = {}
+    for line in lines:
+        name, equals, value = line.partition("=")
+        if equals and not line.startswith("#"):
+            fields[name.strip()] = value.strip()
+    found_node = fields.get("node.id", fields.get("broker.id", str(node_id)))
+    if found_node != str(node_id):
+        raise DataFolderError(
+            f"{root} belongs to node {found_node} and this is node {node_id}: "
+            "use another folder (log.dirs) or that node.id"
+        )
+    found_cluster = fields.get("cluster.id")
+    if not found_cluster:
+        raise DataFolderError(f"{path} has no cluster.id: it is damaged")
+    if cluster_id not in (None, found_cluster):
+        raise DataFolderError(
+            f"{root} belongs to cluster {found_cluster} and this is cluster {cluster_id}: "
+            "use another folder (log.dirs), or that cluster's ensemble and chroot"
+        )
+    return BrokerMetadata(node_id, found_cluster, fields.get("directory.id", ""))
+
+
+def _encode(metadata: BrokerMetadata) -> bytes:
+    return (
+        "#\nversion=1\n"
+        f"cluster.id={metadata.cluster_id}\n"
+        f"node.id={metadata.node_id}\n"
+        f"directory.id={metadata.directory_id}\n"
+    ).encode()

@@ -1,0 +1,85 @@
+"""Compaction: one log at a time, off the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from ottla.log.compaction import Compaction, plan_compaction
+from ottla.log.removal import Removal
+from ottla.protocol.errors import ApiError
+from ottla.runtime.clock import Clock
+from ottla.storage.log_store import LogStore
+from ottla.storage.storage_failure import StorageFailure
+from ottla.storage.stored_partition import StoredPartition, StoredPartitions
+
+logger = logging.getLogger("ottla.cleaner")
+
+MAX_ROUNDS = 100
+"""A log with more keys than one round can hold takes several; then other logs get a turn."""
+
+
+class LogCleaner:
+    """Compacts the logs of topics with cleanup.policy=compact.
+
+    `remove` deletes the files of replaced segments after their delay.
+    """
+
+    def __init__(
+        self,
+        store: LogStore,
+        partitions: StoredPartitions,
+        clock: Clock,
+        failure: StorageFailure,
+        remove: Callable[[Removal], None],
+    ) -> None:
+        self._store = store
+        self._partitions = partitions
+        self._clock = clock
+        self._failure = failure
+        self._remove = remove
+
+    async def clean(self) -> None:
+        """One pass over all compacted logs. Failures are logged; the next pass retries them."""
+        for partition in list(self._partitions):
+            if not partition.log.config.cleanup_compact:
+                continue
+            try:
+                await self._clean(partition)
+            except ApiError as error:
+                logger.error("cannot compact %s-%d: %s", partition.topic, partition.index, error)
+                self._failure.write_failed(partition, error)
+
+    async def _clean(self, partition: StoredPartition) -> None:
+        name = (partition.topic, partition.index)
+        for _ in range(MAX_ROUNDS):
+            plan = self._plan(partition)
+            if plan is None:
+                return
+            reached_before = self._store.cleaner_offsets.get(name)
+            cuts_before = partition.log.cuts
+            await asyncio.to_thread(plan.run)
+            is_here = self._partitions.get(*name) is partition
+            if not is_here or partition.log.cuts != cuts_before:
+                # Deleted meanwhile, or truncated: the offsets it read may hold other records now.
+                plan.discard()
+                return
+            before = partition.log.size_bytes
+            for removal in plan.apply():
+                self._remove(removal)
+            self._store.cleaner_offsets[name] = plan.clean_offset
+            logger.info(
+                "%s-%d is clean up to offset %d: %d of %d bytes remain",
+                *name, plan.clean_offset, partition.log.size_bytes, before,
+            )  # fmt: skip
+            if plan.clean_offset == reached_before:
+                return
+
+    def _plan(self, partition: StoredPartition) -> Compaction | None:
+        return plan_compaction(
+            partition.log,
+            clean_offset=self._store.cleaner_offsets.get((partition.topic, partition.index)),
+            now_ms=self._clock.now_ms(),
+            high_watermark=partition.high_watermark,
+        )

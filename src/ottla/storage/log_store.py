@@ -1,0 +1,272 @@
+"""The data folder: a folder for each partition, and files about all of them.
+
+    .lock                               held while a broker uses the folder
+    meta.properties                     see `broker_metadata`
+    recovery-point-offset-checkpoint    the offset up to which each log is on the disk
+    log-start-offset-checkpoint         start offsets of logs that begin after their first segment
+    replication-offset-checkpoint       high watermarks
+    cleaner-offset-checkpoint           the offset up to which each compacted log is clean
+    .kafka_cleanshutdown                the last stop wrote everything
+
+Crash: the clean-shutdown marker is missing, so the next start recovers every log from its recovery
+point on.
+"""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
+from typing import Final
+from uuid import UUID
+
+from ottla.log import names
+from ottla.log.checkpoint import PartitionName, read_offsets, replace_file, write_offsets
+from ottla.log.config import LogConfig
+from ottla.log.errors import DataFolderError, storage_error
+from ottla.log.flush import FlushTask
+from ottla.log.log import Log
+from ottla.log.open_file import MAX_OPEN_FILES, OpenFiles
+from ottla.log.opening import open_log
+from ottla.log.removal import Removal
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.kafka_uuid import random_uuid
+from ottla.storage.broker_metadata import BrokerMetadata, load_or_create
+
+RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+LOG_STARTS: Final = "log-start-offset-checkpoint"
+HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
+CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
+_CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
+_LOCK: Final = ".lock"
+_FLUSHED_AT_ONCE: Final = 16
+_KRAFT_FOLDER: Final = "__cluster_metadata-0"
+
+
+class LogStore:
+    """All logs of one broker. Created by `LogStore.open`. For the event loop's thread only."""
+
+    def __init__(
+        self, root: str, lock_fd: int, metadata: BrokerMetadata, files: OpenFiles, random: Random
+    ) -> None:
+        self.root = root
+        self.metadata = metadata
+        self.files = files
+        self.logs: dict[PartitionName, Log] = {}
+        self.high_watermarks: dict[PartitionName, int] = {}
+        """As checkpointed; the partitions have the current ones."""
+        self.cleaner_offsets: dict[PartitionName, int] = {}
+        self.was_clean = False
+        self.removals: list[Removal] = []
+        """Folders that an earlier run did not finish deleting."""
+        self._lock_fd = lock_fd
+        self._random = random
+
+    @classmethod
+    def open(
+        cls,
+        root: str | os.PathLike[str],
+        *,
+        node_id: int,
+        random: Random,
+        cluster_id: str | None = None,
+        max_open_files: int = MAX_OPEN_FILES,
+    ) -> "LogStore":
+        """Locks the folder, and creates it if it is missing; call `open_logs` next.
+
+        Raises DataFolderError with a one-line message.
+        """
+        folder = os.path.abspath(root)
+        try:
+            os.makedirs(folder, exist_ok=True)
+            lock_fd = _lock(folder)
+        except (FileExistsError, NotADirectoryError):
+            raise DataFolderError(f"cannot use {folder}: it is a file, or lies below one") from None
+        except OSError as error:
+            raise DataFolderError(f"cannot use {folder}: {error.strerror}") from None
+        try:
+            metadata = load_or_create(folder, node_id, cluster_id, random)
+        except (OSError, ApiError, ValueError) as error:
+            os.close(lock_fd)
+            raise DataFolderError(f"cannot use {folder}: {error}") from None
+        except DataFolderError:
+            os.close(lock_fd)
+            raise
+        return cls(folder, lock_fd, metadata, OpenFiles(max_open_files), random)
+
+    def open_logs(self, config_of: Callable[[str], LogConfig], now_ms: int) -> None:
+        """Opens the log of every partition in the folder; `config_of` returns a topic's settings.
+
+        Raises DataFolderError with a one-line message, and keeps the lock.
+        """
+        try:
+            self._open_logs(config_of, now_ms)
+        except (OSError, ApiError, ValueError) as error:
+            raise DataFolderError(f"cannot use {self.root}: {error}") from None
+
+    def release(self) -> None:
+        """Releases the folder's lock, without marking a clean stop. May be called again."""
+        if self._lock_fd >= 0:
+            os.close(self._lock_fd)
+            self._lock_fd = -1
+
+    def _open_logs(self, config_of: Callable[[str], LogConfig], now_ms: int) -> None:
+        recovery_points = read_offsets(self._path(RECOVERY_POINTS))
+        starts = read_offsets(self._path(LOG_STARTS))
+        self.high_watermarks = read_offsets(self._path(HIGH_WATERMARKS))
+        self.cleaner_offsets = read_offsets(self._path(CLEANER_OFFSETS))
+        self.was_clean = os.path.exists(self._path(_CLEAN_SHUTDOWN))
+        for name in sorted(self._folders()):
+            if name.endswith(names.DELETED_FOLDER):
+                self.removals.append(Removal((self._path(name),), 0))
+                continue
+            partition = names.partition_of(name)
+            if partition is None or name == _KRAFT_FOLDER:
+                continue
+            self.logs[partition] = open_log(
+                self._path(name),
+                config_of(partition[0]),
+                self.files,
+                now_ms=now_ms,
+                random=self._random,
+                start_offset=starts.get(partition, 0),
+                recovery_point=recovery_points.get(partition, 0),
+                clean=self.was_clean and partition in recovery_points,
+            )
+        # From here on only a clean stop writes the marker again.
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._path(_CLEAN_SHUTDOWN))
+
+    @property
+    def has_partitions(self) -> bool:
+        """Whether the folder contains logs, open or not."""
+        return any(
+            names.partition_of(name) is not None
+            for name in self._folders()
+            if name != _KRAFT_FOLDER and not name.endswith(names.DELETED_FOLDER)
+        )
+
+    def _folders(self) -> Iterator[str]:
+        with os.scandir(self.root) as entries:
+            for entry in entries:
+                if entry.is_dir():
+                    yield entry.name
+
+    def _path(self, name: str) -> str:
+        return f"{self.root}/{name}"
+
+    def create(
+        self, topic: str, partition: int, config: LogConfig, topic_id: UUID, now_ms: int
+    ) -> Log:
+        """Creates an empty log. Its folder is created with its first record, because most of
+        thousands of new partitions stay empty for long. Raises ApiError KAFKA_STORAGE_ERROR.
+        """
+        assert (topic, partition) not in self.logs
+        folder = self._path(names.folder_name(topic, partition))
+        log = open_log(folder, config, self.files, now_ms=now_ms, random=self._random)
+        if log.is_on_disk:
+            raise ApiError(
+                ErrorCode.kafka_storage_error, f"{folder} exists, but should have been removed"
+            )
+        log.topic_id = topic_id
+        self.logs[topic, partition] = log
+        return log
+
+    def truncated(self, topic: str, partition: int, offset: int) -> None:
+        """The log was truncated at `offset`: records appended there from now on are not clean yet
+        (LogCleanerManager.maybeTruncateCheckpoint).
+        """
+        clean_offset = self.cleaner_offsets.get((topic, partition), offset)
+        if clean_offset > offset:
+            self.cleaner_offsets[topic, partition] = offset
+
+    def delete(self, topic: str, partition: int) -> Removal:
+        """Removes the log and renames its folder at once; the removal's `run` deletes the folder.
+
+        Raises ApiError KAFKA_STORAGE_ERROR.
+        """
+        log = self.logs.pop((topic, partition))
+        self.high_watermarks.pop((topic, partition), None)
+        self.cleaner_offsets.pop((topic, partition), None)
+        folder, renamed = (
+            log.folder,
+            self._path(names.deleted_folder_name(topic, partition, random_uuid(self._random))),
+        )
+        log.deleted(renamed)
+        try:
+            os.rename(folder, renamed)
+        except FileNotFoundError:
+            return Removal((), log.config.file_delete_delay_ms)  # it never had a record
+        except OSError as error:
+            raise storage_error(f"cannot rename {folder}", error) from None
+        return Removal((renamed,), log.config.file_delete_delay_ms)
+
+    def checkpoint(self, high_watermarks: Mapping[PartitionName, int]) -> "CheckpointTask":
+        """The checkpoint files as of now; run the task in a worker thread, regularly."""
+        return CheckpointTask(self, high_watermarks)
+
+    def write_high_watermarks(self, high_watermarks: Mapping[PartitionName, int]) -> None:
+        """Writes only that file; run in a worker. Raises ApiError KAFKA_STORAGE_ERROR."""
+        write_offsets(self._path(HIGH_WATERMARKS), high_watermarks)
+
+    def close(self, high_watermarks: Mapping[PartitionName, int]) -> None:
+        """A clean stop: writes everything to the disk, the marker last, and releases the lock.
+
+        Raises ApiError KAFKA_STORAGE_ERROR; then the next start recovers. Blocks, so call it last.
+        """
+        try:
+            unsafe = []
+            for log in self.logs.values():
+                log.close()
+                if log.unflushed_records or log.unsynced_files:
+                    unsafe.append(log)
+            with ThreadPoolExecutor(_FLUSHED_AT_ONCE) as pool:
+                # In small groups, because each flush holds its files open.
+                for start in range(0, len(unsafe), _FLUSHED_AT_ONCE):
+                    tasks = [FlushTask(log) for log in unsafe[start : start + _FLUSHED_AT_ONCE]]
+                    list(pool.map(FlushTask.run, tasks))
+                    for task in tasks:
+                        task.apply()
+            CheckpointTask(self, high_watermarks).run()
+            for log in self.logs.values():
+                log.is_closed = True
+            marker = b'{"version":0,"brokerEpoch":-1}'
+            replace_file(self._path(_CLEAN_SHUTDOWN), marker)
+        finally:
+            self.release()
+
+
+class CheckpointTask:
+    """Offsets of all partitions, copied on the loop; `run()` writes them, in any thread."""
+
+    def __init__(self, store: LogStore, high_watermarks: Mapping[PartitionName, int]) -> None:
+        self._root = store.root
+        logs = store.logs
+        self._offsets = {
+            RECOVERY_POINTS: {name: log.recovery_point for name, log in logs.items()},
+            LOG_STARTS: {
+                name: log.start_offset
+                for name, log in logs.items()
+                if log.start_offset > log.segments[0].base_offset
+            },
+            HIGH_WATERMARKS: dict(high_watermarks),
+            CLEANER_OFFSETS: dict(store.cleaner_offsets),
+        }
+
+    def run(self) -> None:
+        """Raises ApiError KAFKA_STORAGE_ERROR."""
+        for name, offsets in self._offsets.items():
+            write_offsets(f"{self._root}/{name}", offsets)
+
+
+def _lock(folder: str) -> int:
+    fd = os.open(f"{folder}/{_LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise DataFolderError(
+            f"{folder} is in use by another broker: stop it, or give this one another folder"
+        ) from None
+    return fd

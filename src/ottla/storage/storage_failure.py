@@ -1,0 +1,93 @@
+"""Decides what a broker does when its disk refuses a write.
+
+Kafka takes the log directory offline, and a broker without another one stops (KIP-112,
+ReplicaManager.handleLogDirFailure). Here there is one directory. So a broker that cannot write to a
+partition which another live in-sync replica leads, or could lead, shuts down in order: it hands
+over leadership, no leader waits for its copies, and producers and groups continue. If no other
+replica could lead, the broker keeps running, because its records can still be read; producers get
+KAFKA_STORAGE_ERROR and retry.
+
+Brokers on one machine may share a disk, which is full for all of them at once. So that not all of
+them stop, each waits for those with lower ids to leave, and then checks which ones are left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from ottla.controller.image import ClusterImage, PartitionState
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.runtime.clock import Clock
+from ottla.storage.stored_partition import StoredPartition
+
+logger = logging.getLogger("ottla.storage")
+
+LOG_AGAIN_MS: Final = 10_000
+TURN_MS: Final = 2_000
+"""Longer than a broker takes to hand over the partitions that it leads."""
+
+
+class StorageFailure:
+    """Notified of each failed write to a partition: by a producer, a group, a replica fetcher,
+    retention or the cleaner. `reason` is why this broker must stop.
+    """
+
+    def __init__(self, broker_id: int, image: ClusterImage, clock: Clock) -> None:
+        self.reason: str | None = None
+        self.end: Callable[[], None] = lambda: None
+        """Called once, when this broker must stop."""
+        self._broker_id = broker_id
+        self._image = image
+        self._clock = clock
+        self._logged_ms: int | None = None
+        self._turn: asyncio.TimerHandle | None = None
+        """Set while it waits for its turn to stop."""
+        self._is_closed = False
+
+    def close(self) -> None:
+        """The broker stops anyway: later failures have no effect."""
+        self._is_closed = True
+        if self._turn is not None:
+            self._turn.cancel()
+
+    def write_failed(self, partition: StoredPartition, error: ApiError) -> None:
+        """A write to `partition` failed. Errors other than KAFKA_STORAGE_ERROR are ignored."""
+        self.failed(partition.topic, partition.index, partition.state, error)
+
+    def failed(self, topic: str, index: int, state: PartitionState | None, error: ApiError) -> None:
+        """As `write_failed`, for a partition that may not be open."""
+        if error.code is not ErrorCode.kafka_storage_error or self.reason or self._turn:
+            return
+        if self._is_closed:
+            return
+        name, others = f"{topic}-{index}", self._others_that_could_lead(state)
+        if others:
+            logger.error("cannot write %s, which %s can lead: %s", name, others, error)
+            before = sum(each < self._broker_id for each in others)
+            if before == 0:
+                self._end(error)
+                return
+            self._turn = asyncio.get_running_loop().call_later(
+                before * TURN_MS / 1000, self._end_in_turn, topic, index, error
+            )
+            return
+        now_ms = self._clock.monotonic_ms()
+        if self._logged_ms is None or now_ms >= self._logged_ms + LOG_AGAIN_MS:
+            self._logged_ms = now_ms
+            logger.error("cannot write %s, which no other broker can lead: %s", name, error)
+
+    def _end_in_turn(self, topic: str, index: int, error: ApiError) -> None:
+        self._turn = None
+        if self._others_that_could_lead(self._image.partition(topic, index)):
+            self._end(error)
+
+    def _end(self, error: ApiError) -> None:
+        self.reason = f"{error}: this broker stops so that others can take over"
+        self.end()
+
+    def _others_that_could_lead(self, state: PartitionState | None) -> list[int]:
+        own, live = self._broker_id, self._image.brokers
+        return [] if state is None else [each for each in state.isr if each != own and each in live]

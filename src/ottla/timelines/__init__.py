@@ -1,0 +1,1 @@
+"""Timelines: what happened when on each partition, recorded as it happens."""

@@ -1,0 +1,201 @@
+"""The timeline files of one partition's folder: appending, bounding, deleting and reading them.
+
+A step goes into the file of the segment that holds the last offset which it explains
+(`step.last - 1`), even if that segment is not the active one, as with a slow group's commits. So
+the files from the segment of offset N onwards hold everything that explains N. When a segment is
+removed, its file no longer explains any offset and is removed with it. Some kinds are not tied to
+offsets of the segment: steps of the log start move to the first remaining file, and changes of the
+log as a whole (`OPENED`, truncations, changes of leader or in-sync set) go to the active segment's.
+The file of a new segment begins with the current leader and in-sync set, so that it is complete.
+
+Limits: a file larger than `cap_bytes` is rewritten at half that size (see `thinning.py`). It is
+written as `.timeline.new` and then renamed: a crash leaves the old file or the new one, and
+possibly a `.new` file, which the next clean-up removes. Call all of this from one thread at a time,
+never from the event loop.
+"""
+
+import os
+from bisect import bisect_right
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from ottla.timelines.file_format import HEAD, STEP_BYTES, SUFFIX, decode, encode, sound_bytes
+from ottla.timelines.step import Kind, Step
+from ottla.timelines.thinning import thin
+
+CAP_BYTES: Final = 512 * 1024
+"""0.05 % of a segment of Kafka's default size; a quarter of an hour of steady load at
+full detail. With more, rewrites and lookups would take noticeable time.
+"""
+MAX_STARTS_CARRIED: Final = 256
+MAX_FILES_READ: Final = 32
+"""The offset's own segment and those after it, which can contain its steps."""
+_NEW: Final = SUFFIX + ".new"
+_OF_THE_LOG: Final = (Kind.OPENED, Kind.IN_SYNC, Kind.CUT, Kind.DIVERGED)
+
+
+class TimelineFolder:
+    """One partition's timeline files. `bases` are the base offsets of the log's current segments,
+    ascending.
+    """
+
+    def __init__(self, path: Path, *, cap_bytes: int = CAP_BYTES) -> None:
+        self.path = path
+        self.is_gone = False
+        """The partition was deleted. A new one with the same name has its own folder object."""
+        self.cap_bytes = cap_bytes
+        self._sizes: dict[int, int] = {}
+        """Sizes of the files that were checked for a torn end."""
+        self._bases: tuple[int, ...] = ()
+        self._in_sync: Step | None = None
+        """The last that was written."""
+
+    def write(self, steps: Sequence[Step], bases: Sequence[int]) -> None:
+        """Append the steps to their files; clean up if segments were added or removed.
+
+        Raises OSError if the disk refuses; the steps are then lost. A missing folder is not an
+        error: the topic was deleted in the meantime.
+        """
+        if not bases or self.is_gone or not self.path.is_dir():
+            return
+        by_base: dict[int, list[Step]] = {}
+        if tuple(bases) != self._bases:
+            self._follow(bases)
+            if self._bases and self._in_sync is not None:
+                rolled = (base for base in bases if base > self._bases[-1])
+                by_base = {base: [self._in_sync] for base in rolled}
+            self._bases = tuple(bases)
+        for step in steps:
+            if step.kind is Kind.IN_SYNC:
+                self._in_sync = step
+            base = _home(step, bases)
+            if base is not None:
+                by_base.setdefault(base, []).append(step)
+        for base, some in by_base.items():
+            self._append(base, some)
+
+    def read(self, offset: int) -> list[Step]:
+        """The steps in the files from this offset's segment on, oldest file first, each in the
+        order written.
+
+        Reads at most `MAX_FILES_READ` files, and the one before them (it may have a group's earlier
+        position).
+        """
+        bases = self._files()
+        first = max(bisect_right(bases, offset) - 1, 0)
+        steps: list[Step] = []
+        for base in bases[max(first - 1, 0) : first + MAX_FILES_READ]:
+            steps += decode(self._data(base))
+        return steps
+
+    def tell_cut(self, now_ms: int, end_offset: int, bases: Sequence[int]) -> None:
+        """After a crash: if the log ends before the end of the timelines, record that first.
+
+        Otherwise the steps of lost records would explain the records that replace them. Raises
+        OSError like `write`.
+        """
+        ends = (Kind.END, Kind.END_AND_HIGH)
+        if any(step.last > end_offset for step in self.read(end_offset) if step.kind in ends):
+            opened = Step(Kind.OPENED, None, now_ms, now_ms, end_offset, end_offset, end_offset)
+            self.write([opened], bases)
+            with open(self._file(bases[-1]), "rb") as file:
+                os.fsync(file.fileno())
+
+    def size_bytes(self) -> int:
+        """The size of all timelines of this partition on disk."""
+        return sum(self._file(base).stat().st_size for base in self._files())
+
+    def _append(self, base: int, steps: Sequence[Step]) -> None:
+        size = self._sizes.get(base)
+        if size is None:
+            size = self._mend(base)
+        block = encode(steps)
+        if size == 0:
+            block = HEAD + block
+        try:
+            with open(self._file(base), "ab", buffering=0) as file:
+                written = file.write(block)
+                if written != len(block):
+                    self._sizes.pop(base, None)
+                    raise OSError(f"{file.name}: only {written} of {len(block)} bytes were written")
+        except OSError:
+            self._sizes.pop(base, None)
+            if self.path.is_dir() and not self.is_gone:
+                raise
+            return
+        self._sizes[base] = size + len(block)
+        if self._sizes[base] > self.cap_bytes:
+            self._rewrite(base, decode(self._data(base)), self.cap_bytes // 2)
+
+    def _mend(self, base: int) -> int:
+        """Truncate what a crash left torn; returns the file's size, 0 if there is none (or it was
+        not ours).
+        """
+        data = self._data(base)
+        sound = sound_bytes(data)
+        if sound < len(data):
+            os.truncate(self._file(base), sound)
+        return sound
+
+    def _rewrite(self, base: int, steps: Sequence[Step], max_bytes: int) -> None:
+        # Names and block heads need space besides the steps, so try, check and try a lower number.
+        most = max(max_bytes // STEP_BYTES, 1)
+        data = HEAD + encode(thin(steps, most))
+        while len(data) > max_bytes and most > 1:
+            most = max(most * max_bytes // len(data) * 9 // 10, 1)
+            data = HEAD + encode(thin(steps, most))
+        new = self.path / f"{base:020}{_NEW}"
+        new.write_bytes(data)
+        new.replace(self._file(base))
+        self._sizes[base] = len(data)
+
+    def _follow(self, bases: Sequence[int]) -> None:
+        """Match the files to the current segments: delete those of removed segments, merge those of
+        compacted ones.
+        """
+        for left in self.path.glob(f"*{_NEW}"):
+            left.unlink(missing_ok=True)
+        starts: list[Step] = []
+        for base in self._files():
+            if base in bases:
+                continue
+            steps = decode(self._data(base))
+            if base < bases[0]:
+                starts += [step for step in steps if step.kind is Kind.START]
+            elif steps:
+                self._append(bases[bisect_right(bases, base) - 1], steps)
+            self._file(base).unlink(missing_ok=True)
+            self._sizes.pop(base, None)
+        if starts:
+            self._append(bases[0], starts[-MAX_STARTS_CARRIED:])
+
+    def _files(self) -> list[int]:
+        """Base offsets of the timeline files, ascending."""
+        try:
+            names = os.listdir(self.path)
+        except FileNotFoundError:
+            return []
+        stems = (name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX))
+        return sorted(int(stem) for stem in stems if len(stem) == 20 and stem.isdecimal())
+
+    def _file(self, base: int) -> Path:
+        return self.path / f"{base:020}{SUFFIX}"
+
+    def _data(self, base: int) -> bytes:
+        try:
+            return self._file(base).read_bytes()
+        except FileNotFoundError:
+            return b""
+
+
+def _home(step: Step, bases: Sequence[int]) -> int | None:
+    """The base offset of the file that a step belongs to; None if all that it explains is
+    deleted.
+    """
+    if step.kind in _OF_THE_LOG:
+        return bases[-1]
+    if step.kind is Kind.START:
+        return bases[max(bisect_right(bases, step.last) - 1, 0)]
+    place = bisect_right(bases, step.last - 1) - 1
+    return bases[place] if place >= 0 else None

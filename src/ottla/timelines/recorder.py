@@ -1,0 +1,204 @@
+"""Keeps the timelines of this broker's partitions: takes their steps and writes them to files.
+
+A partition records steps in memory (see `timelines/partition_timeline.py`). Every `FLUSH_MS` this
+driver takes the steps of all partitions that have some, and appends them to the files in its one
+thread. Journey requests write and then read in the same thread, so that none reads a half-written
+block.
+
+Limits: after each flush the driver pauses fifty times as long as the flush took, at most five
+seconds, so that thousands of busy partitions leave the processor to requests. Under such load steps
+become coarser, and a crash loses some seconds of them instead of half a second. If the disk refuses
+a write, the steps are lost and the first failure is logged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final, NamedTuple, ParamSpec, TypeVar
+
+from ottla.log.log import Log
+from ottla.runtime.background import Background
+from ottla.runtime.clock import Clock
+from ottla.timelines.folder import TimelineFolder
+from ottla.timelines.no_timeline import NoTimeline
+from ottla.timelines.partition_timeline import PartitionTimeline, Timeline
+from ottla.timelines.pending_steps import Gathering
+from ottla.timelines.step import Opening, Step
+
+logger = logging.getLogger("ottla.journey")
+
+FLUSH_MS: Final = 500
+PAUSE_PER_WORK: Final = 50
+MAX_PAUSE_MS: Final = 5_000
+MAX_TAKEN_AT_ONCE: Final = 256
+"""Partitions whose steps are taken before other requests can run."""
+
+NOTHING: Final = NoTimeline()
+
+
+class OffsetHistory(NamedTuple):
+    """What the timelines contain about one offset's partition."""
+
+    steps: Sequence[Step]
+    opening: Opening
+
+
+class _PartitionFiles:
+    """Where a partition's timelines are written. The folder's state is created when first
+    needed.
+    """
+
+    __slots__ = ("folder", "log")
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.folder: TimelineFolder | None = None
+
+    def opened(self) -> TimelineFolder:
+        if self.folder is None:
+            self.folder = TimelineFolder(Path(self.log.folder))
+        return self.folder
+
+    def bases(self) -> tuple[int, ...]:
+        """The base offsets of the log's current segments, so that nobody has to report rolls and
+        removals.
+        """
+        return tuple(segment.base_offset for segment in self.log.segments)
+
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_Work = tuple[TimelineFolder, list[Step], Sequence[int]]
+
+
+class TimelineRecorder:
+    """All timelines of this broker. If disabled, it returns `NoTimeline`s and writes nothing."""
+
+    def __init__(self, clock: Clock, *, enabled: bool = True) -> None:
+        self.enabled = enabled
+        self.explaining = asyncio.Lock()
+        """Held while one journey is explained: each may read a few hundred MiB."""
+        self._clock = clock
+        self._dirty: dict[Gathering, None] = {}
+        self._files: dict[PartitionTimeline, _PartitionFiles] = {}
+        self._executor: ThreadPoolExecutor | None = None
+        self._background = Background(logger, "writing the journey")
+        self._failing = False
+
+    def open(self, log: Log, *, high_watermark: int, after_crash: bool = False) -> Timeline:
+        """The timeline of the partition with this log, in its current state.
+
+        `after_crash`: the last shutdown was unclean, and the log may end before the recorded end.
+        """
+        if not self.enabled:
+            return NOTHING
+        timeline = PartitionTimeline(
+            start_offset=log.start_offset,
+            end_offset=log.end_offset,
+            high_watermark=high_watermark,
+            now_ms=self._clock.now_ms(),
+            dirty=self._dirty,
+        )
+        files = self._files[timeline] = _PartitionFiles(log)
+        if after_crash:
+            write = files.opened().tell_cut
+            self._guarded(write, timeline.opened_ms, log.end_offset, files.bases())
+        return timeline
+
+    def forget(self, timeline: Timeline) -> None:
+        """The partition was deleted or moved away: what it has not written yet is not needed."""
+        if isinstance(timeline, PartitionTimeline):
+            files = self._files.pop(timeline, None)
+            self._dirty.pop(timeline, None)
+            if files is not None and files.folder is not None:
+                files.folder.is_gone = True
+
+    def start(self) -> None:
+        """Begin to flush. Needs the running event loop."""
+        if self.enabled:
+            self._background.keep(self._run)
+
+    async def close(self) -> None:
+        """Write the rest and stop. Call it before the logs are closed."""
+        await self._background.close()
+        await self.flush(all_of_them=True)
+        if self._executor is not None:
+            self._executor.shutdown(wait=True)
+            self._executor = None
+
+    async def flush(self, *, all_of_them: bool = False) -> None:
+        """Write the finished steps (or all) of the partitions that have some."""
+        waiting = [one for one in self._dirty if isinstance(one, PartitionTimeline)]
+        for at in range(0, len(waiting), MAX_TAKEN_AT_ONCE):
+            some = waiting[at : at + MAX_TAKEN_AT_ONCE]
+            ready = [timeline for timeline in some if self._has_folder(timeline)]
+            # The others become dirty again with their first record.
+            for timeline in set(some).difference(ready):
+                del self._dirty[timeline]
+            work = [self._taken(timeline, all_of_them=all_of_them) for timeline in ready]
+            work = [taken for taken in work if taken[1]]
+            if work:
+                await self._in_thread(self._write, work)
+
+    async def history(self, timeline: Timeline, offset: int) -> OffsetHistory | None:
+        """What is known about what happened to `offset`; None if no timeline is kept."""
+        if not isinstance(timeline, PartitionTimeline) or timeline not in self._files:
+            return None
+        opening = Opening(timeline.opened_ms, timeline.end_at_open, timeline.high_at_open)
+        if not self._has_folder(timeline):
+            return OffsetHistory((), opening)
+        work = self._taken(timeline, all_of_them=True)
+        return OffsetHistory(await self._in_thread(self._write_and_read, work, offset), opening)
+
+    async def _run(self) -> None:
+        pause_ms = FLUSH_MS
+        while True:
+            await asyncio.sleep(pause_ms / 1000)
+            started_ms = self._clock.monotonic_ms()
+            await self.flush()
+            took_ms = self._clock.monotonic_ms() - started_ms
+            pause_ms = max(FLUSH_MS, min(PAUSE_PER_WORK * took_ms, MAX_PAUSE_MS))
+
+    def _has_folder(self, timeline: PartitionTimeline) -> bool:
+        files = self._files.get(timeline)
+        return files is not None and files.log.is_on_disk
+
+    def _taken(self, timeline: PartitionTimeline, *, all_of_them: bool) -> _Work:
+        files = self._files[timeline]
+        steps = timeline.take(self._clock.now_ms(), all_of_them=all_of_them)
+        return files.opened(), steps, files.bases() if steps else ()
+
+    async def _in_thread(self, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="journey")
+        return await asyncio.get_running_loop().run_in_executor(
+            self._executor, lambda: work(*args, **kwargs)
+        )
+
+    def _write(self, work: Sequence[_Work]) -> None:
+        for folder, steps, bases in work:
+            self._guarded(folder.write, steps, bases)
+
+    def _write_and_read(self, work: _Work, offset: int) -> list[Step]:
+        self._write([work])
+        try:
+            return work[0].read(offset)
+        except OSError as error:
+            logger.error("cannot read timelines: %s", error)
+            return []
+
+    def _guarded(self, write: Callable[_P, None], *args: _P.args, **kwargs: _P.kwargs) -> None:
+        try:
+            write(*args, **kwargs)
+            self._failing = False
+        except OSError as error:
+            if not self._failing:
+                self._failing = True
+                logger.error(
+                    "cannot write timelines (%s): events are not recorded until it works again",
+                    error,
+                )

@@ -1,0 +1,79 @@
+"""Keeps a segment's timelines within their limit: the oldest steps are coalesced, in pairs.
+
+Two consecutive steps of the same number become one, whose times and clients are bounds for both.
+Each round does this to the older three quarters, until the result is small enough. So recent steps
+stay exact, and old ones become coarse. If nothing is left to coalesce (for example thousands of
+groups with one step each), the oldest steps are dropped. No remaining step becomes false: gaps
+between steps stay visible (see `step.py`).
+"""
+
+from collections.abc import Sequence
+from typing import Final, cast
+
+from ottla.timelines.file_format import MAX_SPAN
+from ottla.timelines.step import Clients, Kind, Name, Step, joined_clients, joined_versions
+
+_KEPT_APART: Final = (
+    Kind.SET_BACK,
+    Kind.OPENED,
+    Kind.IN_SYNC,
+    Kind.CUT,
+    Kind.DIVERGED,
+)
+
+
+def thin(steps: Sequence[Step], max_steps: int) -> list[Step]:
+    """At most `max_steps` (at least 1) of them, oldest coalesced first, in the same order."""
+    left = list(steps)
+    while len(left) > max_steps:
+        old = len(left) - len(left) // 4
+        fewer = _pairs_joined(left[:old])
+        if len(fewer) > old * 7 // 8:
+            return [*fewer, *left[old:]][-max_steps:]
+        left = [*fewer, *left[old:]]
+    return left
+
+
+def _pairs_joined(steps: Sequence[Step]) -> list[Step]:
+    out: list[Step] = []
+    single: dict[tuple[Kind, Name], int] = {}
+    for step in steps:
+        track = _track(step)
+        place = single.pop(track, None)
+        if place is not None:
+            joined = _joined(out[place], step)
+            if joined is not None:
+                out[place] = joined
+                continue
+        if step.kind not in _KEPT_APART:
+            single[track] = len(out)
+        out.append(step)
+    return out
+
+
+def _track(step: Step) -> tuple[Kind, Name]:
+    """What two steps must have in common to belong to the same number."""
+    if step.kind in (Kind.END, Kind.END_AND_HIGH, Kind.START):
+        return step.kind, None
+    return step.kind, step.name
+
+
+def _joined(one: Step, other: Step) -> Step | None:
+    """Both as one step, or None if that would hide a gap or a step back."""
+    if one.last != other.before or other.unknown_before or other.since_ms < one.until_ms:
+        return None
+    if other.last - one.before > MAX_SPAN or other.until_ms - one.since_ms > MAX_SPAN:
+        return None
+    name, versions = one.name, one.versions
+    if one.kind in (Kind.END, Kind.END_AND_HIGH):
+        name = joined_clients(cast(Clients, one.name), cast(Clients, other.name))
+    elif one.kind is Kind.START:
+        name = one.name if one.name == other.name else "several reasons"
+    if other.versions is not None:
+        versions = joined_versions(one.versions, other.versions)
+    return one._replace(
+        name=name,
+        until_ms=other.until_ms,
+        last=other.last,
+        versions=versions,
+    )

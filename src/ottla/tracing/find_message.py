@@ -1,0 +1,163 @@
+"""Finds the message that a journey request means: by offset, by key, or the latest.
+
+A partition's leader answers, because it has the most information. Another broker answers with the
+error `not_leader` and the leader's id (null: the partition has none). A request without a partition
+is answered for the partitions that this broker leads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+from ottla.config import BrokerConfig
+from ottla.controller.image import NO_LEADER, ClusterImage
+from ottla.journey.moment import Document
+from ottla.journey.partitioner import likely_partitions
+from ottla.replica.partition import Partition
+from ottla.replica.partitions import Partitions
+from ottla.tracing.gather_facts import largest_timestamp
+from ottla.tracing.key_search import find_newest
+
+MAX_SUGGESTIONS: Final = 1000
+"""Topic names in the response to a request for an unknown topic."""
+
+
+class JourneyError(Exception):
+    """The error that is returned instead of a journey, with its code and further fields."""
+
+    def __init__(self, code: str, message: str, **more: Any) -> None:
+        super().__init__(message)
+        self.code = code
+        self.more = more
+        self.elsewhere: list[int] = []
+        """The topic's partitions for which other brokers should be asked."""
+
+
+class MessageQuery(NamedTuple):
+    """Which message is meant: at most one of `offset`, `key` and `latest` is given."""
+
+    topic: str
+    partition: int | None
+    offset: int | None
+    key: bytes | None
+    latest: bool
+
+
+class Cluster(Protocol):
+    """The cluster and this broker's partitions, as this broker knows them now."""
+
+    config: BrokerConfig
+    partitions: Partitions
+
+    @property
+    def image(self) -> ClusterImage:
+        """The metadata image; it may be another one after each wait."""
+
+
+def deleted_meanwhile(topic: str) -> JourneyError:
+    return JourneyError("unknown_topic", f"topic {topic!r} was deleted in the meantime")
+
+
+def led_partitions(query: MessageQuery, cluster: Cluster) -> list[Partition]:
+    """The topic's partitions that this broker leads, or the requested one. Raises JourneyError."""
+    topic, image = query.topic, cluster.image.topic(query.topic)
+    if image is None:
+        names = sorted(cluster.image.topics)[:MAX_SUGGESTIONS]
+        raise JourneyError("unknown_topic", f"there is no topic {topic!r}", topics=names)
+    own = cluster.config.id
+    led = [
+        partition
+        for partition in sorted(cluster.partitions.of_topic(topic), key=lambda one: one.index)
+        if partition.index < len(image.partitions)
+        and image.partitions[partition.index].leader == own
+    ]
+    requested, count = query.partition, len(image.partitions)
+    if requested is None:
+        if led:
+            return led
+        raise JourneyError("not_leader", f"this broker leads no partition of topic {topic!r}")
+    if requested >= count:
+        has = "only partition 0" if count == 1 else f"partitions 0 to {count - 1}"
+        message = f"topic {topic!r} has no partition {requested}, it has {has}"
+        raise JourneyError("unknown_partition", message, partitions=offset_ranges(led))
+    for partition in led:
+        if partition.index == requested:
+            return [partition]
+    leader = image.partitions[requested].leader
+    message = f"partition {requested} of topic {topic!r} is led by another broker"
+    if leader == NO_LEADER:
+        message = f"partition {requested} of topic {topic!r} has no leader"
+    raise JourneyError("not_leader", message, leader=None if leader == NO_LEADER else leader)
+
+
+def led_elsewhere(query: MessageQuery, cluster: Cluster) -> list[int]:
+    """The topic's partitions that other brokers lead, or nobody; none if one was requested."""
+    image = cluster.image.topic(query.topic)
+    if image is None or query.partition is not None:
+        return []
+    own = cluster.config.id
+    return [index for index, state in enumerate(image.partitions) if state.leader != own]
+
+
+def offset_ranges(partitions: Sequence[Partition]) -> list[Document]:
+    """The start and end offset of each partition."""
+    return [
+        {
+            "partition": partition.index,
+            "start_offset": partition.log.start_offset,
+            "end_offset": partition.log.end_offset,
+        }
+        for partition in partitions
+    ]
+
+
+async def find_message(
+    query: MessageQuery, partitions: list[Partition], cluster: Cluster
+) -> tuple[Partition, int]:
+    """The partition and offset of the message. Raises JourneyError and ApiError."""
+    if query.key is not None:
+        return await find_key(query.key, partitions)
+    if query.latest:
+        filled = [one for one in partitions if one.log.end_offset > one.log.start_offset]
+        if not filled:
+            message = f"topic {query.topic!r} has no records"
+            raise JourneyError("empty", message, partitions=offset_ranges(partitions))
+        newest = max(filled, key=newest_ms)
+        return newest, newest.log.end_offset - 1
+    if query.offset is None:
+        message = "give an offset, a key, or latest"
+        raise JourneyError("which_offset", message, partitions=offset_ranges(partitions))
+    image = cluster.image.topic(query.topic)
+    count = len(image.partitions) if image else 0
+    if query.partition is None and count > 1:
+        message = f"give the partition of offset {query.offset}"
+        raise JourneyError("which_offset", message, partitions=offset_ranges(partitions))
+    return partitions[0], query.offset
+
+
+def newest_ms(partition: Partition) -> int:
+    """The largest timestamp of the last segment that has records."""
+    log = partition.log
+    return largest_timestamp(next(one for one in reversed(log.segments) if one.size_bytes))
+
+
+async def find_key(key: bytes, partitions: list[Partition]) -> tuple[Partition, int]:
+    """The newest record with the key, from the first partition that has one.
+
+    Partitions that a common partitioner would choose for the key are searched first.
+    """
+    by_index = {partition.index: partition for partition in partitions}
+    likely = likely_partitions(key, len(partitions)) if len(partitions) > 1 else []
+    order = [by_index.pop(index) for index in likely if index in by_index]
+    hit, searched = await find_newest([*order, *by_index.values()], key)
+    if hit is None:
+        message = "no record has this key"
+        if not all(one.whole for one in searched):
+            message = "no record has this key among the newest; older ones were not searched"
+        ends = [
+            {"partition": one.partition, "down_to_offset": one.down_to, "whole": one.whole}
+            for one in searched
+        ]
+        raise JourneyError("key_not_found", message, searched=ends)
+    return next(one for one in partitions if one.index == hit.partition), hit.offset

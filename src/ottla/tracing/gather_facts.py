@@ -1,0 +1,171 @@
+"""Gathers the facts about one offset: looked up on the event loop, read in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ottla.controller.image import PartitionState
+from ottla.journey.facts import Facts, Place, Position
+from ottla.journey.record_in_batch import PlacedRecord, find_record
+from ottla.journey.retention_rules import SegmentFacts
+from ottla.log import names
+from ottla.log.errors import InsaneIndexError, storage_error
+from ottla.log.log import Log
+from ottla.log.open_file import OpenFile
+from ottla.log.rolling import rolls_ms
+from ottla.log.segment import Found, Segment
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.records.header import NO_TIMESTAMP, BatchHeader, ensure_crc, read_header
+from ottla.replica.partition import Partition
+from ottla.timelines.recorder import TimelineRecorder
+from ottla.tracing.key_search import find_later
+
+if TYPE_CHECKING:
+    from ottla.coordinator.group_coordinator import GroupCoordinator
+
+MAX_GROUPS: Final = 500
+"""Limit for the groups whose position in the partition is read."""
+
+
+class Around(NamedTuple):
+    """What the partition itself does not know."""
+
+    broker_id: int
+    partition_count: int
+    replica_count: int
+    timelines: TimelineRecorder
+    groups: GroupCoordinator
+    state: PartitionState = PartitionState(-1, -1, (), (), -1)
+
+
+async def gather(partition: Partition, offset: int, around: Around, now_ms: int) -> Facts:
+    """All facts about `offset`. Raises ApiError if storage or the coordinator fails."""
+    history = await around.timelines.history(partition.timeline, offset)
+    positions = await positions_of(around.groups, partition.topic, partition.index)
+    log = partition.log
+    place = None
+    superseded_by, searched_to = None, 0
+    if log.start_offset <= offset < log.end_offset:
+        place = await find_place(log, offset)
+        record = place.record.record if place and place.record else None
+        if log.config.cleanup_compact and record is not None and record.key is not None:
+            superseded_by, searched_to = await find_later(log, record.key, offset)
+    return Facts(
+        topic=partition.topic,
+        partition=partition.index,
+        offset=offset,
+        now_ms=now_ms,
+        broker_id=around.broker_id,
+        partition_count=around.partition_count,
+        replica_count=around.replica_count,
+        start_offset=log.start_offset,
+        end_offset=log.end_offset,
+        high_watermark=partition.high_watermark,
+        config=log.config,
+        segments=segment_facts(log, offset),
+        steps=history.steps if history else None,
+        opening=history.opening if history else None,
+        positions=positions,
+        place=place,
+        superseded_by=superseded_by,
+        searched_to=searched_to,
+        replicas=around.state.replicas,
+        isr=around.state.isr,
+        leader=around.state.leader,
+        leader_epoch=around.state.leader_epoch,
+    )
+
+
+async def positions_of(groups: GroupCoordinator, topic: str, partition: int) -> dict[str, Position]:
+    """The position of each group (at most `MAX_GROUPS`) in the partition."""
+    found: dict[str, Position] = {}
+    for group in (await groups.list_groups(frozenset(), frozenset()))[:MAX_GROUPS]:
+        ((fetched,),) = await groups.fetch(group.group, ((topic, None, (partition,)),))
+        if fetched.offset >= 0:
+            found[group.group] = Position(fetched.offset, fetched.metadata)
+    return found
+
+
+async def find_place(log: Log, offset: int) -> Place | None:
+    """Where the offset is stored; None if compaction has removed the whole batch around it.
+
+    Records that cannot be read are reported as damage. Raises ApiError KAFKA_STORAGE_ERROR if even
+    the batch cannot be read.
+    """
+    number = log.segment_number(offset)
+    segment = log.segments[number]
+    try:
+        found = log.find(segment, offset)
+        entry, entry_position = segment.offset_index.lookup(offset)
+        file = segment.file()
+        facts = one_segment(log, number)  # before the wait, in which segments may change
+    except InsaneIndexError as error:
+        raise ApiError(ErrorCode.kafka_storage_error, str(error)) from None
+    if found is None:
+        return None
+    batch = await asyncio.to_thread(read_batch, file, found)
+    header = read_header(batch)
+    if header.base_offset > offset:
+        return None
+    record, damage = None, None
+    try:
+        record = await asyncio.to_thread(find_sound_record, header, batch, offset)
+    except ApiError as error:
+        damage = str(error)
+    return Place(
+        segment=facts,
+        folder=os.path.basename(log.folder),
+        log_file=names.file_name(segment.base_offset, names.LOG),
+        index_file=names.file_name(segment.base_offset, names.INDEX),
+        # The first batch needs no entry.
+        index_entry=(entry, entry_position) if entry_position else None,
+        batch_position=found.position,
+        header=header,
+        record=record,
+        damage=damage,
+    )
+
+
+def read_batch(file: OpenFile, found: Found) -> bytes:
+    """The batch's bytes. Raises ApiError KAFKA_STORAGE_ERROR."""
+    try:
+        return os.pread(file.fd, found.size_bytes, found.position)
+    except OSError as error:
+        raise storage_error("cannot read a batch", error) from None
+
+
+def find_sound_record(header: BatchHeader, batch: bytes, offset: int) -> PlacedRecord | None:
+    """The record, from a batch with a valid checksum. Raises CorruptBatchError if it is not
+    valid.
+    """
+    ensure_crc(header, batch)
+    return find_record(header, batch, offset)
+
+
+def segment_facts(log: Log, offset: int) -> list[SegmentFacts]:
+    """The segments, oldest first; largest timestamps only up to the offset's own segment."""
+    last = log.segment_number(offset)
+    return [one_segment(log, number, timed=number <= last) for number in range(len(log.segments))]
+
+
+def one_segment(log: Log, number: int, *, timed: bool = True) -> SegmentFacts:
+    segment = log.segments[number]
+    is_active = number + 1 == len(log.segments)
+    next_offset = log.end_offset if is_active else log.segments[number + 1].base_offset
+    closes_ms = rolls_ms(segment, log.config) if is_active and segment.size_bytes else None
+    largest_ms = largest_timestamp(segment) if timed else NO_TIMESTAMP
+    return SegmentFacts(
+        segment.base_offset, next_offset, segment.size_bytes, largest_ms, is_active, closes_ms
+    )
+
+
+def largest_timestamp(segment: Segment) -> int:
+    """The timestamp that retention by time uses. Raises ApiError KAFKA_STORAGE_ERROR."""
+    try:
+        return segment.largest_timestamp()
+    except OSError as error:
+        raise storage_error(f"cannot read the time of {segment.path}", error) from None
+    except InsaneIndexError as error:
+        raise ApiError(ErrorCode.kafka_storage_error, str(error)) from None

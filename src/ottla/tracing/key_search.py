@@ -1,0 +1,139 @@
+"""Finds the newest record with a key, and a later record with the same key.
+
+A partition has no index of keys, so this reads the log: window by window, each in a thread, and at
+most `BUDGET_BYTES` per search. If that does not cover the log, the result says how far it came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from ottla.log.config import FOREVER_MS
+from ottla.log.errors import InsaneIndexError, storage_error
+from ottla.log.log import Log
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.replica.partition import Partition
+from ottla.tracing.segment_search import (
+    BUDGET_BYTES,
+    Window,
+    first_in_window,
+    last_in_window,
+    windows,
+)
+
+EVERYTHING = FOREVER_MS
+"""The search reached the end of the log."""
+
+
+class Searched(NamedTuple):
+    """How far back a partition was searched: from its end to this offset."""
+
+    partition: int
+    down_to: int
+    start_offset: int
+
+    @property
+    def whole(self) -> bool:
+        return self.down_to <= self.start_offset
+
+
+class Hit(NamedTuple):
+    partition: int
+    offset: int
+
+
+async def find_newest(
+    partitions: Sequence[Partition], key: bytes, budget_bytes: int = BUDGET_BYTES
+) -> tuple[Hit | None, list[Searched]]:
+    """The newest record with the key in the first of the partitions that has one.
+
+    Raises ApiError KAFKA_STORAGE_ERROR or CORRUPT_MESSAGE if the log cannot be read.
+    """
+    searched: list[Searched] = []
+    for partition in partitions:
+        log = partition.log
+        down_to = log.end_offset
+        for window in newest_first(log):
+            if budget_bytes <= 0:
+                break
+            budget_bytes -= window.size_bytes
+            found = await in_thread(last_in_window, window, key, down_to)
+            if found is not None and found >= log.start_offset:
+                return Hit(partition.index, found), searched
+            down_to = window.first_offset
+        start = log.start_offset
+        searched.append(Searched(partition.index, max(down_to, start), start))
+    return None, searched
+
+
+async def find_later(
+    log: Log, key: bytes, offset: int, budget_bytes: int = BUDGET_BYTES
+) -> tuple[int | None, int]:
+    """The offset of a later record with the key, and the offset up to which the log was
+    searched.
+    """
+    for window in oldest_first(log, offset):
+        if budget_bytes <= 0:
+            return None, window.first_offset
+        budget_bytes -= window.size_bytes
+        found = await in_thread(first_in_window, window, key, offset)
+        if found is not None:
+            return found, found
+    return None, EVERYTHING
+
+
+def newest_first(log: Log) -> Iterator[Window]:
+    """The log's windows from its end back to its start. Each segment is split when it is reached.
+
+    The caller waits between two windows, so the next segment is looked up only then: retention may
+    have removed segments, and compaction may have replaced them.
+    """
+    next_offset = log.end_offset
+    while next_offset > log.start_offset:
+        segment = log.segments[log.segment_number(next_offset - 1)]
+        if segment.base_offset >= next_offset:
+            return
+        with storage_refusals():
+            pieces = list(windows(segment, next_offset))
+        yield from pieces
+        next_offset = segment.base_offset
+
+
+def oldest_first(log: Log, offset: int) -> Iterator[Window]:
+    """The log's windows from the one with the offset on. Each segment is split when it is
+    reached.
+    """
+    at = offset
+    while at < log.end_offset:
+        number = log.segment_number(at)
+        last = number + 1 == len(log.segments)
+        next_offset = log.end_offset if last else log.segments[number + 1].base_offset
+        with storage_refusals():
+            pieces = list(windows(log.segments[number], next_offset))
+        ends = [later.first_offset for later in pieces[:-1]]
+        for window in reversed(pieces):
+            end = ends.pop() if ends else next_offset
+            if end > offset:
+                yield window
+        at = next_offset
+
+
+async def in_thread(
+    search: Callable[[Window, bytes, int], int | None], window: Window, key: bytes, offset: int
+) -> int | None:
+    with storage_refusals():
+        return await asyncio.to_thread(search, window, key, offset)
+
+
+@contextmanager
+def storage_refusals() -> Iterator[None]:
+    """Turn errors of the disk into KAFKA_STORAGE_ERROR."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_error("cannot search the log", error) from None
+    except InsaneIndexError as error:
+        raise ApiError(ErrorCode.kafka_storage_error, str(error)) from None

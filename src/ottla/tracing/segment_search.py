@@ -1,0 +1,89 @@
+"""Searches a key in segment files, in either direction, within a budget of bytes.
+
+A window is a range of an open segment file that begins and ends with a batch. The searches read
+windows and know nothing about logs; they run in a worker thread. A window has a few MiB, so that
+the caller can stop between two of them.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from ottla.journey.record_in_batch import last_with_key
+from ottla.log.open_file import OpenFile
+from ottla.log.scan import scan_batches
+from ottla.log.segment import Segment
+from ottla.records.header import HEADER_BYTES, read_header
+
+WINDOW_BYTES: Final = 4 * 1024 * 1024
+BUDGET_BYTES: Final = 256 * 1024 * 1024
+"""The limit for one search; takes about a second."""
+
+
+class Window(NamedTuple):
+    """Bytes `position` to `end` of a segment's file, which it keeps open. `first_offset` is that of
+    its first batch.
+    """
+
+    file: OpenFile
+    position: int
+    end: int
+    first_offset: int
+
+    @property
+    def size_bytes(self) -> int:
+        return self.end - self.position
+
+
+def windows(segment: Segment, next_offset: int) -> Iterator[Window]:
+    """The segment in windows, newest first. Call it on the event loop's thread, like the segment
+    itself.
+
+    `next_offset` is where the segment ends. The windows begin at index entries. Raises OSError,
+    InsaneIndexError, CorruptBatchError.
+    """
+    size = segment.size_bytes
+    if size == 0:
+        return
+    file = segment.file()
+    pieces = -(-size // WINDOW_BYTES)
+    offsets = next_offset - segment.base_offset
+    end = size
+    for piece in reversed(range(pieces)):
+        position, first_offset = 0, segment.base_offset
+        if piece:
+            _, position = segment.offset_index.lookup(
+                segment.base_offset + offsets * piece // pieces
+            )
+            first_offset = read_header(os.pread(file.fd, HEADER_BYTES, position)).base_offset
+        if position < end:
+            yield Window(file, position, end, first_offset)
+            end = position
+
+
+def last_in_window(window: Window, key: bytes, before_offset: int) -> int | None:
+    """The offset of the window's last record with the key, below `before_offset`.
+
+    Raises OSError, CorruptBatchError, InvalidRecordError.
+    """
+    found: int | None = None
+    for _, header, batch in scan_batches(window.file, window.position, window.end):
+        if header.base_offset >= before_offset:
+            break
+        record = last_with_key(header, batch, key, before_offset)
+        if record is not None:
+            found = record.offset
+    return found
+
+
+def first_in_window(window: Window, key: bytes, after_offset: int) -> int | None:
+    """The offset of a later record with the key: the last one in the window's first batch that has
+    one past `after_offset`. Raises like `last_in_window`.
+    """
+    for _, header, batch in scan_batches(window.file, window.position, window.end):
+        if header.last_offset <= after_offset:
+            continue
+        record = last_with_key(header, batch, key)
+        if record is not None and record.offset > after_offset:
+            return record.offset
+    return None

@@ -1,0 +1,69 @@
+"""Traces one message: finds it, gathers the facts about it, and explains them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ottla.journey.explain import explain
+from ottla.journey.facts import Facts
+from ottla.journey.moment import Document
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.replica.partition import Partition
+from ottla.runtime.clock import Clock
+from ottla.timelines.recorder import TimelineRecorder
+from ottla.tracing.find_message import (
+    Cluster,
+    JourneyError,
+    MessageQuery,
+    deleted_meanwhile,
+    find_message,
+    led_elsewhere,
+    led_partitions,
+)
+from ottla.tracing.gather_facts import Around, gather
+
+if TYPE_CHECKING:
+    from ottla.coordinator.group_coordinator import GroupCoordinator
+
+_STORAGE: Final = (ErrorCode.kafka_storage_error, ErrorCode.corrupt_message)
+
+
+class TracedBroker(Cluster, Protocol):
+    """The parts of a broker that know something about a message."""
+
+    clock: Clock
+    timelines: TimelineRecorder
+    groups: GroupCoordinator
+
+
+async def trace(query: MessageQuery, broker: TracedBroker) -> Document:
+    """The journey of the requested message. Raises JourneyError.
+
+    One message is traced at a time, so that many requests wait in a queue.
+    """
+    partitions: list[Partition] = []
+    try:
+        partitions = led_partitions(query, broker)
+        async with broker.timelines.explaining:
+            partition, offset = await find_message(query, partitions, broker)
+            document = explain(await _facts(query.topic, partition, offset, broker))
+            others = led_elsewhere(query, broker)
+            return document | ({"elsewhere": others} if others else {})
+    except JourneyError as error:
+        error.elsewhere = led_elsewhere(query, broker)
+        raise
+    except ApiError as error:
+        if any(each.log.is_closed for each in partitions):
+            raise deleted_meanwhile(query.topic) from None
+        code = "storage_error" if error.code in _STORAGE else "not_available"
+        raise JourneyError(code, str(error)) from None
+
+
+async def _facts(topic: str, partition: Partition, offset: int, broker: TracedBroker) -> Facts:
+    image = broker.image.topic(topic)
+    if image is None or partition.index >= len(image.partitions):
+        raise deleted_meanwhile(topic)
+    state = image.partitions[partition.index]
+    count, replicas = len(image.partitions), len(state.replicas)
+    around = Around(broker.config.id, count, replicas, broker.timelines, broker.groups, state)
+    return await gather(partition, offset, around, broker.clock.now_ms())

@@ -1,0 +1,201 @@
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.cluster.controller import Controller
+from ottla.config.broker import BrokerConfig
+from ottla.config.error import ConfigError
+from ottla.controller import layout
+from ottla.controller.config_changes import ConfigChange, ResourceChange, ResourceType
+from ottla.controller.deletion import TopicToDelete
+from ottla.controller.elections import ElectionType
+from ottla.controller.image import EVERY_BROKER, MetadataDelta, TopicCreated, TopicDeleted
+from ottla.controller.topics import MorePartitions, NewTopic
+from ottla.coordination.embedded import EmbeddedCoordination, EmbeddedTree
+from ottla.coordination.embedded_store import StoreError
+from ottla.protocol.errors import ApiError, ErrorCode
+
+Running = Callable[..., AbstractAsyncContextManager[Controller]]
+
+
+@pytest.fixture
+def running(lone_node: Any) -> Running:
+    """Runs a lone broker's controller, on a folder or in memory."""
+
+    @asynccontextmanager
+    async def run(
+        folder: Path | None = None, config: BrokerConfig | None = None, cluster_id: str = "c"
+    ) -> AsyncIterator[Controller]:
+        tree = EmbeddedTree(folder)
+        node = lone_node(config or BrokerConfig(), tree)
+        try:
+            await node.start(cluster_id)
+            yield node.controller
+        finally:
+            await node.membership.close()
+            await tree.close()
+
+    return run
+
+
+async def test_the_broker_registers_and_leads(lone_node: Any) -> None:
+    tree = EmbeddedTree(None)
+    node = lone_node(BrokerConfig(), tree)
+    await node.start()
+    assert node.image.brokers[1].endpoints == node.endpoints
+    assert node.image.brokers[1].epoch == node.registration.broker_epoch
+    assert node.image.controller_id == 1
+    assert node.image.controller_epoch == 1
+    observer = await tree.connect()
+    nodes = await observer.read_tree("/")
+    assert nodes["/controller"].owner == nodes["/brokers/ids/1"].owner != 0
+    assert nodes["/controller_epoch"].data == b"1"
+    await node.membership.close()
+    assert await observer.exists("/brokers/ids/1") is None
+    assert await observer.exists("/controller") is None
+    await tree.close()
+
+
+async def test_the_state_survives_a_restart(tmp_path: Path, running: Running) -> None:
+    async with running(tmp_path) as controller:
+        results = await controller.create_topics(
+            [NewTopic("t", 3, 1, configs=(("retention.ms", "5"),))]
+        )
+        assert not results[0].outcome.failed
+        await controller.add_partitions([MorePartitions("t", 4)])
+        assert await controller.next_producer_ids(1) == (0, 1000)
+        before = dict(controller.image.topics)
+        cluster_id = controller.image.cluster_id
+    async with running(tmp_path, cluster_id=cluster_id) as controller:
+        assert controller.image.topics == before
+        assert controller.image.cluster_id == cluster_id
+        assert controller.image.controller_epoch == 2
+        assert await controller.next_producer_ids(1) == (1000, 2000)
+
+
+async def test_subscribers_are_notified_after_the_image_and_before_the_reply(
+    running: Running,
+) -> None:
+    async with running() as controller:
+        received: list[MetadataDelta] = []
+
+        def at_once(delta: MetadataDelta) -> None:
+            received.append(delta)
+            if isinstance(delta, TopicCreated):
+                assert controller.image.topic(delta.topic.name) == delta.topic
+
+        async def later(delta: MetadataDelta) -> None:
+            await asyncio.sleep(0.01)
+            received.append(delta)
+
+        controller._view.subscribe(at_once)
+        controller._view.subscribe(later)
+        await controller.create_topics([NewTopic("t", 1, 1)])
+        assert [type(delta) for delta in received] == [TopicCreated, TopicCreated]
+        await controller.delete_topics([TopicToDelete("t")])
+        assert [type(delta) for delta in received[2:]] == [TopicDeleted, TopicDeleted]
+        await controller.create_topics([NewTopic("t", 1, 1)], validate_only=True)
+        await controller.create_topics([NewTopic("t", 0, 1)])
+        assert len(received) == 4
+
+
+async def test_a_cancelled_caller_does_not_stop_its_plan(running: Running) -> None:
+    async with running() as controller:
+        await controller.create_topics([NewTopic("t", 1, 1)])
+        task = asyncio.create_task(controller.delete_topics([TopicToDelete("t")]))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await controller.create_topics([NewTopic("u", 1, 1)])
+        assert set(controller.image.topics) == {"u"}
+
+
+async def test_concurrent_requests_run_one_after_another(running: Running) -> None:
+    async with running() as controller:
+        results = await asyncio.gather(
+            *(controller.create_topics([NewTopic("t", 1, 1)]) for _ in range(5))
+        )
+        codes = sorted(result[0].outcome.code for result in results)
+        assert codes == [ErrorCode.none, *[ErrorCode.topic_already_exists] * 4]
+        blocks = await asyncio.gather(*(controller.next_producer_ids(1) for _ in range(5)))
+        assert sorted(first for first, _ in blocks) == [0, 1000, 2000, 3000, 4000]
+
+
+async def test_dynamic_settings_are_applied_and_stored(tmp_path: Path, running: Running) -> None:
+    config = BrokerConfig({"message.max.bytes": "1000"})
+    change = ResourceChange(
+        ResourceType.BROKER, EVERY_BROKER, (ConfigChange("message.max.bytes", "2000"),)
+    )
+    async with running(tmp_path, config) as controller:
+        results = await controller.alter_configs([change], incremental=True)
+        assert not results[0].outcome.failed
+        assert config.message_max_bytes == 2000
+        validated = await controller.alter_configs(
+            [ResourceChange(ResourceType.BROKER, "1", (ConfigChange("message.max.bytes", "3"),))],
+            incremental=True,
+            validate_only=True,
+        )
+        assert not validated[0].outcome.failed
+        assert config.message_max_bytes == 2000
+    config = BrokerConfig({"message.max.bytes": "1000"})
+    async with running(tmp_path, config):
+        assert config.message_max_bytes == 2000
+
+
+async def test_a_conflicting_dynamic_setting_stops_the_start(
+    tmp_path: Path, running: Running
+) -> None:
+    change = ConfigChange("log.cleaner.max.compaction.lag.ms", "5")
+    resource = ResourceChange(ResourceType.BROKER, EVERY_BROKER, (change,))
+    async with running(tmp_path) as controller:
+        await controller.alter_configs([resource], incremental=True)
+    with pytest.raises(ConfigError, match="must not be above"):
+        async with running(tmp_path, BrokerConfig({"log.cleaner.min.compaction.lag.ms": "9"})):
+            pass
+
+
+async def test_elections_on_one_broker_are_not_needed(running: Running) -> None:
+    async with running() as controller:
+        await controller.create_topics([NewTopic("t", 1, 1)])
+        reply = await controller.elect_leaders(ElectionType.PREFERRED, {"t": [0]})
+        assert reply["t"][0].code is ErrorCode.election_not_needed
+
+
+async def test_a_deposed_controller_writes_nothing(lone_node: Any) -> None:
+    tree = EmbeddedTree(None)
+    node = lone_node(BrokerConfig(), tree)
+    await node.start()
+    controller = node.controller
+    usurper = await tree.connect()
+    await usurper.set(layout.CONTROLLER_EPOCH, b"2")
+    with pytest.raises(ApiError) as caught:
+        await controller.create_topics([NewTopic("t", 1, 1)])
+    assert caught.value.code is ErrorCode.not_controller
+    assert not controller.active
+    assert controller.image.topics == {}
+    assert await usurper.exists(layout.topic_path("t")) is None
+    await node.membership.close()
+    await tree.close()
+
+
+async def test_a_full_disk_fails_the_request_and_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, running: Running
+) -> None:
+    async with running() as controller:
+
+        async def full(self: EmbeddedCoordination, operations: object) -> None:
+            raise StoreError("coordination.sqlite: database or disk is full")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(EmbeddedCoordination, "multi", full)
+            with pytest.raises(ApiError, match="disk is full") as caught:
+                await controller.create_topics([NewTopic("t", 1, 1)])
+        assert caught.value.code is ErrorCode.kafka_storage_error
+        assert controller.image.topics == {}
+        results = await controller.create_topics([NewTopic("t", 1, 1)])
+        assert not results[0].outcome.failed

@@ -1,0 +1,378 @@
+import asyncio
+import errno
+import os
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from ottla.cluster.metadata_applier import MetadataApplier
+from ottla.cluster.partition_opener import PartitionOpener
+from ottla.cluster.registration import Registration
+from ottla.cluster.topic_settings import TopicSettings
+from ottla.config import BrokerConfig
+from ottla.controller.image import (
+    ClusterImage,
+    DirectoryChanged,
+    DirectoryImage,
+    PartitionsChanged,
+    PartitionState,
+    TopicCreated,
+    TopicDeleted,
+    TopicImage,
+)
+from ottla.coordinator.coordinators import Coordinators
+from ottla.log.config import LogConfig
+from ottla.log.partition_metadata import make_folder, read_topic_id
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.internal_topics import OFFSETS_TOPIC
+from ottla.replica.partition_host import PartitionHost
+from ottla.replica.partition_role import Role
+from ottla.replica.partitions import Partitions
+from ottla.replica.replica_fetchers import ReplicaFetchers, leader_throttle
+from ottla.runtime.clock import SystemClock
+from ottla.storage.log_store import LogStore
+from ottla.timelines.recorder import TimelineRecorder
+
+
+async def delete(node_call: Any, topic: str) -> None:
+    build = node_call.request(20, 6)
+    topics = (build.DeleteTopicState(name=topic),)
+    await node_call.ask(build.DeleteTopicsRequest(topics=topics, timeout=1000))
+
+
+def folders(node_call: Any) -> set[str]:
+    return {each.name for each in node_call.node.config.data_folder.iterdir() if each.is_dir()}
+
+
+async def test_added_partitions_get_a_folder_with_their_first_record(
+    node_call: Any,
+) -> None:
+    await node_call.create("u", 2)
+    build = node_call.request(37, 3)
+    topics = (build.CreatePartitionsTopic(name="u", count=4, assignments=None),)
+    await node_call.ask(
+        build.CreatePartitionsRequest(topics=topics, timeout=1000, validate_only=False)
+    )
+    assert len(node_call.node.partitions.of_topic("u")) == 4
+    assert folders(node_call) == set()
+    for index in (1, 3):
+        await node_call.produce("u", node_call.batch(b"a"), index=index)
+    data = node_call.node.config.data_folder
+    assert folders(node_call) == {"u-1", "u-3"}
+    assert read_topic_id(str(data / "u-3")) == node_call.topic_id("u")
+
+
+async def test_a_deleted_topic_is_renamed_at_once(node_call: Any) -> None:
+    await node_call.produce("t", node_call.batch(b"a"))
+    await delete(node_call, "t")
+    assert len(node_call.node.partitions) == 0
+    (left,) = folders(node_call)
+    assert left.startswith("t-0.")
+    assert left.endswith("-delete")
+    await node_call.create("t")
+    assert node_call.node.partitions.find("t", 0).high_watermark == 0
+
+
+async def test_settings_are_applied_at_once(node_call: Any) -> None:
+    build = node_call.request(44, 1)
+    change = build.AlterableConfig(name="max.message.bytes", config_operation=0, value="100")
+    resource = build.AlterConfigsResource(resource_type=2, resource_name="t", configs=(change,))
+    await node_call.ask(
+        build.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+    )
+    partition = node_call.node.partitions.find("t", 0)
+    assert partition.log.config.max_message_bytes == 100
+
+
+async def test_a_restart_opens_known_folders_and_deletes_the_others(start_node: Any) -> None:
+    first = await start_node()
+    await first.create("kept")
+    await first.create("stray")
+    for topic in ("kept", "stray"):
+        await first.produce(topic, first.batch(b"a"))
+    data = first.node.config.data_folder
+    await first.node.close()
+    # As if the topic had been deleted and recreated, and its old folder not yet removed.
+    make_folder(str(data / "stray-0"), UUID(int=77))
+    (data / "unknown-0").mkdir()
+    second = await start_node()
+    assert second.node.partitions.find("kept", 0).high_watermark == 1
+    assert second.node.partitions.find("stray", 0).high_watermark == 0
+    assert "unknown-0" not in folders(second)
+    assert "kept-0" in folders(second)
+    await second.produce("stray", second.batch(b"a"))
+    assert read_topic_id(str(data / "stray-0")) == second.topic_id("stray")
+
+
+EPOCH = 30
+"""Of broker 1's registration."""
+
+
+class Cluster:
+    """Broker 1 of a cluster, alone: how it applies deltas of partitions."""
+
+    def __init__(self, folder: Any) -> None:
+        self.store = LogStore.open(folder, node_id=1, random=Random(1))
+        self.store.open_logs(lambda topic: LogConfig(), 0)
+        self.image = ClusterImage("c")
+        self.known(EPOCH)
+        self.notified: list[tuple[str, int]] = []
+        self.failed: list[tuple[str, int, tuple[int, ...]]] = []
+        """The disk failures: topic, partition, in-sync set."""
+        self.removed: list[Any] = []
+        groups: Any = SimpleNamespace(
+            kind=SimpleNamespace(topic=OFFSETS_TOPIC),
+            elected=lambda index: self.notified.append(("elected", index)),
+            resigned=lambda index: self.notified.append(("resigned", index)),
+        )
+        peers = SimpleNamespace(peer=self._peer, drop=lambda leader, purpose: None)
+        clock = SystemClock()
+        self.config = BrokerConfig.from_properties({"node.id": "1"})
+        self.partitions = Partitions()
+        registration = Registration(1)
+        registration.broker_epoch = registration.first_epoch = EPOCH
+        settings = TopicSettings(self.config, self.image)
+        maintenance: Any = SimpleNamespace(deleted=self.removed.append)
+        failure: Any = SimpleNamespace(failed=self._failed)
+        fetching: Any = peers
+        self.fetchers = ReplicaFetchers(
+            self.config,
+            clock,
+            fetching,
+            broker_epoch=lambda: EPOCH,
+            truncated=lambda *truncated: None,
+        )
+        host = PartitionHost(
+            broker_id=1,
+            clock=clock,
+            timelines=TimelineRecorder(clock, enabled=False),
+            write_failed=lambda *failed: None,
+        )
+        self.applier = MetadataApplier(
+            registration,
+            self.store.metadata.directory_id,
+            self.image,
+            clock,
+            self.partitions,
+            PartitionOpener(self.store, settings, maintenance, host),
+            settings,
+            self.fetchers,
+            leader_throttle(self.config, clock),
+            Coordinators([groups]),
+            self._topic_deleted,
+            failure,
+        )
+
+    def known(self, epoch: int, directory_id: str | None = None) -> DirectoryChanged:
+        own = self.store.metadata.directory_id
+        changed = DirectoryChanged(1, DirectoryImage(directory_id or own, epoch, 0))
+        self.image.apply(changed)
+        return changed
+
+    async def _topic_deleted(self, name: str, topic_id: UUID) -> None:
+        self.notified.append((name, topic_id.int))
+
+    def _failed(self, topic: str, index: int, state: PartitionState, error: ApiError) -> None:
+        assert error.code is ErrorCode.kafka_storage_error
+        self.failed.append((topic, index, state.isr))
+
+    def _peer(self, leader: int, purpose: str) -> Any:
+        async def ask(request: Any, timeout_ms: int) -> Any:
+            await asyncio.Event().wait()
+
+        return SimpleNamespace(ask=ask)
+
+    async def create(self, name: str, *states: PartitionState, number: int = 1) -> None:
+        created = TopicCreated(TopicImage(name, UUID(int=number), states, {}))
+        self.image.apply(created)
+        await self.applier.apply(created)
+
+    async def change(self, name: str, *states: PartitionState) -> None:
+        topic = replace(self.image.topics[name], partitions=states)
+        changed = PartitionsChanged(topic, tuple(range(len(states))))
+        self.image.apply(changed)
+        await self.applier.apply(changed)
+
+    def role(self, name: str, index: int) -> Role | None:
+        partition = self.partitions.get(name, index)
+        return None if partition is None else partition.role
+
+
+@pytest.fixture
+async def cluster(tmp_path: Any) -> AsyncIterator[Cluster]:
+    cluster = Cluster(tmp_path / "data")
+    await cluster.applier.open_all()
+    yield cluster
+    await cluster.fetchers.close()
+    cluster.store.release()
+
+
+def state(leader: int, epoch: int, *replicas: int, version: int = 0) -> PartitionState:
+    return PartitionState(leader, epoch, replicas, replicas, version or epoch)
+
+
+async def test_only_partitions_placed_here_are_opened(cluster: Cluster) -> None:
+    await cluster.create("t", state(1, 1, 1, 2), state(2, 1, 2, 1), state(2, 1, 2, 3))
+    roles = [cluster.role("t", index) for index in range(3)]
+    assert roles == [Role.LEADER, Role.FOLLOWER, None]
+    assert set(cluster.store.logs) == {("t", 0), ("t", 1)}
+    assert len(cluster.fetchers) == 1
+
+
+async def test_roles_follow_the_leader(cluster: Cluster) -> None:
+    await cluster.create("t", state(2, 1, 1, 2))
+    await cluster.change("t", state(1, 2, 1, 2))
+    assert cluster.role("t", 0) is Role.LEADER
+    assert len(cluster.fetchers) == 0
+    await cluster.change("t", state(-1, 3, 1, 2))
+    assert cluster.role("t", 0) is Role.NONE
+    await cluster.change("t", state(2, 4, 1, 2))
+    assert cluster.role("t", 0) is Role.FOLLOWER
+    assert len(cluster.fetchers) == 1
+
+
+async def test_a_reassigned_replica_is_removed_and_may_come_back(cluster: Cluster) -> None:
+    await cluster.create("t", state(2, 1, 1, 2))
+    await cluster.change("t", state(2, 2, 2, 3))
+    assert len(cluster.partitions) == len(cluster.fetchers) == len(cluster.store.logs) == 0
+    assert len(cluster.removed) == 1
+    await cluster.change("t", state(2, 3, 2, 1))
+    assert cluster.role("t", 0) is Role.FOLLOWER
+
+
+async def test_a_recreated_topic_begins_empty(cluster: Cluster) -> None:
+    await cluster.create("t", state(2, 1, 1, 2))
+    deleted = TopicDeleted(cluster.image.topics["t"])
+    cluster.image.apply(deleted)
+    await cluster.applier.apply(deleted)
+    assert cluster.notified == [("t", 1)]
+    await cluster.create("t", state(2, 1, 1, 2), number=7)
+    assert cluster.partitions.find(UUID(int=7), 0).role is Role.FOLLOWER
+    assert len(cluster.removed) == 1
+    assert len(cluster.fetchers) == 1
+
+
+async def test_coordinators_are_notified_of_their_partitions_leaders(cluster: Cluster) -> None:
+    await cluster.create(OFFSETS_TOPIC, state(2, 1, 1, 2), state(1, 1, 1, 2))
+    assert cluster.notified == [("elected", 1)]
+    cluster.notified.clear()
+    await cluster.change(OFFSETS_TOPIC, state(1, 2, 1, 2), state(2, 2, 1, 2))
+    assert cluster.notified == [("elected", 0), ("resigned", 1)]
+    cluster.notified.clear()
+    # A change of the in-sync set is not an election.
+    await cluster.change(OFFSETS_TOPIC, state(1, 2, 1, 2, version=9), state(2, 2, 1, 2, version=9))
+    assert cluster.notified == []
+
+
+async def test_no_leader_in_an_epoch_of_an_earlier_incarnation(cluster: Cluster) -> None:
+    """Seed 546 of the simulation: an empty disk led in its old epoch."""
+    cluster.known(EPOCH - 1)
+    await cluster.create("t", state(1, 5, 1, 2), state(1, 5, 1))
+    assert [cluster.role("t", index) for index in range(2)] == [Role.NONE, Role.LEADER]
+    # Elected by a controller that does not know the registration, or may not know it.
+    await cluster.change("t", state(1, 6, 1, 2), state(1, 5, 1))
+    assert cluster.role("t", 0) is Role.NONE
+    await cluster.applier.apply(cluster.known(EPOCH))
+    assert cluster.role("t", 0) is Role.LEADER
+
+
+async def test_coordinators_are_notified_once_the_controller_knows_this_incarnation(
+    cluster: Cluster,
+) -> None:
+    cluster.known(EPOCH - 1)
+    await cluster.create(OFFSETS_TOPIC, state(1, 5, 1, 2))
+    assert cluster.notified == []
+    await cluster.applier.apply(cluster.known(EPOCH))
+    assert cluster.notified == [("elected", 0)]
+
+
+async def test_an_image_without_this_incarnation_deletes_nothing(
+    cluster: Cluster,
+) -> None:
+    """The first image may be one of a deposed controller that does not know so."""
+    await cluster.create("t", state(2, 1, 1, 2))
+    await cluster.create("u", state(2, 1, 1, 2), number=2)
+    cluster.known(EPOCH - 1)
+    await cluster.change("t", state(2, 2, 2, 3))
+    deleted = TopicDeleted(cluster.image.topics["u"])
+    cluster.image.apply(deleted)
+    await cluster.applier.apply(deleted)
+    await cluster.create("u", state(2, 1, 1, 2), number=7)
+    assert cluster.role("t", 0) is cluster.role("u", 0) is None
+    assert set(cluster.store.logs) == {("t", 0), ("u", 0)}
+    assert cluster.removed == []
+    await cluster.change("t", state(2, 3, 1, 2))
+    await cluster.applier.apply(cluster.known(EPOCH))
+    # The conflicting folder is gone, and the known partition has stayed.
+    assert cluster.role("t", 0) is cluster.role("u", 0) is Role.FOLLOWER
+    assert len(cluster.removed) == 1
+
+
+async def test_unplaced_folders_are_deleted_once_the_controller_knows_this_incarnation(
+    cluster: Cluster,
+) -> None:
+    await cluster.create("t", state(2, 1, 1, 2))
+    cluster.known(EPOCH - 1)
+    await cluster.change("t", state(2, 2, 2, 3))
+    assert set(cluster.store.logs) == {("t", 0)}
+    await cluster.applier.apply(cluster.known(EPOCH))
+    assert cluster.store.logs == {}
+
+
+async def test_a_broker_that_lost_its_id_takes_no_role_of_its_successor(cluster: Cluster) -> None:
+    """It was away for longer than its session, and a broker with another disk has its id."""
+    await cluster.create("t", state(2, 1, 1, 2))
+    await cluster.applier.apply(cluster.known(EPOCH + 1, "another"))
+    await cluster.change("t", state(1, 2, 1, 2))
+    assert cluster.role("t", 0) is Role.NONE
+    await cluster.change("t", state(2, 3, 2, 3))
+    assert cluster.removed == [], "what is not placed with the other may be all that there is"
+
+
+async def test_a_folder_that_cannot_be_renamed_is_not_used_for_the_new_topic(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await cluster.create("t", state(1, 1, 1, 2), state(1, 1, 1, 2))
+    for partition in cluster.partitions:
+        partition.log.make_files()
+    cluster.known(EPOCH - 1)
+    deleted = TopicDeleted(cluster.image.topics["t"])
+    cluster.image.apply(deleted)
+    await cluster.applier.apply(deleted)
+    cluster.known(EPOCH)
+
+    rename = os.rename
+
+    def refuse(old: str, new: str) -> None:
+        if "t-0" in old:
+            raise OSError(errno.EROFS, "Read-only file system")
+        rename(old, new)
+
+    monkeypatch.setattr(os, "rename", refuse)
+    await cluster.create("t", state(1, 1, 1, 2), state(1, 1, 1, 2), number=7)
+    assert [cluster.role("t", index) for index in range(2)] == [None, Role.LEADER]
+    assert "data/t-0 exists, but should have been removed" in caplog.text
+    assert cluster.failed == [("t", 0, (1, 2))]
+
+
+async def test_a_folder_that_cannot_be_opened_is_a_disk_failure(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await cluster.create("t", state(1, 1, 1, 2))
+    create = cluster.store.create
+
+    def full(topic: str, index: int, *more: Any) -> Any:
+        if index == 0:
+            raise ApiError(ErrorCode.kafka_storage_error, "the disk is full")
+        return create(topic, index, *more)
+
+    monkeypatch.setattr(cluster.store, "create", full)
+    await cluster.create("u", state(2, 1, 1, 2), state(1, 1, 1, 2))
+    assert (cluster.role("u", 0), cluster.role("u", 1)) == (None, Role.LEADER)
+    assert cluster.failed == [("u", 0, (1, 2))]
+    assert "cannot open u-0: the disk is full" in caplog.text

@@ -1,0 +1,180 @@
+"""A group coordinator over logs in memory: it can be restarted, and its logs can fail."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from random import Random
+
+import pytest
+
+from ottla.coordinator.coordinator_log import KeyAndValue, LogMarker, LogRecord
+from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
+from ottla.coordinator.group_coordinator import GroupCoordinator, group_kind
+from ottla.groups.classic.requests import JoinRequest, SyncRequest
+from ottla.groups.offsets.commit import CommitRequest, OffsetsCommitted, OffsetToCommit
+from ottla.groups.settings import GroupSettings
+from ottla.groups.shard import GroupShard
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.shards.step import ProducerEpoch, TransactionMarker
+
+
+class MemoryLog:
+    """A partition in memory; `hold` keeps the high watermark where it is."""
+
+    def __init__(self) -> None:
+        self.records: list[LogRecord | LogMarker] = []
+        self.held_at: int | None = None
+        self.refuse: ErrorCode | None = None
+        self.moved = asyncio.Event()
+        self.lost = False
+
+    @property
+    def high_watermark(self) -> int:
+        return len(self.records) if self.held_at is None else self.held_at
+
+    def append(
+        self, records: Sequence[KeyAndValue], now_ms: int, producer: ProducerEpoch | None
+    ) -> int:
+        if self.refuse is not None:
+            raise ApiError(self.refuse)
+        for key, value in records:
+            self.records.append(LogRecord(len(self.records), key, value, now_ms, producer))
+        return len(self.records) - 1
+
+    def append_marker(self, marker: TransactionMarker, now_ms: int) -> int:
+        if self.refuse is not None:
+            raise ApiError(self.refuse)
+        self.records.append(LogMarker(len(self.records), marker))
+        return len(self.records) - 1
+
+    def read_all(self) -> Iterator[LogRecord | LogMarker]:
+        yield from list(self.records)
+
+    async def committed(self, offset: int) -> bool:
+        while offset >= self.high_watermark and not self.lost:
+            await self.moved.wait()
+        return not self.lost
+
+    def hold(self) -> None:
+        self.held_at = self.high_watermark
+        self.moved.clear()
+
+    def release(self) -> None:
+        self.held_at = None
+        self.moved.set()
+
+
+class StillClock:
+    def __init__(self) -> None:
+        self.time_ms = 1_000_000
+
+    def now_ms(self) -> int:
+        return self.time_ms
+
+    def monotonic_ms(self) -> int:
+        return self.time_ms
+
+
+class MemoryLogs:
+    """Every partition's log, all of them led."""
+
+    def __init__(self, partitions: int) -> None:
+        self._logs = [MemoryLog() for _ in range(partitions)]
+
+    def open(self, index: int) -> MemoryLog:
+        return self._logs[index]
+
+    def indexes(self) -> Iterable[int]:
+        return range(len(self._logs))
+
+
+class GroupBench:
+    """A coordinator over logs that outlive it."""
+
+    def __init__(self, partitions: int = 4) -> None:
+        self.partitions = partitions
+        self.clock = StillClock()
+        self.logs = MemoryLogs(partitions)
+        self.commits: list[OffsetsCommitted] = []
+        self.settings = GroupSettings(min_session_timeout_ms=1, offset_commit_timeout_ms=60_000)
+        self.runtime: CoordinatorRuntime[GroupShard]
+        self.coordinator = self.start()
+
+    def start(self) -> GroupCoordinator:
+        kind = group_kind(self.settings, on_committed=self.commits.append)
+        self.runtime = CoordinatorRuntime(kind, self.logs, self.clock)
+        return GroupCoordinator(self.runtime, lambda: self.partitions, random=Random(1))
+
+    def log_of(self, group: str) -> MemoryLog:
+        return self.logs.open(self.coordinator.partition_for(group))
+
+    def close(self) -> None:
+        self.coordinator.close()
+        self.runtime.close()
+
+    def restart(self) -> GroupCoordinator:
+        self.close()
+        self.coordinator = self.start()
+        return self.coordinator
+
+    def joining(self, member_id: str = "", group: str = "g", **changes: object) -> JoinRequest:
+        request = JoinRequest(
+            token=None,
+            group=group,
+            member_id=member_id,
+            group_instance_id=None,
+            new_member_id="",
+            client_id="client",
+            client_host="/127.0.0.1",
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=10_000,
+            protocol_type="consumer",
+            protocols=(("range", b"\0\0\0\0\0\1\0\1t"),),
+        )
+        return request._replace(**changes)  # type: ignore[arg-type]
+
+    def syncing(self, generation: int, member_id: str, **assignments: bytes) -> SyncRequest:
+        return SyncRequest(None, "g", generation, member_id, None, "consumer", "range", assignments)
+
+    def committing(self, *offsets: int, **changes: object) -> CommitRequest:
+        request = CommitRequest(
+            group="g",
+            generation=-1,
+            member_id="",
+            group_instance_id=None,
+            retention_ms=-1,
+            offsets=tuple(
+                OffsetToCommit("t", None, partition, offset, 3, "m")
+                for partition, offset in enumerate(offsets)
+            ),
+            knows_group_id_not_found=True,
+        )
+        return request._replace(**changes)  # type: ignore[arg-type]
+
+    async def join_alone(self) -> str:
+        """One member, stable, in generation 1."""
+        asked = await self.coordinator.join(self.joining())
+        assert asked.error is ErrorCode.member_id_required
+        joined = await self.coordinator.join(self.joining(asked.member_id))
+        assert (joined.error, joined.generation) == (ErrorCode.none, 1)
+        request = self.syncing(1, asked.member_id)._replace(assignments={asked.member_id: b"mine"})
+        assert (await self.coordinator.sync(request)).assignment == b"mine"
+        return asked.member_id
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[GroupBench]:
+    made = GroupBench()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def memory_logs() -> type[MemoryLogs]:
+    return MemoryLogs
+
+
+@pytest.fixture
+def clock() -> StillClock:
+    return StillClock()

@@ -1,0 +1,179 @@
+"""The group coordinator: requests in, answers out, restarts between."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from ottla.groups.classic.requests import HeartbeatRequest, LeavingMember
+from ottla.groups.settings import GroupSettings
+from ottla.protocol.errors import ApiError, ErrorCode
+
+OK = ErrorCode.none
+
+
+async def test_a_member_joins_syncs_beats_commits_and_leaves(bench: Any) -> None:
+    groups = bench.coordinator
+    member = await bench.join_alone()
+    assert await groups.heartbeat(HeartbeatRequest("g", 1, member, None)) is OK
+    request = bench.committing(7, generation=1, member_id=member)
+    assert await groups.commit(request) == [OK]
+    fetched = await groups.fetch("g", (("t", None, (0, 1)),))
+    assert [(each.offset, each.metadata) for each in fetched[0]] == [(7, "m"), (-1, "")]
+    (commit,) = bench.commits
+    assert (commit.now_ms, [(*key, value.offset) for key, value in commit.records]) == (
+        1_000_000,
+        [("g", "t", 0, 7)],
+    )
+    left = await groups.leave("g", (LeavingMember(member, None),))
+    assert left[0].error is OK
+    assert (await groups.describe("g")).state == "Empty"
+    with pytest.raises(ApiError) as refused:
+        await groups.commit(request)
+    assert refused.value.code is ErrorCode.unknown_member_id
+
+
+async def test_all_of_it_is_there_after_a_restart(bench: Any) -> None:
+    member = await bench.join_alone()
+    await bench.coordinator.commit(bench.committing(7, generation=1, member_id=member))
+    before = await bench.coordinator.describe("g")
+    groups = bench.restart()
+    assert await groups.describe("g") == before
+    assert await groups.heartbeat(HeartbeatRequest("g", 1, member, None)) is OK
+    assert (await groups.fetch_all("g"))["t"][0].offset == 7
+
+
+async def test_a_restart_forgets_nothing_that_was_committed_and_ends_old_requests(
+    bench: Any,
+) -> None:
+    member = await bench.join_alone()
+    second = await bench.coordinator.join(bench.joining())
+    waiting = asyncio.create_task(bench.coordinator.join(bench.joining(second.member_id)))
+    await asyncio.sleep(0.01)
+    groups = bench.restart()
+    assert (await waiting).error is ErrorCode.not_coordinator
+    assert (await groups.join(bench.joining(second.member_id))).error is ErrorCode.unknown_member_id
+    assert await groups.heartbeat(HeartbeatRequest("g", 1, member, None)) is OK
+
+
+async def test_two_members_share_and_the_follower_waits_for_the_leader(bench: Any) -> None:
+    groups = bench.coordinator
+    leader = await bench.join_alone()
+    asked = await groups.join(bench.joining())
+    second = asyncio.create_task(groups.join(bench.joining(asked.member_id)))
+    await asyncio.sleep(0.01)
+    beat = HeartbeatRequest("g", 1, leader, None)
+    assert await groups.heartbeat(beat) is ErrorCode.rebalance_in_progress
+    first = await groups.join(bench.joining(leader))
+    assert {member.member_id for member in first.members} == {leader, asked.member_id}
+    assert (await second).generation == 2
+    follower = asyncio.create_task(groups.sync(bench.syncing(2, asked.member_id)))
+    await asyncio.sleep(0.01)
+    assert not follower.done()
+    request = bench.syncing(2, leader)._replace(assignments={leader: b"0", asked.member_id: b"1"})
+    assert (await groups.sync(request)).assignment == b"0"
+    assert (await follower).assignment == b"1"
+
+
+async def test_a_partition_that_moves_sends_everybody_away(bench: Any) -> None:
+    groups = bench.coordinator
+    log = bench.log_of("g")
+    log.hold()
+    commit = asyncio.create_task(groups.commit(bench.committing(7)))
+    await asyncio.sleep(0.01)
+    log.lost = True
+    log.moved.set()
+    with pytest.raises(ApiError) as refused:
+        await commit
+    assert refused.value.code is ErrorCode.not_coordinator
+    bench.runtime.resigned(groups.partition_for("g"))
+
+
+async def test_groups_without_a_name(bench: Any) -> None:
+    groups = bench.coordinator
+    invalid = ErrorCode.invalid_group_id
+    assert (await groups.join(bench.joining(group=""))).error is invalid
+    assert (await groups.sync(bench.syncing(1, "m")._replace(group=""))).error is invalid
+    assert await groups.heartbeat(HeartbeatRequest("", 1, "m", None)) is invalid
+    for refused in (groups.leave("", ()), groups.delete_offsets("", ())):
+        with pytest.raises(ApiError) as raised:
+            await refused
+        assert raised.value.code is invalid
+    # Older clients may commit, fetch and delete under the empty name.
+    assert await groups.commit(bench.committing(7, group="")) == [OK]
+    assert (await groups.fetch_all(""))["t"][0].offset == 7
+    assert await groups.delete_group("") is OK
+
+
+async def test_groups_are_listed_over_all_partitions(bench: Any) -> None:
+    names = [f"group-{number}" for number in range(12)]
+    for name in names:
+        await bench.coordinator.commit(bench.committing(1, group=name))
+    groups = bench.restart()
+    found = await groups.list_groups(frozenset(), frozenset())
+    assert sorted(group.group for group in found) == sorted(names)
+    assert len({groups.partition_for(name) for name in names}) == bench.partitions
+    assert await groups.list_groups(frozenset({"stable"}), frozenset()) == []
+
+
+async def test_a_deleted_topic_takes_its_offsets_along_in_every_partition(bench: Any) -> None:
+    groups = bench.coordinator
+    for number in range(12):
+        await groups.commit(bench.committing(1, 2, group=f"group-{number}"))
+    await groups.topic_deleted("t", None)
+    groups = bench.restart()
+    for number in range(12):
+        assert await groups.fetch_all(f"group-{number}") == {}
+
+
+async def test_a_deletion_waits_for_no_replica(bench: Any) -> None:
+    """The same task applies all other deltas too, and on the controller all plans wait for it."""
+    groups = bench.coordinator
+    await groups.commit(bench.committing(1, 2))
+    log = bench.log_of("g")
+    log.hold()
+    await asyncio.wait_for(groups.topic_deleted("t", None), 20)
+    assert log.records[-1].value is None
+    fetch = asyncio.create_task(groups.fetch_all("g"))
+    await asyncio.sleep(0.01)
+    assert not fetch.done()
+    log.release()
+    assert await fetch == {}
+
+
+async def test_the_sweep_removes_what_has_expired(bench: Any) -> None:
+    bench.settings = GroupSettings(offsets_retention_check_interval_ms=5)
+    groups = bench.restart()
+    groups.start()
+    await groups.commit(bench.committing(7))
+    bench.clock.time_ms += bench.settings.offsets_retention_ms
+    while await groups.list_groups(frozenset(), frozenset()):
+        await asyncio.sleep(0.005)
+    assert bench.log_of("g").records[-1].value is None
+
+
+async def test_long_names_of_clients_still_fit_into_a_member_id(bench: Any) -> None:
+    asked = await bench.coordinator.join(bench.joining(client_id="x" * 32_767))
+    assert asked.error is ErrorCode.member_id_required
+    assert len(asked.member_id) < 2_000
+
+
+async def test_after_the_end_nobody_is_served(bench: Any) -> None:
+    bench.close()
+    answer = await bench.coordinator.join(bench.joining())
+    assert answer.error is ErrorCode.coordinator_not_available
+
+
+@pytest.mark.parametrize("name", ["x" * 32_768, "\N{SNOWMAN}" * 20_000])
+async def test_names_that_no_record_has_room_for(bench: Any, name: str) -> None:
+    groups = bench.coordinator
+    invalid = ErrorCode.invalid_group_id
+    assert (await groups.join(bench.joining(group=name))).error is invalid
+    with pytest.raises(ApiError) as refused:
+        await groups.commit(bench.committing(1, group=name))
+    assert refused.value.code is invalid
+    answer = await groups.join(bench.joining(group_instance_id=name))
+    assert answer.error is ErrorCode.invalid_request
+    assert await groups.commit(bench.committing(1, group=name[:5_000])) == [OK]

@@ -1,0 +1,158 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ottla.coordinator.coordinator_log import LogMarker, LogRecord
+from ottla.coordinator.partition_log import PartitionLog
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.internal_topics import OFFSETS_TOPIC
+from ottla.shards.step import ProducerEpoch, TransactionMarker
+
+
+async def make(node_call: Any) -> PartitionLog:
+    outcome = await node_call.node.topic_creation.ensure_offsets_topic()
+    assert not outcome.failed
+    return again(node_call)
+
+
+def again(node_call: Any) -> PartitionLog:
+    return PartitionLog(node_call.node.partitions.find(OFFSETS_TOPIC, 0))
+
+
+async def test_what_is_appended_is_read_again(node_call: Any) -> None:
+    log = await make(node_call)
+    assert list(log.read_all()) == []
+    assert log.append([(b"k", b"v"), (b"k", None)], 5) == 1
+    assert log.append([(b"l", b"w")], 6) == 2
+    assert [tuple(record) for record in log.read_all()] == [
+        (0, b"k", b"v", 5, None), (1, b"k", None, 5, None), (2, b"l", b"w", 6, None),
+    ]  # fmt: skip
+    assert log.high_watermark == 3
+    assert await log.committed(2)
+    assert not await log.committed(3)
+
+
+async def test_transactions_are_read_with_their_markers(node_call: Any) -> None:
+    log = await make(node_call)
+    producer = ProducerEpoch(7, 2)
+    markers = [TransactionMarker(producer, is_commit, 5) for is_commit in (True, False)]
+    for marker in markers:
+        log.append([(b"k", b"v")], 5, producer)
+        log.append([(b"l", b"w")], 5, producer)
+        log.append_marker(marker, 6)
+    assert list(log.read_all()) == [
+        LogRecord(0, b"k", b"v", 5, producer),
+        LogRecord(1, b"l", b"w", 5, producer),
+        LogMarker(2, markers[0]),
+        LogRecord(3, b"k", b"v", 5, producer),
+        LogRecord(4, b"l", b"w", 5, producer),
+        LogMarker(5, markers[1]),
+    ]
+
+
+async def test_more_than_one_read_holds(node_call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ottla.coordinator.partition_log.READ_BYTES", 100)
+    log = await make(node_call)
+    for number in range(50):
+        log.append([(b"%d" % number, bytes(number))], 5)
+    assert [record.key for record in log.read_all()] == [b"%d" % number for number in range(50)]
+
+
+async def test_records_before_the_start_are_gone(node_call: Any) -> None:
+    log = await make(node_call)
+    log.append([(b"a", b""), (b"b", b""), (b"c", b"")], 5)
+    node_call.node.partitions.find(OFFSETS_TOPIC, 0).log.advance_start(2)
+    assert [record.key for record in log.read_all()] == [b"c"]
+
+
+async def test_a_batch_too_large_is_refused(node_call: Any) -> None:
+    log = await make(node_call)
+    with pytest.raises(ApiError) as refused:
+        log.append([(b"k", bytes(2_000_000))], 5)
+    assert refused.value.code is ErrorCode.message_too_large
+    assert log.high_watermark == 0
+
+
+async def test_commits_of_a_group_are_there_for_the_next_node(start_node: Any) -> None:
+    first = await start_node(offsets_topic_num_partitions="3")
+    await first.create("t")
+    await first.node.topic_creation.ensure_offsets_topic()
+    build = first.request(8, 8)
+    partition = build.OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=42, committed_leader_epoch=-1, committed_metadata="m"
+    )
+    topics = (build.OffsetCommitRequestTopic(name="t", partitions=(partition,)),)
+    answer = await first.ask(
+        build.OffsetCommitRequest(
+            group_id="g", generation_id_or_member_epoch=-1, member_id="", topics=topics
+        )
+    )
+    assert answer.topics[0].partitions[0].error_code is ErrorCode.none
+    await first.node.close()
+    second = await start_node(offsets_topic_num_partitions="3")
+    (found,) = (await second.node.groups.fetch_all("g"))["t"]
+    assert (found.offset, found.metadata) == (42, "m")
+
+
+async def test_a_coordinator_of_an_earlier_leadership_writes_nothing(node_call: Any) -> None:
+    """Another one has read the log since, here or elsewhere."""
+    log = await make(node_call)
+    log.append([(b"k", b"v")], 5)
+    for broker in (2, 3):
+        await node_call.appear(broker)
+    await node_call.place(OFFSETS_TOPIC, (1, 2, 3), leader=2)
+    await node_call.place(OFFSETS_TOPIC, (1, 2, 3), isr=(1,))
+    with pytest.raises(ApiError) as refused:
+        log.append([(b"k", b"w")], 5)
+    assert refused.value.code is ErrorCode.not_leader_or_follower
+    assert not await log.committed(0)
+    later = again(node_call)
+    assert later.append([(b"k", b"w")], 5) == 1
+    assert await later.committed(1)
+
+
+FULL = ApiError(ErrorCode.kafka_storage_error, "the disk is full")
+
+
+def refuse(*_: object, **__: object) -> None:
+    raise FULL
+
+
+async def test_a_coordinator_whose_disk_is_full_ends_where_another_can_lead(
+    node_call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a leader does that a producer writes to: groups then find their coordinator there."""
+    log, failure = await make(node_call), node_call.node.storage_failure
+    monkeypatch.setattr("ottla.log.log.Log.append", refuse)
+    with pytest.raises(ApiError) as refused:
+        log.append([(b"k", b"v")], 5)
+    assert (refused.value, failure.reason) == (FULL, None)
+    await node_call.appear(2)
+    await node_call.place(OFFSETS_TOPIC, (1, 2))
+    monkeypatch.undo()
+    log = again(node_call)
+    with pytest.raises(ApiError) as refused:
+        log.append([(b"k", bytes(2_000_000))], 5)
+    assert refused.value.code is ErrorCode.message_too_large
+    assert failure.reason is None
+    monkeypatch.setattr("ottla.log.log.Log.append", refuse)
+    with pytest.raises(ApiError) as refused:
+        log.append([(b"k", b"v")], 5)
+    assert failure.reason == "the disk is full: this broker stops so that others can take over"
+
+
+async def test_a_group_s_records_that_cannot_be_synced_end_the_broker_too(
+    node_call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make(node_call)
+    await node_call.appear(2)
+    await node_call.place(OFFSETS_TOPIC, (1, 2))
+    log, partition = again(node_call), node_call.node.partitions.find(OFFSETS_TOPIC, 0)
+    partition.log.config = replace(partition.log.config, flush_messages=1)
+    offset = log.append([(b"k", b"v")], 5)
+    monkeypatch.setattr("ottla.log.flush.FlushTask.run", refuse)
+    with pytest.raises(ApiError) as refused:
+        await log.committed(offset)
+    assert str(refused.value) == str(FULL)
+    assert node_call.node.storage_failure.reason is not None

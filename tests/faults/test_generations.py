@@ -1,0 +1,46 @@
+"""Generations of a group: histories with and without anomalies."""
+
+from __future__ import annotations
+
+from faults.anomaly import Kind
+from faults.generations import check
+from faults.history import Committed, Event, Synced
+
+
+def kinds(*events: Event) -> list[Kind]:
+    return [each.kind for each in check(events)]
+
+
+def committed(sent_ms: int, generation: int, error: str | None = None) -> Committed:
+    return Committed(sent_ms + 5, sent_ms, 1, ((0, 7),), error, generation)
+
+
+def test_a_partition_moves_to_another_member_with_the_next_generation() -> None:
+    assert kinds(Synced(1, 1, 4, (0, 1)), Synced(9, 2, 5, (0,)), Synced(9, 1, 5, (1,))) == []
+
+
+def test_two_members_own_a_partition_in_one_generation() -> None:
+    assert kinds(Synced(1, 1, 4, (0, 1)), Synced(2, 2, 4, (1,))) == [Kind.two_owners]
+
+
+def test_a_member_gets_an_older_generation_than_before() -> None:
+    assert kinds(Synced(1, 1, 4, ()), Synced(2, 1, 3, ())) == [Kind.stale_generation]
+
+
+def test_another_member_may_learn_its_generation_late() -> None:
+    assert kinds(Synced(1, 1, 4, ()), Synced(2, 2, 3, ())) == []
+
+
+def test_a_commit_of_a_former_generation_is_found() -> None:
+    known = Synced(10, 2, 5, (0,))
+    assert kinds(known, committed(11, 4)) == [Kind.stale_generation]
+    assert kinds(known, committed(11, 4, "illegal_generation")) == []
+    assert kinds(known, committed(11, 5)) == []
+
+
+def test_a_commit_that_was_sent_before_the_next_generation_was_known_may_succeed() -> None:
+    assert kinds(Synced(10, 2, 5, (0,)), committed(10, 4)) == []
+
+
+def test_a_commit_without_a_generation_is_not_checked() -> None:
+    assert kinds(Synced(10, 2, 5, (0,)), committed(11, -1)) == []

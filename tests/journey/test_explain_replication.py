@@ -1,0 +1,203 @@
+"""The replicas' part of the document, as the leader of now can honestly tell it."""
+
+import json
+from dataclasses import replace
+
+from ottla.journey.explain import explain
+from ottla.journey.explain_replication import MAX_ELECTIONS
+from ottla.journey.facts import Facts, Place
+from ottla.journey.record_in_batch import find_record
+from ottla.journey.retention_rules import SegmentFacts
+from ottla.log.config import LogConfig
+from ottla.records.build import build_batch
+from ottla.records.header import read_header
+from ottla.records.record import Record
+from ottla.timelines.step import Kind, Opening, Step
+
+SEGMENT = SegmentFacts(0, 100, 5000, 1010, True, 10_000)
+
+
+def place(offset: int, leader_epoch: int) -> Place:
+    data = build_batch([Record(0, 1000, b"k", b"v")], base_offset=offset)
+    header = replace_epoch(read_header(data), leader_epoch)
+    found = find_record(header, data, offset)
+    return Place(SEGMENT, "t-0", "0.log", "0.index", None, 0, header, found)
+
+
+def replace_epoch(header, leader_epoch):
+    if hasattr(header, "_replace"):
+        return header._replace(leader_epoch=leader_epoch)
+    return replace(header, leader_epoch=leader_epoch)
+
+
+def role(at, leader, epoch, isr, partition_epoch, *, end=0, found=False) -> Step:
+    name = (leader, epoch, tuple(isr), partition_epoch)
+    return Step(Kind.IN_SYNC, name, at, at, end, end, end, found)
+
+
+STEPS = [
+    role(1500, 1, 4, (1, 2, 3), 7, found=True),
+    Step(Kind.END, ((-1, "app"),), 2000, 2000, 0, 50, 50),
+    Step(Kind.REPLICA, "2", 2003, 2003, 0, 50, 50),
+    Step(Kind.REPLICA, "3", 1900, 1900, 0, 0, 20, True),
+    Step(Kind.HIGH, None, 2004, 2004, 0, 50, 50),
+]
+
+
+def facts(steps=STEPS, *, broker=1, epoch=4, offset=40, **more) -> Facts:
+    known = Facts(
+        topic="t",
+        partition=0,
+        offset=offset,
+        now_ms=9000,
+        broker_id=broker,
+        partition_count=1,
+        replica_count=3,
+        start_offset=0,
+        end_offset=50,
+        high_watermark=50,
+        config=LogConfig(),
+        segments=[SEGMENT],
+        steps=steps,
+        opening=Opening(1500, 0, 0),
+        positions={},
+        place=place(offset, epoch),
+        replicas=(1, 2, 3),
+        isr=(1, 2),
+        leader=broker,
+        leader_epoch=epoch,
+    )
+    return replace(known, **more)
+
+
+def test_the_leader_knows_each_replicas_fetch_and_the_isr_then():
+    said = explain(facts())
+    assert said["appended"]["broker"] == 1
+    assert said["appended"]["when"]["exact"]
+    replicated = said["replicated"]
+    assert (replicated["leader"], replicated["leader_epoch"]) == (1, 4)
+    assert replicated["in_sync_now"] == [1, 2]
+    leader, second, third = replicated["copies"]
+    assert (leader["state"], leader["when"]["since_ms"]) == ("leader", 2000)
+    assert (second["state"], second["when"]["since_ms"]) == ("copied", 2003)
+    assert (third["state"], third["when"], third["fetched_to"]) == ("not_yet", None, 20)
+    assert replicated["in_sync"] == {
+        "brokers": [1, 2, 3],
+        "leader": 1,
+        "leader_epoch": 4,
+        "at_ms": 2004,
+    }
+    assert replicated["in_sync_possible"] == []
+    assert replicated["elections"] == []
+    assert json.loads(json.dumps(said)) == said
+
+
+def test_a_former_follower_knows_only_its_own_fetch():
+    steps = [
+        role(1500, 1, 4, (1, 2, 3), 7),
+        Step(Kind.END, ((-1, ""),), 2000, 2000, 0, 50, 50),
+        Step(Kind.HIGH, None, 2100, 2100, 0, 50, 50),
+        role(3000, 2, 5, (2, 3), 8, end=50),
+    ]
+    said = explain(facts(steps, broker=2, leader_epoch=5))
+    assert said["appended"]["broker"] == 1
+    assert said["appended"]["when"] == {"since_ms": None, "until_ms": 2000, "exact": False}
+    replicated = said["replicated"]
+    assert replicated["when"] == {"since_ms": None, "until_ms": 2100, "exact": False}
+    former, own, third = replicated["copies"]
+    assert (former["state"], former["when"]["until_ms"]) == ("leader", 2000)
+    assert (own["state"], own["when"]["since_ms"]) == ("copied", 2000)
+    assert third["state"] == "not_recorded"
+    (election,) = replicated["elections"]
+    assert election == {
+        "at_ms": 3000,
+        "leader": 2,
+        "leader_epoch": 5,
+        "previous_leader": 1,
+        "end_offset": 50,
+        "seen_at_start": False,
+        "unclean": False,
+        "dropped": [],
+    }
+
+
+def in_sync(said) -> list[tuple[list[int], int]]:
+    one = said["replicated"]["in_sync"]
+    possible = [one] if one is not None else said["replicated"]["in_sync_possible"]
+    return [(each["brokers"], each["leader_epoch"]) for each in possible]
+
+
+def test_a_bound_that_spans_an_election_has_both_isrs():
+    """A follower hears of the high watermark up to a fetch later; by then it may lead itself."""
+    copied = Step(Kind.END, ((-1, ""),), 2000, 2000, 0, 50, 50)
+    led_by_1, led_by_2 = role(1500, 1, 4, (1, 2, 3), 7), role(3000, 2, 5, (2, 3), 8, end=50)
+    heard = Step(Kind.HIGH, None, 3100, 3100, 0, 50, 50)
+    more = {"broker": 2, "leader_epoch": 5}
+    steps = [led_by_1, copied, led_by_2, heard]
+    assert in_sync(explain(facts(steps, **more))) == [([1, 2, 3], 4), ([2, 3], 5)]
+    early = [led_by_1, copied, heard._replace(since_ms=2100, until_ms=2100), led_by_2]
+    assert in_sync(explain(facts(early, **more))) == [([1, 2, 3], 4)]
+    # A record of epoch 5 was not committed in an earlier one.
+    assert in_sync(explain(facts(steps, epoch=5, **more))) == [([2, 3], 5)]
+
+
+def test_what_was_in_sync_before_the_broker_heard_of_it_is_not_known():
+    steps = [
+        role(3000, 2, 5, (2, 3), 8, found=True),
+        Step(Kind.END, ((-1, ""),), 2000, 3500, 0, 20, 50),
+        Step(Kind.HIGH, None, 3600, 3600, 0, 50, 50),
+    ]
+    assert in_sync(explain(facts(steps, broker=2, leader_epoch=5))) == []
+
+
+def test_an_unknown_leader_of_the_records_epoch_is_null():
+    said = explain(facts([role(3000, 2, 9, (2,), 8, found=True)], broker=2, epoch=4))
+    assert said["appended"]["broker"] is None
+    assert said["replicated"]["elections"][0]["unclean"] is None
+
+
+def test_an_unclean_election_says_what_it_dropped():
+    steps = [
+        *STEPS,
+        role(3000, -1, 5, (1,), 8, end=50),
+        role(4000, 2, 6, (2,), 9, end=50),
+        Step(Kind.CUT, (2, 6, (2,), 9), 4001, 4001, 45, 48, 60),
+    ]
+    (election,) = explain(facts(steps))["replicated"]["elections"]
+    assert election["unclean"] is True
+    assert election["previous_leader"] == 1
+    assert election["dropped"] == [
+        {"broker": 1, "from_offset": 45, "to_offset": 59, "committed_to": 47, "at_ms": 4001}
+    ]
+
+
+def test_the_election_that_dropped_another_record_is_shown():
+    steps = [
+        role(3000, 2, 6, (2,), 9),
+        Step(Kind.DIVERGED, "1", 3001, 3001, 35, 35, 60),
+        Step(Kind.END, ((-1, "app"),), 5000, 5000, 35, 50, 50),
+    ]
+    (election,) = explain(facts(steps, broker=2, epoch=6))["replicated"]["elections"]
+    assert election["dropped"][0]["broker"] == 1
+    assert election["dropped"][0]["committed_to"] is None
+
+
+def test_only_the_newest_elections_are_shown():
+    many = [role(3000 + n, 1 + n % 2, 10 + n, (1, 2), 20 + n) for n in range(MAX_ELECTIONS + 9)]
+    found = explain(facts([*STEPS, *many]))["replicated"]["elections"]
+    assert len(found) == MAX_ELECTIONS
+    assert found[-1]["leader_epoch"] == 10 + MAX_ELECTIONS + 8
+
+
+def test_one_broker_alone_needs_no_roles():
+    said = explain(facts([STEPS[1]._replace(kind=Kind.END_AND_HIGH)], replicas=(1,), isr=(1,)))
+    assert said["appended"]["broker"] == 1
+    assert said["replicated"]["when"]["exact"]
+    assert said["replicated"]["copies"][0]["state"] == "leader"
+
+
+def test_a_removed_record_goes_by_who_led_then():
+    said = explain(facts(place=None, start_offset=45))
+    assert said["state"] == "removed"
+    assert said["appended"]["broker"] == 1
+    assert explain(facts([STEPS[1]], place=None, start_offset=45))["appended"]["broker"] is None

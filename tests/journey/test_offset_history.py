@@ -1,0 +1,307 @@
+"""What steps tell: a model that knows the truth never hears anything else from the files."""
+
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.journey.offset_history import (
+    Opening,
+    When,
+    appended,
+    client_of,
+    deliveries,
+    high_watermark_passed,
+    reads,
+    removed,
+)
+from ottla.timelines.folder import TimelineFolder
+from ottla.timelines.partition_timeline import PartitionTimeline
+from ottla.timelines.pending_steps import WINDOW_MS
+from ottla.timelines.step import OTHERS, Kind, Step, Versions
+
+GROUPS = ("g", "h")
+PIPELINE = ("pipes", "flights", "/t")
+
+
+@dataclass
+class Partition:
+    """A log that remembers everything, beside timelines that go through files, crashes and caps."""
+
+    folder: Path
+    cap_bytes: int = 2000
+    now_ms: int = 1_000_000
+    bases: list[int] = field(default_factory=lambda: [0])
+    end: int = 0
+    high: int = 0
+    batch: int = 0
+    committed: dict[str, int] = field(default_factory=dict)
+    delivered: int = 0
+    appended_ms: dict[int, int] = field(default_factory=dict)
+    clients: dict[int, tuple[int, str]] = field(default_factory=dict)
+    high_ms: dict[int, int] = field(default_factory=dict)
+    read_ms: dict[tuple[str, int], int] = field(default_factory=dict)
+    version: dict[int, tuple[int, int]] = field(default_factory=dict)
+    removed_ms: dict[int, int] = field(default_factory=dict)
+    kept_bytes: dict[Path, int] = field(default_factory=dict)
+
+    def open(self) -> None:
+        self.files = TimelineFolder(self.folder, cap_bytes=self.cap_bytes)
+        self.opening = Opening(self.now_ms, self.end, self.high)
+        self.timeline = PartitionTimeline(
+            start_offset=self.bases[0],
+            end_offset=self.end,
+            high_watermark=self.high,
+            now_ms=self.now_ms,
+            dirty={},
+        )
+        for group, offset in self.committed.items():
+            self.timeline.group_is_at(group, offset, None)
+
+    def append(self, count: int, client: str, producer_id: int) -> None:
+        for offset in range(self.end, self.end + count):
+            self.appended_ms[offset] = self.now_ms
+            self.clients[offset] = (producer_id, client)
+        self.timeline.appended(self.end, self.end + count - 1, self.now_ms, client, producer_id)
+        self.end += count
+
+    def raise_high(self, lag: int) -> None:
+        for offset in range(self.high, self.end - lag):
+            self.high_ms[offset] = self.now_ms
+            self.high = offset + 1
+        self.timeline.high_watermark(self.high, self.now_ms)
+
+    def commit(self, group: str, count: int) -> None:
+        offset = min(self.committed.get(group, self.bases[0]) + count, self.high)
+        for passed in range(offset):
+            self.read_ms.setdefault((group, passed), self.now_ms)
+        self.committed[group] = offset
+        self.timeline.committed(group, offset, None, self.now_ms)
+
+    def set_back(self, group: str) -> None:
+        if group in self.committed:
+            self.committed[group] = self.bases[0]
+            self.timeline.committed(group, self.bases[0], None, self.now_ms)
+            self.flush(True)
+            # Where a way back is lost with what led to it, the second reading looks like the
+            # first; so here it reached the disk.
+            self.sync()
+
+    def deliver(self, with_begin: bool) -> None:
+        begin = f'"from":{self.delivered},' if with_begin else ""
+        if self.delivered < self.high:
+            self.batch += 1
+            for offset in range(self.delivered, self.high):
+                self.version[offset] = (self.batch, self.now_ms)
+            self.delivered = self.high
+            delta = f'"delta":{{"table":"/t","version":{self.batch}}}'
+            told = f'{{"ottla.pipeline":1,"query":"flights",{begin}"batch":{self.batch},{delta}}}'
+            self.timeline.committed("pipes", self.high, told, self.now_ms)
+
+    def flush(self, all_of_them: bool) -> None:
+        self.files.write(self.timeline.take(self.now_ms, all_of_them=all_of_them), self.bases)
+
+    def roll(self) -> None:
+        if self.end > self.bases[-1]:
+            self.bases.append(self.end)
+
+    def remove(self) -> None:
+        if len(self.bases) > 1 and self.bases[1] <= self.high:
+            for offset in range(self.bases[0], self.bases[1]):
+                self.removed_ms[offset] = self.now_ms
+            del self.bases[0]
+            self.timeline.started_at(self.bases[0], self.now_ms, "retention.ms")
+            self.flush(True)
+
+    def crash(self, torn_bytes: int, lost_records: int) -> None:
+        files = sorted(self.folder.glob("*.timeline"))
+        if files:
+            data = files[-1].read_bytes()
+            cut = max(len(data) - torn_bytes, self.kept_bytes.get(files[-1], 0))
+            files[-1].write_bytes(data[:cut])
+        keep = max(self.high, self.bases[-1], *self.committed.values(), self.delivered, 0)
+        cut = self.end > max(self.end - lost_records, keep)
+        self.end = max(self.end - lost_records, keep)
+        for offset in [offset for offset in self.appended_ms if offset >= self.end]:
+            del self.appended_ms[offset], self.clients[offset]
+        self.now_ms += 50
+        self.open()
+        if cut:
+            self.files.tell_cut(self.now_ms, self.end, self.bases)
+            self.sync()
+
+    def sync(self) -> None:
+        """What the files hold now, no crash takes."""
+        self.kept_bytes = {file: file.stat().st_size for file in self.folder.glob("*.timeline")}
+
+    def check(self) -> None:
+        self.flush(True)
+        for offset in range(self.end):
+            steps = self.files.read(offset)
+            if offset < self.bases[0]:
+                when, reason = removed(steps, offset)
+                assert_holds(when, self.removed_ms[offset])
+                assert reason in ("", "retention.ms")
+            else:
+                self.check_present(steps, offset)
+
+    def check_present(self, steps: list[Step], offset: int) -> None:
+        was = appended(steps, offset, self.opening)
+        assert_holds(was.when, self.appended_ms[offset])
+        producer_id, client = self.clients[offset]
+        possible = client_of(was.clients, producer_id)
+        assert not possible or client in possible
+        if offset in self.high_ms:
+            passed = high_watermark_passed(steps, offset, self.opening, was.when)
+            assert_holds(passed, self.high_ms[offset])
+        for read in reads(steps, offset, self.committed):
+            if read.group in GROUPS:
+                assert_holds(read.when, self.read_ms[read.group, offset])
+                back = self.committed[read.group] <= offset
+                assert back == (read.set_back_ms is not None)
+        for one in deliveries(steps, offset):
+            version, at_ms = self.version[offset]
+            assert one.pipeline == PIPELINE
+            assert one.first_version <= version <= one.last_version
+            assert one.first_batch <= version <= one.last_batch
+            assert_holds(one.when, at_ms)
+
+
+def assert_holds(when: When, truth_ms: int) -> None:
+    assert when.since_ms is None or when.since_ms <= truth_ms
+    assert when.until_ms is None or truth_ms <= when.until_ms
+
+
+EVENTS = st.one_of(
+    st.tuples(st.just("tick"), st.integers(0, 250)),
+    st.tuples(
+        st.just("append"), st.integers(1, 9), st.sampled_from("abc"), st.sampled_from([-1, 7, 8])
+    ),
+    st.tuples(st.just("raise_high"), st.integers(0, 5)),
+    st.tuples(st.just("commit"), st.sampled_from(GROUPS), st.integers(0, 20)),
+    st.tuples(st.just("set_back"), st.sampled_from(GROUPS)),
+    st.tuples(st.just("deliver"), st.booleans()),
+    st.tuples(st.just("flush"), st.booleans()),
+    st.tuples(st.just("roll")),
+    st.tuples(st.just("remove")),
+    st.tuples(st.just("crash"), st.integers(0, 200), st.integers(0, 9)),
+)
+
+
+def run(partition: Partition, events: list[tuple]) -> None:
+    partition.open()
+    for name, *arguments in events:
+        if name == "tick":
+            partition.now_ms += arguments[0]
+        else:
+            getattr(partition, name)(*arguments)
+    partition.check()
+
+
+@given(st.lists(EVENTS, max_size=80))
+def test_answers_are_right_or_bounded_never_wrong(events):
+    with tempfile.TemporaryDirectory() as folder:
+        run(Partition(Path(folder)), events)
+
+
+@given(st.lists(EVENTS.filter(lambda event: event[0] != "crash"), max_size=40))
+def test_without_a_crash_all_is_known_to_a_tenth_of_a_second(events):
+    with tempfile.TemporaryDirectory() as folder:
+        partition = Partition(Path(folder), cap_bytes=1_000_000)
+        run(partition, events)
+        for offset in range(partition.bases[0], partition.high):
+            steps = partition.files.read(offset)
+            was = appended(steps, offset, partition.opening)
+            moments = [was.when, *(read.when for read in reads(steps, offset, {}))]
+            moments.append(high_watermark_passed(steps, offset, partition.opening, was.when))
+            for since_ms, until_ms in moments:
+                assert since_ms is not None
+                assert until_ms is not None
+                assert until_ms - since_ms < WINDOW_MS
+            assert len(deliveries(steps, offset)) == (offset in partition.version)
+
+
+def end(
+    since_ms: int, until_ms: int, before: int, first: int, last: int, client: str = "a"
+) -> Step:
+    return Step(Kind.END, ((-1, client),), since_ms, until_ms, before, first, last)
+
+
+def opened(at_ms: int, offset: int) -> Step:
+    return Step(Kind.OPENED, None, at_ms, at_ms, offset, offset, offset)
+
+
+def test_within_a_step_the_first_are_exact_and_the_others_bounded():
+    steps = [end(100, 180, 0, 10, 50)]
+    assert appended(steps, 9, None) == ((100, 100), ((-1, "a"),))
+    assert appended(steps, 10, None) == ((100, 180), ((-1, "a"),))
+
+
+def test_steps_lost_in_a_crash_are_bounded_by_the_next_start():
+    steps = [end(100, 100, 0, 10, 10), opened(900, 30), end(2000, 2000, 30, 31, 31)]
+    assert appended(steps, 20, None) == ((100, 900), ())
+    assert appended(steps[:1], 20, Opening(900, 30, 30)) == ((100, 900), ())
+    assert appended([], 20, Opening(900, 30, 30)) == ((None, 900), ())
+
+
+def test_a_rewritten_record_has_its_second_time():
+    steps = [end(100, 100, 0, 50, 50), opened(900, 30), end(2000, 2000, 30, 60, 60, "b")]
+    assert appended(steps, 40, None) == ((2000, 2000), ((-1, "b"),))
+    assert appended(steps, 20, None) == ((100, 100), ((-1, "a"),))
+
+
+def group(since_ms: int, before: int, last: int, *, unknown: bool = False) -> Step:
+    return Step(Kind.GROUP, "g", since_ms, since_ms, before, last, last, unknown)
+
+
+def test_a_group_reads_and_is_set_back_and_reads_again():
+    back = Step(Kind.SET_BACK, "g", 300, 300, 0, 0, 20)
+    steps = [group(100, 0, 10), group(200, 10, 20), back]
+    assert reads(steps, 15, {}) == [("g", (200, 200), False, 300, 0)]
+    assert reads([*steps, group(400, 0, 30)], 15, {}) == [("g", (200, 200), False, None, None)]
+    assert reads(steps, 25, {}) == []
+    # The step of the second reading is lost, but the group is known to stand beyond.
+    assert reads(steps, 15, {"g": 16}) == [("g", (200, 200), False, None, None)]
+
+
+def test_a_groups_first_commit_is_marked():
+    steps = [group(100, 10, 10, unknown=True)]
+    assert reads(steps, 5, {}) == [("g", (100, 100), True, None, None)]
+    assert reads([group(50, 0, 3), *steps], 5, {}) == [("g", (50, 100), False, None, None)]
+
+
+def delivery(since_ms: int, before: int, last: int, version: int, *, unknown: bool = False) -> Step:
+    versions = Versions(version, version, version, version)
+    return Step(Kind.DELIVERED, PIPELINE, since_ms, since_ms, before, last, last, unknown, versions)
+
+
+def test_a_delivery_names_its_version_or_bounds_it():
+    steps = [delivery(100, 0, 10, 1), delivery(200, 10, 20, 2), delivery(900, 40, 50, 5)]
+    assert [one[2:4] for one in deliveries(steps, 15)] == [(2, 2)]
+    # Versions 3 and 4 are lost, and one of them, or 5, holds it.
+    assert [one[1:4] for one in deliveries(steps, 25)] == [((200, 900), 3, 5)]
+
+
+def test_records_that_a_pipeline_skipped_are_not_delivered():
+    steps = [delivery(100, 0, 10, 1), delivery(200, 30, 40, 2)]
+    assert deliveries(steps, 20) == []
+    assert deliveries([delivery(200, 30, 40, 2)], 20) == []
+
+
+def test_a_removal_names_its_time_and_reason():
+    steps = [Step(Kind.START, "DeleteRecords", 500, 500, 10, 20, 20)]
+    assert removed(steps, 15) == ((500, 500), "DeleteRecords")
+    assert removed(steps, 5) == ((None, 500), "")
+    assert removed([], 5) == ((None, None), "")
+
+
+def test_a_client_is_identified_by_its_producer_id():
+    clients = ((-1, "a"), (7, "b"), (8, "c"))
+    assert client_of(clients, 7) == ("b",)
+    assert client_of(clients, -1) == ("a",)
+    assert client_of(((-1, "a"), (-1, "b")), -1) == ("a", "b")
+    assert client_of((*clients, OTHERS), -1) == ()
+    assert client_of((*clients, OTHERS), 8) == ("c",)
+    assert client_of((), 8) == ()

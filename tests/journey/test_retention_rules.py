@@ -1,0 +1,140 @@
+"""When a record may go, and why not before: Kafka's rules as sentences."""
+
+import pytest
+
+from ottla.journey.retention_rules import RecordFacts, SegmentFacts, explain_retention
+from ottla.log.config import FOREVER_MS, LogConfig
+
+DAY_MS = 86_400_000
+NOW_MS = 100 * DAY_MS
+
+CLOSED = SegmentFacts(0, 100, 1000, 90 * DAY_MS, False, None)
+ACTIVE = SegmentFacts(100, 200, 500, 99 * DAY_MS, True, 105 * DAY_MS)
+
+
+def record(offset=50, **more) -> RecordFacts:
+    facts = RecordFacts(offset, 90 * DAY_MS, True, False, None, FOREVER_MS, None)
+    return facts._replace(**more)
+
+
+def explain(config: LogConfig, asked: RecordFacts | None = None, segments=(CLOSED, ACTIVE)):
+    return explain_retention(config, segments, asked or record(), NOW_MS)
+
+
+def test_by_time_it_goes_when_its_segments_newest_record_is_old_enough():
+    retention = explain(LogConfig(retention_ms=20 * DAY_MS))
+    assert not retention.may_now
+    assert retention.not_before_ms == 110 * DAY_MS
+    (rule,) = retention.rules
+    assert rule.why == "20 days after its segment's newest record (1970-04-01 00:00:00.000 UTC)"
+    assert rule.note is None
+
+
+def test_once_that_is_over_the_next_check_may_remove_it():
+    retention = explain(LogConfig(retention_ms=9 * DAY_MS))
+    assert retention.may_now
+    assert retention.not_before_ms == 99 * DAY_MS
+
+
+def test_at_the_very_moment_it_stays():
+    assert not explain(LogConfig(retention_ms=10 * DAY_MS)).may_now
+
+
+def test_an_older_segment_that_is_younger_holds_it_back():
+    young = CLOSED._replace(largest_timestamp_ms=98 * DAY_MS)
+    second = SegmentFacts(100, 150, 10, 91 * DAY_MS, False, None)
+    active = ACTIVE._replace(base_offset=150)
+    retention = explain(LogConfig(retention_ms=5 * DAY_MS), record(120), (young, second, active))
+    assert retention.not_before_ms == 103 * DAY_MS
+    assert "an older segment's newest record" in retention.rules[0].why
+
+
+def test_the_active_segment_moves_on_until_it_rolls():
+    (rule,) = explain(LogConfig(retention_ms=20 * DAY_MS), record(150)).rules
+    assert rule.not_before_ms == 119 * DAY_MS
+    assert rule.note == (
+        "its segment is active: newer records delay this until it rolls, "
+        "at 1.0 GiB (now 500 B) or at 1970-04-16 00:00:00.000 UTC"
+    )
+
+
+def test_by_size_it_goes_when_enough_comes_after_it():
+    config = LogConfig(retention_ms=-1, retention_bytes=1200)
+    retention = explain(config)
+    assert not retention.may_now
+    assert retention.not_before_ms is None
+    assert (
+        retention.rules[0].why == "the log keeps 1.2 KiB: its segment is deleted after 700 B more"
+    )
+    assert explain(LogConfig(retention_ms=-1, retention_bytes=500)).may_now
+
+
+def test_with_no_limit_it_stays():
+    retention = explain(LogConfig(retention_ms=-1))
+    assert (retention.may_now, retention.not_before_ms) == (False, None)
+    assert retention.rules[0].why == "kept until it is deleted manually: no retention is set"
+
+
+COMPACT = LogConfig(cleanup_delete=False, cleanup_compact=True)
+
+
+def test_compaction_keeps_the_latest_of_a_key():
+    (rule,) = explain(COMPACT).rules
+    assert not rule.may_now
+    assert rule.why == "the latest record with its key: compaction keeps it"
+    (rule,) = explain(COMPACT, record(searched_to=80)).rules
+    assert rule.why == "no later record with its key up to offset 79: compaction keeps it"
+
+
+def test_compaction_removes_what_is_superseded():
+    (rule,) = explain(COMPACT, record(superseded_by=120)).rules
+    assert rule.may_now
+    assert rule.why == (
+        "superseded by offset 120: the cleaner may remove it once 50% of the log is dirty"
+    )
+
+
+def test_compaction_waits_for_its_lag():
+    config = LogConfig(
+        cleanup_delete=False, cleanup_compact=True, min_compaction_lag_ms=30 * DAY_MS
+    )
+    retention = explain(config, record(superseded_by=120))
+    assert (retention.may_now, retention.not_before_ms) == (False, 120 * DAY_MS)
+
+
+def test_compaction_leaves_the_active_segment_alone():
+    (rule,) = explain(COMPACT, record(150, superseded_by=180)).rules
+    assert not rule.may_now
+    assert rule.note is not None
+    assert rule.note.startswith("its segment is active: the cleaner skips it until it rolls")
+
+
+@pytest.mark.parametrize(
+    ("horizon_ms", "may_now"), [(None, False), (99 * DAY_MS, True), (101 * DAY_MS, False)]
+)
+def test_a_tombstone_goes_at_its_horizon(horizon_ms, may_now):
+    asked = record(is_tombstone=True, delete_horizon_ms=horizon_ms)
+    retention = explain(COMPACT, asked)
+    assert retention.may_now == may_now
+    assert retention.not_before_ms == horizon_ms
+    assert "a tombstone, kept 1 day after the first cleaning" in retention.rules[0].why
+
+
+def test_both_policies_are_shown_and_the_earlier_time_counts():
+    config = LogConfig(cleanup_compact=True, retention_ms=20 * DAY_MS, retention_bytes=10_000)
+    retention = explain(config, record(superseded_by=120))
+    assert [rule.setting for rule in retention.rules] == [
+        "retention.ms",
+        "retention.bytes",
+        "cleanup.policy=compact",
+    ]
+    assert retention.not_before_ms == 90 * DAY_MS
+
+
+def test_the_lag_counts_from_the_segments_newest_record():
+    """Only whole segments are cleaned."""
+    config = LogConfig(
+        cleanup_delete=False, cleanup_compact=True, min_compaction_lag_ms=30 * DAY_MS
+    )
+    retention = explain(config, record(timestamp_ms=50 * DAY_MS, superseded_by=120))
+    assert (retention.may_now, retention.not_before_ms) == (False, 120 * DAY_MS)

@@ -1,0 +1,55 @@
+import asyncio
+import socket
+import urllib.error
+import urllib.request
+from typing import Any
+
+import pytest
+from prometheus_client.core import Metric
+
+from ottla.node.metrics import BrokerCollector, serve_metrics
+
+
+async def collect(node_call: Any) -> dict[str, Metric]:
+    collector = BrokerCollector(node_call.node, asyncio.get_running_loop())
+    return {metric.name: metric for metric in await asyncio.to_thread(collector.collect)}
+
+
+async def test_the_metrics_match_the_partitions(node_call: Any) -> None:
+    await node_call.create("u", 2)
+    for index in (0, 1, 1):
+        await node_call.produce("u", node_call.batch(b"a", b"b"), index=index)
+    found = await collect(node_call)
+    (partitions,) = found["ottla_partitions"].samples
+    assert partitions.value == 3
+    records = {each.labels["topic"]: each.value for each in found["ottla_topic_records_in"].samples}
+    assert records == {"t": 0, "u": 6}
+    ends = {
+        (each.labels["topic"], each.labels["partition"]): each.value
+        for each in found["ottla_partition_end_offset"].samples
+    }
+    assert ends == {("t", "0"): 0, ("u", "0"): 2, ("u", "1"): 4}
+
+
+async def test_metrics_are_served_until_shutdown(node_call: Any) -> None:
+    server = serve_metrics(node_call.node, "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{server.server_port}/metrics"
+
+    def get() -> bytes:
+        with urllib.request.urlopen(address, timeout=30) as answer:
+            content: bytes = answer.read()
+            return content
+
+    assert b"ottla_partitions 1.0" in await asyncio.to_thread(get)
+    await asyncio.to_thread(server.shutdown)
+    server.server_close()
+    with pytest.raises(urllib.error.URLError):
+        await asyncio.to_thread(get)
+
+
+async def test_a_port_in_use(node_call: Any) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(OSError, match="in use"):
+            serve_metrics(node_call.node, "127.0.0.1", taken.getsockname()[1])

@@ -1,0 +1,33 @@
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from ottla.log.errors import DataFolderError
+from ottla.storage.broker_metadata import FILE_NAME, load_or_create
+
+
+def test_a_new_folder_gets_permanent_ids(tmp_path: Path) -> None:
+    made = load_or_create(str(tmp_path), 2, None, Random(1))
+    assert len(made.cluster_id) == len(made.directory_id) == 22
+    assert load_or_create(str(tmp_path), 2, None, Random(1)) == made
+    assert load_or_create(str(tmp_path), 2, made.cluster_id, Random(1)) == made
+    assert "node.id=2\n" in (tmp_path / FILE_NAME).read_text()
+
+
+def test_a_file_written_by_kafka_is_read(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_text(
+        "#\n#Thu Nov 19 10:00:00 UTC 2026\ncluster.id=q1Sh-9_ISia_zwGINzRvyQ\n"
+        "directory.id=Mj3CW3OSRi29cFeNJlXuAQ\nnode.id=1\nversion=1\n"
+    )
+    found = load_or_create(str(tmp_path), 1, None, Random(1))
+    assert (found.cluster_id, found.directory_id) == (
+        "q1Sh-9_ISia_zwGINzRvyQ",
+        "Mj3CW3OSRi29cFeNJlXuAQ",
+    )
+
+
+def test_a_file_without_a_cluster_is_damaged(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_text("node.id=1\n")
+    with pytest.raises(DataFolderError, match="damaged"):
+        load_or_create(str(tmp_path), 1, None, Random(1))

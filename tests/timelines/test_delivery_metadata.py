@@ -1,0 +1,60 @@
+"""Metadata of commits: a pipeline's is understood, anybody else's is left alone."""
+
+import json
+
+import pytest
+
+from ottla.timelines.delivery_metadata import Delivery, read_delivery
+
+TOLD = {
+    "ottla.pipeline": 1,
+    "query": "flights",
+    "batch": 7,
+    "delta": {"table": "/data/flights", "version": 9},
+}
+
+
+def test_a_delivery_into_delta():
+    assert read_delivery(json.dumps(TOLD)) == Delivery("flights", 7, "/data/flights", 9, None)
+    assert read_delivery(json.dumps({**TOLD, "from": 2**40})) == Delivery(
+        "flights", 7, "/data/flights", 9, 2**40
+    )
+
+
+def test_the_trailing_nul_of_confluent_kafka_is_ignored():
+    assert read_delivery(json.dumps(TOLD) + "\0") == read_delivery(json.dumps(TOLD))
+
+
+@pytest.mark.parametrize(
+    "delta", [None, {}, {"table": "t"}, {"version": 3}, {"table": "", "version": 1}, 5]
+)
+def test_a_delivery_into_something_else(delta):
+    assert read_delivery(json.dumps({**TOLD, "delta": delta})) == Delivery(
+        "flights", 7, "", -1, None
+    )
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        None,
+        "",
+        "leader",
+        "{",
+        '"ottla.pipeline"',
+        "[" * 100_000 + '"ottla.pipeline"',
+        json.dumps({**TOLD, "ottla.pipeline": 2}),
+        json.dumps({**TOLD, "query": 3}),
+        json.dumps({**TOLD, "batch": -1}),
+        json.dumps({**TOLD, "batch": True}),
+        json.dumps({**TOLD, "batch": "7"}),
+    ],
+)
+def test_metadata_that_is_not_a_delivery(metadata):
+    assert read_delivery(metadata) is None
+
+
+def test_numbers_out_of_range_give_no_delivery_or_no_version():
+    assert read_delivery(json.dumps({**TOLD, "batch": 2**31})) is None
+    huge = {**TOLD, "delta": {"table": "t", "version": 2**31}}
+    assert read_delivery(json.dumps(huge)) == Delivery("flights", 7, "", -1, None)

@@ -1,0 +1,122 @@
+"""Timeline files beside the segments: which steps go where, what bounds them, and when they go."""
+
+import pytest
+
+from ottla.timelines.file_format import HEAD, STEP_BYTES, decode, sound_bytes
+from ottla.timelines.folder import TimelineFolder
+from ottla.timelines.step import Kind, Step
+
+
+@pytest.fixture
+def folder(tmp_path) -> TimelineFolder:
+    return TimelineFolder(tmp_path)
+
+
+def end(before: int, last: int, at_ms: int = 1000) -> Step:
+    return Step(Kind.END, ((-1, "a"),), at_ms, at_ms, before, last, last)
+
+
+def group(before: int, last: int, at_ms: int = 1000) -> Step:
+    return Step(Kind.GROUP, "g", at_ms, at_ms, before, last, last)
+
+
+def files(folder: TimelineFolder) -> dict[int, list[Step]]:
+    return {int(file.stem): decode(file.read_bytes()) for file in folder.path.glob("*.timeline")}
+
+
+def test_without_steps_nothing_is_written(folder):
+    folder.write([], [0])
+    assert list(folder.path.iterdir()) == []
+
+
+def test_a_step_is_stored_with_its_last_offset(folder):
+    steps = [end(0, 90), end(90, 110), group(0, 100), group(100, 101)]
+    folder.write(steps, [0, 100])
+    assert files(folder) == {0: [steps[0], steps[2]], 100: [steps[1], steps[3]]}
+    assert folder.path.joinpath("00000000000000000100.timeline").is_file()
+    assert folder.read(95) == [steps[0], steps[2], steps[1], steps[3]]
+
+
+def test_later_steps_are_appended(folder):
+    folder.write([end(0, 5)], [0])
+    folder.write([end(5, 9)], [0])
+    assert folder.read(0) == [end(0, 5), end(5, 9)]
+    assert folder.size_bytes() == 8 + 2 * (8 + 19 + 12 + STEP_BYTES)
+
+
+def test_steps_of_removed_offsets_are_dropped(folder):
+    folder.write([group(0, 50), end(90, 110)], [100])
+    assert files(folder) == {100: [end(90, 110)]}
+
+
+def test_a_removed_segments_file_goes_and_the_log_starts_steps_are_carried_on(folder):
+    started = Step(Kind.START, "DeleteRecords", 5, 5, 0, 10, 10)
+    folder.write([end(0, 90), started, end(90, 120)], [0, 100])
+    assert files(folder)[0] == [end(0, 90), started]
+    removal = Step(Kind.START, "retention.ms", 9, 9, 10, 100, 100)
+    folder.write([removal], [100])
+    assert files(folder) == {100: [end(90, 120), started, removal]}
+
+
+def test_a_compacted_away_segments_file_joins_the_one_before(folder):
+    folder.write([end(0, 90), end(100, 120), end(200, 220)], [0, 100, 200])
+    folder.write([group(0, 220)], [0, 200])
+    assert files(folder) == {0: [end(0, 90), end(100, 120)], 200: [end(200, 220), group(0, 220)]}
+
+
+def test_a_torn_end_is_truncated_before_the_next_write(folder):
+    folder.write([end(0, 5)], [0])
+    folder.write([end(5, 9)], [0])
+    file = folder.path / "00000000000000000000.timeline"
+    file.write_bytes(file.read_bytes()[:-3])
+    after_crash = TimelineFolder(folder.path)
+    assert after_crash.read(0) == [end(0, 5)]
+    after_crash.write([end(9, 12)], [0])
+    assert after_crash.read(0) == [end(0, 5), end(9, 12)]
+    data = file.read_bytes()
+    assert sound_bytes(data) == len(data)
+
+
+@pytest.mark.parametrize("data", [b"", HEAD[:3], b"\0" * 50])
+def test_a_file_with_a_damaged_head_is_rewritten(folder, data):
+    (folder.path / "00000000000000000000.timeline").write_bytes(data)
+    folder.write([end(0, 5)], [0])
+    assert folder.read(0) == [end(0, 5)]
+
+
+def test_a_file_stays_within_its_cap_and_keeps_recent_steps(tmp_path):
+    folder = TimelineFolder(tmp_path, cap_bytes=4000)
+    for at in range(1000):
+        folder.write([end(at, at + 1, at * 100)], [0])
+        assert folder.size_bytes() <= 4000
+    assert folder.read(0)[-1] == end(999, 1000, 99_900)
+    assert folder.read(0)[0].before == 0
+    assert not list(tmp_path.glob("*.new"))
+
+
+def test_leftovers_of_a_rewrite_are_removed(folder):
+    left = folder.path / "00000000000000000000.timeline.new"
+    left.write_bytes(b"half")
+    folder.write([end(0, 5)], [0])
+    assert not left.exists()
+
+
+def test_a_crash_that_truncated_the_log_is_recorded_first(folder):
+    folder.write([end(0, 50)], [0])
+    folder.tell_cut(2000, 50, [0])
+    assert folder.read(0) == [end(0, 50)]
+    folder.tell_cut(2000, 30, [0])
+    assert folder.read(0) == [end(0, 50), Step(Kind.OPENED, None, 2000, 2000, 30, 30, 30)]
+
+
+def test_a_deleted_topics_folder_is_not_an_error(tmp_path):
+    folder = TimelineFolder(tmp_path / "gone")
+    folder.write([end(0, 5)], [0])
+    assert folder.read(0) == []
+    assert not folder.path.exists()
+
+
+def test_a_failed_write_is_reported(folder):
+    (folder.path / "00000000000000000000.timeline").mkdir()
+    with pytest.raises(OSError, match="timeline"):
+        folder.write([end(0, 5)], [0])

@@ -1,0 +1,18 @@
+"""A journey that is off costs nothing and keeps nothing."""
+
+from ottla.timelines.no_timeline import NoTimeline
+from ottla.timelines.partition_timeline import Timeline
+
+
+def test_no_timeline_takes_the_same_calls_and_keeps_nothing():
+    nothing: Timeline = NoTimeline()
+    nothing.appended(0, 9, 2000, "a", -1)
+    nothing.high_watermark(10, 2000)
+    nothing.committed("g", 5, None, 2000)
+    nothing.group_is_at("g", 5, None)
+    nothing.started_at(1, 2000, "DeleteRecords")
+    nothing.truncated(1, 2000)
+    nothing.replicated(2, 1, 2000)
+    nothing.in_sync(1, 0, (1, 2), 1, 2000)
+    nothing.diverged(2, 1, 3, 2000)
+    assert not hasattr(nothing, "__dict__")

@@ -1,0 +1,223 @@
+"""Steps as they are noted: exact when quiet, coalesced under load, bounded always."""
+
+import json
+
+import pytest
+
+from ottla.timelines.file_format import HEAD, decode, encode
+from ottla.timelines.partition_timeline import MAX_GROUP_CHARS, PartitionTimeline
+from ottla.timelines.pending_steps import BACKLOG_STEPS, MAX_STEPS, MAX_TRACKS, WINDOW_MS
+from ottla.timelines.step import Kind, Step, Versions
+
+
+@pytest.fixture
+def dirty() -> dict[PartitionTimeline, None]:
+    return {}
+
+
+@pytest.fixture
+def timeline(dirty: dict[PartitionTimeline, None]) -> PartitionTimeline:
+    return fresh(dirty)
+
+
+@pytest.fixture
+def filled(dirty: dict[PartitionTimeline, None]) -> PartitionTimeline:
+    """One whose log has 5000 records, for groups to read."""
+    return fresh(dirty, end=5000)
+
+
+def fresh(dirty: dict[PartitionTimeline, None], end: int = 0) -> PartitionTimeline:
+    return PartitionTimeline(
+        start_offset=0, end_offset=end, high_watermark=end, now_ms=1000, dirty=dirty
+    )
+
+
+def all_steps(timeline: PartitionTimeline) -> list[Step]:
+    return timeline.take(10**9, all_of_them=True)
+
+
+def test_an_idle_partition_is_not_dirty_and_has_nothing(timeline, dirty):
+    assert not dirty
+    assert timeline.take(5000) == []
+
+
+def test_quiet_appends_each_have_an_exact_step(timeline, dirty):
+    timeline.appended(0, 9, 2000, "a", -1)
+    timeline.high_watermark(10, 2000)
+    timeline.appended(10, 10, 2000 + WINDOW_MS, "a", -1)
+    timeline.high_watermark(11, 2000 + WINDOW_MS)
+    assert list(dirty) == [timeline]
+    assert all_steps(timeline) == [
+        Step(Kind.END_AND_HIGH, ((-1, "a"),), 2000, 2000, 0, 10, 10),
+        Step(Kind.END_AND_HIGH, ((-1, "a"),), 2100, 2100, 10, 11, 11),
+    ]
+    assert not dirty
+
+
+def test_appends_under_load_share_a_step_whose_first_is_exact(timeline):
+    for at in range(100):
+        timeline.appended(at * 10, at * 10 + 9, 2000 + at, "a", 7)
+        timeline.high_watermark(at * 10 + 10, 2000 + at)
+    assert all_steps(timeline) == [Step(Kind.END_AND_HIGH, ((7, "a"),), 2000, 2099, 0, 10, 1000)]
+
+
+def test_a_high_watermark_that_lags_has_steps_of_its_own(timeline):
+    timeline.appended(0, 9, 2000, "a", -1)
+    timeline.high_watermark(10, 2007)
+    timeline.high_watermark(10, 2050)
+    assert all_steps(timeline) == [
+        Step(Kind.END, ((-1, "a"),), 2000, 2000, 0, 10, 10),
+        Step(Kind.HIGH, None, 2007, 2007, 0, 10, 10),
+    ]
+
+
+def test_few_changes_of_client_stay_exact_and_many_are_bounded(timeline):
+    for at in range(60):
+        timeline.appended(at, at, 2000 + at, f"client-{at % 12}", -1)
+    steps = all_steps(timeline)
+    assert [step.name for step in steps[:4]] == [((-1, f"client-{at}"),) for at in range(4)]
+    assert len(steps) == 5
+    assert len(steps[-1].name) == 8
+    assert steps[-1].name[-1] == (-1, "")
+    assert (steps[-1].before, steps[-1].last) == (4, 60)
+
+
+def test_take_leaves_the_open_step_until_its_window_is_over(timeline, dirty):
+    timeline.appended(0, 9, 2000, "a", -1)
+    assert timeline.take(2050) == []
+    assert list(dirty) == [timeline]
+    timeline.appended(10, 19, 2060, "a", -1)
+    assert [step.last for step in timeline.take(2100)] == [20]
+    assert not dirty
+
+
+def test_a_clock_that_goes_back_starts_a_new_step(timeline):
+    timeline.appended(0, 0, 2050, "a", -1)
+    timeline.appended(1, 1, 2040, "a", -1)
+    assert [(step.since_ms, step.last) for step in all_steps(timeline)] == [(2050, 1), (2040, 2)]
+
+
+def test_the_first_append_after_a_start_records_the_log_end(dirty):
+    timeline = fresh(dirty, end=50)
+    timeline.appended(50, 50, 2000, "a", -1)
+    timeline.appended(51, 51, 3000, "a", -1)
+    opened, *others = all_steps(timeline)
+    assert opened == Step(Kind.OPENED, None, 1000, 1000, 50, 50, 50)
+    assert [step.kind for step in others] == [Kind.END, Kind.END]
+
+
+def test_a_groups_commits(filled):
+    filled.committed("g", 5, "", 2000)
+    filled.committed("g", 5, "", 2500)
+    filled.committed("g", 8, None, 3000)
+    filled.committed("g", 9, None, 3001)
+    filled.committed("g", 2, None, 4000)
+    assert all_steps(filled) == [
+        Step(Kind.GROUP, "g", 2000, 2000, 5, 5, 5, True),
+        Step(Kind.GROUP, "g", 3000, 3001, 5, 8, 9),
+        Step(Kind.SET_BACK, "g", 4000, 4000, 2, 2, 9),
+    ]
+
+
+def test_a_groups_loaded_position_makes_its_first_step_whole(filled):
+    filled.group_is_at("g", -1, None)
+    filled.group_is_at("g", 5, None)
+    filled.committed("g", 8, None, 3000)
+    assert all_steps(filled) == [Step(Kind.GROUP, "g", 3000, 3000, 5, 8, 8)]
+
+
+def test_a_pipelines_commit_is_a_groups_and_a_delivery(filled):
+    told = '{"ottla.pipeline":1,"query":"q","batch":3,"from":2,"delta":{"table":"t","version":7}}'
+    filled.committed("g", 10, told, 2000)
+    filled.committed("g", 12, told.replace("7", "8").replace("3", "4"), 2010)
+    pipeline = ("g", "q", "t")
+    assert all_steps(filled) == [
+        Step(Kind.DELIVERED, pipeline, 2000, 2000, 2, 10, 10, False, Versions(3, 3, 7, 7)),
+        Step(Kind.DELIVERED, pipeline, 2010, 2010, 10, 12, 12, False, Versions(4, 4, 8, 8)),
+        Step(Kind.GROUP, "g", 2000, 2010, 10, 10, 12, True),
+    ]
+
+
+def test_deliveries_that_are_not_taken_share_steps_eventually(filled):
+    told = '{{"ottla.pipeline":1,"query":"q","batch":{0},"delta":{{"table":"t","version":{0}}}}}'
+    for at in range(3000):
+        filled.committed("g", at + 1, told.format(at), 2000 + at // 100)
+    steps = [step for step in all_steps(filled) if step.kind is Kind.DELIVERED]
+    assert len(steps) == MAX_STEPS // 4 + 1
+    assert steps[-1].versions == Versions(MAX_STEPS // 4, 2999, MAX_STEPS // 4, 2999)
+
+
+def test_a_pipelines_loaded_position_makes_its_first_step_whole(filled):
+    told = '{"ottla.pipeline":1,"query":"q","batch":3,"delta":{"table":"t","version":7}}'
+    filled.group_is_at("g", 5, told)
+    filled.committed("g", 8, told, 3000)
+    assert sorted((step.kind, step.before, step.unknown_before) for step in all_steps(filled)) == [
+        (Kind.GROUP, 5, False),
+        (Kind.DELIVERED, 5, False),
+    ]
+
+
+def test_a_commit_past_the_log_end_is_not_read_yet(timeline):
+    timeline.appended(0, 9, 2000, "a", -1)
+    timeline.committed("g", 2**62, None, 3000)
+    timeline.committed("g", -1, None, 4000)
+    assert [step.last for step in all_steps(timeline)] == [10, 10]
+
+
+def test_names_of_any_length_fit_into_a_file(filled):
+    filled.appended(5000, 5000, 2000, "\udcff" * 32_767, -1)
+    filled.committed("g" * 32_767, 5, None, 2000)
+    told = {"ottla.pipeline": 1, "query": "ü" * 9999, "batch": 3}
+    told["delta"] = {"table": "\n" * 9999, "version": 1}
+    filled.committed("ü" * MAX_GROUP_CHARS, 5, json.dumps(told), 2000)
+    steps = all_steps(filled)
+    assert [step.kind for step in steps[1:]] == [Kind.DELIVERED, Kind.END, Kind.GROUP]
+    assert decode(HEAD + encode(steps)) == steps
+
+
+def test_the_log_start_moves(timeline):
+    timeline.started_at(0, 1500, "retention.ms")
+    timeline.started_at(40, 2000, "DeleteRecords")
+    assert all_steps(timeline) == [Step(Kind.START, "DeleteRecords", 2000, 2000, 0, 40, 40)]
+
+
+def test_a_truncation_ends_the_steps_and_is_recorded(timeline):
+    timeline.appended(0, 9, 2000, "a", -1)
+    timeline.high_watermark(10, 2000)
+    timeline.truncated(4, 2010)
+    timeline.appended(4, 4, 2020, "a", -1)
+    timeline.high_watermark(5, 2020)
+    assert [(step.kind, step.before, step.last) for step in all_steps(timeline)] == [
+        (Kind.END_AND_HIGH, 0, 10),
+        (Kind.CUT, 4, 10),
+        (Kind.OPENED, 4, 4),
+        (Kind.END_AND_HIGH, 4, 5),
+    ]
+
+
+def test_groups_beyond_the_limit_are_forgotten_oldest_first_and_their_next_step_says_so(filled):
+    for number in range(MAX_TRACKS + 1):
+        filled.committed(f"g{number}", 5, None, 2000)
+    filled.committed("g0", 6, None, 3000)
+    filled.committed(f"g{MAX_TRACKS}", 6, None, 3000)
+    steps = [step for step in all_steps(filled) if step.since_ms == 3000]
+    assert sorted((step.name, step.unknown_before) for step in steps) == [
+        ("g0", True),
+        (f"g{MAX_TRACKS}", False),
+    ]
+
+
+def test_steps_that_are_not_taken_become_wider_first(timeline):
+    for at in range(2 * BACKLOG_STEPS):
+        timeline.appended(at, at, 2000 + at * WINDOW_MS, "a", -1)
+    steps = all_steps(timeline)
+    assert len(steps) == BACKLOG_STEPS + BACKLOG_STEPS // 2
+    assert all(step.is_exact for step in steps[:BACKLOG_STEPS])
+    assert {step.until_ms - step.since_ms for step in steps[BACKLOG_STEPS:]} == {WINDOW_MS}
+
+
+def test_steps_that_are_not_taken_are_limited(timeline):
+    for at in range(MAX_STEPS + 100):
+        timeline.started_at(at + 1, 2000, "DeleteRecords")
+    assert timeline.unnoted == 100
+    assert len(all_steps(timeline)) == MAX_STEPS

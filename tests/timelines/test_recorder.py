@@ -1,0 +1,174 @@
+"""The driver: steps become files, in time, at the stop, and when somebody asks."""
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from ottla.log.config import LogConfig
+from ottla.log.log import Log
+from ottla.log.open_file import OpenFiles
+from ottla.log.opening import open_log
+from ottla.timelines import recorder as driver
+from ottla.timelines.no_timeline import NoTimeline
+from ottla.timelines.partition_timeline import PartitionTimeline
+from ottla.timelines.recorder import TimelineRecorder
+from ottla.timelines.step import Kind, Opening
+
+FIRST = "00000000000000000000.timeline"
+
+
+class StillClock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.ms = 1_000_000
+
+    def now_ms(self) -> int:
+        return self.ms
+
+    def monotonic_ms(self) -> int:
+        return self.ms
+
+
+@pytest.fixture
+def clock() -> StillClock:
+    return StillClock()
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Log:
+    made = open_log(str(tmp_path / "t-0"), LogConfig(), OpenFiles(8), now_ms=1000)
+    made.make_files()
+    return made
+
+
+def opened(recorder: TimelineRecorder, log: Log) -> PartitionTimeline:
+    timeline = recorder.open(log, high_watermark=0)
+    assert isinstance(timeline, PartitionTimeline)
+    return timeline
+
+
+async def test_a_flush_writes_the_steps_that_are_over(clock, log):
+    recorder = TimelineRecorder(clock)
+    timeline = opened(recorder, log)
+    timeline.appended(0, 9, clock.ms, "a", -1)
+    await recorder.flush()
+    assert not (Path(log.folder) / FIRST).exists()
+    clock.ms += 100
+    await recorder.flush()
+    assert (Path(log.folder) / FIRST).stat().st_size > 0
+    await recorder.close()
+
+
+async def test_steps_before_the_first_record_are_written_with_it(clock, tmp_path):
+    log = open_log(str(tmp_path / "t-0"), LogConfig(), OpenFiles(8), now_ms=1000)
+    recorder = TimelineRecorder(clock)
+    timeline = opened(recorder, log)
+    timeline.in_sync(1, 0, (1, 2), 0, clock.ms)
+    clock.ms += 1000
+    await recorder.flush()
+    history = await recorder.history(timeline, 0)
+    assert history is not None
+    assert history.steps == ()
+    assert not Path(log.folder).exists()
+    log.make_files()
+    timeline.appended(0, 1, clock.ms, "a", -1)
+    history = await recorder.history(timeline, 0)
+    assert history is not None
+    assert [step.kind for step in history.steps] == [Kind.IN_SYNC, Kind.END]
+    await recorder.close()
+
+
+async def test_the_stop_writes_all(clock, log):
+    recorder = TimelineRecorder(clock)
+    recorder.start()
+    opened(recorder, log).appended(0, 9, clock.ms, "a", -1)
+    await recorder.close()
+    assert (Path(log.folder) / FIRST).stat().st_size > 0
+
+
+async def test_the_task_flushes_by_itself(clock, log, monkeypatch):
+    monkeypatch.setattr(driver, "FLUSH_MS", 1)
+    recorder = TimelineRecorder(clock)
+    recorder.start()
+    opened(recorder, log).appended(0, 9, clock.ms, "a", -1)
+    clock.ms += 1000
+    async with asyncio.timeout(60):
+        while not (Path(log.folder) / FIRST).exists():
+            await asyncio.sleep(0.01)
+    await recorder.close()
+
+
+async def test_history_includes_unwritten_steps(clock, log):
+    recorder = TimelineRecorder(clock)
+    timeline = opened(recorder, log)
+    timeline.appended(0, 9, clock.ms, "a", -1)
+    history = await recorder.history(timeline, 3)
+    assert history is not None
+    assert [step.kind for step in history.steps] == [Kind.END]
+    assert history.opening == Opening(clock.ms, 0, 0)
+    await recorder.close()
+
+
+async def test_a_journey_that_is_off_keeps_nothing(clock, log):
+    recorder = TimelineRecorder(clock, enabled=False)
+    timeline = recorder.open(log, high_watermark=0, after_crash=True)
+    assert isinstance(timeline, NoTimeline)
+    recorder.start()
+    assert await recorder.history(timeline, 0) is None
+    recorder.forget(timeline)
+    await recorder.close()
+    assert not list(Path(log.folder).glob("*.timeline"))
+
+
+async def test_a_deleted_partition_is_forgotten(clock, log):
+    recorder = TimelineRecorder(clock)
+    timeline = opened(recorder, log)
+    await recorder.history(timeline, 0)
+    timeline.appended(0, 9, clock.ms, "a", -1)
+    recorder.forget(timeline)
+    await recorder.close()
+    assert not list(Path(log.folder).glob("*.timeline"))
+    assert await recorder.history(timeline, 0) is None
+
+
+async def test_a_crash_that_truncated_the_log_is_recorded_at_once(clock, log):
+    before = TimelineRecorder(clock)
+    opened(before, log).appended(0, 9, clock.ms, "a", -1)
+    await before.close()
+    after = TimelineRecorder(clock)
+    timeline = after.open(log, high_watermark=0, after_crash=True)
+    history = await after.history(timeline, 3)
+    assert history is not None
+    assert [(step.kind, step.last) for step in history.steps] == [(Kind.END, 10), (Kind.OPENED, 0)]
+    await after.close()
+
+
+async def test_a_failing_disk_is_logged_once(clock, log, caplog):
+    (Path(log.folder) / FIRST).mkdir()
+    recorder = TimelineRecorder(clock)
+    timeline = opened(recorder, log)
+    with caplog.at_level(logging.ERROR, "ottla.journey"):
+        for at in range(3):
+            timeline.appended(at, at, clock.ms, "a", -1)
+            await recorder.flush(all_of_them=True)
+    assert len(caplog.records) == 1
+    assert "cannot write timelines" in caplog.text
+    await recorder.close()
+
+
+async def test_many_partitions_are_taken_in_slices(clock, tmp_path, monkeypatch):
+    monkeypatch.setattr(driver, "MAX_TAKEN_AT_ONCE", 3)
+    recorder = TimelineRecorder(clock)
+    folders = []
+    for number in range(10):
+        folder = tmp_path / f"t-{number}"
+        log = open_log(str(folder), LogConfig(), OpenFiles(8), now_ms=1000)
+        log.make_files()
+        opened(recorder, log).appended(0, 0, clock.ms, "a", -1)
+        folders.append(folder)
+    await recorder.flush(all_of_them=True)
+    assert all((folder / FIRST).is_file() for folder in folders)
+    await recorder.close()

@@ -1,0 +1,80 @@
+"""Coalescing keeps what is recent, and makes bounds of what is old, never something false."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.journey.offset_history import appended, deliveries, reads
+from ottla.timelines.step import Kind, Step, Versions
+from ottla.timelines.thinning import thin
+
+
+def end(at: int, client: str = "a") -> Step:
+    return Step(Kind.END, ((-1, client),), at * 100, at * 100 + 9, at, at + 1, at + 1)
+
+
+def test_few_steps_stay_as_they_are():
+    steps = [end(at) for at in range(8)]
+    assert thin(steps, 8) == steps
+
+
+def test_old_steps_are_joined_and_recent_ones_stay():
+    steps = [end(at) for at in range(16)]
+    left = thin(steps, 10)
+    assert len(left) == 10
+    assert left[-4:] == steps[-4:]
+    assert left[0] == Step(Kind.END, ((-1, "a"),), 0, 109, 0, 1, 2)
+
+
+@given(st.integers(1, 60), st.integers(1, 60))
+def test_no_offset_gets_a_wrong_time(count, most):
+    steps = [end(at) for at in range(count)]
+    left = thin(steps, most)
+    assert len(left) <= most
+    for offset in range(count):
+        when = appended(left, offset, None).when
+        assert when.since_ms is None or when.since_ms <= offset * 100
+        assert when.until_ms is None or when.until_ms >= offset * 100
+
+
+def test_clients_are_joined():
+    assert thin([end(0, "a"), end(1, "b"), end(2), end(3)], 3)[0].name == ((-1, "a"), (-1, "b"))
+
+
+def test_steps_are_not_joined_across_a_gap():
+    steps = [end(0), end(5), end(6), end(7)]
+    left = thin(steps, 3)
+    assert appended(left, 3, None).clients == ()
+
+
+def test_a_way_back_stays_apart():
+    back = Step(Kind.SET_BACK, "g", 500, 500, 0, 0, 4)
+    steps = [Step(Kind.GROUP, "g", at * 100, at * 100, at, at + 1, at + 1) for at in range(4)]
+    left = thin([*steps, back, *steps, *steps], 8)
+    assert back in left
+    assert reads(left, 3, {})
+
+
+def test_versions_become_a_range():
+    steps = [
+        Step(
+            Kind.DELIVERED, ("g", "q", "t"), at, at, at, at + 1, at + 1, False, Versions(*[at] * 4)
+        )
+        for at in range(8)
+    ]
+    first = thin(steps, 6)[0]
+    assert first.versions == Versions(0, 1, 0, 1)
+    assert [one[2:4] for one in deliveries([first], 1)] == [(0, 1)]
+    assert [one[2:4] for one in deliveries([first], 0)] == [(0, 0)]
+
+
+def test_reasons_that_differ_are_several():
+    steps = [
+        Step(Kind.START, reason, at, at, at, at + 1, at + 1)
+        for at, reason in enumerate(["retention.ms", "DeleteRecords", "retention.ms"])
+    ]
+    assert thin(steps, 2)[0].name == "several reasons"
+
+
+def test_if_nothing_can_be_joined_the_oldest_steps_go():
+    steps = [Step(Kind.GROUP, f"g{at}", at, at, 0, 1, 1) for at in range(10)]
+    assert thin(steps, 4) == steps[-4:]

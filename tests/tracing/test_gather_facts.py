@@ -1,0 +1,170 @@
+"""Facts about offsets of a real log."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ottla.journey.facts import Position
+from ottla.log.config import FOREVER_MS, LogConfig
+from ottla.log.log import Log
+from ottla.log.open_file import OpenFiles
+from ottla.log.opening import open_log
+from ottla.log.rolling import must_roll
+from ottla.records.build import build_batch
+from ottla.records.header import iterate_headers
+from ottla.records.record import Record
+from ottla.timelines.recorder import TimelineRecorder
+from ottla.tracing import gather_facts
+from ottla.tracing.gather_facts import Around, find_place, gather, segment_facts
+
+DAY_MS = 86_400_000
+
+
+class Groups:
+    """Two groups, one of which has committed."""
+
+    async def list_groups(self, states, types) -> list[Any]:
+        return [SimpleNamespace(group="readers"), SimpleNamespace(group="others")]
+
+    async def fetch(self, group, topics) -> list[Any]:
+        assert topics == (("t", None, (0,)),)
+        offset = 12 if group == "readers" else -1
+        return [(SimpleNamespace(offset=offset, metadata="m"),)]
+
+
+class SystemTime:
+    def now_ms(self) -> int:
+        return 5 * DAY_MS
+
+    def monotonic_ms(self) -> int:
+        return 5 * DAY_MS
+
+
+def log_of(folder: Path, config: LogConfig) -> Log:
+    log = open_log(str(folder), config, OpenFiles(8), now_ms=1000)
+    for number in range(0, 60, 2):
+        records = [
+            Record(0, 1000 + at, b"key%d" % (at % 5), b"v" * 30) for at in (number, number + 1)
+        ]
+        batch = build_batch(records)
+        log.append(batch, list(iterate_headers(batch)), leader_epoch=3, now_ms=1000)
+    return log
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Log:
+    return log_of(tmp_path / "t-0", LogConfig(segment_bytes=2000, index_interval_bytes=300))
+
+
+async def test_every_offset_has_its_place(log):
+    assert len(log.segments) > 2
+    for offset in range(60):
+        place = await find_place(log, offset)
+        assert place is not None
+        assert place.record is not None
+        assert place.record.record.offset == offset
+        assert place.record.number == offset % 2
+        assert place.segment.base_offset <= offset < place.segment.next_offset
+        assert place.folder == "t-0"
+        if place.index_entry is not None:
+            entry, position = place.index_entry
+            assert entry <= offset
+            assert position <= place.batch_position
+    entries = [(await find_place(log, offset)).index_entry for offset in range(60)]
+    assert any(entries)
+    assert entries[0] is None
+
+
+async def test_damage_is_reported_without_an_exception(log):
+    file = Path(log.segments[0].path)
+    data = bytearray(file.read_bytes())
+    data[70] ^= 0xFF
+    file.write_bytes(data)
+    place = await find_place(log, 0)
+    assert place is not None
+    assert place.record is None
+    assert place.damage is not None
+    assert "crc" in place.damage
+
+
+def test_segments_have_their_retention_facts(log):
+    facts = segment_facts(log, 59)
+    assert [one.base_offset for one in facts] == [one.base_offset for one in log.segments]
+    assert facts[0].next_offset == facts[1].base_offset
+    assert facts[0].largest_timestamp_ms == 1000 + facts[0].next_offset - 1
+    assert [one.is_active for one in facts] == [False] * (len(facts) - 1) + [True]
+    assert facts[-1].rolls_ms == 1000 + facts[-1].base_offset + 1 + log.config.segment_ms
+    assert facts[0].rolls_ms is None
+    assert segment_facts(log, 0)[-1].largest_timestamp_ms == -1
+
+
+async def facts_of(log: Log, offset: int):
+    journey = TimelineRecorder(SystemTime())
+    partition: Any = SimpleNamespace(
+        topic="t",
+        index=0,
+        log=log,
+        timeline=journey.open(log, high_watermark=log.end_offset),
+        high_watermark=log.end_offset,
+    )
+    groups: Any = Groups()
+    found = await gather(partition, offset, Around(1, 4, 2, journey, groups), 5 * DAY_MS)
+    await journey.close()
+    return found
+
+
+async def test_all_is_gathered(log):
+    facts = await facts_of(log, 17)
+    assert (facts.partition_count, facts.replica_count, facts.broker_id) == (4, 2, 1)
+    assert (facts.start_offset, facts.end_offset) == (0, 60)
+    assert facts.positions == {"readers": Position(12, "m")}
+    assert facts.opening is not None
+    assert facts.opening.end_offset == 60
+    assert facts.superseded_by is None
+
+
+async def test_an_offset_past_the_log_end_has_no_place(log):
+    assert (await facts_of(log, 60)).place is None
+    log.advance_start(30)
+    assert (await facts_of(log, 29)).place is None
+    assert (await facts_of(log, 30)).place is not None
+
+
+async def test_in_a_compacted_log_a_later_record_of_the_key_is_looked_for(tmp_path):
+    log = log_of(tmp_path / "t-0", LogConfig(cleanup_delete=False, cleanup_compact=True))
+    facts = await facts_of(log, 17)
+    assert facts.superseded_by is not None
+    assert facts.superseded_by > 17
+    assert facts.superseded_by % 5 == 17 % 5
+    last = await facts_of(log, 59)
+    assert (last.superseded_by, last.searched_to) == (None, FOREVER_MS)
+
+
+async def test_the_segment_is_the_chosen_one(log, monkeypatch):
+    """Retention removes segments while the batch is read in a thread."""
+    read = gather_facts.read_batch
+
+    def removing(*arguments: Any) -> bytes:
+        del log.segments[:1]
+        return read(*arguments)
+
+    monkeypatch.setattr(gather_facts, "read_batch", removing)
+    place = await find_place(log, 59)
+    assert place is not None
+    assert place.segment.base_offset <= 59 < place.segment.next_offset
+
+
+def test_the_active_segment_has_its_roll_time(tmp_path):
+    """max.compaction.lag.ms closes a compacted topic's segments earlier than segment.ms."""
+    config = LogConfig(cleanup_compact=True, max_compaction_lag_ms=60_000)
+    log = log_of(tmp_path / "t-0", config)
+    told_ms = segment_facts(log, 59)[-1].rolls_ms
+    assert told_ms == log.active.first_timestamp() + 60_000
+    batch = build_batch([Record(0, told_ms, b"k", b"v")])
+    (header,) = iterate_headers(batch)
+    header.base_offset = 60
+    assert not must_roll(log.active, header.size_bytes, header, 0, config)
+    header.max_timestamp = told_ms + 1
+    assert must_roll(log.active, header.size_bytes, header, 0, config)

@@ -1,0 +1,139 @@
+"""Searches over several segments and partitions, and where they stop."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ottla.log.compaction import plan_compaction
+from ottla.log.config import LogConfig
+from ottla.log.log import Log
+from ottla.log.open_file import OpenFiles
+from ottla.log.opening import open_log
+from ottla.log.retention import remove_expired
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.records.build import build_batch
+from ottla.records.header import iterate_headers
+from ottla.records.record import Record
+from ottla.tracing import key_search, segment_search
+from ottla.tracing.key_search import EVERYTHING, find_later, find_newest
+
+
+@pytest.fixture(autouse=True)
+def small_windows(monkeypatch):
+    monkeypatch.setattr(segment_search, "WINDOW_BYTES", 500)
+
+
+def log_of(folder: Path, keys: list[bytes]) -> Log:
+    """A log of one record a batch, some twenty a segment."""
+    config = LogConfig(segment_bytes=2000, index_interval_bytes=0)
+    log = open_log(str(folder), config, OpenFiles(8), now_ms=1000)
+    for key in keys:
+        batch = build_batch([Record(0, 1000, key, b"v" * 20)])
+        log.append(batch, list(iterate_headers(batch)), leader_epoch=0, now_ms=1000)
+    assert len(log.segments) > len(keys) // 25
+    return log
+
+
+def partition(log: Log, index: int = 0) -> Any:
+    return SimpleNamespace(index=index, log=log)
+
+
+async def test_the_newest_is_found_across_segments(tmp_path):
+    log = log_of(tmp_path / "t-0", [b"key%d" % (at % 50) for at in range(120)])
+    hit, _ = await find_newest([partition(log)], b"key7")
+    assert hit == (0, 107)
+    hit, _ = await find_newest([partition(log)], b"key30")
+    assert hit == (0, 80)
+
+
+async def test_partitions_are_searched_in_the_order_given(tmp_path):
+    first = partition(log_of(tmp_path / "t-0", [b"a"] * 30), 0)
+    second = partition(log_of(tmp_path / "t-1", [b"a", b"b"] * 15), 1)
+    hit, searched = await find_newest([first, second], b"b")
+    assert hit == (1, 29)
+    assert searched == [(0, 0, 0)]
+    assert searched[0].whole
+
+
+async def test_a_search_stops_at_its_budget_and_says_where(tmp_path):
+    log = log_of(tmp_path / "t-0", [b"old", *[b"new"] * 100])
+    hit, searched = await find_newest([partition(log)], b"old", budget_bytes=3000)
+    assert hit is None
+    assert 0 < searched[0].down_to < 101
+    assert not searched[0].whole
+    hit, _ = await find_newest([partition(log)], b"old")
+    assert hit == (0, 0)
+
+
+async def test_records_before_the_log_start_are_not_found(tmp_path):
+    log = log_of(tmp_path / "t-0", [b"old", *[b"new"] * 100])
+    log.advance_start(1)
+    hit, searched = await find_newest([partition(log)], b"old")
+    assert hit is None
+    assert searched == [(0, 1, 1)]
+
+
+async def test_a_later_record_of_the_key(tmp_path):
+    log = log_of(tmp_path / "t-0", [b"key%d" % (at % 50) for at in range(120)])
+    assert await find_later(log, b"key7", 7) == (57, 57)
+    assert await find_later(log, b"key7", 57) == (107, 107)
+    assert await find_later(log, b"key7", 107) == (None, EVERYTHING)
+    found, searched_to = await find_later(log, b"key7", 7, budget_bytes=500)
+    assert found is None
+    assert 7 < searched_to < 57
+
+
+async def test_a_damaged_log_is_refused(tmp_path):
+    log = log_of(tmp_path / "t-0", [b"a"] * 60)
+    Path(log.segments[0].path).write_bytes(b"\xff" * log.segments[0].size_bytes)
+    with pytest.raises(ApiError) as refusal:
+        await find_newest([partition(log)], b"absent")
+    assert refusal.value.code in (ErrorCode.corrupt_message, ErrorCode.kafka_storage_error)
+
+
+async def test_segments_that_retention_removes_during_a_search_are_skipped(tmp_path, monkeypatch):
+    log = log_of(tmp_path / "t-0", [b"old", *[b"new"] * 100])
+    in_thread = key_search.in_thread
+
+    async def removing(*arguments: Any) -> Any:
+        found = await in_thread(*arguments)
+        if len(log.segments) > 2:
+            config, log.config = log.config, replace(log.config, retention_bytes=3000)
+            removal = remove_expired(log, now_ms=1000, high_watermark=log.end_offset)
+            log.config = config
+            assert removal is not None
+            removal.run()
+        return found
+
+    monkeypatch.setattr(key_search, "in_thread", removing)
+    hit, searched = await find_newest([partition(log)], b"old")
+    assert hit is None
+    assert searched[0].whole
+    assert log.start_offset > 0
+
+
+async def test_a_segment_that_compaction_replaces_during_a_search_is_read_anyway(
+    tmp_path, monkeypatch
+):
+    log = log_of(tmp_path / "t-0", [b"old", *[b"new"] * 100])
+    in_thread, done = key_search.in_thread, []
+
+    async def compacting(*arguments: Any) -> Any:
+        found = await in_thread(*arguments)
+        if not done:
+            log.config = replace(log.config, cleanup_compact=True)
+            plan = plan_compaction(
+                log, clean_offset=None, now_ms=1000, high_watermark=log.end_offset
+            )
+            plan.run()
+            done.extend(plan.apply())
+            for removal in done:
+                removal.run()
+        return found
+
+    monkeypatch.setattr(key_search, "in_thread", compacting)
+    assert (await find_newest([partition(log)], b"old"))[0] == (0, 0)
+    assert done
