@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from ottla.groups.classic.requests import HeartbeatRequest, LeavingMember
+from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
 from ottla.groups.settings import GroupSettings
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.shards.step import ProducerEpoch, TransactionMarker
 
 OK = ErrorCode.none
 
@@ -177,3 +179,88 @@ async def test_names_that_no_record_has_room_for(bench: Any, name: str) -> None:
     answer = await groups.join(bench.joining(group_instance_id=name))
     assert answer.error is ErrorCode.invalid_request
     assert await groups.commit(bench.committing(1, group=name[:5_000])) == [OK]
+
+
+def in_transaction(bench: Any, *offsets: int, producer: int = 9) -> TransactionalCommitRequest:
+    request = bench.committing(*offsets)
+    return TransactionalCommitRequest(
+        "g", ProducerEpoch(producer, 2), -1, "", None, request.offsets
+    )
+
+
+async def test_a_transaction_is_committed_by_its_marker(bench: Any) -> None:
+    groups = bench.coordinator
+    index = groups.partition_for("g")
+    assert await groups.commit_in_transaction(in_transaction(bench, 7, 8)) == [OK, OK]
+    (before,) = await groups.fetch("g", (("t", None, (0,)),), require_stable=True)
+    assert [each.error for each in before] == [ErrorCode.unstable_offset_commit]
+    assert await groups.fetch_all("g") == {}
+    groups = bench.restart()
+    assert bench.commits == []
+    await groups.complete_transaction(index, 9, 2, True, 4)
+    fetched = await groups.fetch_all("g", require_stable=True)
+    assert [each.offset for each in fetched["t"]] == [7, 8]
+    (commit,) = bench.commits
+    assert [value.offset for _, value in commit.records] == [7, 8]
+    first, _, marker = bench.log_of("g").records
+    assert first.producer == ProducerEpoch(9, 2)
+    assert marker.marker == TransactionMarker(ProducerEpoch(9, 2), True, 4)
+    assert await bench.restart().fetch_all("g", require_stable=True) == fetched
+
+
+async def test_an_aborted_transaction_commits_nothing(bench: Any) -> None:
+    groups = bench.coordinator
+    await groups.commit(bench.committing(1))
+    await groups.commit_in_transaction(in_transaction(bench, 7))
+    await groups.complete_transaction(groups.partition_for("g"), 9, 2, False, 4)
+    assert (await groups.fetch_all("g", require_stable=True))["t"][0].offset == 1
+    assert len(bench.commits) == 1
+
+
+async def test_a_marker_is_answered_when_it_is_committed(bench: Any) -> None:
+    groups = bench.coordinator
+    await groups.commit_in_transaction(in_transaction(bench, 7))
+    log = bench.log_of("g")
+    log.hold()
+    ending = asyncio.create_task(
+        groups.complete_transaction(groups.partition_for("g"), 9, 2, True, 4)
+    )
+    await asyncio.sleep(0.01)
+    assert len(log.records) == 2
+    assert not ending.done()
+    assert bench.commits == []
+    log.release()
+    await ending
+    assert len(bench.commits) == 1
+
+
+@pytest.mark.parametrize(
+    ("refusal", "answer"),
+    [
+        # Kafka's transaction coordinator retries NOT_LEADER_OR_FOLLOWER, and gives up on the rest.
+        (ErrorCode.not_leader_or_follower, ErrorCode.not_leader_or_follower),
+        (ErrorCode.not_enough_replicas, ErrorCode.not_leader_or_follower),
+        (ErrorCode.invalid_producer_epoch, ErrorCode.invalid_producer_epoch),
+        (ErrorCode.transaction_coordinator_fenced, ErrorCode.transaction_coordinator_fenced),
+    ],
+)
+async def test_a_marker_is_refused_with_the_errors_of_a_log(
+    bench: Any, refusal: ErrorCode, answer: ErrorCode
+) -> None:
+    groups = bench.coordinator
+    await groups.commit_in_transaction(in_transaction(bench, 7))
+    bench.log_of("g").refuse = refusal
+    with pytest.raises(ApiError) as refused:
+        await groups.complete_transaction(groups.partition_for("g"), 9, 2, True, 4)
+    assert refused.value.code is answer
+    (fetched,) = await groups.fetch("g", (("t", None, (0,)),), require_stable=True)
+    assert fetched[0].error is ErrorCode.unstable_offset_commit
+
+
+async def test_a_commit_in_a_transaction_needs_a_group(bench: Any) -> None:
+    for group in ("", "g" * 40_000):
+        with pytest.raises(ApiError) as refused:
+            await bench.coordinator.commit_in_transaction(
+                in_transaction(bench, 7)._replace(group=group)
+            )
+        assert refused.value.code is ErrorCode.invalid_group_id

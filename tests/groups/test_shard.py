@@ -9,7 +9,9 @@ Each line before `----` is a command; the lines after it are the outcome, up to 
     beat a [generation=n] [id=x] [instance=i]
     leave a b [instance=i]
     commit a 0=5 1=7 [generation=n] [topic=t] [retention=1m] [metadata=text] [version=9]
-    fetch                                            all offsets of the group
+    txn-commit 7 0=5 [by=a] [generation=n] [topic=t]     producer 7, for client a's group
+    end 7 commit|abort                               the marker of producer 7's transaction
+    fetch [stable]                                   all offsets of the group
     delete-offsets t                                 delete-group            topic-deleted t
     wait 10s                                         timers fire on the way
     sweep                                            expires offsets and groups
@@ -43,13 +45,14 @@ from ottla.groups.classic.requests import (
     SyncResult,
 )
 from ottla.groups.offsets.commit import CommitRequest, OffsetToCommit
+from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
 from ottla.groups.record_format import decode, encode
 from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupShard
 from ottla.groups.step import Step, TimerEvent, TimerKey
 from ottla.groups.stored import GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.shards.step import SetTimer
+from ottla.shards.step import ProducerEpoch, SetTimer, TransactionMarker
 
 TRANSCRIPTS = sorted(Path(__file__).parent.glob("transcripts/*.txt"))
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -75,7 +78,7 @@ class World:
     def __init__(self) -> None:
         self.now_ms = 0
         self.settings = GroupSettings(min_session_timeout_ms=1_000)
-        self.log: list[tuple[bytes, bytes | None]] = []
+        self.log: list[tuple[bytes, bytes | None, ProducerEpoch | None] | TransactionMarker] = []
         self.timers: dict[TimerKey, tuple[int, TimerEvent]] = {}
         self.refusal: ErrorCode | None = None
         self.ids: dict[str, str] = {}
@@ -97,13 +100,13 @@ class World:
             | {"members": [replace(each) for each in group.members.values()]}
             for group_id, group in self.shard.groups.items()
         }
-        return groups, dict(self.shard.offsets.all())
+        return groups, dict(self.shard.offsets.all()), list(self.shard.pending.all())
 
     def run(self, step: Step) -> None:
         """As the runtime does it."""
-        if step.records:
+        if step.records or step.marker is not None:
             assert self.everything() == self.before, "changed before the records are applied"
-        if step.records and self.refusal is not None:
+        if (step.records or step.marker) and self.refusal is not None:
             self.output.append(f"not appended: {self.refusal.name}")
             if step.when_refused is not None:
                 later = self.step()
@@ -111,9 +114,17 @@ class World:
                 self.run(later)
             raise ApiError(self.refusal)
         for record in step.records:
-            self.log.append(encode(record))
-            self.shard.apply(record, len(self.log) - 1, self.now_ms, None)
-            self.output.append(f"record {self.record_text(*record)}")
+            self.log.append((*encode(record), step.producer))
+            self.shard.apply(record, len(self.log) - 1, self.now_ms, step.producer)
+            owner = "" if step.producer is None else f" (producer {step.producer.producer_id})"
+            self.output.append(f"record {self.record_text(*record)}{owner}")
+        if step.marker is not None:
+            self.log.append(step.marker)
+            self.shard.apply_marker(step.marker, len(self.log) - 1)
+            self.output.append("marker")
+        for work in step.committed:
+            for record in work.records if step.marker is not None else ():
+                self.output.append(f"committed {self.record_text(*record)}")
         for timer in step.timers:
             if isinstance(timer, SetTimer):
                 self.timers[timer.key] = (self.now_ms + timer.delay_ms, timer.event)
@@ -245,11 +256,35 @@ class World:
         self.output += [error.name for error in errors if error is not ErrorCode.none]
         self.run(step)
 
+    def txn_commit(self, words: list[str], options: dict[str, str]) -> None:
+        group, topic = options.pop("group"), options.pop("topic", "t")
+        who = self.who(options.pop("by", ""), options)
+        offsets = [
+            OffsetToCommit(topic, None, int(partition), int(offset), -1, None)
+            for partition, offset in options.items()
+        ]
+        step = self.step()
+        producer = ProducerEpoch(int(words[0]), 0)
+        request = TransactionalCommitRequest(group, producer, *who, tuple(offsets))
+        errors = self.shard.commit_in_transaction(request, step)
+        self.output += [error.name for error in errors if error is not ErrorCode.none]
+        self.run(step)
+
+    def end(self, words: list[str], options: dict[str, str]) -> None:
+        producer_id, how = words
+        step = self.step()
+        marker = TransactionMarker(ProducerEpoch(int(producer_id), 0), how == "commit", 0)
+        self.shard.end_transaction(marker, step)
+        self.run(step)
+
     def fetch(self, words: list[str], options: dict[str, str]) -> None:
-        for topic, offsets in self.shard.fetch_all(options["group"]).items():
+        stable = "stable" in words
+        found = self.shard.fetch_all(options["group"], require_stable=stable)
+        for topic, offsets in found.items():
             for each in offsets:
                 note = f" '{each.metadata}'" if each.metadata else ""
-                self.output.append(f"{topic}-{each.partition}: {each.offset}{note}")
+                text = self.error_or(each.error, f"{each.offset}{note}")
+                self.output.append(f"{topic}-{each.partition}: {text}")
 
     def delete_offsets(self, words: list[str], options: dict[str, str]) -> None:
         step = self.step()
@@ -291,10 +326,14 @@ class World:
 
     def restart(self, words: list[str], options: dict[str, str]) -> None:
         self.shard, self.timers = GroupShard(), {}
-        for encoded, value in self.log:
+        for offset, entry in enumerate(self.log):
+            if isinstance(entry, TransactionMarker):
+                self.shard.apply_marker(entry, offset)
+                continue
+            encoded, value, producer = entry
             record = decode(encoded, value)
             assert record is not None
-            self.shard.apply(record, 0, self.now_ms, None)
+            self.shard.apply(record, offset, self.now_ms, producer)
         step = self.step()
         self.shard.loaded(step)
         self.run(step)

@@ -1,9 +1,10 @@
 """OffsetFetch (key 9): a group's committed offsets. An unknown group is not an error: offset -1.
 
 v2 (KIP-88): all topics (null), and an error for the whole response. v5 (KIP-320): leader epochs.
-v6: flexible. v7 (KIP-447): require_stable; the response always waits for offsets that are not
-committed yet. v8 (KIP-709): many groups. v9 (KIP-848): member id and epoch, which classic groups
-ignore. v10: topic ids.
+v6: flexible. v7 (KIP-447): require_stable, and UNSTABLE_OFFSET_COMMIT for an offset that an open
+transaction may change; the response always waits for offsets that are not committed yet. v8
+(KIP-709): many groups. v9 (KIP-848): member id and epoch, which classic groups ignore. v10: topic
+ids.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ottla.api.context import Context
 from ottla.groups.offsets.fetch import FetchedOffset
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.versioned_field import VersionedField
 
 KEY: Final = 9
 ACCESS: Final = (
@@ -25,6 +27,8 @@ ACCESS: Final = (
 _ERROR_FOR_ALL: Final = 2
 _MANY_GROUPS: Final = 8
 _TOPIC_IDS: Final = 10
+
+_REQUIRE_STABLE: Final = VersionedField(KEY, "OffsetFetchRequest", "require_stable", False)
 
 
 class _Topic(NamedTuple):
@@ -42,12 +46,12 @@ class _Group(NamedTuple):
 async def handle(request: Any, context: Context) -> Any:
     build = context.messages
     if context.version < _MANY_GROUPS:
-        found = await _fetch(request.group_id, request.topics, context)
+        found = await _fetch(request, request, context)
         topics = tuple(_old_topic(topic, context) for topic in found.topics)
         return build.OffsetFetchResponse(topics=topics, error_code=found.error)
     groups = []
     for group in request.groups:
-        found = await _fetch(group.group_id, group.topics, context)
+        found = await _fetch(request, group, context)
         groups.append(
             build.OffsetFetchResponseGroup(
                 group_id=group.group_id,
@@ -58,11 +62,14 @@ async def handle(request: Any, context: Context) -> Any:
     return build.OffsetFetchResponse(groups=tuple(groups))
 
 
-async def _fetch(group: str, topics: Any, context: Context) -> _Group:
+async def _fetch(request: Any, group: Any, context: Context) -> _Group:
+    """One group of the request; before version 8 the request itself is that group."""
+    topics = group.topics
+    require_stable = _REQUIRE_STABLE(request)
     try:
         if topics is None:
-            return _Group(await _fetch_all(group, context))
-        return _Group(await _fetch_some(group, topics, context))
+            return _Group(await _fetch_all(group.group_id, require_stable, context))
+        return _Group(await _fetch_some(group.group_id, topics, require_stable, context))
     except ApiError as error:
         code = error.code
     if code is ErrorCode.coordinator_not_available:
@@ -79,16 +86,19 @@ async def _fetch(group: str, topics: Any, context: Context) -> _Group:
     )
 
 
-async def _fetch_all(group: str, context: Context) -> list[_Topic]:
+async def _fetch_all(group: str, require_stable: bool, context: Context) -> list[_Topic]:
     topics = []
-    for name, offsets in (await context.broker.groups.fetch_all(group)).items():
+    found = await context.broker.groups.fetch_all(group, require_stable=require_stable)
+    for name, offsets in found.items():
         known = context.broker.image.topic(name)
         if known is not None or context.version < _TOPIC_IDS:
             topics.append(_Topic(name, None if known is None else known.topic_id, offsets))
     return topics
 
 
-async def _fetch_some(group: str, topics: Any, context: Context) -> list[_Topic]:
+async def _fetch_some(
+    group: str, topics: Any, require_stable: bool, context: Context
+) -> list[_Topic]:
     requested: list[tuple[str, UUID | None, tuple[int, ...]]] = []
     unknown = []
     for topic in topics:
@@ -102,7 +112,9 @@ async def _fetch_some(group: str, topics: Any, context: Context) -> list[_Topic]
             unknown.append(_Topic("", topic.topic_id, offsets, ErrorCode.unknown_topic_id))
         else:
             requested.append((known.name, known.topic_id, partitions))
-    fetched = await context.broker.groups.fetch(group, tuple(requested))
+    fetched = await context.broker.groups.fetch(
+        group, tuple(requested), require_stable=require_stable
+    )
     found = [
         _Topic(name, topic_id, offsets)
         for (name, topic_id, _), offsets in zip(requested, fetched, strict=True)
@@ -137,5 +149,5 @@ def _fields(offset: FetchedOffset, error: ErrorCode) -> dict[str, Any]:
         "committed_offset": offset.offset,
         "committed_leader_epoch": offset.leader_epoch,
         "metadata": offset.metadata,
-        "error_code": error,
+        "error_code": offset.error if error is ErrorCode.none else error,
     }

@@ -28,6 +28,7 @@ from ottla.groups.classic.requests import (
 )
 from ottla.groups.offsets.commit import CommitRequest, OffsetsCommitted
 from ottla.groups.offsets.fetch import FetchedOffset
+from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
 from ottla.groups.record_format import decode, encode
 from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupShard
@@ -38,6 +39,7 @@ from ottla.protocol.kafka_uuid import random_uuid
 from ottla.runtime.background import Background
 from ottla.shards.encoding import fits_string
 from ottla.shards.partitioning import partition_for
+from ottla.shards.step import ProducerEpoch, TransactionMarker
 
 logger = logging.getLogger("ottla.groups")
 
@@ -45,6 +47,14 @@ T = TypeVar("T")
 
 MAX_MEMBER_NAME_LENGTH: Final = 1_000
 """A member id is made of the client's name; together they must fit into a record's string."""
+
+_NOT_READY: Final = frozenset(
+    (
+        ErrorCode.coordinator_not_available,
+        ErrorCode.coordinator_load_in_progress,
+        ErrorCode.not_coordinator,
+    )
+)
 
 
 def group_kind(
@@ -159,23 +169,67 @@ class GroupCoordinator:
             raise ApiError(ErrorCode.invalid_group_id)
         return await self._decide(request.group, lambda shard, step: shard.commit(request, step))
 
+    async def commit_in_transaction(self, request: TransactionalCommitRequest) -> list[ErrorCode]:
+        """TxnOffsetCommit: the error of each offset; raises ApiError for all of them."""
+        if not request.group or not fits_string(request.group):
+            raise ApiError(ErrorCode.invalid_group_id)
+        return await self._decide(
+            request.group, lambda shard, step: shard.commit_in_transaction(request, step)
+        )
+
+    async def complete_transaction(
+        self,
+        partition: int,
+        producer_id: int,
+        producer_epoch: int,
+        committed: bool,
+        coordinator_epoch: int,
+    ) -> None:
+        """Writes the marker that ends a producer's transaction in this partition of
+        `__consumer_offsets`; returns when that is committed.
+
+        Raises ApiError: what the log refuses a marker with, and NOT_LEADER_OR_FOLLOWER while this
+        broker does not coordinate the partition (KafkaApis.handleWriteTxnMarkersRequest): the
+        sender expects the errors of a log, not those of a coordinator, and tries again.
+        """
+        producer = ProducerEpoch(producer_id, producer_epoch)
+        marker = TransactionMarker(producer, committed, coordinator_epoch)
+        try:
+            await self._runtime.decide(
+                partition, lambda shard, step: shard.end_transaction(marker, step)
+            )
+        except ApiError as error:
+            if error.code in _NOT_READY:
+                raise ApiError(ErrorCode.not_leader_or_follower, error.message) from None
+            raise
+
     async def fetch(
         self,
         group: str,
         topics: tuple[tuple[str, uuid.UUID | None, tuple[int, ...]], ...],
+        *,
+        require_stable: bool = False,
     ) -> list[tuple[FetchedOffset, ...]]:
         """OffsetFetch: the offsets of each topic (name, id or None, partitions) in turn.
 
         Always waits for what is being committed, as Kafka does where the client requires stable
-        offsets (KIP-447). Raises ApiError.
+        offsets (KIP-447). With `require_stable` an offset that an open transaction may change has
+        the error UNSTABLE_OFFSET_COMMIT. Raises ApiError.
         """
         return await self._decide(
-            group, lambda shard, step: [shard.fetch(group, *topic) for topic in topics]
+            group,
+            lambda shard, step: [
+                shard.fetch(group, *topic, require_stable=require_stable) for topic in topics
+            ],
         )
 
-    async def fetch_all(self, group: str) -> dict[str, tuple[FetchedOffset, ...]]:
+    async def fetch_all(
+        self, group: str, *, require_stable: bool = False
+    ) -> dict[str, tuple[FetchedOffset, ...]]:
         """OffsetFetch of all topics; raises ApiError."""
-        return await self._decide(group, lambda shard, step: shard.fetch_all(group))
+        return await self._decide(
+            group, lambda shard, step: shard.fetch_all(group, require_stable=require_stable)
+        )
 
     async def delete_offsets(
         self, group: str, topics: tuple[tuple[str, tuple[int, ...]], ...]

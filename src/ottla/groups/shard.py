@@ -31,9 +31,14 @@ from ottla.groups.classic.state import DEAD, EMPTY, PREPARING_REBALANCE
 from ottla.groups.classic.sync import sync
 from ottla.groups.classic.timers import await_heartbeat, forget_heartbeat
 from ottla.groups.offsets import removal
-from ottla.groups.offsets.commit import CommitRequest, commit
+from ottla.groups.offsets.commit import CommitRequest, OffsetsCommitted, commit
 from ottla.groups.offsets.fetch import FetchedOffset, fetch, fetch_all
+from ottla.groups.offsets.pending import PendingOffsets
 from ottla.groups.offsets.store import OffsetStore
+from ottla.groups.offsets.transactional_commit import (
+    TransactionalCommitRequest,
+    commit_in_transaction,
+)
 from ottla.groups.step import (
     HeartbeatExpired,
     InitialDelayExpired,
@@ -59,6 +64,8 @@ class GroupShard:
     def __init__(self) -> None:
         self.groups: dict[str, ClassicGroup] = {}
         self.offsets = OffsetStore()
+        self.pending = PendingOffsets()
+        """Of transactions that are open."""
         self._loaded = False
 
     # What the log has.
@@ -77,7 +84,7 @@ class GroupShard:
             if value is not None and key.group not in self.groups:
                 # A group that only commits: "simple" in Kafka's words.
                 self.groups[key.group] = ClassicGroup(key.group, timestamp_ms)
-            self.offsets.apply(key, value)
+            self._apply_offset(key, value, offset, producer)
             return
         assert value is None or isinstance(value, GroupMetadataValue)
         group = self.groups.get(key.group)
@@ -88,8 +95,28 @@ class GroupShard:
         else:
             group.apply(value)
 
+    def _apply_offset(
+        self,
+        key: OffsetCommitKey,
+        value: OffsetCommitValue | None,
+        offset: int,
+        producer: ProducerEpoch | None,
+    ) -> None:
+        if producer is not None and value is not None:
+            self.pending.add(producer.producer_id, key, value, offset)
+            return
+        self.offsets.apply(key, value)
+        if self.pending:
+            if value is None:
+                self.pending.remove(key)
+            else:
+                self.pending.supersede(key, offset)
+
     def apply_marker(self, marker: TransactionMarker, offset: int) -> None:
-        """Nothing to do: offsets are not committed in transactions yet."""
+        """Commits or drops the pending offsets of the producer; a repeated marker finds none."""
+        ended = self.pending.end(marker.producer.producer_id, marker.is_commit)
+        for key, value in ended.items():
+            self.offsets.apply(key, value)
 
     def loaded(self, step: Step) -> None:
         """Members have their session timeout to send a heartbeat."""
@@ -186,24 +213,52 @@ class GroupShard:
         group = self.groups.get(request.group)
         if group is None and len(self.groups) >= step.settings.max_groups:
             raise ApiError(ErrorCode.invalid_commit_offset_size)
-        return commit(group, request, self.offsets, step)
+        return commit(group, request, self.offsets, self.pending, step)
+
+    def commit_in_transaction(
+        self, request: TransactionalCommitRequest, step: Step
+    ) -> list[ErrorCode]:
+        """TxnOffsetCommit: the error of each offset; raises ApiError for all of them."""
+        group = self.groups.get(request.group)
+        if group is None and len(self.groups) >= step.settings.max_groups:
+            raise ApiError(ErrorCode.invalid_commit_offset_size)
+        return commit_in_transaction(group, request, self.offsets, self.pending, step)
+
+    def end_transaction(self, marker: TransactionMarker, step: Step) -> None:
+        """WriteTxnMarkers: appends the marker that ends a producer's transaction here."""
+        step.marker = marker
+        pending = self.pending.of_producer(marker.producer.producer_id)
+        if marker.is_commit and pending:
+            records = [CoordinatorRecord(key, value) for key, value in pending.items()]
+            step.committed.append(OffsetsCommitted(records, step.now_ms))
 
     def fetch(
-        self, group_id: str, topic: str, topic_id: UUID | None, partitions: tuple[int, ...]
+        self,
+        group_id: str,
+        topic: str,
+        topic_id: UUID | None,
+        partitions: tuple[int, ...],
+        *,
+        require_stable: bool = False,
     ) -> tuple[FetchedOffset, ...]:
-        return fetch(self.offsets, group_id, topic, topic_id, partitions)
+        unstable = self.pending if require_stable else None
+        return fetch(self.offsets, unstable, group_id, topic, topic_id, partitions)
 
-    def fetch_all(self, group_id: str) -> dict[str, tuple[FetchedOffset, ...]]:
-        return fetch_all(self.offsets, group_id)
+    def fetch_all(
+        self, group_id: str, *, require_stable: bool = False
+    ) -> dict[str, tuple[FetchedOffset, ...]]:
+        return fetch_all(self.offsets, self.pending if require_stable else None, group_id)
 
     def delete_offsets(
         self, group_id: str, topics: tuple[tuple[str, tuple[int, ...]], ...], step: Step
     ) -> list[list[ErrorCode]]:
         """OffsetDelete: the error of each partition; raises ApiError for all of them."""
-        return removal.delete_offsets(self.groups.get(group_id), topics, self.offsets, step)
+        return removal.delete_offsets(
+            self.groups.get(group_id), topics, self.offsets, self.pending, step
+        )
 
     def topic_deleted(self, topic: str, topic_id: UUID | None, step: Step) -> None:
-        removal.topic_deleted(topic, topic_id, self.offsets, step)
+        removal.topic_deleted(topic, topic_id, self.offsets, self.pending, step)
 
     # Groups.
 
@@ -218,14 +273,14 @@ class GroupShard:
                 errors[group_id] = ErrorCode.non_empty_group
             else:
                 errors[group_id] = ErrorCode.none
-                removal.delete_all_offsets(group_id, self.offsets, step)
+                removal.delete_all_offsets(group_id, self.offsets, self.pending, step)
                 self._remove_group(group, step)
         return errors
 
     def remove_expired(self, step: Step) -> None:
         """Removes expired offsets, and groups without members that are left without offsets."""
         for group in self.groups.values():
-            no_offsets = removal.expire_offsets(group, self.offsets, step)
+            no_offsets = removal.expire_offsets(group, self.offsets, self.pending, step)
             if no_offsets and group.state is EMPTY:
                 self._remove_group(group, step)
 

@@ -7,18 +7,23 @@ from uuid import UUID
 
 import pytest
 
+from ottla.groups.offsets.commit import OffsetToCommit
+from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.shards.step import ProducerEpoch
 
 OK = ErrorCode.none
 TOPIC_ID = UUID(int=7)
 
 
-async def fetch(api: Any, version: int, topics: tuple[Any, ...] | None, group: str = "g") -> Any:
+async def fetch(
+    api: Any, version: int, topics: tuple[Any, ...] | None, group: str = "g", **fields: object
+) -> Any:
     """The answer for one group, whatever the version's form."""
     if version < 8:
-        return await api.ask("offset_fetch", version, group_id=group, topics=topics)
+        return await api.ask("offset_fetch", version, group_id=group, topics=topics, **fields)
     asked = api.struct("OffsetFetchRequestGroup", 9, version, group_id=group, topics=topics)
-    answer = await api.ask("offset_fetch", version, groups=(asked,))
+    answer = await api.ask("offset_fetch", version, groups=(asked,), **fields)
     (found,) = answer.groups
     assert found.group_id == group
     return found
@@ -71,6 +76,26 @@ async def test_many_groups(api: Any) -> None:
     )
     answer = await api.ask("offset_fetch", 9, groups=asked, require_stable=True)
     assert [offsets(group)[0][1] for group in answer.groups] == [1, 2]
+
+
+@pytest.mark.parametrize("version", range(1, 11))
+async def test_an_offset_that_a_transaction_may_change(api: Any, version: int) -> None:
+    """KIP-447: only those who ask for stable offsets are made to wait."""
+    await api.commit(9, 42)
+    pending = OffsetToCommit("t", TOPIC_ID, 0, 50, 3, "note")
+    await api.groups.commit_in_transaction(
+        TransactionalCommitRequest("g", ProducerEpoch(1, 0), -1, "", None, (pending,))
+    )
+    for topics in ((topic(api, version),), None) if version >= 2 else ((topic(api, version),),):
+        found = await fetch(api, version, topics)
+        assert offsets(found)[0] == (0, 42, "note")
+        assert found.topics[0].partitions[0].error_code is OK
+        if version >= 7:
+            found = await fetch(api, version, topics, require_stable=True)
+            assert getattr(found, "error_code", OK) is OK
+            assert offsets(found)[0] == (0, -1, "")
+            code = found.topics[0].partitions[0].error_code
+            assert code is ErrorCode.unstable_offset_commit
 
 
 async def test_an_unknown_topic_id(api: Any) -> None:

@@ -57,6 +57,25 @@ def commit_error(
     return ErrorCode.none
 
 
+def transactional_commit_error(
+    group: ClassicGroup, member_id: str, instance_id: str | None, generation: int
+) -> ErrorCode:
+    """The same for a commit in a transaction (KIP-447).
+
+    A client that names no member and no generation may commit in any state: before KIP-447
+    producers knew neither, and the transactional id alone fenced them. The state of the group is
+    not checked, as in Kafka.
+    """
+    if group.state is DEAD:
+        return ErrorCode.coordinator_not_available
+    if generation < 0 and (group.state is EMPTY or (not member_id and instance_id is None)):
+        return ErrorCode.none
+    error = group.check_member(member_id, instance_id)
+    if error is ErrorCode.none and generation != group.generation:
+        error = ErrorCode.illegal_generation
+    return error
+
+
 def extend_session_by_commit(group: ClassicGroup, member_id: str, step: Step) -> None:
     """A commit extends the session as a heartbeat does, but not between join and sync."""
     if group.state in (STABLE, PREPARING_REBALANCE):

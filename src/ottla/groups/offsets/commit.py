@@ -7,6 +7,7 @@ from uuid import UUID
 
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.heartbeat import commit_error, extend_session_by_commit
+from ottla.groups.offsets.pending import PendingOffsets
 from ottla.groups.offsets.store import OffsetStore
 from ottla.groups.settings import GroupSettings
 from ottla.groups.step import Step
@@ -57,7 +58,11 @@ class OffsetsCommitted(NamedTuple):
 
 
 def commit(
-    group: ClassicGroup | None, request: CommitRequest, offsets: OffsetStore, step: Step
+    group: ClassicGroup | None,
+    request: CommitRequest,
+    offsets: OffsetStore,
+    pending: PendingOffsets,
+    step: Step,
 ) -> list[ErrorCode]:
     """The error of each offset in turn, and a record for each that is accepted.
 
@@ -66,7 +71,8 @@ def commit(
     partitions (any more), and INVALID_COMMIT_OFFSET_SIZE if a group would have too many offsets.
     """
     _check(group, request)
-    if offsets.count(request.group) + len(request.offsets) > step.settings.max_group_offsets:
+    count = offsets.count(request.group) + pending.count(request.group)
+    if count + len(request.offsets) > step.settings.max_group_offsets:
         raise ApiError(ErrorCode.invalid_commit_offset_size)
     if group is not None and request.member_id in group.members:
         extend_session_by_commit(group, request.member_id, step)
@@ -75,8 +81,18 @@ def commit(
         if request.retention_ms == DEFAULT_RETENTION
         else min(step.now_ms + request.retention_ms, _LATEST)
     )
+    errors = write_offsets(request.group, request.offsets, expire_timestamp_ms, step)
+    if step.records:
+        step.committed.append(OffsetsCommitted(step.records, step.now_ms))
+    return errors
+
+
+def write_offsets(
+    group: str, offsets: tuple[OffsetToCommit, ...], expire_timestamp_ms: int, step: Step
+) -> list[ErrorCode]:
+    """Adds a record for each offset that may be stored; the error of each offset in turn."""
     errors = []
-    for offset in request.offsets:
+    for offset in offsets:
         metadata = offset.metadata or ""
         if _is_too_long(metadata, step.settings):
             errors.append(ErrorCode.offset_metadata_too_large)
@@ -90,10 +106,8 @@ def commit(
             expire_timestamp_ms,
             offset.topic_id,
         )
-        key = OffsetCommitKey(request.group, offset.topic, offset.partition)
+        key = OffsetCommitKey(group, offset.topic, offset.partition)
         step.records.append(CoordinatorRecord(key, value))
-    if step.records:
-        step.committed.append(OffsetsCommitted(step.records, step.now_ms))
     return errors
 
 

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.state import DEAD, EMPTY, STABLE
+from ottla.groups.offsets.pending import PendingOffsets
 from ottla.groups.offsets.store import OffsetStore
 from ottla.groups.step import Step
 from ottla.groups.stored import (
@@ -21,6 +22,7 @@ def delete_offsets(
     group: ClassicGroup | None,
     topics: tuple[tuple[str, tuple[int, ...]], ...],
     offsets: OffsetStore,
+    pending: PendingOffsets,
     step: Step,
 ) -> list[list[ErrorCode]]:
     """OffsetDelete (KIP-496): each partition's error, by topic.
@@ -38,36 +40,52 @@ def delete_offsets(
         error = ErrorCode.group_subscribed_to_topic if subscribed else ErrorCode.none
         errors.append([error] * len(partitions))
         for partition in () if subscribed else partitions:
-            if offsets.get(group.group_id, topic, partition) is not None:
-                _tombstone(OffsetCommitKey(group.group_id, topic, partition), step)
+            key = OffsetCommitKey(group.group_id, topic, partition)
+            if offsets.get(*key) is not None or pending.has(*key):
+                _tombstone(key, step)
     return errors
 
 
-def delete_all_offsets(group_id: str, offsets: OffsetStore, step: Step) -> None:
-    """Everything that a group has committed."""
+def delete_all_offsets(
+    group_id: str, offsets: OffsetStore, pending: PendingOffsets, step: Step
+) -> None:
+    """Everything that a group has committed, in open transactions too."""
     for topic, partitions in offsets.of_group(group_id).items():
         for partition in partitions:
             _tombstone(OffsetCommitKey(group_id, topic, partition), step)
-
-
-def topic_deleted(topic: str, topic_id: UUID | None, offsets: OffsetStore, step: Step) -> None:
-    """The offsets of all groups in a deleted topic, but not those in a topic recreated since."""
-    for key, value in offsets.of_topic(topic):
-        if topic_id is None or value.topic_id in (None, topic_id):
+    for key in pending.of_group(group_id):
+        if offsets.get(*key) is None:
             _tombstone(key, step)
 
 
-def expire_offsets(group: ClassicGroup, offsets: OffsetStore, step: Step) -> bool:
-    """Removes expired offsets (KIP-211); True if no offset is left.
+def topic_deleted(
+    topic: str,
+    topic_id: UUID | None,
+    offsets: OffsetStore,
+    pending: PendingOffsets,
+    step: Step,
+) -> None:
+    """The offsets of all groups in a deleted topic, but not those in a topic recreated since."""
+    found = (*offsets.of_topic(topic), *pending.of_topic(topic))
+    gone = (key for key, value in found if topic_id is None or value.topic_id in (None, topic_id))
+    for key in dict.fromkeys(gone):
+        _tombstone(key, step)
+
+
+def expire_offsets(
+    group: ClassicGroup, offsets: OffsetStore, pending: PendingOffsets, step: Step
+) -> bool:
+    """Removes expired offsets (KIP-211); True if no offset is left, and none is pending.
 
     Offsets live for offsets.retention.minutes: in a group without members since the last one
     left; in a topic that a group with members does not read (any more), and for consumers that
     manage their own partitions, from the commit on. A group whose subscription cannot be read, or
-    that is in a rebalance, keeps its offsets.
+    that is in a rebalance, keeps its offsets. So does a partition that an open transaction may
+    change: its tombstone would drop what the transaction commits.
     """
     topics = offsets.of_group(group.group_id)
     if not topics:
-        return True
+        return not pending.has_group(group.group_id)
     if group.protocol_type is None:
         since_ms = None
     elif group.state is EMPTY:
@@ -76,12 +94,13 @@ def expire_offsets(group: ClassicGroup, offsets: OffsetStore, step: Step) -> boo
         since_ms = None
     else:
         return False
-    all_gone = True
+    all_gone = not pending.has_group(group.group_id)
     for topic, partitions in topics.items():
         kept = group.is_subscribed(topic)
         for partition, value in partitions.items():
-            if not kept and _is_expired(value, since_ms, step):
-                _tombstone(OffsetCommitKey(group.group_id, topic, partition), step)
+            key = OffsetCommitKey(group.group_id, topic, partition)
+            if not kept and _is_expired(value, since_ms, step) and not pending.has(*key):
+                _tombstone(key, step)
             else:
                 all_gone = False
     return all_gone

@@ -1,0 +1,63 @@
+"""TxnOffsetCommit: which group may commit in a transaction, and the records of what it commits.
+
+The records belong to the producer's transaction; `pending` keeps them until its marker comes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.classic.heartbeat import transactional_commit_error
+from ottla.groups.offsets.commit import OffsetToCommit, write_offsets
+from ottla.groups.offsets.pending import PendingOffsets
+from ottla.groups.offsets.store import OffsetStore
+from ottla.groups.step import Step
+from ottla.groups.stored import NO_TIMESTAMP
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.shards.step import ProducerEpoch
+
+
+class TransactionalCommitRequest(NamedTuple):
+    """Offsets of one group, in the open transaction of one producer."""
+
+    group: str
+    producer: ProducerEpoch
+    generation: int
+    """-1 before TxnOffsetCommit 3, and from clients without group metadata (KIP-447)."""
+    member_id: str
+    group_instance_id: str | None
+    offsets: tuple[OffsetToCommit, ...]
+
+
+def commit_in_transaction(
+    group: ClassicGroup | None,
+    request: TransactionalCommitRequest,
+    offsets: OffsetStore,
+    pending: PendingOffsets,
+    step: Step,
+) -> list[ErrorCode]:
+    """The error of each offset in turn, and a record for each that is accepted.
+
+    Raises ApiError if the request as a whole is refused: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID or
+    FENCED_INSTANCE_ID for a client that does not own the partitions (any more), and
+    INVALID_COMMIT_OFFSET_SIZE if a group would have too many offsets.
+    """
+    _check(group, request)
+    count = offsets.count(request.group) + pending.count(request.group)
+    if count + len(request.offsets) > step.settings.max_group_offsets:
+        raise ApiError(ErrorCode.invalid_commit_offset_size)
+    step.producer = request.producer
+    return write_offsets(request.group, request.offsets, NO_TIMESTAMP, step)
+
+
+def _check(group: ClassicGroup | None, request: TransactionalCommitRequest) -> None:
+    if group is None:
+        if request.generation < 0:
+            return
+        raise ApiError(ErrorCode.illegal_generation)
+    error = transactional_commit_error(
+        group, request.member_id, request.group_instance_id, request.generation
+    )
+    if error is not ErrorCode.none:
+        raise ApiError(error)
