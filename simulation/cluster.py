@@ -16,7 +16,7 @@ from typing import Any, Final
 from zlib import crc32
 
 from ottla.controller import layout
-from ottla.coordination.tree import Node as TreeNode
+from ottla.coordination.tree import TreeNode
 from simulation.broker import PORT, Broker
 from simulation.disk import SyncedSizes
 from simulation.invariants import Invariants

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from ottla.controller import layout
 from ottla.controller.image import NO_LEADER, PartitionState
-from ottla.coordination.tree import Node
+from ottla.coordination.tree import TreeNode
 from simulation.broker import Broker
 from simulation.replicas import Entry, Replica
 from simulation.violation import Violation
@@ -115,7 +115,7 @@ class Invariants:
 
     # Writes to the tree.
 
-    def written(self, path: str, after: Node | None) -> None:
+    def written(self, path: str, after: TreeNode | None) -> None:
         """A node of the tree was changed or deleted. Raises Violation."""
         parts = path.split("/")
         if path == layout.CONTROLLER_EPOCH and after is not None:
@@ -144,7 +144,7 @@ class Invariants:
         for key in [key for key in self.accounts if key[0] == topic_id]:
             del self.accounts[key]
 
-    def _state_written(self, account: Account, key: tuple[UUID, int], node: Node) -> None:
+    def _state_written(self, account: Account, key: tuple[UUID, int], node: TreeNode) -> None:
         epoch = int(json.loads(node.data)["controller_epoch"])
         if epoch != self.controller_epoch:
             raise Violation(
@@ -368,8 +368,8 @@ class Invariants:
             )
 
     def _is_synced(self, account: Account, topic: str, index: int, offset: int, crc: int) -> bool:
-        """Whether the leader that acknowledged a batch has synced it; True if it need not, or no
-        longer leads in the same epoch."""
+        """Whether the leader that acknowledged a batch has synced it; True if it does not have to,
+        or no longer leads in the same epoch."""
         if self._synced_bytes is None or account.state is None:
             return True
         broker = self._brokers.get(account.state.leader)

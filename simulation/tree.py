@@ -18,18 +18,18 @@ from ottla.coordination.tree import (
     Delete,
     EphemeralParentError,
     Event,
-    Node,
     NodeExistsError,
     NoNodeError,
     NotEmptyError,
     Operation,
     SessionExpiredError,
     SetData,
+    TreeNode,
     Watch,
     parent_of,
 )
 
-Written = Callable[[str, Node | None, Node | None], None]
+Written = Callable[[str, TreeNode | None, TreeNode | None], None]
 """Called for each change of a node: its path, the old node, the new one."""
 
 
@@ -43,7 +43,7 @@ class Tree:
     """Nodes by path. Each call names its session; raises SessionExpiredError if it has ended."""
 
     def __init__(self, written: Written) -> None:
-        self.nodes: dict[str, Node] = {"/": Node(b"", 0)}
+        self.nodes: dict[str, TreeNode] = {"/": TreeNode(b"", 0)}
         self._children: dict[str, set[str]] = {"/": set()}
         self._written = written
         self._sessions: set[int] = set()
@@ -59,7 +59,7 @@ class Tree:
 
     @property
     def last_change(self) -> int:
-        """The number of the newest creation, as in `Node.created`."""
+        """The number of the newest creation, as in `TreeNode.created`."""
         return self._last_change
 
     def lives(self, session: int) -> bool:
@@ -78,7 +78,7 @@ class Tree:
             for path, each in watches.items():
                 watches[path] = [pair for pair in each if pair[0] != session]
 
-    def get(self, session: int, path: str, watch: Watch | None = None) -> Node:
+    def get(self, session: int, path: str, watch: Watch | None = None) -> TreeNode:
         """The node; raises NoNodeError."""
         self._check(session)
         if path not in self.nodes:
@@ -87,7 +87,7 @@ class Tree:
             self._watches.data.setdefault(path, []).append((session, watch))
         return self.nodes[path]
 
-    def exists(self, session: int, path: str, watch: Watch | None = None) -> Node | None:
+    def exists(self, session: int, path: str, watch: Watch | None = None) -> TreeNode | None:
         """The node or None."""
         self._check(session)
         if watch is not None:
@@ -103,7 +103,7 @@ class Tree:
             self._watches.children.setdefault(path, []).append((session, watch))
         return tuple(sorted(self._children[path]))
 
-    def read(self, session: int, roots: Sequence[str]) -> dict[str, Node]:
+    def read(self, session: int, roots: Sequence[str]) -> dict[str, TreeNode]:
         """All nodes at and below the roots."""
         self._check(session)
         return {
@@ -115,7 +115,7 @@ class Tree:
     def multi(self, session: int, operations: Sequence[Operation]) -> None:
         """Apply all operations or none; raises the error of the first one that fails."""
         self._check(session)
-        undo: dict[str, Node | None] = {}
+        undo: dict[str, TreeNode | None] = {}
         events: list[Event] = []
         try:
             for operation in operations:
@@ -131,7 +131,7 @@ class Tree:
         if session not in self._sessions:
             raise SessionExpiredError(str(session))
 
-    def _put(self, path: str, node: Node | None) -> None:
+    def _put(self, path: str, node: TreeNode | None) -> None:
         parent, _, name = path.rpartition("/")
         if node is None:
             del self.nodes[path], self._children[path]
@@ -141,7 +141,7 @@ class Tree:
             self._children.setdefault(path, set())
             self._children[parent or "/"].add(name)
 
-    def _restore(self, undo: dict[str, Node | None]) -> None:
+    def _restore(self, undo: dict[str, TreeNode | None]) -> None:
         made = [path for path, node in undo.items() if node is None and path in self.nodes]
         for path in sorted(made, reverse=True):
             self._put(path, None)
@@ -149,7 +149,7 @@ class Tree:
             self._put(path, undo[path])
 
     def _apply(
-        self, operation: Operation, session: int, undo: dict[str, Node | None]
+        self, operation: Operation, session: int, undo: dict[str, TreeNode | None]
     ) -> list[Event]:
         path = operation.path
         node = self.nodes.get(path)
@@ -180,7 +180,7 @@ class Tree:
             raise EphemeralParentError(parent)
         self._last_change += 1
         owner = session if operation.ephemeral else 0
-        self._put(path, Node(operation.data, 0, owner, self._last_change))
+        self._put(path, TreeNode(operation.data, 0, owner, self._last_change))
         return [Event(Change.CREATED, path), Event(Change.CHILDREN, parent)]
 
     def _fire(self, events: Sequence[Event]) -> None:

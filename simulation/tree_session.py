@@ -18,10 +18,10 @@ from ottla.coordination.tree import (
     Create,
     Delete,
     Event,
-    Node,
     Operation,
     SessionExpiredError,
     SetData,
+    TreeNode,
     Watch,
 )
 from simulation.loop import VirtualLoop
@@ -91,10 +91,10 @@ class TreeSession:
         """As far as the client knows; it notices a cut only when a response is missing."""
         return True
 
-    async def get(self, path: str, watch: Watch | None = None) -> Node:
+    async def get(self, path: str, watch: Watch | None = None) -> TreeNode:
         return await self._ask(lambda tree: tree.get(self.number, path, self._in_process(watch)))
 
-    async def exists(self, path: str, watch: Watch | None = None) -> Node | None:
+    async def exists(self, path: str, watch: Watch | None = None) -> TreeNode | None:
         return await self._ask(lambda tree: tree.exists(self.number, path, self._in_process(watch)))
 
     async def children(self, path: str, watch: Watch | None = None) -> tuple[str, ...]:
@@ -102,11 +102,11 @@ class TreeSession:
             lambda tree: tree.children(self.number, path, self._in_process(watch))
         )
 
-    async def read_tree(self, path: str) -> dict[str, Node]:
+    async def read_tree(self, path: str) -> dict[str, TreeNode]:
         return await self._ask(lambda tree: below(tree, path))
 
-    async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False) -> Node:
-        def create(tree: Tree) -> Node:
+    async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False) -> TreeNode:
+        def create(tree: Tree) -> TreeNode:
             tree.multi(self.number, [Create(path, data, ephemeral)])
             return tree.nodes[path]
 
@@ -170,7 +170,7 @@ class TreeSession:
         self.process.context.run(loop.call_later, loop.network.delay_s(), watch, event)
 
 
-def below(tree: Tree, path: str) -> dict[str, Node]:
+def below(tree: Tree, path: str) -> dict[str, TreeNode]:
     """The node and all its descendants."""
     prefix = path.rstrip("/") + "/"
     return {each: node for each, node in tree.nodes.items() if f"{each}/".startswith(prefix)}

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from faults.history import Elected, Event, Synced
 
-from ottla.coordination.tree import Node
+from ottla.coordination.tree import TreeNode
 from simulation.clients import Producer, Reader
 from simulation.cluster import TOPIC, Cluster
 from simulation.consumers import Member
@@ -75,7 +75,7 @@ class Workload:
         self._cluster.observe(event)
         self.history.group.append((len(self.history.common), event))
 
-    def _tree_written(self, path: str, after: Node | None) -> None:
+    def _tree_written(self, path: str, after: TreeNode | None) -> None:
         parts = path.split("/")
         if after is not None and path.endswith("/state") and parts[3] == TOPIC:
             state = self._cluster.state(TOPIC, int(parts[5]))

@@ -150,7 +150,7 @@ class NodeCall:
         index: int = 0,
     ) -> PartitionState:
         """The controller's word, in a new leader epoch: the leader is the first replica, and all
-        are in sync, unless told otherwise.
+        are in sync, unless the arguments say otherwise.
         """
         image = self.node.image.topics[topic]
         before = image.partitions[index]

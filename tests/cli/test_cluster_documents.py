@@ -10,7 +10,7 @@ import pytest
 from ottla.cli import cluster_documents
 from ottla.cli.cluster_documents import (
     Cluster,
-    Node,
+    LiveBroker,
     broker_documents,
     cluster_document,
     described_cluster,
@@ -33,7 +33,7 @@ def topics(**partitions: tuple[int, list[int], list[int]]) -> Any:
 TOPICS = topics(
     good=(1, [1, 2], [1, 2]), short=(2, [2, 3], [2]), gone=(-1, [3], [3]), lone=(1, [1], [1])
 )
-NODES = [Node(1, "here", 1, "a"), Node(2, "here", 2, "b")]
+NODES = [LiveBroker(1, "here", 1, "a"), LiveBroker(2, "here", 2, "b")]
 
 
 def document() -> dict[str, Any]:
@@ -117,7 +117,7 @@ def test_any_broker_describes_the_cluster_and_the_controller_is_checked(
 
 @pytest.mark.parametrize(("controller", "known"), [(NODES[1], 2), (None, None)])
 def test_librdkafka_is_used_if_a_plain_connection_is_not_possible(
-    controller: Node | None, known: int | None, monkeypatch: pytest.MonkeyPatch
+    controller: LiveBroker | None, known: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster_documents, "any_brokers_view", lambda address: None)
     told = described_cluster(connection(cluster_id="x", controller=controller, nodes=NODES))

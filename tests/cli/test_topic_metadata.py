@@ -14,8 +14,8 @@ from ottla.cli.topic_metadata import (
     METADATA,
     VERSION,
     Epoch,
-    Node,
     Partition,
+    ReplicaBroker,
     Topic,
     controller_is_away,
     epochs_in,
@@ -88,7 +88,7 @@ def test_without_a_listener_there_is_no_metadata():
 
 
 def test_topics_are_described_as_librdkafka_describes_them():
-    east, unknown = Node(1, "east"), Node(2, None)
+    east, unknown = ReplicaBroker(1, "east"), ReplicaBroker(2, None)
     (topic,) = topics_in(metadata())
     assert topic == Topic(
         "t",

@@ -33,7 +33,7 @@ from ottla.controller.plan import Plan
 from ottla.controller.recovery import healing_writes
 from ottla.controller.topics import NewTopic, create_topics
 from ottla.coordination.embedded_store import EmbeddedStore
-from ottla.coordination.tree import Create, Node, Operation
+from ottla.coordination.tree import Create, Operation, TreeNode
 
 T = TypeVar("T")
 
@@ -91,7 +91,7 @@ class World:
         self.store.multi(tuple(writes), 1)
         self.history.append(tuple(writes))
 
-    def tree(self) -> dict[str, Node]:
+    def tree(self) -> dict[str, TreeNode]:
         return self.store.read_tree("/")
 
     def up(self, *numbers: int, disk: str = "disk") -> BrokersChanged:

@@ -19,7 +19,7 @@ from ottla.controller.plan import Plan
 from ottla.controller.producer_ids import reserve_producer_ids
 from ottla.controller.topics import MorePartitions, NewTopic, add_partitions, create_topics
 from ottla.coordination.embedded_store import EmbeddedStore
-from ottla.coordination.tree import Create, Node
+from ottla.coordination.tree import Create, TreeNode
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def store() -> EmbeddedStore:
     return store
 
 
-def tree(store: EmbeddedStore) -> dict[str, Node]:
+def tree(store: EmbeddedStore) -> dict[str, TreeNode]:
     nodes = store.read_tree("/")
     nodes.pop("/")
     return nodes

@@ -23,12 +23,12 @@ from ottla.coordination.tree import (
     Delete,
     EphemeralParentError,
     Event,
-    Node,
     NodeExistsError,
     NoNodeError,
     NotEmptyError,
     Operation,
     SetData,
+    TreeNode,
     parent_of,
 )
 
@@ -42,9 +42,9 @@ def store() -> Iterator[EmbeddedStore]:
 
 def test_versions_grow_by_one_and_are_checked(store: EmbeddedStore) -> None:
     store.multi([Create("/a", b"x")], 1)
-    assert store.get("/a") == Node(b"x", 0, 0, 1)
+    assert store.get("/a") == TreeNode(b"x", 0, 0, 1)
     store.multi([SetData("/a", b"y", 0), SetData("/a", b"z")], 1)
-    assert store.get("/a") == Node(b"z", 2, 0, 1)
+    assert store.get("/a") == TreeNode(b"z", 2, 0, 1)
     with pytest.raises(BadVersionError):
         store.multi([SetData("/a", b"lost", 1)], 1)
     with pytest.raises(BadVersionError):
@@ -73,9 +73,9 @@ def test_a_file_without_creation_numbers_is_upgraded(tmp_path: Path) -> None:
     )
     old.close()
     store = EmbeddedStore(tmp_path)
-    assert store.get("/a") == Node(b"1", 4, 0, 0)
+    assert store.get("/a") == TreeNode(b"1", 4, 0, 0)
     store.multi([Create("/a/b")], 1)
-    assert store.get("/a/b") == Node(b"", 0, 0, 1)
+    assert store.get("/a/b") == TreeNode(b"", 0, 0, 1)
     store.close()
 
 
@@ -205,7 +205,7 @@ def test_after_sigkill_every_acknowledged_multi_is_complete(tmp_path: Path) -> N
 class Model:
     """A model of the tree: a plain dictionary."""
 
-    nodes: dict[str, Node] = field(default_factory=lambda: {"/": Node(b"", 0, 0)})
+    nodes: dict[str, TreeNode] = field(default_factory=lambda: {"/": TreeNode(b"", 0, 0)})
     number: int = 0
     """The number of the last transaction that created nodes."""
 
@@ -219,7 +219,7 @@ class Model:
         self.number = number
 
     @staticmethod
-    def apply(nodes: dict[str, Node], operation: Operation, session: int, number: int) -> None:
+    def apply(nodes: dict[str, TreeNode], operation: Operation, session: int, number: int) -> None:
         path = operation.path
         if isinstance(operation, Create):
             if parent_of(path) not in nodes:
@@ -228,7 +228,7 @@ class Model:
                 raise EphemeralParentError(path)
             if path in nodes:
                 raise NodeExistsError(path)
-            nodes[path] = Node(operation.data, 0, session if operation.ephemeral else 0, number)
+            nodes[path] = TreeNode(operation.data, 0, session if operation.ephemeral else 0, number)
             return
         if path not in nodes:
             raise NoNodeError(path)
@@ -236,7 +236,7 @@ class Model:
         if operation.version not in (ANY_VERSION, node.version):
             raise BadVersionError(path)
         if isinstance(operation, SetData):
-            nodes[path] = Node(operation.data, node.version + 1, node.owner, node.created)
+            nodes[path] = TreeNode(operation.data, node.version + 1, node.owner, node.created)
         elif isinstance(operation, Delete):
             if any(each != "/" and parent_of(each) == path for each in nodes):
                 raise NotEmptyError(path)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from ottla.journey.explain import content, explain
-from ottla.journey.facts import Facts, Place, Position
+from ottla.journey.facts import Facts, LogLocation, Position
 from ottla.journey.record_in_batch import find_record
 from ottla.journey.retention_rules import SegmentFacts
 from ottla.log.config import FOREVER_MS, LogConfig
@@ -29,11 +29,11 @@ STEPS = [
 ]
 
 
-def place_of(offset: int, **batch) -> Place:
+def location_of(offset: int, **batch) -> LogLocation:
     how = {"base_offset": 40, "producer_id": 7, "producer_epoch": 1, "base_sequence": 5, **batch}
     data = build_batch(RECORDS, **how)
     header = read_header(data)
-    return Place(
+    return LogLocation(
         segment=SEGMENT,
         folder="flights-2",
         log_file="00000000000000000000.log",
@@ -62,7 +62,7 @@ def facts(offset: int = 40, **more) -> Facts:
         steps=STEPS,
         opening=Opening(1500, 0, 0),
         positions={"readers": Position(50, ""), "p": Position(50, ""), "slow": Position(38, "")},
-        place=place_of(offset) if offset in (40, 41) else None,
+        location=location_of(offset) if offset in (40, 41) else None,
     )
     return replace(known, **more)
 
@@ -150,12 +150,12 @@ def test_a_removed_record():
 
 def test_a_record_removed_by_compaction():
     assert explain(facts(45))["state"] == "compacted"
-    assert explain(facts(place=replace(place_of(40), record=None)))["state"] == "compacted"
+    assert explain(facts(location=replace(location_of(40), record=None)))["state"] == "compacted"
 
 
 def test_a_damaged_record():
-    damaged = replace(place_of(40), record=None, damage="the records are not lz4")
-    said = explain(facts(place=damaged))
+    damaged = replace(location_of(40), record=None, damage="the records are not lz4")
+    said = explain(facts(location=damaged))
     assert said["state"] == "damaged"
     assert said["appended"]["damage"] == "the records are not lz4"
     assert said["appended"]["record"] is None
@@ -177,7 +177,9 @@ def test_without_timelines_nothing_is_made_up():
 
 
 def test_a_compressed_batch_tells_both_sizes():
-    batch = explain(facts(place=place_of(40, compression=Compression.zstd)))["appended"]["batch"]
+    batch = explain(facts(location=location_of(40, compression=Compression.zstd)))["appended"][
+        "batch"
+    ]
     assert batch["compression"] == "zstd"
     assert batch["uncompressed_bytes"] > 0
 
@@ -198,7 +200,7 @@ def test_a_tombstone_of_a_compacted_topic():
 
 
 def test_a_marker_of_a_transaction_chose_no_partition():
-    said = explain(facts(place=place_of(40, is_control=True, is_transactional=True)))
+    said = explain(facts(location=location_of(40, is_control=True, is_transactional=True)))
     assert said["published"]["control"]
     assert said["partition_chosen"] is None
 

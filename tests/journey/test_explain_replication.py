@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from ottla.journey.explain import explain
 from ottla.journey.explain_replication import MAX_ELECTIONS
-from ottla.journey.facts import Facts, Place
+from ottla.journey.facts import Facts, LogLocation
 from ottla.journey.record_in_batch import find_record
 from ottla.journey.retention_rules import SegmentFacts
 from ottla.log.config import LogConfig
@@ -17,11 +17,11 @@ from ottla.timelines.step import Kind, Opening, Step
 SEGMENT = SegmentFacts(0, 100, 5000, 1010, True, 10_000)
 
 
-def place(offset: int, leader_epoch: int) -> Place:
+def location(offset: int, leader_epoch: int) -> LogLocation:
     data = build_batch([Record(0, 1000, b"k", b"v")], base_offset=offset)
     header = replace_epoch(read_header(data), leader_epoch)
     found = find_record(header, data, offset)
-    return Place(SEGMENT, "t-0", "0.log", "0.index", None, 0, header, found)
+    return LogLocation(SEGMENT, "t-0", "0.log", "0.index", None, 0, header, found)
 
 
 def replace_epoch(header, leader_epoch):
@@ -61,7 +61,7 @@ def facts(steps=STEPS, *, broker=1, epoch=4, offset=40, **more) -> Facts:
         steps=steps,
         opening=Opening(1500, 0, 0),
         positions={},
-        place=place(offset, epoch),
+        location=location(offset, epoch),
         replicas=(1, 2, 3),
         isr=(1, 2),
         leader=broker,
@@ -197,7 +197,7 @@ def test_one_broker_alone_needs_no_roles():
 
 
 def test_a_removed_record_goes_by_who_led_then():
-    said = explain(facts(place=None, start_offset=45))
+    said = explain(facts(location=None, start_offset=45))
     assert said["state"] == "removed"
     assert said["appended"]["broker"] == 1
-    assert explain(facts([STEPS[1]], place=None, start_offset=45))["appended"]["broker"] is None
+    assert explain(facts([STEPS[1]], location=None, start_offset=45))["appended"]["broker"] is None

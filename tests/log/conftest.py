@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.log.config import LogConfig
-from ottla.log.log import Appended, Log
+from ottla.log.log import Log, LogAppendInfo
 from ottla.log.open_file import OpenFiles
 from ottla.log.opening import open_log
 from ottla.records.build import build_batch
@@ -37,7 +37,7 @@ class LogBench:
     def open(self, **how: Any) -> Log:
         return open_log(str(self.folder), self.config, self.files, now_ms=self.now_ms, **how)
 
-    def append(self, log: Log, records: list[Record] | int = 1, **how: Any) -> Appended:
+    def append(self, log: Log, records: list[Record] | int = 1, **how: Any) -> LogAppendInfo:
         """Appends one batch of these records, or of as many as said."""
         epoch = how.pop("leader_epoch", 0)
         if isinstance(records, int):

@@ -10,16 +10,16 @@ from simulation.invariants import Invariants
 from simulation.violation import Violation
 
 from ottla.controller import layout
-from ottla.coordination.tree import Node
+from ottla.coordination.tree import TreeNode
 
 TOPIC = UUID(int=7)
 
 
 def made(*, unclean: bool = False) -> Invariants:
     invariants = Invariants({}, lambda name: unclean, lambda text: None, None)
-    invariants.written(layout.CONTROLLER_EPOCH, Node(b"3", 0))
+    invariants.written(layout.CONTROLLER_EPOCH, TreeNode(b"3", 0))
     content = layout.write_topic(TOPIC, [layout.Assignment((1, 2))])
-    invariants.written(layout.topic_path("t"), Node(content, 0))
+    invariants.written(layout.topic_path("t"), TreeNode(content, 0))
     return invariants
 
 
@@ -28,7 +28,7 @@ def write(
 ) -> None:
     state = {"leader": leader, "leader_epoch": epoch, "controller_epoch": controller, "isr": isr}
     data = json.dumps({"version": 1, **state}).encode()
-    invariants.written(layout.state_path("t", 0), Node(data, epoch))
+    invariants.written(layout.state_path("t", 0), TreeNode(data, epoch))
 
 
 def test_each_epoch_has_one_leader() -> None:
@@ -83,6 +83,6 @@ def test_the_latest_offset_never_decreases() -> None:
 def test_a_deleted_topic_is_not_checked() -> None:
     invariants = made()
     write(invariants, 1, 0, (1, 2))
-    invariants.written(layout.deleted_topic_path("t"), Node(b"", 0))
+    invariants.written(layout.deleted_topic_path("t"), TreeNode(b"", 0))
     invariants.acknowledged("t", 0, 0, 99)
     assert invariants.account("t", 0) is None

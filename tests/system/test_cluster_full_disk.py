@@ -73,7 +73,7 @@ def read(cluster: Cluster, topic: str, count: int) -> list[bytes]:
 
 
 def check_ended(cluster: Cluster, broker_id: int) -> None:
-    """It ended by itself and in good order: others need not wait for its session."""
+    """It ended by itself and closed its session, so others do not wait for that to expire."""
     broker = cluster.brokers[broker_id]
     assert broker.process is not None
     assert broker.process.wait(WITHIN_S) == 1

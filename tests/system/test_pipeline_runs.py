@@ -221,7 +221,7 @@ class Terminal:
         self.ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
         environment = {**os.environ, "NO_COLOR": "1", "TERM": "xterm"}
-        # COLUMNS of whoever runs the tests would override the width of this terminal.
+        # COLUMNS of the environment of the tests would override the width of this terminal.
         for name in ("COLUMNS", "LINES"):
             environment.pop(name, None)
         self.process = subprocess.Popen(

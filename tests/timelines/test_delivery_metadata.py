@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ottla.timelines.delivery_metadata import Delivery, read_delivery
+from ottla.timelines.delivery_metadata import DeliveredBatch, read_delivery
 
 TOLD = {
     "ottla.pipeline": 1,
@@ -15,8 +15,8 @@ TOLD = {
 
 
 def test_a_delivery_into_delta():
-    assert read_delivery(json.dumps(TOLD)) == Delivery("flights", 7, "/data/flights", 9, None)
-    assert read_delivery(json.dumps({**TOLD, "from": 2**40})) == Delivery(
+    assert read_delivery(json.dumps(TOLD)) == DeliveredBatch("flights", 7, "/data/flights", 9, None)
+    assert read_delivery(json.dumps({**TOLD, "from": 2**40})) == DeliveredBatch(
         "flights", 7, "/data/flights", 9, 2**40
     )
 
@@ -29,7 +29,7 @@ def test_the_trailing_nul_of_confluent_kafka_is_ignored():
     "delta", [None, {}, {"table": "t"}, {"version": 3}, {"table": "", "version": 1}, 5]
 )
 def test_a_delivery_into_something_else(delta):
-    assert read_delivery(json.dumps({**TOLD, "delta": delta})) == Delivery(
+    assert read_delivery(json.dumps({**TOLD, "delta": delta})) == DeliveredBatch(
         "flights", 7, "", -1, None
     )
 
@@ -57,4 +57,4 @@ def test_metadata_that_is_not_a_delivery(metadata):
 def test_numbers_out_of_range_give_no_delivery_or_no_version():
     assert read_delivery(json.dumps({**TOLD, "batch": 2**31})) is None
     huge = {**TOLD, "delta": {"table": "t", "version": 2**31}}
-    assert read_delivery(json.dumps(huge)) == Delivery("flights", 7, "", -1, None)
+    assert read_delivery(json.dumps(huge)) == DeliveredBatch("flights", 7, "", -1, None)

@@ -17,7 +17,7 @@ from ottla.records.header import iterate_headers
 from ottla.records.record import Record
 from ottla.timelines.recorder import TimelineRecorder
 from ottla.tracing import gather_facts
-from ottla.tracing.gather_facts import Around, find_place, gather, segment_facts
+from ottla.tracing.gather_facts import Around, find_location, gather, segment_facts
 
 DAY_MS = 86_400_000
 
@@ -58,21 +58,21 @@ def log(tmp_path: Path) -> Log:
     return log_of(tmp_path / "t-0", LogConfig(segment_bytes=2000, index_interval_bytes=300))
 
 
-async def test_every_offset_has_its_place(log):
+async def test_every_offset_has_its_location(log):
     assert len(log.segments) > 2
     for offset in range(60):
-        place = await find_place(log, offset)
-        assert place is not None
-        assert place.record is not None
-        assert place.record.record.offset == offset
-        assert place.record.number == offset % 2
-        assert place.segment.base_offset <= offset < place.segment.next_offset
-        assert place.folder == "t-0"
-        if place.index_entry is not None:
-            entry, position = place.index_entry
+        location = await find_location(log, offset)
+        assert location is not None
+        assert location.record is not None
+        assert location.record.record.offset == offset
+        assert location.record.number == offset % 2
+        assert location.segment.base_offset <= offset < location.segment.next_offset
+        assert location.folder == "t-0"
+        if location.index_entry is not None:
+            entry, position = location.index_entry
             assert entry <= offset
-            assert position <= place.batch_position
-    entries = [(await find_place(log, offset)).index_entry for offset in range(60)]
+            assert position <= location.batch_position
+    entries = [(await find_location(log, offset)).index_entry for offset in range(60)]
     assert any(entries)
     assert entries[0] is None
 
@@ -82,11 +82,11 @@ async def test_damage_is_reported_without_an_exception(log):
     data = bytearray(file.read_bytes())
     data[70] ^= 0xFF
     file.write_bytes(data)
-    place = await find_place(log, 0)
-    assert place is not None
-    assert place.record is None
-    assert place.damage is not None
-    assert "crc" in place.damage
+    location = await find_location(log, 0)
+    assert location is not None
+    assert location.record is None
+    assert location.damage is not None
+    assert "crc" in location.damage
 
 
 def test_segments_have_their_retention_facts(log):
@@ -125,11 +125,11 @@ async def test_all_is_gathered(log):
     assert facts.superseded_by is None
 
 
-async def test_an_offset_past_the_log_end_has_no_place(log):
-    assert (await facts_of(log, 60)).place is None
+async def test_an_offset_past_the_log_end_has_no_location(log):
+    assert (await facts_of(log, 60)).location is None
     log.advance_start(30)
-    assert (await facts_of(log, 29)).place is None
-    assert (await facts_of(log, 30)).place is not None
+    assert (await facts_of(log, 29)).location is None
+    assert (await facts_of(log, 30)).location is not None
 
 
 async def test_in_a_compacted_log_a_later_record_of_the_key_is_looked_for(tmp_path):
@@ -151,9 +151,9 @@ async def test_the_segment_is_the_chosen_one(log, monkeypatch):
         return read(*arguments)
 
     monkeypatch.setattr(gather_facts, "read_batch", removing)
-    place = await find_place(log, 59)
-    assert place is not None
-    assert place.segment.base_offset <= 59 < place.segment.next_offset
+    location = await find_location(log, 59)
+    assert location is not None
+    assert location.segment.base_offset <= 59 < location.segment.next_offset
 
 
 def test_the_active_segment_has_its_roll_time(tmp_path):

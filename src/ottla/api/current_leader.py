@@ -1,5 +1,6 @@
-"""The current leader, sent with NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH, so that a client
-need not request metadata first (KIP-951). Produce v10+, Fetch v12+ (leaders' addresses: v16+)."""
+"""The current leader, sent with NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH, so that a
+client does not request metadata first (KIP-951). Produce v10+, Fetch v12+ (leaders' addresses:
+v16+)."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from ottla.network.handlers import EndConnectionError
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import INTERNAL_TOPICS
-from ottla.replica.partition import Appended, Partition
+from ottla.replica.partition import AppendResult, Partition
 
 KEY: Final = 0
 ACCESS: Final = (
@@ -37,7 +37,7 @@ class _Append(NamedTuple):
 
     topic: Any
     partition: Partition
-    appended: Appended
+    appended: AppendResult
     answers: list[Any]
     place: int
 
@@ -71,7 +71,7 @@ async def handle(request: Any, context: Context) -> Any:
     return _response(topics, context)
 
 
-def _append(key: Any, each: Any, request: Any, context: Context) -> tuple[Partition, Appended]:
+def _append(key: Any, each: Any, request: Any, context: Context) -> tuple[Partition, AppendResult]:
     """Append one partition's batch; raises ApiError."""
     acks = request.acks
     if acks not in _KNOWN_ACKS:
@@ -154,7 +154,7 @@ def _leaders(topics: list[tuple[Any, list[Any]]]) -> list[int]:
     ]
 
 
-def _answer(index: int, appended: Appended, context: Context) -> Any:
+def _answer(index: int, appended: AppendResult, context: Context) -> Any:
     return context.messages.PartitionProduceResponse(
         index=index,
         base_offset=appended.first_offset,

@@ -17,7 +17,7 @@ MIN_IN_SYNC: Final = "min.insync.replicas"
 MAX_SHOWN: Final = 50
 
 
-class Node(NamedTuple):
+class LiveBroker(NamedTuple):
     """A live broker."""
 
     id: int
@@ -33,14 +33,16 @@ class Cluster(NamedTuple):
     controller: int | None
     controller_answers: bool | None
     """None if unknown: a plain connection cannot ask over TLS or SASL."""
-    nodes: list[Node]
+    nodes: list[LiveBroker]
 
 
 def described_cluster(connection: Connection) -> Cluster:
     """The brokers and the controller, even while there is no controller."""
     view = any_brokers_view(connection.bootstrap)
     if view is not None:
-        nodes = [Node(each.broker_id, each.host, each.port, each.rack) for each in view.brokers]
+        nodes = [
+            LiveBroker(each.broker_id, each.host, each.port, each.rack) for each in view.brokers
+        ]
         lead = next((each for each in nodes if each.id == view.controller_id), None)
         alive = lead is not None and broker_answers(lead.host, lead.port)
         return Cluster(view.cluster_id, lead.id if lead else None, alive, nodes)
@@ -48,7 +50,7 @@ def described_cluster(connection: Connection) -> Cluster:
         connection.admin.describe_cluster(request_timeout=connection.answer_timeout_s),
         "describe the cluster",
     )
-    nodes = [Node(each.id, each.host, each.port, each.rack) for each in described.nodes]
+    nodes = [LiveBroker(each.id, each.host, each.port, each.rack) for each in described.nodes]
     known = described.controller is not None and described.controller.id >= 0
     return Cluster(described.cluster_id, described.controller.id if known else None, None, nodes)
 
@@ -110,7 +112,7 @@ def is_under_replicated(partition: dict[str, Any]) -> bool:
 
 
 def broker_documents(
-    nodes: Sequence[Node], partitions: Sequence[dict[str, Any]]
+    nodes: Sequence[LiveBroker], partitions: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """One document per broker, including brokers that are down but hold replicas."""
     live = {node.id: node for node in nodes}

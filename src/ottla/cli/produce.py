@@ -12,7 +12,6 @@ from typing import Annotated, Any, BinaryIO, Final
 import typer
 
 from ottla.cli.client import Connection, connect
-from ottla.cli.delivery import Delivery
 from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, Failed, UsageFailed, unknown
 from ottla.cli.jsonlines import LineError
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, ClientConfig, TopicName
@@ -26,6 +25,7 @@ from ottla.cli.produce_lines import (
 )
 from ottla.cli.progress import Watch
 from ottla.cli.screen import note, say, write
+from ottla.cli.topic_producer import TopicProducer
 
 POLL_EVERY: Final = 100
 MAX_RECORD_BYTES: Final = 1_000_000_000
@@ -161,8 +161,8 @@ def produce(
             "message.max.bytes": MAX_RECORD_BYTES,
             **connection.settings,
         }
-        delivery = Delivery(topic, settings, timeout)
-        raise typer.Exit(send_all(delivery, stream, decode, as_json))
+        producer = TopicProducer(topic, settings, timeout)
+        raise typer.Exit(send_all(producer, stream, decode, as_json))
 
 
 def check_together(
@@ -220,24 +220,24 @@ def count_partitions(connection: Connection, topic: str, create: bool) -> int:
     return len(topics[topic].partitions)
 
 
-def send_all(delivery: Delivery, stream: BinaryIO, decode: Decode, as_json: bool) -> int:
+def send_all(producer: TopicProducer, stream: BinaryIO, decode: Decode, as_json: bool) -> int:
     """Send every line and account for every record; returns the exit code."""
     if stream.isatty():
         note("Type one record per line. Ctrl-D ends the input.")
     code = 0
     try:
-        stopped = send_lines(delivery, stream, decode)
-        delivery.flush()
+        stopped = send_lines(producer, stream, decode)
+        producer.flush()
     except KeyboardInterrupt:
-        delivery.abandon()
+        producer.abandon()
         stopped, code = "interrupted.", EXIT_INTERRUPTED
     if as_json:
         import json
 
-        write(json.dumps(delivery.document()) + "\n")
+        write(json.dumps(producer.document()) + "\n")
     else:
-        say(delivery.sentence())
-    problems = delivery.losses()
+        say(producer.sentence())
+    problems = producer.losses()
     if stopped:
         problems.append(stopped)
     for problem in problems:
@@ -245,7 +245,7 @@ def send_all(delivery: Delivery, stream: BinaryIO, decode: Decode, as_json: bool
     return code or (EXIT_FAILED if problems else 0)
 
 
-def send_lines(delivery: Delivery, stream: BinaryIO, decode: Decode) -> str | None:
+def send_lines(producer: TopicProducer, stream: BinaryIO, decode: Decode) -> str | None:
     """Send line by line. Returns the reason if it stopped before the end."""
     interactive = stream.isatty()
     done_bytes, number = 0, 0
@@ -254,10 +254,10 @@ def send_lines(delivery: Delivery, stream: BinaryIO, decode: Decode) -> str | No
         try:
             for line in iterate_lines(stream):
                 number += 1
-                delivery.send(decode(line), number)
+                producer.send(decode(line), number)
                 done_bytes += len(line) + 1
                 if interactive or number % POLL_EVERY == 0:
-                    delivery.producer.poll(0)
+                    producer.client.poll(0)
                     watch.at(done_bytes)
         except LineError as error:
             return f"line {number} {error}. This line and all after it were not sent."

@@ -29,7 +29,7 @@ class Epoch(NamedTuple):
     offline: tuple[int, ...]
 
 
-class Node(NamedTuple):
+class ReplicaBroker(NamedTuple):
     """A broker that holds a replica, as librdkafka has it."""
 
     id: int
@@ -40,9 +40,9 @@ class Partition(NamedTuple):
     """As librdkafka's TopicPartitionInfo."""
 
     id: int
-    leader: Node | None
-    replicas: list[Node]
-    isr: list[Node]
+    leader: ReplicaBroker | None
+    replicas: list[ReplicaBroker]
+    isr: list[ReplicaBroker]
 
 
 class Topic(NamedTuple):
@@ -91,8 +91,8 @@ def topics_in(response: Any) -> list[Topic]:
     """Descriptions, in the requested order. Raises Failed for a topic that the broker rejects."""
     racks = {broker.node_id: broker.rack for broker in response.brokers}
 
-    def nodes(numbers: Sequence[int]) -> list[Node]:
-        return [Node(number, racks.get(number)) for number in numbers]
+    def nodes(numbers: Sequence[int]) -> list[ReplicaBroker]:
+        return [ReplicaBroker(number, racks.get(number)) for number in numbers]
 
     found = []
     for topic in response.topics:

@@ -42,8 +42,7 @@ from ottla.controller.topics import (
     add_partitions,
     create_topics,
 )
-from ottla.coordination.tree import Coordination
-from ottla.coordination.tree import Node as TreeNode
+from ottla.coordination.tree import Coordination, TreeNode
 from ottla.network.peers import Peers
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.kafka_uuid import random_uuid

@@ -26,7 +26,7 @@ class ProducerIds:
         return self._next - 1
 
     async def fill(self) -> None:
-        """Ensures that an id is available. If called early, a producer need not wait, and gets one
+        """Ensures that an id is available. If called early, no producer has to wait, and gets one
         even without a controller (Kafka's ZkProducerIdManager begins with a block).
 
         Raises ApiError.

@@ -95,7 +95,7 @@ def _topics(old: ClusterImage, new: ClusterImage) -> Iterator[MetadataDelta]:
 
 
 def _topic(old: TopicImage, new: TopicImage) -> Iterator[MetadataDelta]:
-    """The deltas of one topic. Each is one kind of change, so subscribers need not compare."""
+    """The deltas of one topic. Each is one kind of change, so subscribers do not compare."""
     count = len(old.partitions)
     if len(new.partitions) > count:
         grown = old.partitions + new.partitions[count:]

@@ -17,7 +17,7 @@ from ottla.controller.image import (
     TopicCreated,
     TopicImage,
 )
-from ottla.coordination.tree import Create, Node, Operation
+from ottla.coordination.tree import Create, Operation, TreeNode
 
 ROOTS: Final = (
     "/brokers",
@@ -31,7 +31,7 @@ ROOTS: Final = (
 """The parts of the tree that `load_image` and `recovery` need."""
 
 
-def first_writes(tree: Mapping[str, Node], cluster_id: str) -> tuple[Operation, ...]:
+def first_writes(tree: Mapping[str, TreeNode], cluster_id: str) -> tuple[Operation, ...]:
     """The writes that must come before all others: the persistent nodes and the cluster's id."""
     writes: list[Operation] = [Create(path) for path in layout.LASTING_NODES if path not in tree]
     if layout.CLUSTER_ID not in tree:
@@ -41,7 +41,7 @@ def first_writes(tree: Mapping[str, Node], cluster_id: str) -> tuple[Operation, 
     return tuple(writes)
 
 
-def load_image(tree: Mapping[str, Node], controller_id: int) -> ClusterImage:
+def load_image(tree: Mapping[str, TreeNode], controller_id: int) -> ClusterImage:
     """The image of a tree (the nodes under ROOTS, by path).
 
     Apply `recovery.healing_writes` first: raises LayoutError if a node is missing or its content
@@ -72,14 +72,14 @@ def load_image(tree: Mapping[str, Node], controller_id: int) -> ClusterImage:
     return image
 
 
-def children(tree: Mapping[str, Node], path: str) -> dict[str, None]:
+def children(tree: Mapping[str, TreeNode], path: str) -> dict[str, None]:
     """Names of the node's children, in the tree's order."""
     prefix = path + "/"
     cut = len(prefix)
     return {each[cut:]: None for each in tree if each.startswith(prefix) and "/" not in each[cut:]}
 
 
-def _topic(tree: Mapping[str, Node], name: str) -> TopicImage:
+def _topic(tree: Mapping[str, TreeNode], name: str) -> TopicImage:
     node = tree[layout.topic_path(name)]
     topic_id, assignments = layout.read_topic(name, node.data)
     states = []

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from ottla.controller import layout
 from ottla.controller.loading import children
 from ottla.controller.topics import first_state
-from ottla.coordination.tree import Create, Delete, Node, Operation
+from ottla.coordination.tree import Create, Delete, Operation, TreeNode
 
 
-def healing_writes(tree: Mapping[str, Node]) -> tuple[Operation, ...]:
+def healing_writes(tree: Mapping[str, TreeNode]) -> tuple[Operation, ...]:
     """Writes after which `load_image` finds all that it needs; empty if nothing is wrong.
 
     A topic that was being deleted is deleted. A topic that was being created is completed (its
@@ -46,7 +46,7 @@ def healing_writes(tree: Mapping[str, Node]) -> tuple[Operation, ...]:
     return tuple(writes)
 
 
-def _missing_states(tree: Mapping[str, Node], name: str) -> list[Operation]:
+def _missing_states(tree: Mapping[str, TreeNode], name: str) -> list[Operation]:
     data = tree[layout.topic_path(name)].data
     _, partitions = layout.read_topic(name, data)
     epoch = int(tree[layout.CONTROLLER_EPOCH].data)

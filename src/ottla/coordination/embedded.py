@@ -21,11 +21,11 @@ from ottla.coordination.tree import (
     Create,
     Delete,
     Event,
-    Node,
     NoNodeError,
     Operation,
     SessionExpiredError,
     SetData,
+    TreeNode,
     Watch,
 )
 
@@ -96,14 +96,14 @@ class EmbeddedCoordination:
     def is_connected(self) -> bool:
         return not self._expired
 
-    async def get(self, path: str, watch: Watch | None = None) -> Node:
+    async def get(self, path: str, watch: Watch | None = None) -> TreeNode:
         node = await self._read(path, self._data_watches, watch, lambda store: store.get(path))
         if node is None:
             self._forget(self._data_watches, path, watch)
             raise NoNodeError(path)
         return node
 
-    async def exists(self, path: str, watch: Watch | None = None) -> Node | None:
+    async def exists(self, path: str, watch: Watch | None = None) -> TreeNode | None:
         return await self._read(path, self._data_watches, watch, lambda store: store.get(path))
 
     async def children(self, path: str, watch: Watch | None = None) -> tuple[str, ...]:
@@ -115,11 +115,11 @@ class EmbeddedCoordination:
             self._forget(self._child_watches, path, watch)
             raise
 
-    async def read_tree(self, path: str) -> dict[str, Node]:
+    async def read_tree(self, path: str) -> dict[str, TreeNode]:
         self._check_alive()
         return await self._tree.run(lambda store: store.read_tree(path))
 
-    async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False) -> Node:
+    async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False) -> TreeNode:
         return await self._write(Create(path, data, ephemeral))
 
     async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> int:
@@ -133,11 +133,11 @@ class EmbeddedCoordination:
         number = self.number
         self._tree.notify(await self._tree.run(lambda store: store.multi(operations, number)))
 
-    async def _write(self, operation: Create | SetData) -> Node:
+    async def _write(self, operation: Create | SetData) -> TreeNode:
         """Write, and return the resulting node, in one step of the store's thread."""
         self._check_alive()
 
-        def work(store: EmbeddedStore) -> tuple[list[Event], Node]:
+        def work(store: EmbeddedStore) -> tuple[list[Event], TreeNode]:
             events = store.multi([operation], self.number)
             node = store.get(operation.path)
             assert node is not None

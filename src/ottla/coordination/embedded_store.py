@@ -31,12 +31,12 @@ from ottla.coordination.tree import (
     Delete,
     EphemeralParentError,
     Event,
-    Node,
     NodeExistsError,
     NoNodeError,
     NotEmptyError,
     Operation,
     SetData,
+    TreeNode,
     check_path,
     parent_of,
 )
@@ -102,12 +102,12 @@ class EmbeddedStore:
         row = self._database.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
         return int(row[0])
 
-    def get(self, path: str) -> Node | None:
+    def get(self, path: str) -> TreeNode | None:
         """The node at the path, or None."""
         row = self._database.execute(
             "SELECT data, version, owner, created FROM node WHERE path = ?", (check_path(path),)
         ).fetchone()
-        return None if row is None else Node(*row)
+        return None if row is None else TreeNode(*row)
 
     def children(self, path: str) -> tuple[str, ...]:
         """Names of the children, sorted; raises NoNodeError."""
@@ -117,7 +117,7 @@ class EmbeddedStore:
         rows = self._database.execute("SELECT path FROM node WHERE parent = ?", (path,))
         return tuple(sorted(row[0][prefix:] for row in rows))
 
-    def read_tree(self, path: str) -> dict[str, Node]:
+    def read_tree(self, path: str) -> dict[str, TreeNode]:
         """The node and all below it."""
         below = path if path.endswith("/") else path + "/"
         rows = self._database.execute(
@@ -127,7 +127,7 @@ class EmbeddedStore:
             "OR (path > ? AND path < ?) ORDER BY path",
             (check_path(path), below, below[:-1] + "0"),
         )
-        return {row[0]: Node(*row[1:]) for row in rows}
+        return {row[0]: TreeNode(*row[1:]) for row in rows}
 
     def multi(self, operations: Sequence[Operation], session: int) -> list[Event]:
         """Do all operations or none. Returns the events for watches, in order."""

@@ -62,7 +62,7 @@ class ConnectionLostError(CoordinationError):
     """No response arrived. A write may have happened or not; the session may still live."""
 
 
-class Node(NamedTuple):
+class TreeNode(NamedTuple):
     """One node's content."""
 
     data: bytes
@@ -147,25 +147,25 @@ class Coordination(Protocol):
 
     @property
     def number(self) -> int:
-        """The session's number, as in `Node.owner`."""
+        """The session's number, as in `TreeNode.owner`."""
 
     @property
     def is_connected(self) -> bool:
         """Whether the tree can be reached now, as far as this session knows."""
 
-    async def get(self, path: str, watch: Watch | None = None) -> Node:
+    async def get(self, path: str, watch: Watch | None = None) -> TreeNode:
         """The node; `watch` waits for a change of its data or its deletion. NoNodeError."""
 
-    async def exists(self, path: str, watch: Watch | None = None) -> Node | None:
+    async def exists(self, path: str, watch: Watch | None = None) -> TreeNode | None:
         """The node or None; `watch` waits for its creation, change or deletion."""
 
     async def children(self, path: str, watch: Watch | None = None) -> tuple[str, ...]:
         """Names of the children, sorted; `watch` waits for a change of that set. NoNodeError."""
 
-    async def read_tree(self, path: str) -> dict[str, Node]:
+    async def read_tree(self, path: str) -> dict[str, TreeNode]:
         """The node and all nodes below it, by path; empty if the node does not exist."""
 
-    async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False) -> Node:
+    async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False) -> TreeNode:
         """Create a node and return it. NodeExistsError, NoNodeError, EphemeralParentError."""
 
     async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> int:

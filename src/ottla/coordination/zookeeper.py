@@ -28,11 +28,11 @@ from ottla.coordination.tree import (
     Create,
     Delete,
     Event,
-    Node,
     NodeExistsError,
     NoNodeError,
     Operation,
     SetData,
+    TreeNode,
     Watch,
     check_path,
     size_bytes,
@@ -143,14 +143,14 @@ class ZooKeeperCoordination:
             except NodeExistsError:
                 continue
 
-    async def get(self, path: str, watch: Watch | None = None) -> Node:
+    async def get(self, path: str, watch: Watch | None = None) -> TreeNode:
         full = self._full(path)
         response = await self._session.watched(
             lambda watcher: wire.GetData(full, watcher), path, self._session.data_watches, watch
         )
         return _node(response)
 
-    async def exists(self, path: str, watch: Watch | None = None) -> Node | None:
+    async def exists(self, path: str, watch: Watch | None = None) -> TreeNode | None:
         # ZooKeeper's `exists` returns no data, and its `getData` sets no watch if the node does
         # not exist. So `getData` first, then `exists`.
         full = self._full(path)
@@ -183,12 +183,12 @@ class ZooKeeperCoordination:
         )
         return tuple(sorted(name for name in names if not self._servers_own(path, name)))
 
-    async def read_tree(self, path: str) -> dict[str, Node]:
+    async def read_tree(self, path: str) -> dict[str, TreeNode]:
         """Read the node and all nodes below it, level by level, many nodes a request.
 
         Not a snapshot: a concurrent change may be included or not.
         """
-        nodes: dict[str, Node] = {}
+        nodes: dict[str, TreeNode] = {}
         level = [check_path(path)]
         while level:
             parents = []
@@ -205,7 +205,7 @@ class ZooKeeperCoordination:
             ]
         return dict(sorted(nodes.items()))
 
-    async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False) -> Node:
+    async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False) -> TreeNode:
         operation = Create(path, data, ephemeral)
         assert size_bytes(operation) <= MAX_REQUEST_BYTES, path
         _, stat = await self._session.ask(
@@ -287,6 +287,6 @@ class ZooKeeperCoordination:
         return name == _SERVERS_OWN and parent == "/" and not self._chroot
 
 
-def _node(response: tuple[bytes | None, ZnodeStat]) -> Node:
+def _node(response: tuple[bytes | None, ZnodeStat]) -> TreeNode:
     data, stat = response
-    return Node(data or b"", stat.version, stat.ephemeralOwner, stat.czxid)
+    return TreeNode(data or b"", stat.version, stat.ephemeralOwner, stat.czxid)

@@ -30,7 +30,7 @@ MAX_BATCH_RECORDS: Final = 1_000
 T = TypeVar("T")
 
 
-class _Delivery(NamedTuple):
+class _UncommittedStep(NamedTuple):
     """What waits until everything up to `offset` is committed."""
 
     offset: int
@@ -52,8 +52,8 @@ class CoordinatorPartition(Generic[ShardT]):
         self._clock = clock
         self._timers = ShardTimers(self._expired)
         self._last_offset = -1
-        self._deliveries: deque[_Delivery] = deque()
-        self._delivering: asyncio.Task[None] | None = None
+        self._uncommitted: deque[_UncommittedStep] = deque()
+        self._replying: asyncio.Task[None] | None = None
         self._is_closed = False
         self.is_active = False
         """Loaded and not closed: takes requests."""
@@ -141,7 +141,9 @@ class CoordinatorPartition(Generic[ShardT]):
             else:
                 self._timers.cancel(timer.key)
         if step.replies or step.committed:
-            self._deliver(_Delivery(self._last_offset, step.replies, step.committed))
+            self._reply_when_committed(
+                _UncommittedStep(self._last_offset, step.replies, step.committed)
+            )
         if step.when_appended is not None:
             later = self._step()
             step.when_appended(later)
@@ -193,22 +195,22 @@ class CoordinatorPartition(Generic[ShardT]):
 
     # Replies, and what else waits for the high watermark.
 
-    def _deliver(self, delivery: _Delivery) -> None:
-        if not self.is_behind and not self._deliveries:
-            self._finish(delivery, None)
+    def _reply_when_committed(self, step: _UncommittedStep) -> None:
+        if not self.is_behind and not self._uncommitted:
+            self._finish(step, None)
             return
-        self._deliveries.append(delivery)
-        if self._delivering is None or self._delivering.done():
+        self._uncommitted.append(step)
+        if self._replying is None or self._replying.done():
             loop = asyncio.get_running_loop()
-            self._delivering = loop.create_task(self._deliver_in_order())
+            self._replying = loop.create_task(self._reply_in_order())
 
-    async def _deliver_in_order(self) -> None:
-        while self._deliveries:
-            error = await self._commit_error(self._deliveries[0].offset)
-            self._finish(self._deliveries.popleft(), error)
+    async def _reply_in_order(self) -> None:
+        while self._uncommitted:
+            error = await self._commit_error(self._uncommitted[0].offset)
+            self._finish(self._uncommitted.popleft(), error)
 
-    def _finish(self, delivery: _Delivery, error: ErrorCode | None) -> None:
-        for future, result in delivery.replies:
+    def _finish(self, step: _UncommittedStep, error: ErrorCode | None) -> None:
+        for future, result in step.replies:
             # A client that has gone has cancelled its future.
             if future.done():
                 continue
@@ -219,7 +221,7 @@ class CoordinatorPartition(Generic[ShardT]):
                 # Retrieved here: a caller that is cancelled at this moment never does.
                 future.exception()
         if error is None and self._kind.on_committed is not None:
-            for work in delivery.committed:
+            for work in step.committed:
                 self._kind.on_committed(work)
 
     async def _commit_error(self, offset: int) -> ErrorCode | None:
@@ -241,13 +243,13 @@ class CoordinatorPartition(Generic[ShardT]):
         self.is_active = False
         self.loading.cancel()
         self._timers.cancel_all()
-        if self._delivering is not None:
-            self._delivering.cancel()
-        while self._deliveries:
-            self._finish(self._deliveries.popleft(), ErrorCode.not_coordinator)
+        if self._replying is not None:
+            self._replying.cancel()
+        while self._uncommitted:
+            self._finish(self._uncommitted.popleft(), ErrorCode.not_coordinator)
         step = self._step()
         self.shard.unloaded(step)
-        self._finish(_Delivery(-1, step.replies, []), None)
+        self._finish(_UncommittedStep(-1, step.replies, []), None)
 
 
 class _OrReload:

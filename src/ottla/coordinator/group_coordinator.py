@@ -144,7 +144,7 @@ class GroupCoordinator:
         return result
 
     async def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
-        """Heartbeat; while the group is being loaded a member need not worry."""
+        """Heartbeat; a group that is being loaded answers without an error."""
         if not request.group:
             return ErrorCode.invalid_group_id
         try:

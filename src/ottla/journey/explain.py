@@ -9,7 +9,7 @@ import base64
 from typing import Final
 
 from ottla.journey.explain_replication import Replicas
-from ottla.journey.facts import Facts, Place
+from ottla.journey.facts import Facts, LogLocation
 from ottla.journey.moment import Document, moment
 from ottla.journey.offset_history import (
     Appended,
@@ -43,9 +43,11 @@ def explain(facts: Facts) -> Document:
         state = "not_yet_written"
     elif facts.offset < facts.start_offset:
         state = "removed"
-    elif facts.place is None or (facts.place.record is None and facts.place.damage is None):
+    elif facts.location is None or (
+        facts.location.record is None and facts.location.damage is None
+    ):
         state = "compacted"
-    elif facts.place.damage is not None:
+    elif facts.location.damage is not None:
         state = "damaged"
     else:
         state = "stored"
@@ -101,17 +103,17 @@ def _cut_text(shown: bytes) -> str:
 
 
 def _published(facts: Facts, was: Appended) -> Document:
-    place = facts.place
-    producer_id = place.header.producer_id if place else -1
-    clients = client_of(was.clients, producer_id) if place else ()
+    location = facts.location
+    producer_id = location.header.producer_id if location else -1
+    clients = client_of(was.clients, producer_id) if location else ()
     document: Document = {"client_ids": list(clients), "producer": None, "timestamp_ms": None}
-    if place is None:
+    if location is None:
         return document
-    header = place.header
+    header = location.header
     if header.producer_id >= 0:
         sequence = None
-        if place.record is not None and header.base_sequence >= 0:
-            delta = place.record.record.offset - header.base_offset
+        if location.record is not None and header.base_sequence >= 0:
+            delta = location.record.record.offset - header.base_offset
             sequence = (header.base_sequence + delta) & 0x7FFFFFFF
         document["producer"] = {
             "id": header.producer_id,
@@ -123,8 +125,8 @@ def _published(facts: Facts, was: Appended) -> Document:
     )
     document["transactional"] = header.is_transactional
     document["control"] = header.is_control
-    if place.record is not None:
-        record = place.record.record
+    if location.record is not None:
+        record = location.record.record
         document["timestamp_ms"] = record.timestamp_ms
         document["key"] = content(record.key, MAX_KEY_BYTES)
         document["value"] = content(record.value, MAX_VALUE_BYTES)
@@ -137,9 +139,9 @@ def _published(facts: Facts, was: Appended) -> Document:
 
 
 def _chosen(facts: Facts) -> Document | None:
-    if facts.place is None or facts.place.record is None or facts.place.header.is_control:
+    if facts.location is None or facts.location.record is None or facts.location.header.is_control:
         return None
-    key = facts.place.record.record.key
+    key = facts.location.record.record.key
     choice = explain_choice(key, facts.partition, facts.partition_count)
     return {
         "partition": facts.partition,
@@ -153,27 +155,27 @@ def _chosen(facts: Facts) -> Document | None:
 def _appended(facts: Facts, replicas: Replicas) -> Document:
     when = moment(replicas.heard(replicas.own))
     document: Document = {"when": when, "broker": replicas.appended_by}
-    if facts.place is not None:
-        document |= _where(facts.place)
+    if facts.location is not None:
+        document |= _where(facts.location)
     return document
 
 
-def _where(place: Place) -> Document:
-    header, entry = place.header, place.index_entry
+def _where(location: LogLocation) -> Document:
+    header, entry = location.header, location.index_entry
     document: Document = {
         "leader_epoch": header.leader_epoch,
         "segment": {
-            "file": f"{place.folder}/{place.log_file}",
-            "base_offset": place.segment.base_offset,
-            "size_bytes": place.segment.size_bytes,
-            "active": place.segment.is_active,
+            "file": f"{location.folder}/{location.log_file}",
+            "base_offset": location.segment.base_offset,
+            "size_bytes": location.segment.size_bytes,
+            "active": location.segment.is_active,
         },
         "index": {
-            "file": f"{place.folder}/{place.index_file}",
+            "file": f"{location.folder}/{location.index_file}",
             "entry": {"offset": entry[0], "position": entry[1]} if entry else None,
         },
         "batch": {
-            "position": place.batch_position,
+            "position": location.batch_position,
             "base_offset": header.base_offset,
             "last_offset": header.last_offset,
             "records": header.count,
@@ -182,14 +184,14 @@ def _where(place: Place) -> Document:
             "uncompressed_bytes": None,
         },
         "record": None,
-        "damage": place.damage,
+        "damage": location.damage,
     }
-    if place.record is not None:
-        document["batch"]["uncompressed_bytes"] = place.record.records_bytes
+    if location.record is not None:
+        document["batch"]["uncompressed_bytes"] = location.record.records_bytes
         document["record"] = {
-            "number": place.record.number,
-            "position": place.record.position,
-            "size_bytes": place.record.size_bytes,
+            "number": location.record.number,
+            "position": location.record.position,
+            "size_bytes": location.record.size_bytes,
         }
     return document
 
@@ -285,10 +287,10 @@ def _delivered_said(one: Delivered) -> Document:
 
 
 def _retention(facts: Facts) -> Document:
-    place = facts.place
-    assert place is not None
-    assert place.record is not None
-    record = place.record.record
+    location = facts.location
+    assert location is not None
+    assert location.record is not None
+    record = location.record.record
     asked = RecordFacts(
         record.offset,
         record.timestamp_ms,
@@ -296,13 +298,13 @@ def _retention(facts: Facts) -> Document:
         record.value is None,
         facts.superseded_by,
         facts.searched_to,
-        place.header.delete_horizon_ms,
+        location.header.delete_horizon_ms,
     )
     retention = explain_retention(facts.config, facts.segments, asked, facts.now_ms)
     return {
         "may_be_removed": retention.may_now,
         "not_before_ms": retention.not_before_ms,
-        "segment_active": place.segment.is_active,
+        "segment_active": location.segment.is_active,
         "rules": [
             {
                 "setting": rule.setting,

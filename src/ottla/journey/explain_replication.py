@@ -60,8 +60,8 @@ class Replicas:
         facts = self.facts
         if not self.leaderships and len(facts.replicas) <= 1:
             return facts.broker_id
-        if facts.place is not None:
-            return leader_of(self.leaderships, facts.place.header.leader_epoch)
+        if facts.location is not None:
+            return leader_of(self.leaderships, facts.location.header.leader_epoch)
         if self.own.is_exact and self.own.since_ms is not None:
             then = leadership_at(self.leaderships, self.own.since_ms)
             return then.leader if then is not None and then.leader >= 0 else None
@@ -109,12 +109,12 @@ class Replicas:
         when = committed or self.heard(self.own)
         if when.until_ms is None:
             return None, []
-        place = self.facts.place
+        location = self.facts.location
         found = leaderships_between(
             self.leaderships,
             self._not_before(when),
             when.until_ms,
-            None if place is None else place.header.leader_epoch,
+            None if location is None else location.header.leader_epoch,
         )
         if found is None or len(found) > MAX_POSSIBLE:
             return when.until_ms, []
@@ -151,8 +151,8 @@ class Replicas:
         return [self._election(one) for one in found[-MAX_ELECTIONS:]]
 
     def _is_since(self, leadership: Leadership) -> bool:
-        if self.facts.place is not None:
-            return leadership.leader_epoch > self.facts.place.header.leader_epoch
+        if self.facts.location is not None:
+            return leadership.leader_epoch > self.facts.location.header.leader_epoch
         return self.own.until_ms is not None and leadership.since_ms > self.own.until_ms
 
     def _election(self, one: Election) -> Document:

@@ -19,7 +19,7 @@ class Position(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LogLocation:
     """Where the offset is stored, or would be if compaction had not removed it (`record` None).
 
     `index_entry` is (offset, position) of the nearest index entry; None: reads start at the
@@ -56,7 +56,7 @@ class Facts:
     steps: Sequence[Step] | None
     opening: Opening | None
     positions: Mapping[str, Position]
-    place: Place | None
+    location: LogLocation | None
     superseded_by: int | None = None
     searched_to: int = 0
     replicas: tuple[int, ...] = ()

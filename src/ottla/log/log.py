@@ -34,7 +34,7 @@ from ottla.records.header import (
 )
 
 
-class Appended(NamedTuple):
+class LogAppendInfo(NamedTuple):
     """What an append answers. `append_time_ms` is -1 where the producer's timestamps stay."""
 
     first_offset: int
@@ -161,7 +161,7 @@ class Log:
         *,
         leader_epoch: int,
         now_ms: int,
-    ) -> Appended:
+    ) -> LogAppendInfo:
         """Appends the batches of `records`, checked before (`records.check`), as this partition's
         leader.
 
@@ -184,7 +184,7 @@ class Log:
             if header.producer_id >= 0:
                 duplicate = self.producers.check(header)
                 if duplicate is not None and len(headers) == 1:
-                    return Appended(
+                    return LogAppendInfo(
                         duplicate.first_offset,
                         duplicate.last_offset,
                         append_time_ms if append_time_ms < 0 else duplicate.timestamp_ms,
@@ -202,11 +202,11 @@ class Log:
             offset += header.last_offset_delta + 1
             position = end
         rolled = self._write(buffers, position, headers, now_ms)
-        return Appended(first_offset, offset - 1, append_time_ms, rolled=rolled)
+        return LogAppendInfo(first_offset, offset - 1, append_time_ms, rolled=rolled)
 
     def append_as_follower(
         self, records: Buffer, headers: Sequence[BatchHeader], *, now_ms: int
-    ) -> Appended:
+    ) -> LogAppendInfo:
         """Appends batches as the leader has them: offsets, epochs and gaps stay.
 
         Raises ApiError: KAFKA_STORAGE_ERROR; OFFSET_OUT_OF_RANGE where a batch begins before the
@@ -240,7 +240,7 @@ class Log:
             part = view[position : position + size_bytes]
             rolled |= self._write([part], size_bytes, headers[first:last], now_ms)
             position, first = position + size_bytes, last
-        return Appended(headers[0].base_offset, expected - 1, rolled=rolled)
+        return LogAppendInfo(headers[0].base_offset, expected - 1, rolled=rolled)
 
     def _wake(self) -> None:
         """Before the first append: the file's size is the truth, not the checkpoint."""

@@ -39,7 +39,7 @@ class Handler(NamedTuple):
 
 
 class Handlers(NamedTuple):
-    """The dispatch table, handed to the broker so that it need not import `api`."""
+    """The dispatch table, handed to the broker so that it does not import `api`."""
 
     advertised: tuple[tuple[int, int, int], ...]
     """Key, first and last version: the response to ApiVersions."""

@@ -14,7 +14,7 @@ from enum import StrEnum
 from ottla.pipelines.errors import PipelineError
 
 
-class Delivery(StrEnum):
+class DeliveryGuarantee(StrEnum):
     """The three promises, the weakest first."""
 
     AT_MOST_ONCE = "at-most-once"
@@ -22,14 +22,16 @@ class Delivery(StrEnum):
     EXACTLY_ONCE = "exactly-once"
 
 
-def read_delivery(name: object, sink: str, offered: Collection[Delivery]) -> Delivery:
-    """Return the delivery of this name. Raises PipelineError where the sink cannot promise it."""
-    names = [str(one) for one in Delivery if one in offered]
+def read_guarantee(
+    name: object, sink: str, offered: Collection[DeliveryGuarantee]
+) -> DeliveryGuarantee:
+    """Return the guarantee of this name. Raises PipelineError where the sink cannot promise it."""
+    names = [str(one) for one in DeliveryGuarantee if one in offered]
     if name not in names:
-        known = name in [str(one) for one in Delivery]
+        known = name in [str(one) for one in DeliveryGuarantee]
         reason = f"{sink} cannot promise {name}" if known else f"delivery={name!r} is unknown"
         raise PipelineError(f"{reason}: write {_alternatives(names)}")
-    return Delivery(str(name))
+    return DeliveryGuarantee(str(name))
 
 
 def _alternatives(names: list[str]) -> str:

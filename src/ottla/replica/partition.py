@@ -45,7 +45,7 @@ HIGH_WATERMARK = -1
 """The offset in DeleteRecords that means all committed records."""
 
 
-class Appended(NamedTuple):
+class AppendResult(NamedTuple):
     """The result of an append, for `Partition.acknowledged`.
 
     `log_append_time_ms` is -1 if the producer's timestamps stay; `leadership` and `to_all` are
@@ -250,7 +250,7 @@ class Partition:
         *,
         to_all: bool,
         zstd_allowed: bool = True,
-    ) -> Appended:
+    ) -> AppendResult:
         """Check and append the records of one Produce request for this partition.
 
         `to_all`: the producer requires all in-sync replicas (acks=all). Raises ApiError, the error
@@ -287,7 +287,7 @@ class Partition:
 
     def append_own(
         self, batch: bytes, headers: Sequence[BatchHeader], now_ms: int, leadership: int
-    ) -> Appended:
+    ) -> AppendResult:
         """Append a batch that the broker itself built (a coordinator's), for all replicas.
 
         Raises ApiError: NOT_LEADER_OR_FOLLOWER if `leadership` is not the current one;
@@ -309,7 +309,7 @@ class Partition:
         client_id: str,
         *,
         to_all: bool,
-    ) -> Appended:
+    ) -> AppendResult:
         log, role = self.log, self._role
         # Opened before the append, so that it starts with the previous state.
         timeline = self.timeline
@@ -333,7 +333,7 @@ class Partition:
             else:
                 self._advance()
                 wake(self, Change.APPENDED)
-        return Appended(
+        return AppendResult(
             appended.first_offset,
             appended.last_offset,
             appended.append_time_ms,
@@ -357,7 +357,7 @@ class Partition:
             return high_watermark
         return min(high_watermark, self.log.recovery_point)
 
-    async def acknowledged(self, appended: Appended, timeout_ms: int) -> None:
+    async def acknowledged(self, appended: AppendResult, timeout_ms: int) -> None:
         """Return when the append may be acknowledged: on disk if flush.messages requires it, and on
         all in-sync replicas if its producer does.
 

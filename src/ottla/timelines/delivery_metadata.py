@@ -18,7 +18,7 @@ MARK: Final = "ottla.pipeline"
 MAX_NAME_CHARS: Final = 1024
 
 
-class Delivery(NamedTuple):
+class DeliveredBatch(NamedTuple):
     """One finished micro-batch: the query, its batch, the table ("" for none) and its version (-1
     for none).
     """
@@ -30,7 +30,7 @@ class Delivery(NamedTuple):
     begin: int | None
 
 
-def read_delivery(metadata: str | None) -> Delivery | None:
+def read_delivery(metadata: str | None) -> DeliveredBatch | None:
     """The delivery in a commit's metadata, or None if it is not a pipeline's."""
     if not metadata or MARK not in metadata:
         return None
@@ -49,7 +49,7 @@ def read_delivery(metadata: str | None) -> Delivery | None:
         name, number = delta.get("table"), _count(delta.get("version"))
         if isinstance(name, str) and name and number is not None:
             table, version = name[:MAX_NAME_CHARS], number
-    return Delivery(
+    return DeliveredBatch(
         query[:MAX_NAME_CHARS], batch, table, version, _count(fields.get("from"), 2**63)
     )
 

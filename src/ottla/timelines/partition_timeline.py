@@ -12,7 +12,7 @@ An idle partition holds a few numbers and no step. There is no clock inside: `no
 from collections.abc import Iterable
 from typing import Final, Protocol
 
-from ottla.timelines.delivery_metadata import Delivery, read_delivery
+from ottla.timelines.delivery_metadata import DeliveredBatch, read_delivery
 from ottla.timelines.pending_steps import MAX_STEPS, MAX_TRACKS, Gathering, Track
 from ottla.timelines.replica_timeline import ReplicaTimeline
 from ottla.timelines.step import (
@@ -273,7 +273,7 @@ class PartitionTimeline(ReplicaTimeline):
         return steps
 
     def _passed(
-        self, kind: Kind, name: Name, offset: int, now_ms: int, delivery: Delivery | None
+        self, kind: Kind, name: Name, offset: int, now_ms: int, delivery: DeliveredBatch | None
     ) -> None:
         track = self._track(kind, name)
         position = track.position

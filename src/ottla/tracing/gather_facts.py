@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.controller.image import PartitionState
-from ottla.journey.facts import Facts, Place, Position
+from ottla.journey.facts import Facts, LogLocation, Position
 from ottla.journey.record_in_batch import PlacedRecord, find_record
 from ottla.journey.retention_rules import SegmentFacts
 from ottla.log import names
@@ -45,11 +45,11 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
     history = await around.timelines.history(partition.timeline, offset)
     positions = await positions_of(around.groups, partition.topic, partition.index)
     log = partition.log
-    place = None
+    location = None
     superseded_by, searched_to = None, 0
     if log.start_offset <= offset < log.end_offset:
-        place = await find_place(log, offset)
-        record = place.record.record if place and place.record else None
+        location = await find_location(log, offset)
+        record = location.record.record if location and location.record else None
         if log.config.cleanup_compact and record is not None and record.key is not None:
             superseded_by, searched_to = await find_later(log, record.key, offset)
     return Facts(
@@ -68,7 +68,7 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
         steps=history.steps if history else None,
         opening=history.opening if history else None,
         positions=positions,
-        place=place,
+        location=location,
         superseded_by=superseded_by,
         searched_to=searched_to,
         replicas=around.state.replicas,
@@ -88,7 +88,7 @@ async def positions_of(groups: GroupCoordinator, topic: str, partition: int) -> 
     return found
 
 
-async def find_place(log: Log, offset: int) -> Place | None:
+async def find_location(log: Log, offset: int) -> LogLocation | None:
     """Where the offset is stored; None if compaction has removed the whole batch around it.
 
     Records that cannot be read are reported as damage. Raises ApiError KAFKA_STORAGE_ERROR if even
@@ -114,7 +114,7 @@ async def find_place(log: Log, offset: int) -> Place | None:
         record = await asyncio.to_thread(find_sound_record, header, batch, offset)
     except ApiError as error:
         damage = str(error)
-    return Place(
+    return LogLocation(
         segment=facts,
         folder=os.path.basename(log.folder),
         log_file=names.file_name(segment.base_offset, names.LOG),

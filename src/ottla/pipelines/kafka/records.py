@@ -51,7 +51,7 @@ class RangeReader:
         self._servers = kafka.bootstrap_servers
         self._consumer: Any = Consumer(
             {
-                # As Spark's source, which sees what a transaction left behind unless told.
+                # Spark's source reads aborted records too, unless the options say otherwise.
                 _ISOLATION: dict(kafka.settings).get(_ISOLATION, "read_uncommitted"),
                 **kafka.for_librdkafka(),
                 "group.id": "ottla-unused",

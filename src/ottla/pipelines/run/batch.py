@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from ottla.pipelines.delivery import Delivery
+from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.identity.record import Offsets
 from ottla.pipelines.run.execution import Execution
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata
@@ -45,7 +45,7 @@ class BatchRunner:
     spark: SparkSession
     sink: DeltaSink
     place: Checkpoint
-    delivery: Delivery
+    delivery: DeliveryGuarantee
     rejects: Rejects
     watch: TopicWatch
     cluster: str
@@ -61,7 +61,7 @@ class BatchRunner:
         query_id = self.query_id()
         execution = Execution(self.spark, query_id)
         ends = execution.ends()
-        if self.delivery is Delivery.AT_MOST_ONCE:
+        if self.delivery is DeliveryGuarantee.AT_MOST_ONCE:
             if number <= self.place.noted(query_id):
                 log.warning(
                     "Batch %d was begun by a run that was cut off; at-most-once does not write it "
@@ -82,7 +82,7 @@ class BatchRunner:
             ends,
             self.rejects.written_until(execution),
         )
-        once = self.delivery is Delivery.EXACTLY_ONCE
+        once = self.delivery is DeliveryGuarantee.EXACTLY_ONCE
         batch = Batch(query_id, number, said.text(), once)
         # Rows that a constraint of the table refuses would make Delta refuse the whole batch.
         rows, refused = split(frame) if is_marked(frame) else (frame, None)

@@ -19,7 +19,7 @@ import uuid
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from ottla.pipelines.delivery import Delivery
+from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.identity.lease import Lease
 from ottla.pipelines.run.checkpoint import Checkpoint
@@ -117,13 +117,13 @@ def _write(specification: Specification, files: Files, sink: DeltaSink) -> Writt
             "The last call on the checkpoint %s was cut off: this call finishes it",
             specification.checkpoint,
         )
-        if specification.delivery == Delivery.AT_MOST_ONCE:
+        if specification.delivery == DeliveryGuarantee.AT_MOST_ONCE:
             log.warning("at-most-once does not write it again: nothing is written")
             _keep(files, replace(call, done=True))
             return Written(sink.shown, None, sink.target.short_name)
     _keep(files, call)
     said = CommitMetadata(sink.target.short_name, call.id, call.call, "", {}, {})
-    once = specification.delivery == Delivery.EXACTLY_ONCE
+    once = specification.delivery == DeliveryGuarantee.EXACTLY_ONCE
     version = sink.write(specification.frame, Batch(call.id, call.call, said.text(), once))
     if version is None:
         log.warning("%s has the rows of that call already: nothing is written", sink.name)

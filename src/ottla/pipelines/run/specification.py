@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.pipelines.delivery import Delivery, read_delivery
+from ottla.pipelines.delivery import DeliveryGuarantee, read_guarantee
 from ottla.pipelines.errors import PipelineError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Specification:
     checkpoint: str | os.PathLike[str]
     _: KW_ONLY
     trigger: Mapping[str, Any] | None = None
-    delivery: str = Delivery.EXACTLY_ONCE
+    delivery: str = DeliveryGuarantee.EXACTLY_ONCE
     schema_changes: str = "refuse"
     on_lost: str = "stop"
     partition_by: str | Sequence[str] = ()
@@ -58,7 +58,7 @@ class Specification:
             raise PipelineError(
                 f"group={self.group!r}: write the name of a group, such as 'flights-delta'"
             )
-        read_delivery(self.delivery, "Delta", frozenset(Delivery))
+        read_guarantee(self.delivery, "Delta", frozenset(DeliveryGuarantee))
         _check_one_of("schema_changes", self.schema_changes, ("refuse", "add"))
         _check_one_of("on_lost", self.on_lost, ("stop", "skip"))
 

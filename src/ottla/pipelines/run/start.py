@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.pipelines.delivery import Delivery
+from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError, require_pyspark
 from ottla.pipelines.identity.lease import Lease
 from ottla.pipelines.identity.record import FILE, Identity
@@ -202,7 +202,7 @@ def _runner(checked: Plan) -> BatchRunner:
         spark,
         checked.sink,
         checked.checkpoint,
-        Delivery(specification.delivery),
+        DeliveryGuarantee(specification.delivery),
         Rejects(
             spark,
             checked.sink,

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.run.causes import Cause, causes_of, failure_of_query, trace_of
+from ottla.pipelines.run.failed_ranges import failed_ranges
 from ottla.pipelines.run.failures import About
 from ottla.pipelines.run.guard import BatchGuard
-from ottla.pipelines.run.place import failed_place
 from ottla.pipelines.run.report import report, report_exception
 from ottla.pipelines.run.retry import (
     BROKER,
@@ -221,7 +221,7 @@ class Supervisor:
         if tries := self._retries.tries:
             minutes = self._retries.elapsed(time.monotonic()) / 60
             after = f"Gave up after {tries} tries in {minutes:.1f} min"
-        about = replace(self.about, place=self._failed_place(failure))
+        about = replace(self.about, place=self._failed_ranges(failure))
         if failure.error is not None:
             self.error = report_exception(failure.error, about, before, after)
         else:
@@ -230,12 +230,12 @@ class Supervisor:
             # No caller waits for the query, so only the log can report its end.
             log.error("%s", self.error)
 
-    def _failed_place(self, failure: Failure) -> str:
+    def _failed_ranges(self, failure: Failure) -> str:
         """Return which records the failed task was reading, "" where that is not known."""
         batch = self.guard.frame
         if failure.error is None or failure.error is not self.guard.error or batch is None:
             return ""
-        return failed_place(batch.sparkSession, str(self.current.runId), batch)
+        return failed_ranges(batch.sparkSession, str(self.current.runId), batch)
 
     def _broker_stayed_away(self, query: Any) -> bool:
         """Ask the broker when a batch does not move; True when it was away for too long."""

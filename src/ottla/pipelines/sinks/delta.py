@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ottla.pipelines.delivery import Delivery
+from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.constraints import mark, read_constraints
 from ottla.pipelines.sinks.delta_table import DeltaTable, forget_last_commit, last_commit
@@ -32,7 +32,7 @@ class DeltaSink:
     schema: StructType
     schema_changes: str = "refuse"  # or "add"
     partition_by: tuple[str, ...] = ()
-    deliveries: frozenset[Delivery] = field(default=frozenset(Delivery))
+    deliveries: frozenset[DeliveryGuarantee] = field(default=frozenset(DeliveryGuarantee))
 
     @property
     def name(self) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from ottla.pipelines.delivery import Delivery
+from ottla.pipelines.delivery import DeliveryGuarantee
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -41,7 +41,7 @@ class Sink(Protocol):
         """What a person looks for: the table's name, or the whole path."""
 
     @property
-    def deliveries(self) -> frozenset[Delivery]:
+    def deliveries(self) -> frozenset[DeliveryGuarantee]:
         """The promises that this sink can keep."""
 
     def make(self) -> None:

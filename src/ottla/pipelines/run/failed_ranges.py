@@ -22,7 +22,7 @@ EVENTS_WITHIN_MS: Final = 5_000
 _KAFKA_PARTITION: Final = "KafkaBatchInputPartition"
 
 
-def failed_place(spark: SparkSession, run_id: str, batch: DataFrame) -> str:
+def failed_ranges(spark: SparkSession, run_id: str, batch: DataFrame) -> str:
     """Return what the failed task of a batch was reading, "" where that is not known.
 
     `run_id` names the jobs of the query's run; `batch` is the frame that Spark gave to the sink.

@@ -39,7 +39,7 @@ class ErrorCount:
     lines: list[int] = field(default_factory=list)
 
 
-class Delivery:
+class TopicProducer:
     """A producer for one topic. Every record passed to `send` is counted exactly once."""
 
     def __init__(self, topic: str, settings: Mapping[str, Any], timeout_s: float) -> None:
@@ -51,7 +51,7 @@ class Delivery:
         self.errors: dict[str, ErrorCount] = {}
         self.is_reported = False
         try:
-            self.producer = Producer({**settings, "error_cb": self.trouble})
+            self.client = Producer({**settings, "error_cb": self.trouble})
         except KafkaException as error:
             raise UsageFailed(
                 f"cannot produce with these settings: {explain(error.args[0])}"
@@ -83,10 +83,10 @@ class Delivery:
             arguments["headers"] = record.headers
         while True:
             try:
-                self.producer.produce(self.topic, record.value, record.key, **arguments)
+                self.client.produce(self.topic, record.value, record.key, **arguments)
             except BufferError:
                 # Bounded: each queued record is delivered or times out.
-                self.producer.poll(FULL_PAUSE_S)
+                self.client.poll(FULL_PAUSE_S)
             except KafkaException as error:
                 self.ended(line, error.args[0], None)
                 return
@@ -115,14 +115,14 @@ class Delivery:
     def flush(self) -> None:
         """Wait until each record is delivered or has timed out."""
         deadline = time.monotonic() + self.timeout_s + FLUSH_GRACE_S
-        while self.producer.flush(FLUSH_STEP_S) and time.monotonic() < deadline:
+        while self.client.flush(FLUSH_STEP_S) and time.monotonic() < deadline:
             pass
 
     def abandon(self) -> None:
         """After Ctrl-C: wait briefly for queued records, then drop them. They are counted."""
-        if self.producer.flush(FLUSH_GRACE_S):
-            self.producer.purge()
-            self.producer.flush(FLUSH_STEP_S)
+        if self.client.flush(FLUSH_GRACE_S):
+            self.client.purge()
+            self.client.flush(FLUSH_STEP_S)
 
     def document(self) -> dict[str, Any]:
         """The counts as a JSON document."""
