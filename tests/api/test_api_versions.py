@@ -4,6 +4,7 @@ import pytest
 
 from ottla.api.api_versions import handle
 from ottla.api.table import ADVERTISED
+from ottla.controller.features import FeatureUpdate, UpgradeType
 from ottla.network.client_session import ClientSession
 from ottla.network.request_context import RequestContext
 from ottla.protocol.errors import ErrorCode
@@ -25,6 +26,39 @@ async def test_every_version_lists_the_supported_versions(node_call: Any, versio
     assert answer.error_code is ErrorCode.none
     listed = [(each.api_key, each.min_version, each.max_version) for each in answer.api_keys]
     assert tuple(listed) == ADVERTISED
+
+
+@pytest.fixture
+def cluster(cluster: Any) -> Any:
+    cluster.node.api_versions = ADVERTISED
+    return cluster
+
+
+@pytest.mark.parametrize("version", range(5))
+async def test_the_levels_of_features(cluster: Any, version: int) -> None:
+    """KIP-584. Clients below version 4 cannot read a supported range that begins at 0."""
+    answer = await ask(cluster, version)
+    if version < 3:
+        assert not hasattr(answer, "finalized_features")
+        return
+    supported = [
+        (each.name, each.min_version, each.max_version) for each in answer.supported_features
+    ]
+    assert supported == ([] if version == 3 else [("transaction.version", 0, 2)])
+    assert answer.finalized_features_epoch == 0
+    (finalized,) = answer.finalized_features
+    assert finalized.name == "transaction.version"
+    assert (finalized.min_version_level, finalized.max_version_level) == (2, 2)
+
+
+async def test_the_epoch_of_the_features_grows(cluster: Any) -> None:
+    for epoch, level in ((1, 1), (2, 0)):
+        update = FeatureUpdate("transaction.version", level, UpgradeType.SAFE_DOWNGRADE)
+        assert not (await cluster.controller.update_features([update])).failed
+        answer = await ask(cluster, 4)
+        assert answer.finalized_features_epoch == epoch
+        levels = [each.max_version_level for each in answer.finalized_features]
+        assert levels == ([level] if level else [])
 
 
 async def test_software_without_a_name_is_refused(node_call: Any) -> None:

@@ -10,7 +10,8 @@ from ottla.cluster import membership
 from ottla.cluster.errors import StartError
 from ottla.controller import layout
 from ottla.controller.config_changes import ConfigChange, ResourceChange, ResourceType
-from ottla.controller.image import EVERY_BROKER, BrokerImage
+from ottla.controller.features import SUPPORTED, FeatureUpdate, UpgradeType
+from ottla.controller.image import EVERY_BROKER, BrokerImage, FeaturesChanged
 from ottla.controller.topics import NewTopic
 from ottla.coordination.embedded import EmbeddedCoordination
 from ottla.coordination.tree import ConnectionLostError, Create, Delete
@@ -361,3 +362,25 @@ async def test_without_zookeeper_a_broker_stops_soon(
     await eventually(lambda: "no longer the controller" in caplog.text)
     gc.collect()
     assert "never retrieved" not in caplog.text
+
+
+async def test_the_levels_of_features_reach_every_broker(neighbours: Any, eventually: Any) -> None:
+    first, second = [await neighbours.start(number) for number in (1, 2)]
+    assert first.image.features == second.image.features == {"transaction.version": 2}
+    await eventually(lambda: 2 in first.image.brokers)
+    assert first.image.brokers[2].features == SUPPORTED
+    down = FeatureUpdate("transaction.version", 1, UpgradeType.SAFE_DOWNGRADE)
+    assert not (await first.controller.update_features([down])).failed
+    await eventually(lambda: second.image.features == {"transaction.version": 1})
+    assert second.image.features_version == 1
+    third = await neighbours.start(3)
+    assert third.image.features == {"transaction.version": 1}
+
+
+async def test_a_broker_does_not_start_in_a_cluster_with_newer_features(neighbours: Any) -> None:
+    first = await neighbours.start(1)
+    data = layout.write_features({"transaction.version": 9})
+    await first.membership.session.set(layout.FEATURES, data, 0)
+    await first.view.apply([FeaturesChanged({"transaction.version": 9}, 1)])
+    with pytest.raises(StartError, match=r"transaction\.version is at level 9.*supports 0 to 2"):
+        await neighbours.new(2).start()

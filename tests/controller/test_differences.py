@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from uuid import UUID
 
 from hypothesis import given
@@ -21,6 +22,8 @@ from ottla.controller.image import (
     ControllerChanged,
     DirectoryChanged,
     DirectoryImage,
+    FeatureRange,
+    FeaturesChanged,
     PartitionsAdded,
     PartitionsChanged,
     PartitionState,
@@ -42,6 +45,7 @@ brokers = st.builds(
     few,
     st.sampled_from([None, "x", "y"]),
 )
+ranges = st.lists(st.builds(FeatureRange, st.sampled_from("fg"), few, few), max_size=2).map(tuple)
 texts = st.dictionaries(st.sampled_from("ab"), st.sampled_from("12"), max_size=2)
 topics = st.builds(
     TopicImage,
@@ -59,9 +63,7 @@ def images(draw: st.DrawFn) -> ClusterImage:
     image = ClusterImage("c")
     image.apply(ControllerChanged(draw(few), draw(few)))
     for number, broker in draw(st.dictionaries(few, brokers, max_size=3)).items():
-        named = BrokerImage(
-            number, broker.endpoints, broker.rack, broker.epoch, broker.directory_id
-        )
+        named = replace(broker, broker_id=number, features=draw(ranges))
         image.apply(BrokerAppeared(named))
     for number in draw(st.sets(few, max_size=2)):
         image.apply(
@@ -85,6 +87,8 @@ def images(draw: st.DrawFn) -> ClusterImage:
             )
         )
     image.apply(ProducerIdsReserved(draw(few), draw(st.none() | few)))
+    levels = draw(st.dictionaries(st.sampled_from("fg"), few, max_size=2))
+    image.apply(FeaturesChanged(levels, draw(st.none() | few)))
     return image
 
 

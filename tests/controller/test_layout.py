@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 
 from ottla.config.listener import Endpoint
 from ottla.controller import layout
-from ottla.controller.image import EVERY_BROKER, BrokerImage, DirectoryImage, PartitionState
+from ottla.controller.image import (
+    EVERY_BROKER,
+    BrokerImage,
+    DirectoryImage,
+    FeatureRange,
+    PartitionState,
+)
 from ottla.controller.layout import LayoutError
 
 numbers = st.integers(0, 1000)
@@ -47,11 +53,13 @@ def test_brokers_round_trip_with_every_listener() -> None:
         77,
         "folder",
         12,
+        (FeatureRange("transaction.version", 0, 2),),
     )
     data = layout.write_broker(broker, 17)
     assert layout.read_broker(4, data, 77) == broker
     content = json.loads(data)
     assert (content["version"], content["host"], content["timestamp"]) == (5, "host", "17")
+    assert content["features"] == {"transaction.version": {"min_version": 0, "max_version": 2}}
     assert content["endpoints"] == ["PLAINTEXT://host:9092", "INSIDE://[::1]:9093"]
 
 
@@ -63,6 +71,7 @@ def test_settings_round_trip(values: dict[str, str]) -> None:
 def test_the_other_nodes_round_trip() -> None:
     assert layout.read_cluster_id(layout.write_cluster_id("abc")) == "abc"
     assert layout.read_producer_ids(layout.write_producer_ids(1, 0, 999)) == 999
+    assert layout.read_features(layout.write_features({"f": 2, "g": 0})) == {"f": 2}
     assert layout.read_controller(layout.write_controller(3, 5)) == 3
     directory = DirectoryImage("abc", 7, 2)
     assert layout.read_directory("/path", layout.write_directory("abc", 7), 2) == directory

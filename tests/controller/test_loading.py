@@ -12,7 +12,14 @@ from ottla.controller.config_changes import (
     ResourceType,
     alter_configs,
 )
-from ottla.controller.image import EVERY_BROKER, ClusterImage
+from ottla.controller.features import (
+    DEFAULT_LEVELS,
+    SUPPORTED,
+    FeatureUpdate,
+    UpgradeType,
+    update_features,
+)
+from ottla.controller.image import EVERY_BROKER, BrokerAppeared, ClusterImage, FeaturesChanged
 from ottla.controller.layout import LayoutError
 from ottla.controller.loading import first_writes, load_image
 from ottla.controller.plan import Plan
@@ -39,6 +46,7 @@ def test_the_first_writes_happen_once(store: EmbeddedStore) -> None:
     assert first_writes(tree(store), "other") == ()
     image = load_image(tree(store), 1)
     assert (image.cluster_id, image.controller_epoch, image.topics) == ("cluster", 0, {})
+    assert (image.features, image.features_version) == ({"transaction.version": 2}, 0)
 
 
 def test_the_loaded_image_equals_the_one_that_was_written(
@@ -53,6 +61,8 @@ def test_the_loaded_image_equals_the_one_that_was_written(
         for delta in plan.deltas:
             image.apply(delta)
 
+    for broker in list(image.brokers.values()):
+        image.apply(BrokerAppeared(replace(broker, features=SUPPORTED)))
     for broker in image.brokers.values():
         path = layout.broker_path(broker.broker_id)
         store.multi([Create(path, layout.write_broker(broker, 0))], 1)
@@ -67,6 +77,10 @@ def test_the_loaded_image_equals_the_one_that_was_written(
     carry_out(alter_configs([resource], image, config, incremental=True))
     carry_out(reserve_producer_ids(image, 1))
     carry_out(reserve_producer_ids(image, 1))
+    image.apply(FeaturesChanged(DEFAULT_LEVELS, 0))
+    for level in (1, 0):
+        update = FeatureUpdate("transaction.version", level, UpgradeType.SAFE_DOWNGRADE)
+        carry_out(update_features([update], image, 1))
 
     loaded = load_image(tree(store), 1)
     assert loaded.topics == image.topics
@@ -77,6 +91,7 @@ def test_the_loaded_image_equals_the_one_that_was_written(
     assert loaded.configs == image.configs
     assert loaded.next_producer_id == image.next_producer_id == 2000
     assert loaded.producer_ids_version == image.producer_ids_version
+    assert (loaded.features, loaded.features_version) == (image.features, 2) == ({}, 2)
     assert loaded.colliding("u_v") == "u.v"
 
 

@@ -30,7 +30,6 @@ class Broker(Protocol):
     clock: Clock
     api_versions: tuple[tuple[int, int, int], ...]
     """Key, first and last version of each request type."""
-    features_epoch: int
     partitions: Partitions
     fetch_sessions: FetchSessions
     disk_reads: DiskReads

@@ -1,8 +1,7 @@
 """UpdateFeatures (key 57): changes the levels of the cluster's features (KIP-584).
 
-v1: type of upgrade, and validation only. v2: one error for all. No feature is offered (ApiVersions
-lists none), so no requested level is supported; a request to remove a missing feature succeeds, as
-in Kafka.
+v1 (KIP-778): the type of upgrade, and validation only. v2: the response has no results of single
+features. As in Kafka, all updates are made or none, in every version, and v0 makes upgrades only.
 """
 
 from __future__ import annotations
@@ -10,34 +9,44 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.context import Context
+from ottla.controller.features import FeatureUpdate, UpgradeType
+from ottla.controller.plan import Outcome, refused
 from ottla.protocol.access import Access, Operation, Resource
-from ottla.protocol.errors import ErrorCode
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.versioned_field import VersionedField
 
 KEY: Final = 57
 ACCESS: Final = (Access(Operation.ALTER, Resource.CLUSTER),)
 
-_NOT_THERE: Final = 0
+_UPGRADE_TYPE: Final = VersionedField[int](
+    KEY, "FeatureUpdateKey", "upgrade_type", UpgradeType.UPGRADE
+)
+_VALIDATE_ONLY: Final = VersionedField(KEY, "UpdateFeaturesRequest", "validate_only", False)
+_LAST_WITH_RESULTS: Final = 1
 
 
 async def handle(request: Any, context: Context) -> Any:
     build = context.messages
-    results = []
-    refused: str | None = None
-    for each in request.feature_updates:
-        message = None
-        if each.max_version_level != _NOT_THERE:
-            message = f"The feature {each.feature} is not supported by this cluster."
-            refused = refused or message
-        code = ErrorCode.none if message is None else ErrorCode.invalid_update_version
-        results.append(
+    updates = [
+        FeatureUpdate(each.feature, each.max_version_level, _UPGRADE_TYPE(each))
+        for each in request.feature_updates
+    ]
+    outcome = await _updated(updates, _VALIDATE_ONLY(request), context)
+    results: list[Any] = []
+    if context.version <= _LAST_WITH_RESULTS and not outcome.failed:
+        results = [
             build.UpdatableFeatureResult(
-                feature=each.feature, error_code=code, error_message=message
+                feature=each.feature, error_code=ErrorCode.none, error_message=None
             )
-        )
-    # Since v2 all updates are made or none, and one error gives the reason.
-    failed = refused is not None and context.version >= 2
+            for each in updates
+        ]
     return build.UpdateFeaturesResponse(
-        error_code=ErrorCode.invalid_update_version if failed else ErrorCode.none,
-        error_message=refused if failed else None,
-        results=tuple(results),
+        error_code=outcome.code, error_message=outcome.message, results=tuple(results)
     )
+
+
+async def _updated(updates: list[FeatureUpdate], validate_only: bool, context: Context) -> Outcome:
+    try:
+        return await context.broker.controller.update_features(updates, validate_only=validate_only)
+    except ApiError as error:
+        return refused(error)

@@ -27,6 +27,7 @@ from ottla.controller.controlled_shutdown import controlled_shutdown
 from ottla.controller.deletion import DeletionResult, TopicToDelete, delete_topics
 from ottla.controller.differences import differences
 from ottla.controller.elections import ElectionType, elect_leaders
+from ottla.controller.features import FeatureUpdate, update_features
 from ottla.controller.image import BrokerAppeared, BrokerImage, ClusterImage, MetadataDelta
 from ottla.controller.leadership import Election
 from ottla.controller.loading import ROOTS, load_image
@@ -328,6 +329,16 @@ class Controller:
         """Elect leaders; None means every partition."""
         return await self.carry_out(
             lambda: elect_leaders(kind, wanted, self.image, shutting_down=self._shutting_down)
+        )
+
+    async def update_features(
+        self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False
+    ) -> Outcome:
+        """Change the levels of the cluster's features; see `ottla.controller.features`."""
+        return await self.carry_out(
+            lambda: update_features(
+                updates, self.image, self._config.id, validate_only=validate_only
+            )
         )
 
     async def next_producer_ids(self, broker_id: int) -> tuple[int, int]:

@@ -25,6 +25,7 @@ from ottla.cluster.registration import Registration
 from ottla.config.broker import BrokerConfig
 from ottla.config.listener import Endpoint
 from ottla.controller import layout
+from ottla.controller.features import SUPPORTED, incompatibility
 from ottla.controller.image import NO_LEADER, BrokerAppeared, BrokerImage
 from ottla.controller.layout import LayoutError
 from ottla.controller.loading import first_writes
@@ -120,7 +121,8 @@ class Membership:
     async def _found(self, known_cluster_id: str | None, may_found: bool) -> str:
         session = self.session
         present = {}
-        for path in (*layout.LASTING_NODES, layout.CLUSTER_ID, layout.CONTROLLER_EPOCH):
+        single = (layout.CLUSTER_ID, layout.CONTROLLER_EPOCH, layout.FEATURES)
+        for path in (*layout.LASTING_NODES, *single):
             node = await session.exists(path)
             if node is not None:
                 present[path] = node
@@ -144,9 +146,16 @@ class Membership:
     async def first_image(self) -> None:
         """Returns when the view has an image: loaded as the controller, or fetched from it.
 
-        Raises StartError if no controller answers in time; on the controller, ConfigError if a
-        dynamic setting conflicts with the static ones.
+        Raises StartError if no controller answers in time, or if the cluster's features have levels
+        that this software does not support; on the controller, ConfigError if a dynamic setting
+        conflicts with the static ones.
         """
+        await self._load_or_fetch_image()
+        reason = incompatibility(self._view.image.features)
+        if reason is not None:
+            raise StartError(reason)
+
+    async def _load_or_fetch_image(self) -> None:
         loop = asyncio.get_running_loop()
         until = loop.time() + FIRST_IMAGE_WITHIN_MS / 1000
         while loop.time() < until:
@@ -204,6 +213,7 @@ class Membership:
             config.broker_rack,
             directory_id=directory_id,
             first_epoch=self._registration.first_epoch,
+            features=SUPPORTED,
         )
         loop = asyncio.get_running_loop()
         wait_ms = config.zookeeper_session_timeout_ms + EXPIRY_SLACK_MS

@@ -29,6 +29,8 @@ from ottla.controller.image import (
     ControllerChanged,
     DirectoryChanged,
     DirectoryImage,
+    FeatureRange,
+    FeaturesChanged,
     MetadataDelta,
     PartitionsAdded,
     PartitionsChanged,
@@ -83,6 +85,8 @@ def encode_delta(delta: MetadataDelta) -> list[Any]:
             return ["controller", broker_id, epoch]
         case ProducerIdsReserved(next_id, version):
             return ["producer ids", next_id, version]
+        case FeaturesChanged(levels, version):
+            return ["features", dict(levels), version]
         case DirectoryChanged(broker_id, directory):
             if directory is None:
                 return ["directory", broker_id, None]
@@ -146,7 +150,8 @@ def _changes_text(topic: TopicImage, partitions: Iterable[int]) -> list[Any]:
 def _broker_text(broker: BrokerImage) -> list[Any]:
     endpoints = [[each.name, each.host, each.port, each.protocol] for each in broker.endpoints]
     incarnation = [broker.epoch, broker.directory_id, broker.first_epoch]
-    return [broker.broker_id, endpoints, broker.rack, *incarnation]
+    features = [list(each) for each in broker.features]
+    return [broker.broker_id, endpoints, broker.rack, *incarnation, features]
 
 
 def _decode(kind: str, rest: Sequence[Any], image: ClusterImage) -> MetadataDelta:
@@ -172,6 +177,8 @@ def _decode(kind: str, rest: Sequence[Any], image: ClusterImage) -> MetadataDelt
             return ControllerChanged(broker_id, epoch)
         case "producer ids", [next_id, version]:
             return ProducerIdsReserved(next_id, version)
+        case "features", [levels, version]:
+            return FeaturesChanged(levels, version)
         case "directory", [broker_id, known]:
             return DirectoryChanged(broker_id, None if known is None else DirectoryImage(*known))
     raise DeltaTextError(f"no such kind: {kind}")
@@ -224,6 +231,8 @@ def _broker(
     epoch: int,
     directory_id: str | None,
     first_epoch: int,
+    features: Any,
 ) -> BrokerImage:
     places = tuple(Endpoint(*each) for each in endpoints)
-    return BrokerImage(broker_id, places, rack, epoch, directory_id, first_epoch)
+    ranges = tuple(FeatureRange(*each) for each in features)
+    return BrokerImage(broker_id, places, rack, epoch, directory_id, first_epoch, ranges)

@@ -16,6 +16,7 @@ from ottla.controller.image import (
     ClusterImage,
     ControllerChanged,
     DirectoryChanged,
+    FeaturesChanged,
     MetadataDelta,
     PartitionsAdded,
     PartitionsChanged,
@@ -43,6 +44,9 @@ def differences(old: ClusterImage, new: ClusterImage) -> list[MetadataDelta]:
         config = new.configs.get(resource, NO_CONFIG)
         if config != old.configs.get(resource, NO_CONFIG):
             deltas.append(BrokerConfigChanged(resource, config))
+    features = (new.features, new.features_version)
+    if (old.features, old.features_version) != features:
+        deltas.append(FeaturesChanged(*features))
     deltas.extend(_topics(old, new))
     for number in sorted(old.directories.keys() | new.directories.keys()):
         directory = new.directories.get(number)

@@ -70,6 +70,14 @@ class TopicImage:
         return self.name in INTERNAL_TOPICS
 
 
+class FeatureRange(NamedTuple):
+    """The levels of one feature that a broker's software supports (KIP-584)."""
+
+    feature: str
+    first: int
+    last: int
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerImage:
     """A live broker."""
@@ -84,6 +92,8 @@ class BrokerImage:
     """The directory.id of its data folder; a new one means that the disk was lost."""
     first_epoch: int = -1
     """The epoch of its process's first registration; -1 if this is the first."""
+    features: tuple[FeatureRange, ...] = ()
+    """The features that its software supports."""
 
     def is_same_incarnation(self, epoch: int) -> bool:
         """Whether the process that registered under `epoch` is this one: its session expired, but
@@ -205,6 +215,14 @@ class ProducerIdsReserved:
 
 
 @dataclass(frozen=True, slots=True)
+class FeaturesChanged:
+    """The finalized levels of the cluster's features; `version` is that of their node."""
+
+    levels: Mapping[str, int]
+    version: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class DirectoryChanged:
     """A broker has another data folder or epoch than before; None if it was never seen."""
 
@@ -223,6 +241,7 @@ MetadataDelta = (
     | BrokerVanished
     | ControllerChanged
     | ProducerIdsReserved
+    | FeaturesChanged
     | DirectoryChanged
 )
 
@@ -243,6 +262,10 @@ class ClusterImage:
         self.directories: dict[int, DirectoryImage] = {}
         self.next_producer_id = 0
         self.producer_ids_version: int | None = None
+        self.features: Mapping[str, int] = {}
+        """Finalized levels by feature; a feature at level 0 is left out (KIP-584)."""
+        self.features_version: int | None = None
+        """Version of the node that holds them; None if there is no node."""
         self._collidable: dict[str, set[str]] = {}
 
     def topic(self, name: str) -> TopicImage | None:
@@ -298,6 +321,8 @@ class ClusterImage:
                 self.controller_id, self.controller_epoch = broker_id, epoch
             case ProducerIdsReserved(next_id, version):
                 self.next_producer_id, self.producer_ids_version = next_id, version
+            case FeaturesChanged(levels, version):
+                self.features, self.features_version = levels, version
             case DirectoryChanged(broker_id, directory):
                 if directory is None:
                     self.directories.pop(broker_id, None)

@@ -3,10 +3,11 @@
     /cluster/id                                {"version": "1", "id": ...}
     /controller (ephemeral)                    {"version": 2, "brokerid": N, "timestamp": "..."}
     /controller_epoch                          a number as text
-    /brokers/ids/N (ephemeral)                 endpoints, rack (version 5)
+    /brokers/ids/N (ephemeral)                 endpoints, rack, features (version 5)
     /brokers/topics/T                          assignment and topic_id (version 3)
     /brokers/topics/T/partitions/P/state       leader, epochs, isr (version 1)
     /config/topics/T, /config/brokers/N        {"version": 1, "config": {...}}; N <default> for all
+    /feature                                   {"version": 2, "status": 1, "features": {...}}
     /latest_producer_id_block                  {"version": 1, "broker": N, "block_start": "..."}
     /admin/delete_topics/T                     a topic that is being deleted
     /ottla/directories/N                       {"version": 1, "directory_id": ..., "epoch": N}
@@ -26,7 +27,13 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from ottla.config.listener import Endpoint, parse_endpoints
-from ottla.controller.image import EVERY_BROKER, BrokerImage, DirectoryImage, PartitionState
+from ottla.controller.image import (
+    EVERY_BROKER,
+    BrokerImage,
+    DirectoryImage,
+    FeatureRange,
+    PartitionState,
+)
 from ottla.protocol.kafka_uuid import uuid_from_text, uuid_text
 
 CLUSTER_ID: Final = "/cluster/id"
@@ -36,11 +43,13 @@ BROKER_IDS: Final = "/brokers/ids"
 TOPICS: Final = "/brokers/topics"
 TOPIC_CONFIGS: Final = "/config/topics"
 BROKER_CONFIGS: Final = "/config/brokers"
+FEATURES: Final = "/feature"
 PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 DELETED_TOPICS: Final = "/admin/delete_topics"
 DIRECTORIES: Final = "/ottla/directories"
 
 _DEFAULT_BROKER: Final = "<default>"
+_FEATURES_ENABLED: Final = 1
 
 LASTING_NODES: Final = (
     "/cluster",
@@ -192,7 +201,10 @@ def write_broker(broker: BrokerImage, now_ms: int) -> bytes:
         "listener_security_protocol_map": {
             endpoint.name: endpoint.protocol for endpoint in broker.endpoints
         },
-        "features": {},
+        "features": {
+            feature: {"min_version": first, "max_version": last}
+            for feature, first, last in broker.features
+        },
     }
     if broker.rack is not None:
         content["rack"] = broker.rack
@@ -212,10 +224,14 @@ def read_broker(broker_id: int, data: bytes, epoch: int = -1) -> BrokerImage:
         pairs = [f"{name}:{protocol}" for name, protocol in protocols.items()]
         endpoints: tuple[Endpoint, ...] = parse_endpoints(path, content["endpoints"], pairs)
         first_epoch = int(content.get("first_epoch", -1))
+        features = tuple(
+            FeatureRange(str(feature), int(levels["min_version"]), int(levels["max_version"]))
+            for feature, levels in content.get("features", {}).items()
+        )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise LayoutError(f"{path}: {error!r}") from None
     rack, directory_id = content.get("rack"), content.get("directory_id")
-    return BrokerImage(broker_id, endpoints, rack, epoch, directory_id, first_epoch)
+    return BrokerImage(broker_id, endpoints, rack, epoch, directory_id, first_epoch, features)
 
 
 class Assignment(NamedTuple):
@@ -310,6 +326,28 @@ def read_config(path: str, data: bytes) -> dict[str, str]:
     if not isinstance(values, dict) or not all(isinstance(each, str) for each in values.values()):
         raise LayoutError(f"{path}: no config of texts")
     return values
+
+
+def write_features(levels: Mapping[str, int]) -> bytes:
+    """Content of FEATURES: the finalized levels (KIP-584, Kafka's FeatureZNode)."""
+    features = {feature: {"max_version_level": level} for feature, level in levels.items()}
+    return _write({"version": 2, "status": _FEATURES_ENABLED, "features": features})
+
+
+def read_features(data: bytes) -> dict[str, int]:
+    """The inverse of `write_features`; without features at level 0."""
+    content = _read(FEATURES, data)
+    try:
+        levels = {
+            str(feature): int(each["max_version_level"])
+            for feature, each in content.get("features", {}).items()
+        }
+        is_enabled = int(content["status"]) == _FEATURES_ENABLED
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise LayoutError(f"{FEATURES}: {error!r}") from None
+    if not is_enabled:
+        return {}
+    return {feature: level for feature, level in levels.items() if level > 0}
 
 
 def write_producer_ids(broker_id: int, first: int, last: int) -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ottla.controller import layout
+from ottla.controller.features import DEFAULT_LEVELS
 from ottla.controller.image import (
     BrokerAppeared,
     BrokerConfigChanged,
@@ -13,6 +14,7 @@ from ottla.controller.image import (
     ConfigImage,
     ControllerChanged,
     DirectoryChanged,
+    FeaturesChanged,
     ProducerIdsReserved,
     TopicCreated,
     TopicImage,
@@ -24,6 +26,7 @@ ROOTS: Final = (
     "/config",
     "/cluster",
     "/controller_epoch",
+    layout.FEATURES,
     layout.PRODUCER_ID_BLOCK,
     layout.DELETED_TOPICS,
     layout.DIRECTORIES,
@@ -32,12 +35,15 @@ ROOTS: Final = (
 
 
 def first_writes(tree: Mapping[str, TreeNode], cluster_id: str) -> tuple[Operation, ...]:
-    """The writes that must come before all others: the persistent nodes and the cluster's id."""
+    """The writes that must come before all others: the persistent nodes, the cluster's id, and the
+    levels of its features."""
     writes: list[Operation] = [Create(path) for path in layout.LASTING_NODES if path not in tree]
     if layout.CLUSTER_ID not in tree:
         writes.append(Create(layout.CLUSTER_ID, layout.write_cluster_id(cluster_id)))
     if layout.CONTROLLER_EPOCH not in tree:
         writes.append(Create(layout.CONTROLLER_EPOCH, b"0"))
+    if layout.FEATURES not in tree:
+        writes.append(Create(layout.FEATURES, layout.write_features(DEFAULT_LEVELS)))
     return tuple(writes)
 
 
@@ -65,6 +71,9 @@ def load_image(tree: Mapping[str, TreeNode], controller_id: int) -> ClusterImage
         path = layout.directory_path(int(name))
         directory = layout.read_directory(path, tree[path].data, tree[path].version)
         image.apply(DirectoryChanged(int(name), directory))
+    features = tree.get(layout.FEATURES)
+    if features is not None:
+        image.apply(FeaturesChanged(layout.read_features(features.data), features.version))
     block = tree.get(layout.PRODUCER_ID_BLOCK)
     if block is not None:
         last = layout.read_producer_ids(block.data)

@@ -81,7 +81,6 @@ class Node:
         self._tree = tree
         self._handlers = handlers
         self.api_versions = handlers.advertised
-        self.features_epoch = 0
         self.closing = False
         """The broker is about to stop: waiting requests are answered at once."""
         self.view = ClusterView(config)
