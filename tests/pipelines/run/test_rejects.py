@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from ottla.pipelines import PipelineError, to_delta, topic
@@ -177,8 +177,8 @@ def test_a_batch_waits_no_longer_than_the_limit(job: Job, monkeypatch: pytest.Mo
     assert [commit["batch"] for commit in job.commits()] == [0, 1, 2]
 
 
-def kill_in_batch(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    """End the query after the commit of this batch, as a kill would: nothing more is written."""
+def kill_in_batch(job: Job, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Run until this batch is committed, then end as a kill would: nothing more is written."""
     write = rejects.Rejects.write
 
     def killed(self: Any, execution: Any, batch: Any, *arguments: Any, **names: Any) -> None:
@@ -186,28 +186,50 @@ def kill_in_batch(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
             raise PipelineError("killed")
         write(self, execution, batch, *arguments, **names)
 
-    monkeypatch.setattr(rejects.Rejects, "write", killed)
+    with monkeypatch.context() as patch:
+        patch.setattr(rejects.Rejects, "write", killed)
+        with pytest.raises(PipelineError, match="killed"):
+            job.run()
 
 
 def test_a_run_that_is_killed_leaves_a_note_and_the_next_run_writes_the_rows(
     job: Job, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with monkeypatch.context() as patch:
-        kill_in_batch(patch, 2)
-        with pytest.raises(PipelineError, match="killed"):
-            job.run()
+    kill_in_batch(job, monkeypatch, 2)
     assert job.note.exists()
     noted = job.note.read_text()
 
     job.run()
     assert job.rejected() == BAD
-    assert "4 rejected rows that an earlier run did not write are kept in" in caplog.text
+    assert "4 rejected rows of earlier batches, which were not written, are kept in" in caplog.text
     assert not job.note.exists()
 
     # As after a kill between the commit and the removal of the note.
     job.note.write_text(noted)
     job.run()
     assert job.rejected() == BAD
+
+
+def test_a_commit_that_fails_is_tried_again_without_a_loss(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = rejects.Rejects._commit
+    failures = [KafkaException(KafkaError(KafkaError._TRANSPORT))]
+
+    def fails_once(self: Any, frame: Any, batch: Any) -> None:
+        if failures:
+            raise failures.pop()
+        commit(self, frame, batch)
+
+    monkeypatch.setattr(rejects.Rejects, "_commit", fails_once)
+    # Counted once each, although the restart reads the last of them again.
+    job.run(max_rejects=len(BAD))
+
+    assert not failures
+    assert job.rejected() == BAD
+    # The note's rows before the query starts again, then those of the batch that failed.
+    assert [one["batch"] for one in job.commits()] == [1, 2]
+    assert not job.note.exists()
 
 
 def test_a_note_keeps_the_schema_by_which_rows_were_rejected(
@@ -233,10 +255,7 @@ def test_a_note_keeps_the_schema_by_which_rows_were_rejected(
 def test_a_table_without_its_checkpoint_still_gets_the_rejected_rows(
     job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with monkeypatch.context() as patch:
-        kill_in_batch(patch, 1)
-        with pytest.raises(PipelineError, match="killed"):
-            job.run()
+    kill_in_batch(job, monkeypatch, 1)
     shutil.rmtree(job.folder / "checkpoint")
 
     job.run(starting="table")
@@ -250,23 +269,30 @@ def test_a_table_without_its_checkpoint_still_gets_the_rejected_rows(
 def test_offsets_that_the_broker_has_removed_are_named(
     job: Job, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with monkeypatch.context() as patch:
-        kill_in_batch(patch, 2)
-        with pytest.raises(PipelineError, match="killed"):
-            job.run()
+    kill_in_batch(job, monkeypatch, 2)
+    noted = job.note.read_text()
     admin = AdminClient({"bootstrap.servers": job.bootstrap})
-    admin.delete_records([TopicPartition(job.name, 0, 15)])
+    for removed in admin.delete_records([TopicPartition(job.name, 0, 15)]).values():
+        removed.result()
     job.run()
 
     assert job.rejected() == BAD[2:]
     assert f"no longer holds the offsets 0 to 14 of {job.name}-0" in caplog.text
 
+    # As after a kill between the commit and the removal of the note: nothing is lost.
+    job.note.write_text(noted)
+    caplog.clear()
+    job.run()
+    assert job.rejected() == BAD[2:]
+    assert "no longer holds" not in caplog.text
 
+
+@pytest.mark.parametrize("max_rows", [20, 60])
 def test_a_query_that_is_stopped_writes_what_waits(
-    job: Job, produce: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    job: Job, monkeypatch: pytest.MonkeyPatch, max_rows: int
 ) -> None:
     monkeypatch.setattr(Execution, "more_waits", lambda self: True)
-    query = job.run(trigger={"processingTime": "100 milliseconds"})
+    query = job.run(max_rows=max_rows, trigger={"processingTime": "100 milliseconds"})
     query.processAllAvailable()
     assert job.note.exists()
 

@@ -81,9 +81,10 @@ class RangeReader:
         """Return the records from `first` up to `end` of each partition.
 
         None where all reads of this reader together take more than MAX_BYTES. Raises
-        PipelineError: the broker does not answer, or does not hold the range.
+        PipelineError, from Kafka's own error: the broker does not answer, or does not hold the
+        range.
         """
-        from confluent_kafka import KafkaError, TopicPartition
+        from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
         open_ = {number for number in end if first[number] < end[number]}
         self._consumer.assign(
@@ -96,7 +97,7 @@ class RangeReader:
                 raise PipelineError(
                     f"{self._servers} did not send the rejected rows of {topic} within "
                     f"{TIMEOUT_S:.0f} s"
-                )
+                ) from KafkaException(KafkaError(KafkaError._TIMED_OUT))
             for message in self._consumer.consume(_AT_ONCE, 0.1):
                 number = message.partition()
                 error = message.error()
@@ -104,7 +105,7 @@ class RangeReader:
                     if error.code() != KafkaError._PARTITION_EOF:
                         raise PipelineError(
                             f"{topic}-{number}: the rejected rows cannot be read: {error.str()}"
-                        )
+                        ) from KafkaException(error)
                     open_.discard(number)
                     continue
                 if number not in open_:

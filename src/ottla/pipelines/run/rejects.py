@@ -7,6 +7,9 @@ A commit takes longer than the rows are worth. While the topic is known to hold 
 rejected rows of several batches wait for one commit: they are noted in the checkpoint, and each
 batch's `userMetadata` says from which offsets on they are not written yet. The last batch of what
 the topic holds writes them all.
+
+Each start of Spark's query writes what the note names, also a restart in the same process: Spark
+repeats the batch that failed, and the note has the rejected rows of the batches before it.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from ottla.pipelines.kafka.records import RangeReader, Record
 from ottla.pipelines.run.due_rejects import Due, Part, read_due, write_due
 from ottla.pipelines.run.execution import Execution
 from ottla.pipelines.sinks.constraints import METRIC, VIOLATED
+from ottla.pipelines.sinks.delta_table import DeltaTable
 from ottla.pipelines.sinks.port import Batch
 from ottla.pipelines.source.observed import BLOCKS, READ, ranges_of
 from ottla.pipelines.source.raw import raw_frame
@@ -49,14 +53,21 @@ MAX_READ_HERE: Final = 10_000
 
 @dataclass
 class Waiting:
-    """Rejected rows of one or more batches that are noted and not written."""
+    """Rejected rows of one or more batches that are not written.
+
+    `starts`: where the first of these batches begins. `counted`: how many of the rows are in the
+    count of the run. `is_noted`: the note in the checkpoint has them, but for those of a last
+    batch that must not wait.
+    """
 
     first_batch: int
-    starts: Offsets  # where the first of these batches begins
+    last: Batch
+    starts: Offsets
     since_s: float
     batches: int = 0
     parts: list[Part] = field(default_factory=list)
-    last: Batch | None = None
+    counted: int = 0
+    is_noted: bool = False
 
 
 @dataclass
@@ -112,15 +123,11 @@ class Rejects:
         violated = counted.get(METRIC, {}).get(VIOLATED)
         if violated == 0:
             refused = None
-        counts = [part.count for part in parts]
         if parts or self._waiting is not None:
-            self._wait_for(execution, batch, parts)
-        self.count += sum(count for count in counts if count is not None)
+            self._add(execution, batch, parts)
         is_over = self.max_rows is not None and self.count > self.max_rows
-        may_wait = refused is None and None not in counts and not is_over
-        if may_wait and self._may_wait(execution):
-            if parts:
-                self._note()
+        if refused is None and not is_over and self._may_wait(execution, parts):
+            self._note(parts)
             return
         self._flush(batch, refused, violated)
         if self.max_rows is not None and self.count > self.max_rows:
@@ -132,16 +139,22 @@ class Rejects:
 
     def finish(self) -> None:
         """Write what waits: the query has been stopped."""
-        if self._waiting is not None and self._waiting.last is not None:
+        if self._waiting is not None:
             self._flush(self._waiting.last, None, None)
 
     def recover(self, topics: Mapping[str, TopicState]) -> None:
-        """Write what an earlier run noted. `topics`: the state of the query's topics."""
+        """Write what the note names; called before each start of Spark's query.
+
+        `topics`: the state of the query's topics. What waits in memory is dropped: the note has
+        the rows of the batches that Spark counts as done, and Spark repeats the others.
+        """
+        dropped, self._waiting = self._waiting, None
         left = read_due(self.files)
-        for due in left:
-            self._write_left(due, topics)
+        number = sum(self._write_left(due, topics) for due in left)
         if left:
             write_due(self.files, [])
+        if dropped is not None:
+            self.count += number - dropped.counted
 
     def _find_parts(
         self, execution: Execution, counted: Mapping[str, dict[str, Any]]
@@ -160,44 +173,53 @@ class Rejects:
                 parts.append(found)
         return parts
 
-    def _wait_for(self, execution: Execution, batch: Batch, parts: list[Part]) -> None:
+    def _add(self, execution: Execution, batch: Batch, parts: list[Part]) -> None:
         if self._waiting is None:
-            self._waiting = Waiting(batch.number, self._starts(execution), self.clock())
+            starts = self._starts(execution)
+            self._waiting = Waiting(batch.number, batch, starts, self.clock())
+        known = _known(parts)
+        self._waiting.last = batch
         self._waiting.batches += 1
         self._waiting.parts += parts
-        self._waiting.last = batch
+        self._waiting.counted += known
+        self.count += known
 
-    def _may_wait(self, execution: Execution) -> bool:
+    def _may_wait(self, execution: Execution, parts: list[Part]) -> bool:
         waiting = self._waiting
         return waiting is None or (
-            waiting.batches < MAX_WAITING_BATCHES
+            all(part.count is not None for part in parts)
+            and waiting.batches < MAX_WAITING_BATCHES
             and self.clock() - waiting.since_s < MAX_WAIT_S
             and execution.more_waits()
         )
 
-    def _note(self) -> None:
+    def _note(self, parts: list[Part]) -> None:
+        """Note all that waits, if the last batch added `parts` to it."""
+        if not parts:
+            return
         waiting = self._waiting
-        assert waiting is not None, "nothing was found to note"
-        assert waiting.last is not None, "a batch found it"
+        assert waiting is not None, "the parts wait"
         last = waiting.last
         due = Due(last.query_id, last.number, last.once, last.metadata, tuple(waiting.parts))
         write_due(self.files, [due])
+        waiting.is_noted = True
 
     def _flush(self, batch: Batch, refused: DataFrame | None, violated: int | None) -> None:
         """Write what waits and the rows that a constraint refuses, in one commit."""
-        waiting, self._waiting = self._waiting, None
+        waiting = self._waiting
         parts = waiting.parts if waiting else []
         frames = self._frames(parts)
-        counts = [part.count for part in parts]
+        is_known = all(part.count is not None for part in parts)
+        number = _known(parts)
         if refused is not None:
             frames.append(refused)
-            counts.append(violated)
+            is_known = is_known and violated is not None
+            number += violated or 0
         if not frames:
             return
         frame = _union(frames)
-        known = sum(count for count in counts if count is not None)
-        number = frame.count() if None in counts else known
-        self.count += number - known + (violated or 0)
+        if not is_known:
+            number = frame.count()
         if number:
             self._commit(frame, batch)
             first = waiting.first_batch if waiting else batch.number
@@ -211,7 +233,9 @@ class Rejects:
                 where,
                 self._rejected().name,
             )
-        if waiting is not None and waiting.batches > 1:
+        self._waiting = None
+        self.count += number - (waiting.counted if waiting else 0)
+        if waiting is not None and waiting.is_noted:
             write_due(self.files, [])
 
     def _commit(self, frame: DataFrame, batch: Batch) -> None:
@@ -224,27 +248,29 @@ class Rejects:
         assert self._place is not None
         return self._place
 
-    def _write_left(self, due: Due, topics: Mapping[str, TopicState]) -> None:
+    def _write_left(self, due: Due, topics: Mapping[str, TopicState]) -> int:
+        """Write the rows of a note and return their number, 0 where they are written already."""
+        # Asked first: what the broker has removed since then is not lost.
+        location = self.sink.target.rejected(self.spark).location
+        if location and DeltaTable(self.spark, location).holds(due.query_id, due.batch):
+            return 0
         parts = [
             part
             for part in (_readable(part, topics.get(part.topic)) for part in due.parts)
             if part is not None
         ]
         if not parts:
-            return
+            return 0
         frame = _union(self._frames(parts))
-        place = self.sink.rejected(frame.schema)
-        if place.holds(due.query_id, due.batch):
-            return
-        number = frame.count()
-        if not number:
-            return
-        self._commit(frame, Batch(due.query_id, due.batch, due.metadata, due.once))
-        log.warning(
-            "%d rejected rows that an earlier run did not write are kept in %s",
-            number,
-            self._rejected().name,
-        )
+        number: int = frame.count()
+        if number:
+            self._commit(frame, Batch(due.query_id, due.batch, due.metadata, due.once))
+            log.warning(
+                "%d rejected rows of earlier batches, which were not written, are kept in %s",
+                number,
+                self._rejected().name,
+            )
+        return number
 
     def _frames(self, parts: Iterable[Part]) -> list[DataFrame]:
         """Return the rejected rows of these ranges; ranges of one topic and schema share a plan."""
@@ -316,7 +342,7 @@ def _readable(part: Part, topic: TopicState | None) -> Part | None:
         if held > begin:
             log.warning(
                 "The broker no longer holds the offsets %d to %d of %s-%d: rejected rows among "
-                "them, which an earlier run did not write, are lost",
+                "them, which were not written, are lost",
                 begin, held - 1, part.topic, number,
             )  # fmt: skip
         if max(held, begin) < end:
@@ -324,6 +350,11 @@ def _readable(part: Part, topic: TopicState | None) -> Part | None:
     if not first:
         return None
     return replace(part, first=first, end={number: part.end[number] for number in first})
+
+
+def _known(parts: Iterable[Part]) -> int:
+    """Return how many rows are rejected in these parts, as far as it is known."""
+    return sum(part.count or 0 for part in parts)
 
 
 def _union(frames: list[DataFrame]) -> DataFrame:

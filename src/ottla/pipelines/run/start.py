@@ -126,7 +126,6 @@ def _carry_out(checked: Plan, run: Run | None) -> StreamingQuery:
         checked.sink.make()
         _prepare_checkpoint(checked)
         runner = _runner(checked)
-        runner.rejects.recover(checked.topics)
         query = _run(checked, runner)
     except BaseException:
         lease.release()
@@ -260,7 +259,12 @@ def _run(checked: Plan, runner: BatchRunner) -> StreamingQuery:
         topics=tuple(source.name for _, source in checked.sources),
         servers=",".join(servers) or "the broker",
     )
-    return supervised(writer.start, guard, about, functools.partial(_probe, checked), runner.finish)
+
+    def start_query() -> StreamingQuery:
+        runner.rejects.recover(checked.topics)
+        return writer.start()
+
+    return supervised(start_query, guard, about, functools.partial(_probe, checked), runner.finish)
 
 
 def _probe(checked: Plan) -> str | None:

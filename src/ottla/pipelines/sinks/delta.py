@@ -120,16 +120,6 @@ class DeltaSink:
         """Return the last batch of a query that wrote `once`, None when there is none."""
         return self.table.snapshot().transactions().get(query_id)
 
-    def holds(self, query_id: str, batch: int) -> bool:
-        """Tell whether the table has a commit of this batch or a later one of the query."""
-        if not self.target.location or not self.table.exists():
-            return False
-        last = self.last_batch(query_id)
-        if last is not None and last >= batch:
-            return True
-        written = (commit.batch for commit in self.table.commits())
-        return any(one is not None and one[0] == query_id and one[1] >= batch for one in written)
-
     def version_of(self, query_id: str, batch: int) -> int | None:
         """Return the version that holds a batch, None when none is found in the history."""
         return self.table.find(query_id, batch)

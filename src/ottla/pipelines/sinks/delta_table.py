@@ -129,6 +129,16 @@ class DeltaTable:
                     return commit.version
         return None
 
+    def holds(self, query_id: str, batch: int) -> bool:
+        """Tell whether the table has a commit of this batch or a later one of the query."""
+        snapshot = self.snapshot()
+        if snapshot.version < 0:
+            return False
+        if snapshot.transactions().get(query_id, -1) >= batch:
+            return True
+        written = (commit.batch for commit in self.commits())
+        return any(one is not None and one[0] == query_id and one[1] >= batch for one in written)
+
     def commits(self, most: int = MAX_HISTORY) -> Iterator[Commit]:
         """Return the latest commits, the newest first; none when there is no table."""
         if not self.exists():
