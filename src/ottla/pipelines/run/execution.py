@@ -6,6 +6,7 @@ The progress of a query has the same, but only when the batch is done.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ottla.pipelines.identity.record import Offsets, read_offsets
@@ -26,14 +27,11 @@ class Execution:
     def ends(self) -> Offsets:
         """Return the offsets at which the batch ends, of each topic."""
         found: Offsets = {}
-        pairs = self._java.availableOffsets().iterator()
-        while pairs.hasNext():
-            pair = pairs.next()
-            if pair._1().toString().startswith("KafkaV2["):
-                for topic, partitions in read_offsets(json.loads(pair._2().json())).items():
-                    known = found.setdefault(topic, {})
-                    for partition, offset in partitions.items():
-                        known[partition] = min(offset, known.get(partition, offset))
+        for _, ends in self._streams():
+            for topic, partitions in ends.items():
+                known = found.setdefault(topic, {})
+                for partition, offset in partitions.items():
+                    known[partition] = min(offset, known.get(partition, offset))
         return found
 
     def range_of(self, topic: str) -> tuple[dict[int, int], dict[int, int]] | None:
@@ -41,16 +39,12 @@ class Execution:
 
         A partition that is new in the batch begins at EARLIEST: Spark reads all of it.
         """
-        pairs = self._java.availableOffsets().iterator()
-        while pairs.hasNext():
-            pair = pairs.next()
-            stream = pair._1()
+        for stream, ends in self._streams():
             if stream.toString() == f"KafkaV2[Subscribe[{topic}]]":
                 start = self._java.committedOffsets().get(stream)
                 first = start.get() if start.isDefined() else stream.initialOffset()
                 starts = read_offsets(json.loads(first.json())).get(topic, {})
-                ends = read_offsets(json.loads(pair._2().json()))[topic]
-                return {part: starts.get(part, EARLIEST) for part in ends}, ends
+                return {part: starts.get(part, EARLIEST) for part in ends[topic]}, ends[topic]
         return None
 
     def more_waits(self) -> bool:
@@ -61,12 +55,7 @@ class Execution:
         """
         from py4j.protocol import Py4JJavaError
 
-        pairs = self._java.availableOffsets().iterator()
-        while pairs.hasNext():
-            pair = pairs.next()
-            stream = pair._1()
-            if not stream.toString().startswith("KafkaV2["):
-                continue
+        for stream, ends in self._streams():
             try:
                 latest = stream.reportLatestOffset()
             except Py4JJavaError as error:
@@ -76,12 +65,19 @@ class Execution:
                 latest = None
             if latest is None:
                 continue
-            ends = read_offsets(json.loads(pair._2().json()))
             for topic, partitions in read_offsets(json.loads(latest.json())).items():
                 known = ends.get(topic, {})
                 if any(known.get(part, 0) < offset for part, offset in partitions.items()):
                     return True
         return False
+
+    def _streams(self) -> Iterator[tuple[Any, Offsets]]:
+        """Return Spark's streams of Kafka topics, each with the offsets at which the batch ends."""
+        pairs = self._java.availableOffsets().iterator()
+        while pairs.hasNext():
+            pair = pairs.next()
+            if pair._1().toString().startswith("KafkaV2["):
+                yield pair._1(), read_offsets(json.loads(pair._2().json()))
 
     def counted(self) -> dict[str, dict[str, Any]]:
         """Return what was observed in the batch so far, by the metric's name."""
