@@ -112,6 +112,13 @@ KAFKA = "org.apache.kafka.common.errors."
             ["write s3a:// instead"],
         ),
         (
+            [Cause("org.apache.kafka.common.KafkaException",
+                   "Failed to create new KafkaAdminClient"),
+             Cause("java.lang.NoClassDefFoundError",
+                   "org/jose4j/keys/resolvers/VerificationKeyResolver")],
+            ["no jar for OAUTHBEARER", "packages=['org.bitbucket.b_c:jose4j:0.9.6']"],
+        ),
+        (
             [Cause("org.apache.hadoop.fs.UnsupportedFileSystemException",
                    'No FileSystem for scheme "gs"')],
             ["gs://", "gcs-connector"],
