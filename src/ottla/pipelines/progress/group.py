@@ -4,7 +4,8 @@ A pipeline commits and reads for as long as it runs, over restarts of its broker
 with a consumer that subscribes to nothing. librdkafka's AdminClient sends the same requests, but
 ends the whole process with a failed assertion when a broker goes away and returns while one of
 them waits (its issues 3663 and 4605). It is used where the consumer has no such request: to read
-a group without knowing its partitions, and to delete it; each time with a new client.
+a group without knowing its partitions, and to delete it; each time with a new client, except by a
+reader that ends at once.
 
 Works with any broker that speaks OffsetCommit, OffsetFetch and DeleteGroups. Kafka refuses such a
 commit while the group has members, so a pipeline needs a group that no consumer joins.
@@ -38,17 +39,21 @@ class Commit:
 
 
 class Group:
-    """A consumer group, reached with librdkafka's settings (`bootstrap.servers` and others)."""
+    """A consumer group, reached with librdkafka's settings (`bootstrap.servers` and others).
 
-    def __init__(self, settings: Mapping[str, str], name: str) -> None:
+    `admin`: the AdminClient of a reader that ends at once; without it each request makes its own.
+    """
+
+    def __init__(self, settings: Mapping[str, str], name: str, admin: Any = None) -> None:
         self.name = name
         self.bootstrap_servers = settings["bootstrap.servers"]
         self._settings = dict(settings)
+        self._given_admin = admin
         self._consumer: Any = None
 
     def companion(self, suffix: str) -> Group:
         """Return the group `<name>.<suffix>`."""
-        return Group(self._settings, f"{self.name}.{suffix}")
+        return Group(self._settings, f"{self.name}.{suffix}", self._given_admin)
 
     def commit(self, commits: Mapping[Partition, Commit]) -> None:
         """Commit all partitions in one request. Raises GroupError."""
@@ -145,13 +150,18 @@ class Group:
         return self._consumer
 
     def _admin(self) -> Any:
-        from confluent_kafka import KafkaException
-        from confluent_kafka.admin import AdminClient
+        return self._given_admin or new_admin(self._settings)
 
-        try:
-            return AdminClient({**self._settings, "log_level": 0})
-        except KafkaException as error:
-            raise GroupError(_reason(error.args[0])) from error
+
+def new_admin(settings: Mapping[str, str]) -> Any:
+    """Return an AdminClient. Raises GroupError for settings that librdkafka refuses."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    try:
+        return AdminClient({**settings, "log_level": 0})
+    except KafkaException as error:
+        raise GroupError(_reason(error.args[0])) from error
 
 
 def _commits(answers: Iterable[Any]) -> dict[Partition, Commit]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from ottla.pipelines.progress.group import TIMEOUT_S, Group, GroupError, Partition
+from ottla.pipelines.progress.group import TIMEOUT_S, Group, GroupError, Partition, new_admin
 from ottla.pipelines.progress.starting import read_starting
 from ottla.pipelines.progress.state import Said, read_said
 
@@ -52,12 +52,13 @@ class Status:
 
 def read_status(settings: Mapping[str, str], group: str, *, with_lag: bool = True) -> Status:
     """Read a pipeline's state and place from its group. Raises GroupError."""
-    asked = Group(settings, group)
+    admin = new_admin(settings)
+    asked = Group(settings, group, admin)
     committed = asked.read_all()
     offsets = {partition: commit.offset for partition, commit in committed.items()}
     said = [read_said(commit.metadata) for commit in committed.values()]
     latest = _latest(max((one for one in said if one), key=_newest, default=None), asked)
-    lag = read_lag(settings, offsets) if with_lag and offsets else None
+    lag = read_lag(settings, offsets, admin) if with_lag and offsets else None
     return Status(group, offsets, latest, lag)
 
 
@@ -78,12 +79,15 @@ def _newest(said: Said) -> tuple[int, int]:
     return (said.run.seen_ms if said.run else -1, -1 if said.batch is None else said.batch)
 
 
-def read_lag(settings: Mapping[str, str], offsets: Mapping[Partition, int]) -> Lag:
+def read_lag(
+    settings: Mapping[str, str], offsets: Mapping[Partition, int], admin: Any = None
+) -> Lag:
     """Count what lies at and after these offsets, and look how old the oldest of it is.
 
-    Raises GroupError where the broker does not answer.
+    `admin`: the AdminClient to use, None for a new one. Raises GroupError where the broker does
+    not answer.
     """
-    reader = LagReader(settings)
+    reader = LagReader(settings, admin)
     try:
         return reader.read(offsets)
     finally:
@@ -93,9 +97,9 @@ def read_lag(settings: Mapping[str, str], offsets: Mapping[Partition, int]) -> L
 class LagReader:
     """Reads a lag again and again with the same two clients."""
 
-    def __init__(self, settings: Mapping[str, str]) -> None:
+    def __init__(self, settings: Mapping[str, str], admin: Any = None) -> None:
         self._settings = {**settings, "log_level": 0}
-        self._admin: Any = None
+        self._admin = admin
         self._consumer: Any = None
 
     def read(self, offsets: Mapping[Partition, int]) -> Lag:
