@@ -120,7 +120,7 @@ def lake(spark: Any, address: str, tmp_path: Path) -> Lake:
     return made
 
 
-def test_1_a_topic_deleted_and_made_again_is_told_and_read_whole_when_asked(
+def test_1_a_topic_created_again_is_refused_and_read_whole_when_asked(
     lake: Lake, caplog: pytest.LogCaptureFixture
 ) -> None:
     lake.produce(0, 100)
@@ -178,7 +178,7 @@ def test_2_a_new_checkpoint_does_not_double_a_table_that_holds_the_topic(lake: L
 
     lake.run(lake.frame(starting="table"))
     assert lake.ids() == [*range(120)]
-    # The checkpoint goes on by itself; the table is asked only when there is none.
+    # The query continues from its checkpoint; the table is asked only when there is none.
     lake.produce(120, 125)
     lake.run(lake.frame(starting="table"))
     assert lake.ids() == [*range(125)]
@@ -188,7 +188,7 @@ def test_2_a_new_checkpoint_does_not_double_a_table_that_holds_the_topic(lake: L
     assert last.offsets == {lake.name: {0: 126}}
 
 
-def test_2_a_checkpoint_overtaken_by_retention_is_told_with_counts(lake: Lake) -> None:
+def test_2_a_checkpoint_overtaken_by_retention_is_refused_with_counts(lake: Lake) -> None:
     lake.produce(0, 30)
     lake.run()
     lake.produce(30, 100)
@@ -259,7 +259,7 @@ def test_5_rejected_rows_are_kept_under_a_limit(lake: Lake) -> None:
     assert sorted(bytes(row["value"]) for row in rejected) == [b"bad", b"worse"]
 
 
-def test_a_table_made_again_is_told(lake: Lake) -> None:
+def test_a_table_created_again_is_refused(lake: Lake) -> None:
     lake.produce(0, 10)
     lake.run()
     shutil.rmtree(lake.table)

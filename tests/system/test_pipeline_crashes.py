@@ -1,7 +1,7 @@
 """A pipeline that is killed, at every kind of moment, keeps the promise of its delivery.
 
 On Ottla and on Apache Kafka. Each run kills its second batch; the next run on the same checkpoint
-goes on from what the kill left. A last run takes the rest, then the tables are compared with what
+continues from what the kill left. A last run takes the rest, then the tables are compared with what
 was produced.
 """
 
@@ -245,7 +245,7 @@ def test_exactly_once_each_record_arrives_once_whatever_is_killed(
     with Feed(pipeline.bootstrap, pipeline.topic) as feed:
         for seed, what in enumerate(("jvm", "python")):
             pipeline.die(what, seed)
-        # The broker, in the middle of a run; the run goes on, and is then killed as well.
+        # The broker, in the middle of a run; the run continues, and is then killed as well.
         job = pipeline.start("--die", "seeded", "--seed", "3")
         kill_and_start(broker)
         code, _, errors = pipeline.finish(job)

@@ -60,7 +60,7 @@ def test_a_pipeline_without_an_end_is_a_streaming_job(tmp_path: Path) -> None:
     assert made.notices == ("job.json: replace YOUR-BUCKET and YOUR-GLUE-ROLE",)
 
 
-def test_what_cannot_work_on_glue_is_said(tmp_path: Path) -> None:
+def test_a_notice_names_what_cannot_work_on_glue(tmp_path: Path) -> None:
     file = tmp_path / "flights.toml"
     text = FILE.format(trigger="").replace("broker:9092", "localhost:9092")
     file.write_text(text.replace('"s3://lake/flights"', '"./flights"'))

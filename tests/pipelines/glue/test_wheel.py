@@ -36,10 +36,10 @@ def test_its_record_names_each_file_with_its_hash(tmp_path: Path) -> None:
     rows = list(csv.reader(io.StringIO(files[record].decode())))
 
     assert {row[0] for row in rows} == set(files)
-    for name, told, size in rows:
+    for name, recorded, size in rows:
         if name != record:
             digest = base64.urlsafe_b64encode(hashlib.sha256(files[name]).digest())
-            assert told == "sha256=" + digest.decode().rstrip("=")
+            assert recorded == "sha256=" + digest.decode().rstrip("=")
             assert int(size) == len(files[name])
 
 

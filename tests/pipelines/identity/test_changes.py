@@ -39,7 +39,7 @@ def test_a_topic_that_another_source_of_the_frame_reads_is_no_change() -> None:
     assert wrong_source(None, "cp", "cluster-a", ["flights"], standing) is None
 
 
-def test_a_table_created_again_is_told_from_another_table() -> None:
+def test_a_table_created_again_differs_from_another_table() -> None:
     again = wrong_table(IDENTITY, "cp", "flights", "table-2", "file:/lake/flights")
     other = wrong_table(IDENTITY, "cp", "trains", "table-2", "file:/lake/trains")
     assert again is not None
@@ -57,7 +57,7 @@ def test_a_topic_created_again_starts_at_its_beginning() -> None:
         "partition 0, offset 40 in partition 1 of the former topic, and the new one has 150 "
         "records"
     )
-    assert loss.go_on_at == {0: 0, 1: 0}
+    assert loss.continue_at == {0: 0, 1: 0}
 
 
 def test_records_that_retention_removed_are_counted_and_passed_over() -> None:
@@ -65,7 +65,7 @@ def test_records_that_retention_removed_are_counted_and_passed_over() -> None:
     (loss,) = losses(IDENTITY, {"flights": {0: 60, 1: 40}}, topics)
 
     assert loss.sentence.startswith("40 records of topic 'flights' that were not delivered yet")
-    assert loss.go_on_at == {0: 100, 1: 40}
+    assert loss.continue_at == {0: 100, 1: 40}
 
 
 def test_a_topic_that_ends_before_the_checkpoint_lost_its_end() -> None:
@@ -73,4 +73,4 @@ def test_a_topic_that_ends_before_the_checkpoint_lost_its_end() -> None:
     (loss,) = losses(None, {"flights": {0: 60}}, topics)
 
     assert loss.sentence.startswith("Topic 'flights' ends 10 records before")
-    assert loss.go_on_at == {0: 50}
+    assert loss.continue_at == {0: 50}

@@ -1,4 +1,4 @@
-"""A pipeline's place and its Delta versions, told to a consumer group."""
+"""A pipeline's offsets and Delta versions, reported to a consumer group."""
 
 import json
 import time
@@ -30,8 +30,8 @@ class Group:
         self.spark = spark
         self.listener = report_progress(spark, bootstrap_servers=bootstrap, group=self.name)
 
-    def told(self, topic_name: str) -> tuple[list[int], dict[str, Any]]:
-        """What the group was told, once all events are delivered and committed."""
+    def committed(self, topic_name: str) -> tuple[list[int], dict[str, Any]]:
+        """Return offsets, and metadata of partition 0, once all events are committed."""
         from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
         from confluent_kafka.admin import AdminClient
 
@@ -72,23 +72,23 @@ def test_a_group_learns_lag_and_delta_version_also_after_a_restart(
         to_delta(frame, table, checkpoint=tmp_path / "cp", trigger=trigger).awaitTermination()
 
     run(3)
-    offsets, said = group.told(name)
+    offsets, metadata = group.committed(name)
     assert offsets == [3, 1]
-    assert (said["ottla.pipeline"], said["query"], said["batch"]) == (1, "flights", 0)
-    assert said["delta"] == {"table": str(table), "version": 1}
+    assert (metadata["ottla.pipeline"], metadata["query"], metadata["batch"]) == (1, "flights", 0)
+    assert metadata["delta"] == {"table": str(table), "version": 1}
 
     # A run whose end nobody reports, as when the process is killed at that moment.
     spark.streams.removeListener(group.listener)
     run(2)
-    assert group.told(name)[0] == [3, 1]
+    assert group.committed(name)[0] == [3, 1]
 
     # Somebody else's commits in between: the versions are the batches' own all the same.
     spark.sql(f"DELETE FROM delta.`{table}` WHERE offset = 0")
     spark.streams.addListener(group.listener)
     run(1)
-    offsets, said = group.told(name)
+    offsets, metadata = group.committed(name)
     assert offsets == [6, 3]
-    assert (said["batch"], said["delta"]["version"]) == (2, 4)
+    assert (metadata["batch"], metadata["delta"]["version"]) == (2, 4)
 
 
 def test_a_start_reports_what_the_last_run_could_not(
@@ -118,8 +118,8 @@ def test_a_start_reports_what_the_last_run_could_not(
     spark.streams.addListener(group.listener)
     run()  # nothing new to read
 
-    assert group.told(name)[0] == [2, 0]
-    assert [(told.batch, told.version, told.offsets[name][0]) for told in reported] == [
+    assert group.committed(name)[0] == [2, 0]
+    assert [(one.batch, one.version, one.offsets[name][0]) for one in reported] == [
         (0, 1, 1),
         (1, 2, 2),
     ]
@@ -139,10 +139,10 @@ def test_a_query_with_deltas_own_sink_is_reported_too(
     writer = frame.writeStream.format("delta").option("checkpointLocation", str(tmp_path / "cp"))
     writer.trigger(availableNow=True).start(str(tmp_path / "t")).awaitTermination()
 
-    offsets, said = group.told(name)
+    offsets, metadata = group.committed(name)
 
     assert offsets == [0, 1]
-    assert said["delta"] == {"table": str(tmp_path / "t"), "version": 0}
+    assert metadata["delta"] == {"table": str(tmp_path / "t"), "version": 0}
 
 
 def test_a_group_needs_a_name(spark) -> None:

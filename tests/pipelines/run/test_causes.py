@@ -32,7 +32,7 @@ def test_short_names() -> None:
     assert Cause("KeyError").short_kind == "KeyError"
 
 
-def test_a_stop_is_told_from_a_failure() -> None:
+def test_a_stop_is_no_failure() -> None:
     assert is_interruption([Cause("SparkException"), Cause("java.lang.InterruptedException")])
     assert is_interruption([Cause("SparkException", "", "SPARK_JOB_CANCELLED")])
     assert not is_interruption([Cause("java.lang.IllegalStateException")])

@@ -26,7 +26,7 @@ def test_the_exception_of_a_batch_is_kept() -> None:
     assert (guard.error, guard.frame) == (None, None)
 
 
-def test_spark_is_told_of_its_own_stop_in_a_short_text() -> None:
+def test_spark_gets_a_short_text_for_its_own_stop() -> None:
     class InterruptedBatchError(Exception):
         pass
 

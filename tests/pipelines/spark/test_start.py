@@ -65,7 +65,7 @@ def nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         (None, {"ivy_settings": "/nowhere.xml"}, "ivy_settings: there is no file"),
     ],
 )
-def test_what_does_not_fit_is_said_before_the_jvm_starts(
+def test_what_does_not_fit_is_refused_before_the_jvm_starts(
     monkeypatch: pytest.MonkeyPatch,
     installed: Installed | None,
     options: dict[str, Any],

@@ -28,7 +28,7 @@ class Loss:
 
     sentence: str
     topic: str
-    go_on_at: dict[int, int]
+    continue_at: dict[int, int]
 
 
 def wrong_source(
@@ -95,21 +95,21 @@ def losses(
         if known_id is not None and known_id != now.topic_id:
             found.append(_recreated(name, at, now))
         elif missing := sum(max(0, now.earliest.get(p, 0) - offset) for p, offset in at.items()):
-            go_on_at = {p: max(offset, now.earliest.get(p, 0)) for p, offset in at.items()}
+            continue_at = {p: max(offset, now.earliest.get(p, 0)) for p, offset in at.items()}
             sentence = (
                 f"{missing} records of topic {name!r} that were not delivered yet are gone "
                 "(retention or a deletion removed them)"
             )
-            found.append(Loss(sentence, name, go_on_at))
+            found.append(Loss(sentence, name, continue_at))
         elif cut := sum(max(0, offset - now.latest.get(p, 0)) for p, offset in at.items()):
-            go_on_at = {
+            continue_at = {
                 p: min(offset, now.latest[p]) for p, offset in at.items() if p in now.latest
             }
             sentence = (
                 f"Topic {name!r} ends {cut} records before the offset of this checkpoint: the "
                 "topic was created again, or its brokers lost records"
             )
-            found.append(Loss(sentence, name, go_on_at))
+            found.append(Loss(sentence, name, continue_at))
     return found
 
 

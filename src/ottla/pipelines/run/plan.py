@@ -150,7 +150,7 @@ def _where(
 ) -> tuple[Start, Replacing | None]:
     """Return where a new query starts, and the move that makes room for it.
 
-    Without offsets in it the query goes on from its checkpoint.
+    Without offsets in it the query continues from its checkpoint.
     """
     place = str(specification.checkpoint)
     replacing = identity.replacing if identity else None
@@ -170,8 +170,8 @@ def _where(
         return (Start(standing), replacing) if replacing else (Start(), None)
     if specification.on_lost == "skip" and checkpoint.count_sources() > len(sources):
         raise PipelineError(
-            f"{lost[0].sentence}. on_lost='skip' cannot go on: the frame also reads streams that "
-            "are not topic()'s, and they would start again from their beginning"
+            f"{lost[0].sentence}. on_lost='skip' cannot be used here: the frame also reads streams "
+            "that are not topic()'s, and they would start again from their beginning"
         )
     starting = resolve(lost, specification.on_lost, standing)
     notices += [loss.sentence + "; on_lost='skip' continues without them" for loss in lost]
@@ -190,7 +190,7 @@ def resolve(lost: list[changes.Loss], on_lost: str, standing: Offsets) -> Offset
             f"{lost[0].sentence}. Write on_lost='skip' to continue without them, or use a new "
             "checkpoint and a new table"
         )
-    return standing | {loss.topic: loss.go_on_at for loss in lost}
+    return standing | {loss.topic: loss.continue_at for loss in lost}
 
 
 def _now(state: TopicState) -> changes.Partitions:

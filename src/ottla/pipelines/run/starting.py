@@ -115,7 +115,7 @@ def _from_table(
             "continue without them, or use a new table"
         )
     if lost:
-        return lost[0].go_on_at, lost[0].sentence + "; on_lost='skip' continues without them"
+        return lost[0].continue_at, lost[0].sentence + "; on_lost='skip' continues without them"
     return offsets[name], (
         f"Topic {name!r} continues where the table {sink.name} ends: at batch {last.batch} of the "
         f"query {last.query} ({last.query_id})"

