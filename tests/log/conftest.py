@@ -11,8 +11,10 @@ from ottla.log.config import LogConfig
 from ottla.log.log import Log, LogAppendInfo
 from ottla.log.open_file import OpenFiles
 from ottla.log.opening import open_log
+from ottla.log.verification import NOT_REQUIRED
 from ottla.records.build import build_batch
-from ottla.records.header import iterate_headers
+from ottla.records.control import ControlType, write_end_marker
+from ottla.records.header import iterate_headers, read_header
 from ottla.records.iterate import iterate_records
 from ottla.records.record import Record
 
@@ -40,6 +42,7 @@ class LogBench:
     def append(self, log: Log, records: list[Record] | int = 1, **how: Any) -> LogAppendInfo:
         """Appends one batch of these records, or of as many as said."""
         epoch = how.pop("leader_epoch", 0)
+        is_own = how.get("is_control", False)
         if isinstance(records, int):
             records = [
                 Record(0, self.now_ms + number, b"key%d" % (log.end_offset + number), b"v" * 40)
@@ -47,7 +50,34 @@ class LogBench:
             ]
         batch = build_batch(records, **how)
         return log.append(
-            batch, list(iterate_headers(batch)), leader_epoch=epoch, now_ms=self.now_ms
+            batch,
+            list(iterate_headers(batch)),
+            leader_epoch=epoch,
+            now_ms=self.now_ms,
+            guard=NOT_REQUIRED,
+            is_own=is_own,
+        )
+
+    def send(self, log: Log, producer_id: int, records: int = 1, **how: Any) -> LogAppendInfo:
+        """Appends one batch to the producer's transaction."""
+        known = log.producers.producers.get(producer_id)
+        sequence = known.last_sequence + 1 if known is not None else 0
+        sent = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence}
+        return self.append(log, records, is_transactional=True, **{**sent, **how})
+
+    def end(
+        self, log: Log, producer_id: int, *, commit: bool, epoch: int = 0, version: int = 0
+    ) -> LogAppendInfo:
+        """Appends the marker that ends the producer's transaction."""
+        kind = ControlType.commit if commit else ControlType.abort
+        batch = write_end_marker(kind, producer_id, epoch, 3, self.now_ms)
+        return log.append(
+            batch,
+            [read_header(batch)],
+            leader_epoch=0,
+            now_ms=self.now_ms,
+            is_own=True,
+            transaction_version=version,
         )
 
     def fill(self, log: Log, batches: int, records: int = 3) -> None:

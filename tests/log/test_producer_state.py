@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.log.producer_state import Producer, ProducerState
+from ottla.log.verification import NOT_REQUIRED, Guard
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.control import ControlType, EndTransactionMarker
 from ottla.records.header import BatchHeader
@@ -28,12 +29,19 @@ def batch(
 
 def _code(state: ProducerState, header: BatchHeader) -> ErrorCode:
     with pytest.raises(ApiError) as caught:
-        state.check(header)
+        state.check(header, NOT_REQUIRED)
+    return caught.value.code
+
+
+def _refused(state: ProducerState, header: BatchHeader, guard: Guard | None = None) -> ErrorCode:
+    """As `_code`, for a batch that must be verified."""
+    with pytest.raises(ApiError) as caught:
+        state.check(header, guard)
     return caught.value.code
 
 
 def _append(state: ProducerState, header: BatchHeader) -> None:
-    assert state.check(header) is None
+    assert state.check(header, NOT_REQUIRED) is None
     header.base_offset = state.end_offset
     state.append(header)
 
@@ -177,3 +185,137 @@ def test_a_producer_that_repeats_itself_is_stored_once(sends: list[tuple[int, bo
 def test_open_transactions_survive_loading() -> None:
     state = ProducerState(50, [Producer(7, 0, -1, 5, 30), Producer(9, 0, -1, 5, 20)])
     assert state.first_unstable_offset(50) == 20
+
+
+def _marker(epoch: int = 0, *, offset: int = 0) -> BatchHeader:
+    return batch(-1, offset=offset, epoch=epoch, attributes=0x30)
+
+
+def _refusal(
+    state: ProducerState, epoch: int, *, version: int = 0, coordinator_epoch: int = 3
+) -> ErrorCode | None:
+    """What `check_marker` says to an abort of producer 7."""
+    try:
+        state.check_marker(
+            _marker(epoch), EndTransactionMarker(ControlType.abort, coordinator_epoch, 0), version
+        )
+    except ApiError as error:
+        return error.code
+    return None
+
+
+def _state(epoch: int, *, is_open: bool) -> ProducerState:
+    """Producer 7 has written a transaction in this epoch; its marker is of coordinator epoch 3."""
+    state = ProducerState()
+    state.append(batch(0, epoch=epoch, attributes=0x10))
+    if not is_open:
+        marker = EndTransactionMarker(ControlType.commit, 3, 0)
+        state.append_marker(_marker(epoch, offset=1), marker)
+    return state
+
+
+FENCED = ErrorCode.invalid_producer_epoch
+
+
+@pytest.mark.parametrize(
+    ("version", "epoch", "is_open", "expected"),
+    [
+        (0, 4, True, FENCED),
+        (0, 5, True, None),
+        (0, 6, True, None),  # the coordinator has fenced the producer
+        (0, 5, False, None),  # trap 4: sent again
+        (1, 4, False, FENCED),
+        (1, 5, False, None),
+        (2, 4, True, FENCED),
+        (2, 5, True, FENCED),  # a late marker of the transaction before
+        (2, 6, True, None),
+        (2, 4, False, FENCED),
+        (2, 5, False, None),  # trap 4: sent again (KAFKA-19999)
+        (2, 6, False, None),
+    ],
+)
+def test_the_epochs_of_markers(
+    version: int, epoch: int, is_open: bool, expected: ErrorCode | None
+) -> None:
+    assert _refusal(_state(5, is_open=is_open), epoch, version=version) is expected
+
+
+def test_the_largest_epoch_is_no_dead_end() -> None:
+    state = _state(2**15 - 1, is_open=True)
+    assert _refusal(state, 2**15 - 1, version=2) is None
+    assert _refusal(state, 2**15 - 2, version=2) is FENCED
+
+
+def test_a_marker_of_an_unknown_producer_is_taken() -> None:
+    assert _refusal(ProducerState(), 0, version=2) is None
+
+
+def test_a_deposed_coordinator_is_fenced() -> None:
+    state = _state(5, is_open=False)
+    assert _refusal(state, 6, coordinator_epoch=2) is ErrorCode.transaction_coordinator_fenced
+    assert _refusal(state, 6, coordinator_epoch=3) is None
+    assert _refusal(state, 6, coordinator_epoch=4) is None
+
+
+def test_a_transaction_needs_its_guard_until_its_first_append() -> None:
+    state = ProducerState()
+    first, second = (batch(n, attributes=0x10) for n in (0, 1))
+    assert _refused(state, first) is ErrorCode.invalid_txn_state
+    guard = state.begin_verification(7, 0, 0, version_2=False, now_ms=0)
+    assert guard is not None
+    assert state.check(first, guard) is None
+    state.append(first)
+    assert state.begin_verification(7, 0, 1, version_2=False, now_ms=0) is None
+    assert state.check(second) is None
+    state.append_marker(_marker(offset=1), EndTransactionMarker(ControlType.abort, 3, 0))
+    assert _refused(state, second) is ErrorCode.invalid_txn_state
+    assert _refused(state, second, guard) is ErrorCode.invalid_txn_state
+
+
+def test_a_duplicate_needs_no_guard() -> None:
+    state = ProducerState()
+    state.append(batch(0, attributes=0x10))
+    state.append_marker(_marker(offset=1), EndTransactionMarker(ControlType.commit, 3, 0))
+    assert state.check(batch(0, attributes=0x10)) is not None
+
+
+def test_trap_10_an_old_epoch_is_told_before_the_missing_guard() -> None:
+    """INVALID_PRODUCER_EPOCH lets the producer abort; INVALID_TXN_STATE would be fatal."""
+    state = _state(5, is_open=False)
+    assert _refused(state, batch(1, epoch=4, attributes=0x10)) is FENCED
+    with pytest.raises(ApiError) as refused:
+        state.begin_verification(7, 4, 1, version_2=True, now_ms=0)
+    assert refused.value.code is FENCED
+
+
+def test_a_transaction_of_a_new_epoch_is_verified_while_the_old_one_is_open() -> None:
+    state = _state(5, is_open=True)
+    guard = state.begin_verification(7, 6, 0, version_2=True, now_ms=0)
+    assert guard is not None
+    assert _refused(state, batch(0, epoch=6, attributes=0x10)) is ErrorCode.invalid_txn_state
+    assert state.check(batch(0, epoch=6, attributes=0x10), guard) is None
+
+
+def test_a_coordinators_batch_has_no_sequence() -> None:
+    state = _state(5, is_open=True)
+    state.check_own(batch(-1, epoch=5, attributes=0x10), None)
+    with pytest.raises(ApiError) as refused:
+        state.check_own(batch(-1, epoch=4, attributes=0x10), None)
+    assert refused.value.code is FENCED
+    with pytest.raises(ApiError) as refused:
+        state.check_own(batch(-1, epoch=6, attributes=0x10), None)
+    assert refused.value.code is ErrorCode.invalid_txn_state
+    state.check_own(batch(-1, epoch=6, attributes=0x10), NOT_REQUIRED)
+
+
+def test_trap_6_the_stable_offset_at_an_abort_is_the_oldest_open_transaction() -> None:
+    state = ProducerState()
+    for number, producer_id in enumerate((1, 2, 3)):
+        state.append(batch(0, offset=number, attributes=0x10, producer_id=producer_id))
+    stable = []
+    for number, producer_id in enumerate((2, 1, 3), 3):
+        header = batch(-1, offset=number, attributes=0x30, producer_id=producer_id)
+        done = state.append_marker(header, EndTransactionMarker(ControlType.abort, 3, 0))
+        assert done is not None
+        stable.append(done.last_stable_offset)
+    assert stable == [0, 2, 6]

@@ -524,3 +524,54 @@ async def test_each_failed_write_is_reported_by_the_partition_itself(
         assert code_of(partition.truncate_to, 0, 0) is FULL
         assert code_of(partition.truncate_fully, 9, 0) is FULL
     assert failures == ["the disk is full"] * 7
+
+
+def end_transaction(partition: Any, producer_id: int, epoch: int, **changes: Any) -> Any:
+    given = {"is_commit": False, "coordinator_epoch": 4, "transaction_version": 2, **changes}
+    return partition.append_marker(producer_id, epoch, **given)
+
+
+def transact(partition: Any, batch: Any, epoch: int, sequence: int = 0) -> None:
+    """One batch of producer 6, verified if need be."""
+    guard = partition.begin_verification(6, epoch, sequence, version_2=True)
+    built = batch(
+        b"a", producer_id=6, producer_epoch=epoch, base_sequence=sequence, is_transactional=True
+    )
+    partition.append(built, "me", to_all=True, is_transactional=True, guard=guard)
+
+
+async def test_trap_4_a_marker_sent_again_is_no_error(node_call: Any, partition: Any) -> None:
+    transact(partition, node_call.batch, 1)
+    first = end_transaction(partition, 6, 2)
+    again = end_transaction(partition, 6, 2)
+    assert (first.last_offset, again.last_offset) == (1, 2)
+    assert partition.log.active.txn_index.overlapping(0, 9)[0] == [(6, 0, 1, 2)]
+
+
+async def test_a_late_marker_does_not_end_the_next_transaction(
+    node_call: Any, partition: Any
+) -> None:
+    transact(partition, node_call.batch, 1)
+    end_transaction(partition, 6, 2)
+    transact(partition, node_call.batch, 2)
+    assert code_of(end_transaction, partition, 6, 2) is ErrorCode.invalid_producer_epoch
+    assert (
+        code_of(end_transaction, partition, 6, 3, coordinator_epoch=3)
+        is ErrorCode.transaction_coordinator_fenced
+    )
+    assert partition.log.last_stable_offset(9) == 2
+    end_transaction(partition, 6, 3)
+    assert partition.log.last_stable_offset(3) == 2, "the marker at 3 is not committed"
+    assert partition.log.last_stable_offset(4) == 4
+
+
+async def test_markers_need_the_in_sync_replicas(node_call: Any, partition: Any) -> None:
+    partition.min_insync_replicas = 2
+    partition.update(state(isr=(1,), at=9), 0)
+    assert code_of(end_transaction, partition, 6, 2) is ErrorCode.not_enough_replicas
+    partition.update(state(leader=2, epoch=2, at=10), 0)
+    assert code_of(end_transaction, partition, 6, 2) is ErrorCode.not_leader_or_follower
+    assert (
+        code_of(partition.begin_verification, 6, 2, 0, version_2=True)
+        is ErrorCode.not_leader_or_follower
+    )

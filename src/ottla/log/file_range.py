@@ -15,12 +15,16 @@ class FileRange:
     It begins with a whole batch; the last one may be incomplete.
     """
 
-    __slots__ = ("_file", "position", "size_bytes")
+    __slots__ = ("_file", "base_offset", "position", "size_bytes")
 
-    def __init__(self, file: OpenFile | None, position: int, size_bytes: int) -> None:
+    def __init__(
+        self, file: OpenFile | None, position: int, size_bytes: int, base_offset: int = 0
+    ) -> None:
+        """`base_offset` is the segment's."""
         self._file = file
         self.position = position
         self.size_bytes = size_bytes
+        self.base_offset = base_offset
 
     def read(self) -> bytes:
         """The bytes. Waits for the disk. Can be called in any thread. Raises OSError."""

@@ -33,6 +33,9 @@ class FlushTask:
             try:
                 segment.offset_index.store()
                 segment.time_index.store()
+                if segment.txn_index is not None:
+                    segment.txn_index.store()
+                    self._paths.append(segment.txn_index.path)
             except OSError as error:
                 raise storage_error(f"cannot write the indexes of {segment.path}", error) from None
             self._files.append(segment.file())

@@ -46,15 +46,9 @@ def find_entry(
     Reads only a few entries of the file, so that a lookup in a big closed segment leaves nothing in
     memory.
     """
+    fd, count = _open_entries(path, entry)
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        raise InsaneIndexError(f"{path} is missing") from None
-    try:
-        size_bytes = os.fstat(fd).st_size
-        if size_bytes % entry.size:
-            raise InsaneIndexError(f"{path} ends inside an entry")
-        low, high = -1, size_bytes // entry.size
+        low, high = -1, count
         found: tuple[int, int] | None = None
         while high - low > 1:
             middle = (low + high) // 2
@@ -68,19 +62,51 @@ def find_entry(
         os.close(fd)
 
 
+def find_entry_from(
+    path: str, entry: Struct, position: int, pread: Pread = os.pread
+) -> tuple[int, int] | None:
+    """The first entry whose second field is at least `position`; None if there is none.
+
+    Raises InsaneIndexError as `find_entry`.
+    """
+    fd, count = _open_entries(path, entry)
+    try:
+        low, high = 0, count
+        found: tuple[int, int] | None = None
+        while low < high:
+            middle = (low + high) // 2
+            first, second = entry.unpack(pread(fd, entry.size, middle * entry.size))
+            if second < position:
+                low = middle + 1
+            else:
+                high, found = middle, (first, second)
+        return found
+    finally:
+        os.close(fd)
+
+
 def last_entry(path: str, entry: Struct) -> tuple[int, int] | None:
     """The file's last entry, or None if it has none. Raises InsaneIndexError as above."""
+    fd, count = _open_entries(path, entry)
+    try:
+        if count == 0:
+            return None
+        first, second = entry.unpack(os.pread(fd, entry.size, (count - 1) * entry.size))
+        return first, second
+    finally:
+        os.close(fd)
+
+
+def _open_entries(path: str, entry: Struct) -> tuple[int, int]:
+    """The open file, and how many entries it has. Raises InsaneIndexError if it is missing or ends
+    inside an entry.
+    """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         raise InsaneIndexError(f"{path} is missing") from None
-    try:
-        size_bytes = os.fstat(fd).st_size
-        if size_bytes % entry.size:
-            raise InsaneIndexError(f"{path} ends inside an entry")
-        if size_bytes == 0:
-            return None
-        first, second = entry.unpack(os.pread(fd, entry.size, size_bytes - entry.size))
-        return first, second
-    finally:
+    count, rest = divmod(os.fstat(fd).st_size, entry.size)
+    if rest:
         os.close(fd)
+        raise InsaneIndexError(f"{path} ends inside an entry")
+    return fd, count

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from ottla.log import producers as producer_files
 from ottla.log.config import LogConfig
+from ottla.log.errors import InsaneIndexError
 from ottla.log.file_range import EMPTY, FileRange
 from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.open_file import OpenFiles
@@ -20,7 +21,9 @@ from ottla.log.partition_metadata import make_folder
 from ottla.log.producer_state import ProducerState
 from ottla.log.rolling import must_roll
 from ottla.log.segment import Found, Segment
+from ottla.log.verification import Guard
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.records.control import read_end_marker
 from ottla.records.errors import CorruptBatchError
 from ottla.records.header import (
     HEADER_BYTES,
@@ -161,14 +164,19 @@ class Log:
         *,
         leader_epoch: int,
         now_ms: int,
+        guard: Guard | None = None,
+        is_own: bool = False,
+        transaction_version: int = 0,
     ) -> LogAppendInfo:
         """Appends the batches of `records`, checked before (`records.check`), as this partition's
         leader.
 
         Gives them the next offsets; `headers` are changed accordingly. A duplicate of an idempotent
-        producer is answered with its old offsets. Raises ApiError: KAFKA_STORAGE_ERROR (the log is
-        as it was), RECORD_LIST_TOO_LARGE, UNKNOWN_TOPIC_OR_PARTITION once the log is deleted, and
-        the refusals of `ProducerState.check`.
+        producer is answered with its old offsets. `guard` is that of the transaction's
+        verification. `is_own`: a coordinator's batch, without sequence, or a marker, which has a
+        `transaction_version`. Raises ApiError: KAFKA_STORAGE_ERROR (the log is as it was),
+        RECORD_LIST_TOO_LARGE, UNKNOWN_TOPIC_OR_PARTITION once the log is deleted, and the refusals
+        of `ProducerState`.
         """
         assert headers, "an append has at least one batch"
         if self.is_closed:
@@ -182,7 +190,12 @@ class Log:
         position = 0
         for header in headers:
             if header.producer_id >= 0:
-                duplicate = self.producers.check(header)
+                if is_own:
+                    batch = view[position : position + header.size_bytes]
+                    self._check_own(header, batch, guard, transaction_version)
+                    duplicate = None
+                else:
+                    duplicate = self.producers.check(header, guard)
                 if duplicate is not None and len(headers) == 1:
                     return LogAppendInfo(
                         duplicate.first_offset,
@@ -203,6 +216,19 @@ class Log:
             position = end
         rolled = self._write(buffers, position, headers, now_ms)
         return LogAppendInfo(first_offset, offset - 1, append_time_ms, rolled=rolled)
+
+    def _check_own(
+        self,
+        header: BatchHeader,
+        batch: memoryview,
+        guard: Guard | None,
+        transaction_version: int,
+    ) -> None:
+        marker = read_end_marker(batch) if header.is_control else None
+        if marker is None:
+            self.producers.check_own(header, guard)
+        else:
+            self.producers.check_marker(header, marker, transaction_version)
 
     def append_as_follower(
         self, records: Buffer, headers: Sequence[BatchHeader], *, now_ms: int
@@ -276,7 +302,7 @@ class Log:
             self.epochs.store()
         segment.append(buffers, size_bytes, headers)
         self.end_offset = headers[-1].next_offset
-        producer_files.note_batches(self._producers, headers, buffers)
+        producer_files.note_batches(self._producers, headers, buffers, segment)
         return rolled
 
     @property
@@ -305,7 +331,24 @@ class Log:
         self._take_snapshot(offset)
         return segment
 
+    def check_transaction_index(self, number: int) -> None:
+        """Rebuild the transaction index of `segments[number]` if its file is torn. Raises ApiError
+        KAFKA_STORAGE_ERROR.
+        """
+        index = self.segments[number].txn_index
+        if index is not None:
+            try:
+                index.load()
+            except InsaneIndexError:
+                self.rebuild_transaction_index(number)
+
+    def rebuild_transaction_index(self, number: int) -> None:
+        """Raises ApiError KAFKA_STORAGE_ERROR."""
+        producer_files.rebuild_transaction_index(self.folder, self.snapshots, self.segments, number)
+
     def _load_producers(self) -> ProducerState:
+        # Before the first append, which may abort a transaction.
+        self.check_transaction_index(len(self.segments) - 1)
         return producer_files.load_producers(
             self.folder,
             self.snapshots,
@@ -374,8 +417,22 @@ class Log:
             size_bytes = min(limit - found.position, wanted)
             if size_bytes <= 0 or (size_bytes < found.size_bytes and not min_one_batch):
                 return EMPTY
-            return FileRange(segment.file(), found.position, size_bytes)
+            return FileRange(segment.file(), found.position, size_bytes, segment.base_offset)
         return EMPTY
+
+    def upper_bound(self, found: FileRange, up_to_offset: int, *, wait: bool = True) -> int:
+        """An offset above those of all records in `found`, which was read up to `up_to_offset`. The
+        index decides: it may be above records that follow, too.
+
+        Raises NotCachedError if it must not `wait` for the disk.
+        """
+        number = self.segment_number(found.base_offset)
+        segment = self.segments[number]
+        bound = segment.upper_bound(found.position + found.size_bytes, wait=wait)
+        if bound is None:
+            is_active = number + 1 == len(self.segments)
+            bound = self.end_offset if is_active else self.segments[number + 1].base_offset
+        return min(bound, up_to_offset)
 
     def segment_number(self, offset: int) -> int:
         """The index in `segments` of the segment that contains `offset`."""

@@ -14,7 +14,13 @@ from struct import Struct
 from typing import Final
 
 from ottla.log.errors import InsaneIndexError
-from ottla.log.index_file import append_entries, find_entry, last_entry, read_entries
+from ottla.log.index_file import (
+    append_entries,
+    find_entry,
+    find_entry_from,
+    last_entry,
+    read_entries,
+)
 from ottla.log.page_cache import Pread
 
 ENTRY: Final = Struct(">ii")
@@ -80,6 +86,17 @@ class OffsetIndex:
         if number < 0:
             return self.base_offset, 0
         return self.base_offset + self._offsets[number], self._positions[number]
+
+    def upper_bound(self, position: int, pread: Pread = os.pread) -> int | None:
+        """The offset of the first entry at or after `position`; None if there is none.
+
+        Raises InsaneIndexError, and what `pread` raises.
+        """
+        if self._offsets is None:
+            found = find_entry_from(self.path, ENTRY, position, pread)
+            return None if found is None else self.base_offset + found[0]
+        number = bisect_left(self._positions, position)
+        return self.base_offset + self._offsets[number] if number < len(self._offsets) else None
 
     def last(self) -> tuple[int, int]:
         """The last entry: (offset, position); (first offset, 0) if there is none."""

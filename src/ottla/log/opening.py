@@ -127,6 +127,7 @@ def _segments(folder: str, listing: _Listing, config: LogConfig, files: OpenFile
             size_bytes=stat.st_size,
             created_ms=int(stat.st_mtime * 1000),
             index_interval_bytes=config.index_interval_bytes,
+            has_aborted=names.file_name(base_offset, names.TXN_INDEX) in listing.indexes,
         )
         for base_offset, stat in sorted(listing.logs.items())
     ]

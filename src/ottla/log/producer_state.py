@@ -1,4 +1,4 @@
-"""The state of a partition's producers: idempotence, and the basis for transactions.
+"""The state of a partition's producers: idempotence, and open transactions.
 
 Modelled on Kafka's ProducerStateManager, ProducerStateEntry and ProducerAppendInfo (KIP-98,
 KIP-360, KIP-890):
@@ -9,6 +9,11 @@ KIP-360, KIP-890):
 - An older producer epoch is INVALID_PRODUCER_EPOCH; a new one begins at sequence 0.
 - An unknown producer (expired, or its records deleted) may begin at any sequence. Since KIP-360,
   UNKNOWN_PRODUCER_ID is no longer returned.
+- A transaction's first batch here needs the guard of its verification; see `verification`.
+- A marker of an older producer epoch is INVALID_PRODUCER_EPOCH, one of a deposed coordinator is
+  TRANSACTION_COORDINATOR_FENCED. In transactions of version 2 a marker's epoch is larger than that
+  of the transaction's batches, so one of the same epoch is late (KIP-890, part 2), unless it is the
+  last marker sent again (KAFKA-19999).
 """
 
 from collections import deque
@@ -16,6 +21,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from ottla.log.verification import Guard, Verifications
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.control import ControlType, EndTransactionMarker
 from ottla.records.header import LARGEST_SEQUENCE, BatchHeader
@@ -24,6 +30,9 @@ BATCHES_REMEMBERED: Final = 5
 NO_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
 LARGEST_OFFSET: Final = 2**63 - 1
+LARGEST_EPOCH: Final = 2**15 - 1
+VERSION_2: Final = 2
+"""The transaction version in which every transaction has an epoch of its own (KIP-890)."""
 
 
 class BatchTrace(NamedTuple):
@@ -63,6 +72,11 @@ class Producer:
         """The last record's offset; -1 if only a marker is known."""
         return self.batches[-1].last_offset if self.batches else -1
 
+    def is_in_transaction(self, producer_epoch: int) -> bool:
+        """Whether its transaction of this epoch is open here. One of an older epoch may have ended:
+        its marker is on its way."""
+        return self.transaction_start_offset >= 0 and producer_epoch == self.producer_epoch
+
     def find_duplicate(self, header: BatchHeader) -> BatchTrace | None:
         """The earlier batch with exactly these sequences, if this is a duplicate."""
         if header.producer_epoch != self.producer_epoch:
@@ -75,12 +89,15 @@ class Producer:
 
 
 class CompletedTransaction(NamedTuple):
-    """A transaction whose marker was appended."""
+    """A transaction whose marker, at `last_offset`, was appended."""
 
     producer_id: int
     first_offset: int
     last_offset: int
     is_aborted: bool
+    last_stable_offset: int
+    """The first offset of the oldest transaction that was still open then, or the one after the
+    marker."""
 
 
 class ProducerState:
@@ -90,16 +107,21 @@ class ProducerState:
     as replicated after a restart.
     """
 
-    __slots__ = ("_completed", "_ongoing", "end_offset", "producers")
+    __slots__ = ("_completed", "_ongoing", "end_offset", "producers", "verifications")
 
     def __init__(self, end_offset: int = 0, producers: Iterable[Producer] = ()) -> None:
         self.end_offset = end_offset
         self.producers = {producer.producer_id: producer for producer in producers}
-        self._ongoing: dict[int, int] = {
-            producer.transaction_start_offset: producer.producer_id
-            for producer in self.producers.values()
-            if producer.transaction_start_offset >= 0
-        }
+        self.verifications = Verifications()
+        self._ongoing: dict[int, int] = dict(
+            sorted(
+                (producer.transaction_start_offset, producer.producer_id)
+                for producer in self.producers.values()
+                if producer.transaction_start_offset >= 0
+            )
+        )
+        """First offset to producer id, of the open transactions, oldest first: offsets only
+        grow."""
         self._completed: dict[int, int] = {}
         """First offset to marker's offset, of the transactions that `high_watermark_moved` has not
         removed."""
@@ -114,8 +136,8 @@ class ProducerState:
         if self._completed:
             self.high_watermark_moved(high_watermark)
         if not self._completed:
-            return min(self._ongoing) if self._ongoing else None
-        return min(min(self._completed), min(self._ongoing, default=LARGEST_OFFSET))
+            return next(iter(self._ongoing), None)
+        return min(min(self._completed), next(iter(self._ongoing), LARGEST_OFFSET))
 
     def high_watermark_moved(self, high_watermark: int) -> None:
         """Removes the completed transactions whose markers are committed now.
@@ -130,34 +152,86 @@ class ProducerState:
                 if marker_offset >= high_watermark
             }
 
-    def check(self, header: BatchHeader) -> BatchTrace | None:
+    def begin_verification(
+        self, producer_id: int, producer_epoch: int, sequence: int, *, version_2: bool, now_ms: int
+    ) -> Guard | None:
+        """Begin to verify the producer's transaction; None if it is ongoing here, so that it needs
+        no verification. Raises ApiError INVALID_PRODUCER_EPOCH.
+        """
+        producer = self.producers.get(producer_id)
+        if producer is not None:
+            _check_epoch(producer, producer_epoch)
+            if producer.is_in_transaction(producer_epoch):
+                return None
+        return self.verifications.begin(
+            producer_id, producer_epoch, sequence, version_2=version_2, now_ms=now_ms
+        )
+
+    def check(self, header: BatchHeader, guard: Guard | None = None) -> BatchTrace | None:
         """Whether a client's batch may be appended. Changes nothing.
 
-        Returns the earlier batch if this is a duplicate, None if it should be appended. Raises
-        ApiError INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_TXN_STATE.
+        `guard` is that of `begin_verification`. Returns the earlier batch if this is a duplicate,
+        None if it should be appended. Raises ApiError INVALID_PRODUCER_EPOCH,
+        OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_TXN_STATE.
+        """
+        producer = self.producers.get(header.producer_id)
+        if producer is not None:
+            duplicate = producer.find_duplicate(header)
+            if duplicate is not None:
+                return duplicate
+        self.check_own(header, guard)
+        if self.verifications:
+            is_new = producer is None or not producer.batches
+            self.verifications.check_sequence(header, is_new=is_new)
+        if producer is not None and header.base_sequence != NO_SEQUENCE:
+            _check_sequence(producer, header)
+        return None
+
+    def check_own(self, header: BatchHeader, guard: Guard | None) -> None:
+        """The same for a coordinator's batch, which has no sequence."""
+        producer = self.producers.get(header.producer_id)
+        if producer is not None:
+            _check_epoch(producer, header.producer_epoch)
+            if producer.transaction_start_offset >= 0 and not header.is_transactional:
+                raise ApiError(
+                    ErrorCode.invalid_txn_state,
+                    f"producer {header.producer_id} writes outside its open transaction",
+                )
+        if header.is_transactional and (
+            producer is None or not producer.is_in_transaction(header.producer_epoch)
+        ):
+            self.verifications.check_guard(header.producer_id, guard)
+
+    def check_marker(
+        self, header: BatchHeader, marker: EndTransactionMarker, transaction_version: int
+    ) -> None:
+        """Whether a coordinator's marker may be appended. Changes nothing.
+
+        Raises ApiError INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED.
         """
         producer = self.producers.get(header.producer_id)
         if producer is None:
-            return None
-        duplicate = producer.find_duplicate(header)
-        if duplicate is not None:
-            return duplicate
-        self._check_epoch(producer, header)
-        if header.base_sequence != NO_SEQUENCE:
-            _check_sequence(producer, header)
-        if producer.transaction_start_offset >= 0 and not header.is_transactional:
-            raise ApiError(
-                ErrorCode.invalid_txn_state,
-                f"producer {header.producer_id} writes outside its open transaction",
+            return
+        epoch = header.producer_epoch
+        if transaction_version < VERSION_2:
+            _check_epoch(producer, epoch)
+        elif epoch <= producer.producer_epoch:
+            # The marker ended the transaction before, but its answer was lost. With the largest
+            # epoch an open transaction may have begun in the marker's own epoch.
+            is_repeated = epoch == producer.producer_epoch and (
+                producer.transaction_start_offset < 0 or epoch == LARGEST_EPOCH
             )
-        return None
-
-    def _check_epoch(self, producer: Producer, header: BatchHeader) -> None:
-        if header.producer_epoch < producer.producer_epoch:
+            if not is_repeated:
+                raise ApiError(
+                    ErrorCode.invalid_producer_epoch,
+                    f"a marker of producer {header.producer_id} has epoch {epoch};"
+                    f" its latest here is {producer.producer_epoch}",
+                )
+        if producer.coordinator_epoch > marker.coordinator_epoch:
             raise ApiError(
-                ErrorCode.invalid_producer_epoch,
-                f"producer {header.producer_id} sent epoch {header.producer_epoch}; "
-                f"its latest here is {producer.producer_epoch}",
+                ErrorCode.transaction_coordinator_fenced,
+                f"a marker of coordinator epoch {marker.coordinator_epoch};"
+                f" the latest here is {producer.coordinator_epoch}",
             )
 
     def append(self, header: BatchHeader) -> None:
@@ -175,9 +249,11 @@ class ProducerState:
             )
         )
         producer.last_timestamp_ms = header.max_timestamp
-        if header.is_transactional and producer.transaction_start_offset < 0:
-            producer.transaction_start_offset = header.base_offset
-            self._ongoing[header.base_offset] = header.producer_id
+        if header.is_transactional:
+            if producer.transaction_start_offset < 0:
+                producer.transaction_start_offset = header.base_offset
+                self._ongoing[header.base_offset] = header.producer_id
+            self.verifications.appended(header.producer_id)
         self.end_offset = last_offset + 1
 
     def append_marker(
@@ -194,6 +270,7 @@ class ProducerState:
             producer.producer_epoch = header.producer_epoch
         producer.coordinator_epoch = marker.coordinator_epoch
         producer.last_timestamp_ms = marker.timestamp_ms
+        self.verifications.ended(header.producer_id, header.producer_epoch)
         self.end_offset = header.next_offset
         first_offset = producer.transaction_start_offset
         if first_offset < 0:
@@ -202,7 +279,13 @@ class ProducerState:
         self._ongoing.pop(first_offset, None)
         self._completed[first_offset] = header.base_offset
         aborted = marker.type is ControlType.abort
-        return CompletedTransaction(header.producer_id, first_offset, header.base_offset, aborted)
+        return CompletedTransaction(
+            header.producer_id,
+            first_offset,
+            header.base_offset,
+            aborted,
+            next(iter(self._ongoing), header.next_offset),
+        )
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> int:
         """Expire producers that were silent for `producer.id.expiration.ms`, except in open
@@ -218,7 +301,17 @@ class ProducerState:
         ]
         for producer_id in expired:
             del self.producers[producer_id]
+        self.verifications.remove_expired(now_ms, expiration_ms)
         return len(expired)
+
+
+def _check_epoch(producer: Producer, producer_epoch: int) -> None:
+    if producer_epoch < producer.producer_epoch:
+        raise ApiError(
+            ErrorCode.invalid_producer_epoch,
+            f"producer {producer.producer_id} sent epoch {producer_epoch}; "
+            f"its latest here is {producer.producer_epoch}",
+        )
 
 
 def _check_sequence(producer: Producer, header: BatchHeader) -> None:

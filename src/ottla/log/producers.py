@@ -9,8 +9,9 @@ from ottla.log.checkpoint import replace_file
 from ottla.log.producer_snapshot import decode_snapshot, encode_snapshot
 from ottla.log.producer_state import Producer, ProducerState
 from ottla.log.segment import Segment
+from ottla.log.transaction_index import AbortedTransaction
 from ottla.records.control import read_end_marker
-from ottla.records.header import BatchHeader
+from ottla.records.header import BatchHeader, Buffer
 
 
 def load_producers(
@@ -53,8 +54,10 @@ def load_snapshot(folder: str, snapshots: list[int], up_to_offset: int) -> Produ
         del snapshots[number]
 
 
-def replay_segment(state: ProducerState, segment: Segment) -> None:
-    """Apply the segment's batches from the state's end on."""
+def replay_segment(state: ProducerState, segment: Segment, *, into_index: bool = False) -> None:
+    """Apply the segment's batches from the state's end on; with `into_index`, also add aborted
+    transactions to its transaction index.
+    """
     if segment.size_bytes == 0:
         return
     found = segment.find(state.end_offset)
@@ -65,34 +68,72 @@ def replay_segment(state: ProducerState, segment: Segment) -> None:
         if header.producer_id < 0 or header.next_offset <= state.end_offset:
             continue
         if header.is_control:
-            note_batch(state, header, os.pread(fd, header.size_bytes, position))
+            batch = os.pread(fd, header.size_bytes, position)
+            note_marker(state, header, batch, segment if into_index else None)
         else:
             state.append(header)
 
 
-def note_batch(state: ProducerState, header: BatchHeader, batch: bytes) -> None:
-    """Apply one control batch that is in the log."""
+def note_marker(
+    state: ProducerState,
+    header: BatchHeader,
+    batch: Buffer,
+    segment: Segment | None,
+) -> None:
+    """Apply one control batch that is in the log. If it aborts a transaction, that is added to the
+    transaction index of `segment`.
+    """
     marker = read_end_marker(batch)
-    if marker is not None:
-        state.append_marker(header, marker)
+    if marker is None:
+        return
+    done = state.append_marker(header, marker)
+    if done is not None and done.is_aborted and segment is not None:
+        segment.add_aborted(
+            AbortedTransaction(
+                done.producer_id, done.first_offset, done.last_offset, done.last_stable_offset
+            )
+        )
 
 
 def note_batches(
     state: ProducerState,
     headers: Sequence[BatchHeader],
     buffers: Sequence[bytes | memoryview],
+    segment: Segment,
 ) -> None:
-    """Apply the batches that were just appended; `buffers` are their bytes as written."""
+    """Apply the batches that were just appended to `segment`; `buffers` are their bytes as
+    written.
+    """
     for header in headers:
         if header.producer_id < 0:
             continue
         if header.is_control:
             whole = b"".join(buffers)
             start = sum(h.size_bytes for h in headers if h.base_offset < header.base_offset)
-            note_batch(state, header, whole[start : start + header.size_bytes])
+            note_marker(state, header, whole[start : start + header.size_bytes], segment)
         else:
             state.append(header)
     state.end_offset = headers[-1].next_offset
+
+
+def rebuild_transaction_index(
+    folder: str, snapshots: list[int], segments: Sequence[Segment], number: int
+) -> None:
+    """Rebuild the damaged transaction index of `segments[number]` from the batches.
+
+    A transaction may have begun in an earlier segment: the latest snapshot before this one has it,
+    or the batches since the log's start. Raises ApiError KAFKA_STORAGE_ERROR.
+    """
+    segment = segments[number]
+    state = load_snapshot(folder, snapshots, segment.base_offset)
+    if state is None:
+        state = ProducerState(segments[0].base_offset)
+    for earlier in segments[:number]:
+        replay_segment(state, earlier)
+    state.end_offset = segment.base_offset
+    segment.reset_transaction_index()
+    replay_segment(state, segment, into_index=True)
+    segment.store_transaction_index()
 
 
 def write_snapshot(folder: str, offset: int, producers: Iterable[Producer]) -> str:

@@ -12,9 +12,9 @@ import os
 from ottla.log.errors import storage_error
 from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.producer_state import ProducerState
+from ottla.log.producers import note_marker
 from ottla.log.scan import scan_batches
 from ottla.log.segment import Segment
-from ottla.records.control import read_end_marker
 from ottla.records.errors import CorruptBatchError, InvalidRecordError
 from ottla.records.header import BatchHeader, ensure_crc
 
@@ -26,6 +26,7 @@ def recover_segment(segment: Segment, state: ProducerState, epochs: LeaderEpochs
     Raises ApiError KAFKA_STORAGE_ERROR.
     """
     segment.reset_indexes()
+    segment.reset_transaction_index()
     file = segment.file()
     size_bytes = os.fstat(file.fd).st_size
     valid_bytes, next_offset = 0, segment.base_offset
@@ -39,7 +40,7 @@ def recover_segment(segment: Segment, state: ProducerState, epochs: LeaderEpochs
             segment.index_batch(position, header)
             if header.leader_epoch > epochs.latest:
                 epochs.assign(header.leader_epoch, header.base_offset)
-            _note(state, header, batch)
+            _note(state, header, batch, segment)
             valid_bytes, next_offset = position + header.size_bytes, header.next_offset
     except CorruptBatchError:
         pass  # the first bad batch: the log ends before it
@@ -54,15 +55,13 @@ def recover_segment(segment: Segment, state: ProducerState, epochs: LeaderEpochs
     return size_bytes - valid_bytes
 
 
-def _note(state: ProducerState, header: BatchHeader, batch: memoryview) -> None:
+def _note(state: ProducerState, header: BatchHeader, batch: memoryview, segment: Segment) -> None:
     if header.producer_id < 0 or header.next_offset <= state.end_offset:
         return
     if not header.is_control:
         state.append(header)
         return
     try:
-        marker = read_end_marker(batch)
+        note_marker(state, header, batch, segment)
     except InvalidRecordError:
         return  # its checksum is valid: another kind of control record
-    if marker is not None:
-        state.append_marker(header, marker)

@@ -1,8 +1,9 @@
-"""One segment: a log file with its two indexes.
+"""One segment: a log file with its indexes.
 
     <first offset>.log         record batches as clients see them, one after the other
     <first offset>.index       see `offset_index`
     <first offset>.timeindex   see `time_index`
+    <first offset>.txnindex    see `transaction_index`; only if a transaction was aborted
 
 Only the last segment of a log is written to. Crash: its end may hold half a batch, which recovery
 removes.
@@ -10,7 +11,7 @@ removes.
 
 import os
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple
@@ -23,6 +24,7 @@ from ottla.log.open_file import OpenFile, OpenFiles
 from ottla.log.page_cache import Pread, pread_cached
 from ottla.log.scan import scan_headers
 from ottla.log.time_index import TimeIndex
+from ottla.log.transaction_index import AbortedTransaction, TransactionIndex
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.errors import CorruptBatchError
 from ottla.records.header import NO_TIMESTAMP, BatchHeader
@@ -62,6 +64,7 @@ class Segment:
         "size_bytes",
         "suffix",
         "time_index",
+        "txn_index",
     )
 
     def __init__(
@@ -75,7 +78,9 @@ class Segment:
         index_interval_bytes: int,
         jitter_ms: int = 0,
         suffix: str = "",
+        has_aborted: bool = False,
     ) -> None:
+        """`has_aborted`: there is a file of its transaction index."""
         self.folder = folder
         self.base_offset = base_offset
         self.files = files
@@ -87,6 +92,10 @@ class Segment:
         self.has_files = True
         self.offset_index = OffsetIndex(self.path_of(names.INDEX), base_offset)
         self.time_index = TimeIndex(self.path_of(names.TIME_INDEX), base_offset)
+        self.txn_index: TransactionIndex | None = None
+        """None if no transaction was aborted here."""
+        if has_aborted:
+            self.txn_index = TransactionIndex(self.path_of(names.TXN_INDEX), base_offset)
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
         self._ends_known = False
@@ -156,6 +165,8 @@ class Segment:
         self.folder = folder
         self.offset_index.path = self.path_of(names.INDEX)
         self.time_index.path = self.path_of(names.TIME_INDEX)
+        if self.txn_index is not None:
+            self.txn_index.path = self.path_of(names.TXN_INDEX)
 
     @property
     def path(self) -> str:
@@ -263,8 +274,30 @@ class Segment:
         self._bytes_since_entry += header.size_bytes
         self._next_offset = last_offset + 1
 
+    def add_aborted(self, transaction: AbortedTransaction) -> None:
+        """A marker in this segment has aborted the transaction."""
+        if self.txn_index is None:
+            self.txn_index = TransactionIndex(self.path_of(names.TXN_INDEX), self.base_offset)
+        self.txn_index.append(transaction)
+
+    def reset_transaction_index(self) -> None:
+        """Empty it, so that `add_aborted` can rebuild it. Raises ApiError KAFKA_STORAGE_ERROR."""
+        if self.txn_index is not None:
+            try:
+                self.txn_index.reset()
+            except OSError as error:
+                raise storage_error(f"cannot write {self.txn_index.path}", error) from None
+
+    def store_transaction_index(self) -> None:
+        """Raises ApiError KAFKA_STORAGE_ERROR."""
+        if self.txn_index is not None:
+            try:
+                self.txn_index.store()
+            except OSError as error:
+                raise storage_error(f"cannot write {self.txn_index.path}", error) from None
+
     def reset_indexes(self) -> None:
-        """Empty the indexes, so that `index_batch` can rebuild them."""
+        """Empty the indexes of offsets and times, so that `index_batch` can rebuild them."""
         self.offset_index.reset()
         self.time_index.reset()
         self.max_timestamp, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
@@ -289,6 +322,7 @@ class Segment:
             self.time_index.release()
         except OSError as error:
             raise storage_error(f"cannot write the indexes of {self.path}", error) from None
+        self.store_transaction_index()
 
     def _write(self, buffers: list[bytes | memoryview], size_bytes: int) -> None:
         fd = self.file().fd
@@ -336,6 +370,21 @@ class Segment:
             if header.base_offset + header.last_offset_delta >= offset:
                 return Found(at, header.size_bytes)
         return None
+
+    def upper_bound(self, position: int, *, wait: bool = True) -> int | None:
+        """An offset that is above those of all batches that begin before `position`, from the
+        indexes; None if they have no such batch.
+        """
+        recent, positions = self._recent_offsets, self._recent_positions
+        if recent and positions and position >= positions[0]:
+            number = bisect_left(positions, position)
+            return recent[number] if number < len(recent) else None
+        pread: Pread = os.pread if wait else pread_cached
+        try:
+            return self.offset_index.upper_bound(position, pread)
+        except InsaneIndexError:
+            self.rebuild_indexes()
+            return self.offset_index.upper_bound(position)
 
     def find_work(self, offset: int) -> Callable[[], None]:
         """Read what `find` reads, in a worker thread, so that it is in the page cache."""
@@ -390,6 +439,8 @@ class Segment:
         self._load_indexes()
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
+        if self.txn_index is not None:
+            self.txn_index.truncate_to(offset)
         if found is not None:
             _, header = next(self.headers(found.position))
             offset = min(offset, header.base_offset)

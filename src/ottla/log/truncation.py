@@ -26,6 +26,7 @@ def truncate_to(log: Log, offset: int, *, now_ms: int) -> Removal | None:
     del log.segments[keep:]
     # Last segment first: a crash in between must not leave a gap below the recovery point.
     removal = mark_deleted(log, reversed(dropped)) if dropped else None
+    log.check_transaction_index(len(log.segments) - 1)
     _set_end(log, log.active.truncate_to(offset))
     return removal
 

@@ -26,9 +26,11 @@ from ottla.controller.image import PartitionState
 from ottla.log.flush import FlushTask
 from ottla.log.log import Log
 from ottla.log.producer_state import Producer
+from ottla.log.verification import NOT_REQUIRED, Guard
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.check import check_batch
-from ottla.records.header import BatchHeader, Buffer
+from ottla.records.control import ControlType, write_end_marker
+from ottla.records.header import BatchHeader, Buffer, read_header
 from ottla.replica.acknowledgement import Acknowledgement, wants_flush
 from ottla.replica.partition_follower import PartitionFollower
 from ottla.replica.partition_host import PartitionHost
@@ -250,11 +252,14 @@ class Partition:
         *,
         to_all: bool,
         zstd_allowed: bool = True,
+        is_transactional: bool = False,
+        guard: Guard | None = None,
     ) -> AppendResult:
         """Check and append the records of one Produce request for this partition.
 
-        `to_all`: the producer requires all in-sync replicas (acks=all). Raises ApiError, the error
-        of this partition in the response.
+        `to_all`: the producer requires all in-sync replicas (acks=all). `is_transactional`: it has
+        a transactional id; `guard` is that of `begin_verification`. Raises ApiError, the error of
+        this partition in the response.
         """
         role = self._role
         if role.leader is None:
@@ -278,28 +283,84 @@ class Partition:
             compression_level=config.compression_level,
             limit_bytes=MAX_DECOMPRESSED_BYTES,
         )
-        if header.is_transactional:
-            # As in Kafka: written without a transaction, it would block read_committed for ever.
+        if header.is_transactional and not is_transactional:
+            # Written without a transaction, it would block read_committed for ever.
             raise ApiError(
-                ErrorCode.transactional_id_authorization_failed, "transactions are not supported"
+                ErrorCode.transactional_id_authorization_failed,
+                "the request has transactional records but no transactional id",
             )
-        return self._append(batch, [header], now_ms, client_id, to_all=to_all)
+        return self._append(batch, [header], now_ms, client_id, to_all=to_all, guard=guard)
+
+    def begin_verification(
+        self, producer_id: int, producer_epoch: int, sequence: int, *, version_2: bool
+    ) -> Guard | None:
+        """See `ProducerState.begin_verification`; also raises NOT_LEADER_OR_FOLLOWER."""
+        self._role.leading()
+        return self.log.producers.begin_verification(
+            producer_id,
+            producer_epoch,
+            sequence,
+            version_2=version_2,
+            now_ms=self._host.clock.now_ms(),
+        )
 
     def append_own(
-        self, batch: bytes, headers: Sequence[BatchHeader], now_ms: int, leadership: int
+        self,
+        batch: bytes,
+        headers: Sequence[BatchHeader],
+        now_ms: int,
+        leadership: int,
+        *,
+        guard: Guard | None = NOT_REQUIRED,
+        transaction_version: int = 0,
     ) -> AppendResult:
         """Append a batch that the broker itself built (a coordinator's), for all replicas.
 
-        Raises ApiError: NOT_LEADER_OR_FOLLOWER if `leadership` is not the current one;
-        NOT_ENOUGH_REPLICAS; KAFKA_STORAGE_ERROR.
+        `guard` is for a transaction's batch, `transaction_version` for a marker. Raises ApiError:
+        NOT_LEADER_OR_FOLLOWER if `leadership` is not the current one; NOT_ENOUGH_REPLICAS;
+        KAFKA_STORAGE_ERROR; the refusals of `ProducerState`.
         """
         self._role.check_leadership(leadership)
         self._role.check_in_sync()
-        appended = self._append(batch, headers, now_ms, "", to_all=True)
+        appended = self._append(
+            batch,
+            headers,
+            now_ms,
+            "",
+            to_all=True,
+            guard=guard,
+            is_own=True,
+            transaction_version=transaction_version,
+        )
         if self._role.is_alone:
             # Only these append transaction markers; else only the high watermark moves later.
             self.log.high_watermark_moved(self.log.end_offset)
         return appended
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        is_commit: bool,
+        coordinator_epoch: int,
+        transaction_version: int,
+    ) -> AppendResult:
+        """Append the marker that ends the producer's transaction, if it has one here.
+
+        Raises ApiError as `append_own`; INVALID_PRODUCER_EPOCH and TRANSACTION_COORDINATOR_FENCED
+        tell the coordinator to give up.
+        """
+        now_ms = self._host.clock.now_ms()
+        kind = ControlType.commit if is_commit else ControlType.abort
+        batch = write_end_marker(kind, producer_id, producer_epoch, coordinator_epoch, now_ms)
+        return self.append_own(
+            batch,
+            [read_header(batch)],
+            now_ms,
+            self._role.leadership,
+            transaction_version=transaction_version,
+        )
 
     def _append(
         self,
@@ -309,12 +370,23 @@ class Partition:
         client_id: str,
         *,
         to_all: bool,
+        guard: Guard | None = None,
+        is_own: bool = False,
+        transaction_version: int = 0,
     ) -> AppendResult:
         log, role = self.log, self._role
         # Opened before the append, so that it starts with the previous state.
         timeline = self.timeline
         try:
-            appended = log.append(records, headers, leader_epoch=role.leader_epoch, now_ms=now_ms)
+            appended = log.append(
+                records,
+                headers,
+                leader_epoch=role.leader_epoch,
+                now_ms=now_ms,
+                guard=guard,
+                is_own=is_own,
+                transaction_version=transaction_version,
+            )
         except ApiError as error:
             self._host.write_failed(self, error)
             raise

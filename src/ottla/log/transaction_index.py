@@ -1,0 +1,146 @@
+"""The aborted transactions whose markers lie in one segment: `<first offset>.txnindex`.
+
+    entries of 34 bytes: version int16 (0) | producer id int64 | first offset int64
+    | last offset int64 (the marker's) | last stable offset at the abort int64
+
+In the order of the markers, so last offsets grow, and last stable offsets never go back. A fetch
+under read_committed returns those that overlap what it read (KIP-98). Most segments have no aborted
+transaction, and no file. New entries are kept in memory and stored with the other indexes.
+
+Crash: entries may be missing or torn. Recovery rebuilds the file of every segment from the recovery
+point on, which advances only past stored entries. A damaged file of an older segment is rebuilt
+when it is read (see `producers`).
+"""
+
+import os
+from collections.abc import Iterator
+from struct import Struct
+from typing import Final, NamedTuple
+
+from ottla.log.errors import InsaneIndexError
+from ottla.log.index_file import append_entries
+from ottla.log.page_cache import Pread
+
+ENTRY: Final = Struct(">hqqqq")
+_VERSION: Final = 0
+_READ_ENTRIES: Final = 120
+"""Entries per read: one page."""
+
+
+class AbortedTransaction(NamedTuple):
+    """One entry."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class TransactionIndex:
+    """The transaction index of one segment."""
+
+    __slots__ = ("_added", "_stored", "base_offset", "path")
+
+    def __init__(self, path: str, base_offset: int) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self._stored: int | None = None
+        """How many entries the file has; None before the first look."""
+        self._added: list[AbortedTransaction] = []
+
+    def load(self) -> int:
+        """How many entries are stored. Raises InsaneIndexError if the file ends inside an entry."""
+        if self._stored is None:
+            try:
+                size_bytes = os.stat(self.path).st_size
+            except FileNotFoundError:
+                size_bytes = 0
+            if size_bytes % ENTRY.size:
+                raise InsaneIndexError(f"{self.path} ends inside an entry")
+            self._stored = size_bytes // ENTRY.size
+        return self._stored
+
+    def reset(self) -> None:
+        """Remove all entries, to rebuild the index."""
+        self._stored, self._added = 0, []
+        append_entries(self.path, 0, b"")
+
+    def append(self, entry: AbortedTransaction) -> None:
+        """Add a transaction whose marker comes after those of the others."""
+        assert not self._added or self._added[-1].last_offset < entry.last_offset
+        self._added.append(entry)
+
+    def overlapping(
+        self, offset: int, up_to_offset: int, pread: Pread = os.pread
+    ) -> tuple[list[AbortedTransaction], bool]:
+        """The transactions that overlap `offset` (inclusive) to `up_to_offset` (exclusive), and
+        whether later segments can have no other ones.
+
+        Raises InsaneIndexError for a damaged file, and what `pread` raises.
+        """
+        found: list[AbortedTransaction] = []
+        for entry in self._ending_from(offset, pread):
+            if entry.first_offset < up_to_offset:
+                found.append(entry)
+            if entry.last_stable_offset >= up_to_offset:
+                return found, True
+        return found, False
+
+    def _ending_from(self, offset: int, pread: Pread) -> Iterator[AbortedTransaction]:
+        """The entries with a last offset of at least `offset`."""
+        if self.load():
+            try:
+                fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                raise InsaneIndexError(f"{self.path} is missing") from None
+            try:
+                yield from self._stored_from(fd, offset, pread)
+            finally:
+                os.close(fd)
+        for entry in self._added:
+            if entry.last_offset >= offset:
+                yield entry
+
+    def _stored_from(self, fd: int, offset: int, pread: Pread) -> Iterator[AbortedTransaction]:
+        stored = self.load()
+        low, high = 0, stored
+        while low < high:
+            middle = (low + high) // 2
+            (entry,) = self._read(fd, middle, 1, pread)
+            if entry.last_offset < offset:
+                low = middle + 1
+            else:
+                high = middle
+        while low < stored:
+            count = min(_READ_ENTRIES, stored - low)
+            yield from self._read(fd, low, count, pread)
+            low += count
+
+    def _read(self, fd: int, number: int, count: int, pread: Pread) -> list[AbortedTransaction]:
+        data = pread(fd, count * ENTRY.size, number * ENTRY.size)
+        if len(data) != count * ENTRY.size:
+            raise InsaneIndexError(f"{self.path} is shorter than it was")
+        entries = []
+        for version, *fields in ENTRY.iter_unpack(data):
+            entry = AbortedTransaction(*fields)
+            if version != _VERSION or entry.last_offset < self.base_offset:
+                raise InsaneIndexError(f"{self.path} has an entry that cannot be right")
+            entries.append(entry)
+        return entries
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove the transactions whose markers are at `offset` or after it."""
+        kept = [entry for entry in self._ending_from(0, os.pread) if entry.last_offset < offset]
+        if len(kept) < self.load():
+            self._stored = len(kept)
+            append_entries(self.path, len(kept) * ENTRY.size, b"")
+        self._added = kept[self.load() :]
+
+    def store(self) -> None:
+        """Write to the file what is only in memory."""
+        if self._added:
+            entries = b"".join(ENTRY.pack(_VERSION, *entry) for entry in self._added)
+            stored = self.load()
+            append_entries(self.path, stored * ENTRY.size, entries)
+            self._stored = stored + len(self._added)
+            self._added = []
