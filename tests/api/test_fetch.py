@@ -314,3 +314,101 @@ async def test_an_offset_is_looked_up_in_a_thread_if_the_index_is_cold(
     found = await fetch(node_call, 1, topic="u")
     assert offsets(found) == [1]
     assert len(works) == 2, "the look-up, and the data"
+
+
+def transact(
+    node_call: Any, producer_id: int, *values: bytes, sequence: int = 0, time_ms: int = 1_000
+) -> None:
+    """A transaction's batch, as its partition gets it once it is verified."""
+    partition = node_call.node.partitions.get("t", 0)
+    batch = node_call.batch(
+        *values,
+        time_ms=time_ms,
+        producer_id=producer_id,
+        producer_epoch=0,
+        base_sequence=sequence,
+        is_transactional=True,
+    )
+    guard = partition.begin_verification(producer_id, 0, sequence, version_2=False)
+    partition.append(batch, "tests", to_all=True, is_transactional=True, guard=guard)
+
+
+def end(node_call: Any, producer_id: int, *, is_commit: bool) -> None:
+    node_call.node.partitions.get("t", 0).append_marker(
+        producer_id, 0, is_commit=is_commit, coordinator_epoch=0, transaction_version=0
+    )
+
+
+@pytest.mark.parametrize("version", [4, 11, 12, 17])
+async def test_read_committed_ends_at_the_last_stable_offset(node_call: Any, version: int) -> None:
+    await node_call.produce("t", node_call.batch(b"a"))
+    transact(node_call, 7, b"b", b"c")
+    await node_call.produce("t", node_call.batch(b"d"))
+    committed = await fetch(node_call, 0, version, isolation_level=1)
+    assert (committed.high_watermark, committed.last_stable_offset) == (4, 1)
+    assert offsets(committed) == [0]
+    assert committed.aborted_transactions == ()
+    every = await fetch(node_call, 0, version)
+    assert every.last_stable_offset == 1
+    assert offsets(every) == [0, 1, 3], "trap 7: read_uncommitted sees them all"
+    assert every.aborted_transactions is None
+
+
+async def test_read_committed_names_the_aborted_transactions(node_call: Any) -> None:
+    now_ms = node_call.node.clock.now_ms()  # as the markers': else the segment rolls
+    for producer_id in (8, 7):
+        transact(node_call, producer_id, b"b", b"c", time_ms=now_ms)
+    for producer_id in (7, 8):
+        end(node_call, producer_id, is_commit=False)
+    transact(node_call, 9, b"d", time_ms=now_ms)
+    end(node_call, 9, is_commit=True)
+    found = await fetch(node_call, 0, isolation_level=1)
+    listed = [(each.producer_id, each.first_offset) for each in found.aborted_transactions]
+    assert listed == [(7, 2), (8, 0)], "in the order of their markers"
+    assert offsets(found) == [0, 2, 4, 5, 6, 7]
+    assert (await fetch(node_call, 6, isolation_level=1)).aborted_transactions == ()
+
+
+async def test_a_waiting_read_committed_fetch_counts_stable_bytes(node_call: Any) -> None:
+    asked = asyncio.create_task(fetch(node_call, 0, max_wait=60_000, isolation_level=1))
+    transact(node_call, 7, bytes(500))
+    await node_call.produce("t", node_call.batch(bytes(500)))
+    await asyncio.sleep(0.01)
+    assert not asked.done(), "everything is behind the open transaction"
+    end(node_call, 7, is_commit=True)
+    assert offsets(await asyncio.wait_for(asked, 30))[:2] == [0, 1]
+
+
+async def test_a_session_brings_aborted_transactions_too(node_call: Any) -> None:
+    opened = await node_call.ask(
+        request(node_call, 0, session_id=0, session_epoch=0, isolation_level=1)
+    )
+    transact(node_call, 7, b"a")
+    end(node_call, 7, is_commit=False)
+    build = node_call.request(KEY, 12)
+    again = build.FetchRequest(
+        topics=(),
+        session_id=opened.session_id,
+        session_epoch=1,
+        isolation_level=1,
+        max_wait=0,
+        min_bytes=1,
+        max_bytes=1 << 20,
+    )
+    (found,) = (await node_call.ask(again)).responses[0].partitions
+    assert [each.first_offset for each in found.aborted_transactions] == [0]
+
+
+async def test_cold_transaction_indexes_are_read_in_a_thread(
+    node_call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transact(node_call, 7, b"a")
+    end(node_call, 7, is_commit=False)
+    node_call.node.partitions.get("t", 0).log.active.store_transaction_index()
+
+    def uncached(*_: Any) -> bytes:
+        raise page_cache.NotCachedError
+
+    monkeypatch.setattr("ottla.log.aborted_transactions.pread_cached", uncached)
+    found = await fetch(node_call, 0, isolation_level=1)
+    assert [each.producer_id for each in found.aborted_transactions] == [7]

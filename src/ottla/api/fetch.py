@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -22,6 +22,7 @@ from ottla.api.metadata import broker_addresses
 from ottla.config.broker_cluster import RACK_AWARE_SELECTOR
 from ottla.log.file_range import EMPTY, RangeRead
 from ottla.log.page_cache import NotCachedError, ReadBuffers
+from ottla.log.transaction_index import AbortedTransaction
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.header import Buffer
@@ -184,12 +185,14 @@ class _Reads:
     async def look_up(self) -> None:
         """Read from the disk what `read_due` needs to find offsets, in a thread."""
         self._fetch.wait.watch()
-        works = []
+        works: list[Callable[[], None]] = []
         for key in self.cold:
             each = self._fetch.partitions[key]
             with suppress(ApiError):  # `read_due` returns the error
-                log = self._context.broker.partitions.find(each.topic, each.index).log
-                works.append(log.find_work(each.fetch_offset))
+                partition = self._context.broker.partitions.find(each.topic, each.index)
+                works += partition.reader.find_works(
+                    each.fetch_offset, committed_only=self.conditions.committed_only
+                )
         self._looked_up.update(self.cold)
         self.cold.clear()
         await self._context.broker.disk_reads.run(partial(_run_all, works))
@@ -280,7 +283,8 @@ def _prefer(partition: Partition, offset: int, rack: str, read: Read, context: C
     preferred = rack_aware_replica(partition.leader, rack, racks, offset)
     if preferred == NO_REPLICA:
         return read
-    return read._replace(range=EMPTY, preferred_replica=preferred)
+    aborted = None if read.aborted is None else ()
+    return read._replace(range=EMPTY, preferred_replica=preferred, aborted=aborted)
 
 
 class _Cold(NamedTuple):
@@ -382,6 +386,13 @@ def _respond(fetch: Fetch, found: Found, data: dict[Key, memoryview], context: C
     return build.FetchResponse(session_id=fetch.session_id, responses=tuple(responses))
 
 
+def _aborted(transactions: Sequence[AbortedTransaction], context: Context) -> Any:
+    build = context.messages.AbortedTransaction
+    return tuple(
+        build(producer_id=each.producer_id, first_offset=each.first_offset) for each in transactions
+    )
+
+
 def _partition_data(
     each: FetchedPartition, read: Read, records: Buffer, context: Context, leaders: set[int]
 ) -> Any:
@@ -401,7 +412,7 @@ def _partition_data(
         high_watermark=read.high_watermark,
         last_stable_offset=read.last_stable_offset,
         log_start_offset=read.log_start_offset,
-        aborted_transactions=None,
+        aborted_transactions=None if read.aborted is None else _aborted(read.aborted, context),
         preferred_read_replica=read.preferred_replica,
         records=records,
         **extra,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from ottla.log.aborted_transactions import aborted_transactions, find_work
 from ottla.log.file_range import EMPTY, FileRange
 from ottla.log.log import Log
 from ottla.log.lookup import Search, max_timestamp_searches, timestamp_searches
+from ottla.log.transaction_index import AbortedTransaction
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.replica.partition_role import NO_EPOCH, PartitionRole, Role
 from ottla.replication.leader import Leader
@@ -29,6 +31,8 @@ class Read(NamedTuple):
     diverging_epoch: tuple[int, int] | None = None
     preferred_replica: int = NO_REPLICA
     """The broker that the consumer should fetch from instead (KIP-392)."""
+    aborted: Sequence[AbortedTransaction] | None = None
+    """For read_committed: the aborted transactions that overlap the range."""
 
     @property
     def size_bytes(self) -> int:
@@ -85,8 +89,8 @@ class PartitionReader:
         Reads up to the high watermark; with `committed_only` up to the last stable offset
         (read_committed), with `to_log_end` up to the log's end (replicas). Unless `leader_only`, a
         follower answers too (KIP-392). Raises ApiError: OFFSET_OUT_OF_RANGE, FENCED_LEADER_EPOCH,
-        UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR; NotCachedError if the
-        look-up of the offset must `wait` for the disk but may not.
+        UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR; NotCachedError if a
+        look-up must `wait` for the disk but may not: see `find_works`.
         """
         role, log = self._role, self._log
         if leader_epoch != NO_EPOCH and leader_epoch != role.leader_epoch:
@@ -116,7 +120,20 @@ class PartitionReader:
             min_one_batch=min_one_batch,
             wait=wait,
         )
-        return Read(found, high_watermark, stable, log.start_offset, offset >= up_to_offset)
+        at_end = offset >= up_to_offset
+        if not committed_only:
+            return Read(found, high_watermark, stable, log.start_offset, at_end)
+        aborted = aborted_transactions(log, found, offset, up_to_offset, wait=wait)
+        return Read(found, high_watermark, stable, log.start_offset, at_end, aborted=aborted)
+
+    def find_works(self, offset: int, *, committed_only: bool) -> list[Callable[[], None]]:
+        """What reads the indexes for `read`, in a worker thread. Raises ApiError
+        KAFKA_STORAGE_ERROR.
+        """
+        works = [self._log.find_work(offset)]
+        if committed_only:
+            works.append(find_work(self._log, offset))
+        return works
 
     def _divergence(self, offset: int, last_fetched_epoch: int) -> tuple[int, int] | None:
         """Where the log of a reader with uncommon records diverges from this one (KIP-595).
