@@ -10,7 +10,7 @@ from ottla.config import BrokerConfig
 from ottla.controller.topics import NewTopic
 from ottla.coordination.embedded import EmbeddedTree
 from ottla.protocol.errors import ErrorCode
-from ottla.protocol.internal_topics import OFFSETS_TOPIC
+from ottla.protocol.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 Start = Callable[..., Awaitable[Any]]
 
@@ -35,13 +35,12 @@ async def start(lone_node: Any) -> AsyncIterator[Start]:
 async def test_requested_topics_are_created_automatically(start: Start) -> None:
     node = await start(num_partitions="3")
     await node.controller.create_topics([NewTopic("there", 1, 1)])
-    names = ["new", "new", "there", "a b", "__transaction_state"]
+    names = ["new", "new", "there", "a b"]
     outcomes = await node.topic_creation.auto_create(names)
     assert {name: outcome.code for name, outcome in outcomes.items()} == {
         "new": ErrorCode.none,
         "there": ErrorCode.none,
         "a b": ErrorCode.invalid_topic_exception,
-        "__transaction_state": ErrorCode.unknown_topic_or_partition,
     }
     assert len(node.image.topics["new"].partitions) == 3
     assert await node.topic_creation.auto_create([]) == {}
@@ -69,6 +68,33 @@ async def test_the_offsets_topic_is_compacted(
         "compression.type": "producer",
         setting: segment_bytes,
     }
+
+
+async def test_the_transactions_topic_never_elects_a_replica_that_is_behind(start: Start) -> None:
+    node = await start(transaction_state_log_num_partitions="7")
+    assert not (await node.topic_creation.ensure_transactions_topic()).failed
+    assert not (await node.topic_creation.ensure_transactions_topic()).failed
+    topic = node.image.topics[TRANSACTIONS_TOPIC]
+    assert len(topic.partitions) == 7
+    assert topic.is_internal
+    assert topic.overrides == {
+        "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
+        "min.insync.replicas": "2",
+        "unclean.leader.election.enable": "false",
+        "segment.bytes": "104857600",
+    }
+
+
+async def test_too_few_brokers_for_the_transactions_topic(start: Start) -> None:
+    node = await start(transaction_state_log_replication_factor="3")
+    outcome = await node.topic_creation.ensure_transactions_topic()
+    assert outcome.code is ErrorCode.invalid_replication_factor
+    assert outcome.message is not None
+    assert outcome.message.startswith(
+        "Transactions are not available: cannot create __transaction_state"
+    )
+    assert "with a lower transaction.state.log.replication.factor" in outcome.message
 
 
 async def test_too_few_brokers_for_the_offsets_topic_are_logged_with_advice(

@@ -26,6 +26,7 @@ def test_defaults_and_given_values() -> None:
         ({"replica.fetch.wait.max.ms": "30001"}, "replica.lag.time.max.ms (30000)"),
         ({"replica.socket.timeout.ms": "1"}, "replica.fetch.wait.max.ms (500)"),
         ({"offsets.topic.replication.factor": "0"}, "Value must be -1 or above 0"),
+        ({"transaction.state.log.replication.factor": "0"}, "Value must be -1 or above 0"),
         ({"replica.selector.class": "org.example.Any"}, "RackAwareReplicaSelector"),
         ({"replica.lag.time.max": "1"}, "did you mean replica.lag.time.max.ms?"),
         ({"zzzzzzzzzz": "1"}, "Unknown setting zzzzzzzzzz"),

@@ -41,57 +41,82 @@ class TopicCreation:
         self._clock = clock
         self._image = image
         self._client = client
-        self._logged_ms: int | None = None
+        self._logged_ms: dict[str, int] = {}
+        """When the broker last logged why an internal topic cannot be created."""
 
     async def auto_create(self, names: Sequence[str]) -> dict[str, Outcome]:
         """Creates topics whose metadata a client requested; an existing topic is not an error."""
         requested = [_auto_topic(name, self._config) for name in dict.fromkeys(names)]
-        outcomes = {name: Outcome(ErrorCode.unknown_topic_or_partition) for name in names}
-        allowed = [topic for topic in requested if topic is not None]
-        if allowed:
-            outcomes.update(await self._client.create_missing_topics(allowed))
-        return outcomes
+        return await self._client.create_missing_topics(requested) if requested else {}
 
     async def ensure_offsets_topic(self) -> Outcome:
         """Creates __consumer_offsets unless it exists. The message of a failure says what to do."""
-        if OFFSETS_TOPIC in self._image.topics:
+        return await self._ensure(
+            OFFSETS_TOPIC, "Consumer groups", "offsets.topic.replication.factor"
+        )
+
+    async def ensure_transactions_topic(self) -> Outcome:
+        """The same for __transaction_state."""
+        return await self._ensure(
+            TRANSACTIONS_TOPIC, "Transactions", "transaction.state.log.replication.factor"
+        )
+
+    async def _ensure(self, topic: str, users: str, factor_setting: str) -> Outcome:
+        if topic in self._image.topics:
             return DONE
-        outcome = (await self.auto_create([OFFSETS_TOPIC]))[OFFSETS_TOPIC]
+        outcome = (await self.auto_create([topic]))[topic]
         if not outcome.failed:
             return outcome
-        reason = self._why_no_groups(outcome)
+        reason = self._why_not_created(outcome, topic, users, factor_setting)
         now_ms = self._clock.monotonic_ms()
-        if self._logged_ms is None or now_ms - self._logged_ms >= LOG_PAUSE_MS:
-            self._logged_ms = now_ms
+        logged_ms = self._logged_ms.get(topic)
+        if logged_ms is None or now_ms - logged_ms >= LOG_PAUSE_MS:
+            self._logged_ms[topic] = now_ms
             logger.warning("%s", reason)
         return outcome._replace(message=reason)
 
-    def _why_no_groups(self, outcome: Outcome) -> str:
+    def _why_not_created(
+        self, outcome: Outcome, topic: str, users: str, factor_setting: str
+    ) -> str:
         reason = (outcome.message or outcome.code.name.replace("_", " ")).rstrip(".")
-        text = f"Consumer groups are not available: cannot create {OFFSETS_TOPIC}: {reason}."
+        text = f"{users} are not available: cannot create {topic}: {reason}."
         if outcome.code is not ErrorCode.invalid_replication_factor:
             return text
         running = ", ".join(map(str, sorted(self._image.brokers))) or "none"
         return (
             f"{text} Registered brokers: {running}. Start another broker, or start the brokers "
-            f"with a lower offsets.topic.replication.factor."
+            f"with a lower {factor_setting}."
         )
 
 
-def _auto_topic(name: str, config: BrokerConfig) -> NewTopic | None:
+def _auto_topic(name: str, config: BrokerConfig) -> NewTopic:
+    if name == OFFSETS_TOPIC:
+        return NewTopic(
+            name,
+            config.offsets_topic_num_partitions,
+            config.offsets_topic_replication_factor,
+            configs=(
+                ("cleanup.policy", "compact"),
+                ("compression.type", "producer"),
+                _segment_bytes(config.offsets_topic_segment_bytes),
+            ),
+        )
     if name == TRANSACTIONS_TOPIC:
-        return None
-    if name != OFFSETS_TOPIC:
-        return NewTopic(name)
-    segment_bytes = config.offsets_topic_segment_bytes
-    bounded = segment_bytes >= MIN_SEGMENT_BYTES
-    return NewTopic(
-        name,
-        config.offsets_topic_num_partitions,
-        config.offsets_topic_replication_factor,
-        configs=(
-            ("cleanup.policy", "compact"),
-            ("compression.type", "producer"),
-            ("segment.bytes" if bounded else "internal.segment.bytes", str(segment_bytes)),
-        ),
-    )
+        return NewTopic(
+            name,
+            config.transaction_state_log_num_partitions,
+            config.transaction_state_log_replication_factor,
+            configs=(
+                ("cleanup.policy", "compact"),
+                ("compression.type", "uncompressed"),
+                ("min.insync.replicas", str(config.transaction_state_log_min_isr)),
+                ("unclean.leader.election.enable", "false"),
+                _segment_bytes(config.transaction_state_log_segment_bytes),
+            ),
+        )
+    return NewTopic(name)
+
+
+def _segment_bytes(size_bytes: int) -> tuple[str, str]:
+    bounded = size_bytes >= MIN_SEGMENT_BYTES
+    return "segment.bytes" if bounded else "internal.segment.bytes", str(size_bytes)

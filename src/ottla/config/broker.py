@@ -7,11 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
-from ottla.config import broker_cluster, broker_log, broker_server
+from ottla.config import broker_cluster, broker_log, broker_server, broker_transactions
 from ottla.config.error import ConfigError, invalid_value
 from ottla.config.listener import Endpoint, check_advertised, parse_endpoints
 from ottla.config.setting import Update
 from ottla.config.unneeded import UNNEEDED, RefusedSettings, unneeded_reason
+
+INTERNAL_TOPIC_FACTORS: Final = (
+    "offsets.topic.replication.factor",
+    "transaction.state.log.replication.factor",
+)
 
 
 class BrokerConfig(
@@ -20,6 +25,7 @@ class BrokerConfig(
     broker_server.TopicCreationSettings,
     broker_server.ProducerSettings,
     broker_server.GroupSettings,
+    broker_transactions.TransactionSettings,
     broker_server.OwnSettings,
     broker_cluster.ZooKeeperSettings,
     broker_cluster.ReplicationSettings,
@@ -144,10 +150,9 @@ class BrokerConfig(
                 f"({self.log_cleaner_min_compaction_lag_ms}) must not be above "
                 f"log.cleaner.max.compaction.lag.ms ({self.log_cleaner_max_compaction_lag_ms})"
             )
-        if self.offsets_topic_replication_factor == 0:
-            raise invalid_value(
-                "offsets.topic.replication.factor", 0, "Value must be -1 or above 0"
-            )
+        for name in INTERNAL_TOPIC_FACTORS:
+            if getattr(self, name.replace(".", "_")) == 0:
+                raise invalid_value(name, 0, "Value must be -1 or above 0")
         # As in KafkaConfig: fetches that wait longer than the lag would drop followers from the
         # ISR.
         if self.replica_fetch_wait_max_ms > self.replica_lag_time_max_ms:

@@ -89,6 +89,7 @@ _THREADS: Final = """
     num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads
     offsets.load.buffer.size producer.purgatory.purge.interval.requests queued.max.request.bytes
     queued.max.requests share.fetch.purgatory.purge.interval.requests
+    transaction.state.log.load.buffer.size
 """
 _GROUPS: Final = """
     group.consumer.assignment.interval.ms group.consumer.assignors
@@ -124,14 +125,7 @@ _GROUPS: Final = """
     share.coordinator.threads share.coordinator.write.timeout.ms
 """
 _TRANSACTIONS: Final = """
-    add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
-    transaction.abort.timed.out.transaction.cleanup.interval.ms transaction.max.timeout.ms
-    transaction.partition.verification.enable
-    transaction.remove.expired.transaction.cleanup.interval.ms
-    transaction.state.log.load.buffer.size transaction.state.log.min.isr
-    transaction.state.log.num.partitions transaction.state.log.replication.factor
-    transaction.state.log.segment.bytes transaction.two.phase.commit.enable
-    transactional.id.expiration.ms
+    transaction.two.phase.commit.enable
 """
 _REPLICATION: Final = """
     request.timeout.ms
@@ -223,7 +217,7 @@ _REASONS: Final = (
     (_QUORUM, "there is no KRaft quorum and no separate controller"),
     (_THREADS, "one event loop processes all requests, so these threads and buffers do not exist"),
     (_GROUPS, "only classic consumer groups are supported"),
-    (_TRANSACTIONS, "transactions are not supported yet"),
+    (_TRANSACTIONS, "two-phase commit (KIP-939) is not supported"),
     (
         _REPLICATION,
         "not needed: there is one folder, one fetch loop per leader, and elections are immediate",

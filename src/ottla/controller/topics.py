@@ -31,12 +31,12 @@ from ottla.controller.placement import check_active, check_assignment, place
 from ottla.controller.plan import DONE, Outcome, Plan, PlanBuilder, refused
 from ottla.coordination.tree import Create, SetData
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.internal_topics import OFFSETS_TOPIC
+from ottla.protocol.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 """Kafka's limit for one request (QuorumController.MAX_RECORDS_PER_USER_OP)."""
 
-_OFFSETS_FACTOR_MAX: Final = 3
+_INTERNAL_FACTOR_MAX: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,16 +226,19 @@ def _replicas(
 def default_factor(topic: str, image: ClusterImage, config: BrokerConfig) -> int:
     """The replication factor of a topic whose creator does not specify one.
 
-    `__consumer_offsets` gets three replicas if there are three brokers (Kafka's default), else one
-    for each broker, so that a single broker can serve groups. A broker that is away counts: a topic
-    created while one of three is live would otherwise keep one replica for good. So its creation
-    waits (KIP-115).
+    `__consumer_offsets` and `__transaction_state` get three replicas if there are three brokers
+    (Kafka's default), else one for each broker, so that a single broker can serve them. A broker
+    that is away counts: a topic created while one of three is live would otherwise keep one replica
+    for good. So its creation waits (KIP-115).
     """
     if topic == OFFSETS_TOPIC:
         factor = config.offsets_topic_replication_factor
-        known = len({*image.brokers, *image.directories})
-        return factor if factor > 0 else min(_OFFSETS_FACTOR_MAX, max(known, 1))
-    return config.default_replication_factor
+    elif topic == TRANSACTIONS_TOPIC:
+        factor = config.transaction_state_log_replication_factor
+    else:
+        return config.default_replication_factor
+    known = len({*image.brokers, *image.directories})
+    return factor if factor > 0 else min(_INTERNAL_FACTOR_MAX, max(known, 1))
 
 
 def _check_room(partitions: int, room: int) -> None:
