@@ -4,10 +4,20 @@ from ottla.api.table import ADVERTISED, find
 from ottla.protocol.access import BETWEEN_BROKERS, Resource
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.messages import message_class, messages_of
-from ottla.protocol.versions import APIS, ENVELOPE, INTERNAL, JOURNEY, METADATA_DELTAS, PRODUCE
+from ottla.protocol.versions import (
+    ADD_PARTITIONS_TO_TXN,
+    APIS,
+    ENVELOPE,
+    INTERNAL,
+    JOURNEY,
+    METADATA_DELTAS,
+    PRODUCE,
+    UNADVERTISED,
+    UNANSWERED,
+)
 
 FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH = 1, 2, 23
-ANSWERED = [api for api in APIS.values() if api.key != ENVELOPE]
+ANSWERED = [api for api in APIS.values() if api.key not in (ENVELOPE, *UNANSWERED)]
 
 
 @pytest.mark.parametrize("key", [api.key for api in ANSWERED], ids=[api.name for api in ANSWERED])
@@ -17,7 +27,7 @@ def test_every_advertised_request_has_a_handler_and_messages(key: int) -> None:
     assert handler.key == key
     assert not handler.takes_json
     advertised = [each for each in ADVERTISED if each[0] == key]
-    if key in INTERNAL:
+    if key in INTERNAL | UNADVERTISED:
         assert advertised == []
     else:
         assert handler.max_version == advertised[0][2]
@@ -67,6 +77,8 @@ def test_requests_of_other_brokers_are_marked(key: int) -> None:
             has_replica_id = key == LIST_OFFSETS or version >= 3
             assert handler.is_between_brokers(request(replica_id=2)) is has_replica_id
             assert not handler.is_between_brokers(request(replica_id=-1))
+        elif key == ADD_PARTITIONS_TO_TXN:
+            assert handler.is_between_brokers(request()) is (version >= 4)
         else:
             assert handler.is_between_brokers(request()) is (key in INTERNAL)
 
@@ -79,7 +91,7 @@ def test_produce_is_advertised_from_0_and_accepted_from_3() -> None:
     assert handler.min_version == 3
 
 
-@pytest.mark.parametrize("key", [-1, 4, 24, ENVELOPE, 999, METADATA_DELTAS + 1])
+@pytest.mark.parametrize("key", [-1, 4, 27, ENVELOPE, 999, METADATA_DELTAS + 1])
 def test_unsupported_requests_have_no_handler(key: int) -> None:
     assert find(key) is None
 

@@ -1,4 +1,4 @@
-"""A group coordinator over logs in memory: it can be restarted, and its logs can fail."""
+"""Coordinators over logs in memory: they can be restarted, and their logs can fail."""
 
 from __future__ import annotations
 
@@ -11,12 +11,19 @@ import pytest
 from ottla.coordinator.coordinator_log import KeyAndValue, LogMarker, LogRecord
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
 from ottla.coordinator.group_coordinator import GroupCoordinator, group_kind
+from ottla.coordinator.marker_sender import Written
+from ottla.coordinator.transaction_coordinator import TransactionCoordinator, transaction_kind
 from ottla.groups.classic.requests import JoinRequest, SyncRequest
 from ottla.groups.offsets.commit import CommitRequest, OffsetsCommitted, OffsetToCommit
 from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupShard
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.shards.step import ProducerEpoch, TransactionMarker
+from ottla.transactions.requests import AddRequest
+from ottla.transactions.settings import TransactionSettings
+from ottla.transactions.shard import TransactionShard
+from ottla.transactions.step import MarkersDue
+from ottla.transactions.stored import TopicPartition
 
 
 class MemoryLog:
@@ -28,6 +35,7 @@ class MemoryLog:
         self.refuse: ErrorCode | None = None
         self.moved = asyncio.Event()
         self.lost = False
+        self.leader_epoch = 7
 
     @property
     def high_watermark(self) -> int:
@@ -161,6 +169,71 @@ class GroupBench:
         request = self.syncing(1, asked.member_id)._replace(assignments={asked.member_id: b"mine"})
         assert (await self.coordinator.sync(request)).assignment == b"mine"
         return asked.member_id
+
+
+class TransactionBench:
+    """A coordinator of transactions over logs that outlive it, with the markers it asks for."""
+
+    def __init__(self, partitions: int = 4) -> None:
+        self.partitions = partitions
+        self.clock = StillClock()
+        self.logs = MemoryLogs(partitions)
+        self.settings = TransactionSettings(append_timeout_ms=60_000)
+        self.cluster_version = 2
+        self.due: list[MarkersDue] = []
+        self.next_producer_id = 1_000
+        self.runtime: CoordinatorRuntime[TransactionShard]
+        self.coordinator = self.start()
+
+    def start(self) -> TransactionCoordinator:
+        kind = transaction_kind(self.settings, lambda: self.cluster_version, self.due.append)
+        self.runtime = CoordinatorRuntime(kind, self.logs, self.clock)
+        return TransactionCoordinator(
+            self.runtime,
+            lambda: self.partitions,
+            self.new_producer_id,
+            lambda: self.cluster_version,
+        )
+
+    async def new_producer_id(self) -> int:
+        if self.next_producer_id < 0:
+            raise ApiError(ErrorCode.coordinator_load_in_progress)
+        self.next_producer_id += 1
+        return self.next_producer_id - 1
+
+    def log_of(self, transactional_id: str) -> MemoryLog:
+        return self.logs.open(self.coordinator.partition_for(transactional_id))
+
+    def close(self) -> None:
+        self.coordinator.close()
+        self.runtime.close()
+
+    def restart(self) -> TransactionCoordinator:
+        self.close()
+        self.coordinator = self.start()
+        return self.coordinator
+
+    async def initialize(self, transactional_id: str = "t") -> ProducerEpoch:
+        result = await self.coordinator.initialize(transactional_id, 60_000, None)
+        assert result.error is ErrorCode.none
+        return result.producer
+
+    async def add(self, producer: ProducerEpoch, *partitions: tuple[str, int]) -> None:
+        named = frozenset(TopicPartition(*each) for each in partitions)
+        request = AddRequest("t", producer, named, 2)
+        assert await self.coordinator.add(request) is ErrorCode.none
+
+    async def complete(self, due: MarkersDue) -> None:
+        index = self.coordinator.partition_for(due.transactional_id)
+        done = Written(due.transactional_id, due.producer, due.partitions)
+        await self.coordinator.written(index, [done])
+
+
+@pytest.fixture
+async def transactions() -> AsyncIterator[TransactionBench]:
+    made = TransactionBench()
+    yield made
+    made.close()
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ from ottla.cluster.topic_creation import TopicCreation
 from ottla.config import BrokerConfig
 from ottla.controller.image import ClusterImage
 from ottla.coordinator.group_coordinator import GroupCoordinator
+from ottla.coordinator.transaction_coordinator import TransactionCoordinator
+from ottla.coordinator.transaction_verifier import TransactionVerifier
 from ottla.network.peers import Peers
 from ottla.network.request_context import RequestContext
 from ottla.replica.disk_reads import DiskReads
@@ -36,6 +38,8 @@ class Broker(Protocol):
     leader_throttle: Throttle
     storage_failure: StorageFailure
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    transaction_verifier: TransactionVerifier
     producer_ids: ProducerIds
     timelines: TimelineRecorder
     controller: Controller

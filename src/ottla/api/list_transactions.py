@@ -1,7 +1,7 @@
 """ListTransactions (key 66): the transactional ids that this broker coordinates (KIP-664).
 
-v1 (KIP-994): filter by duration. v2 (KIP-1152): filter by a pattern of the id. Transactions are not
-supported yet, so the list is empty; state filters that Kafka does not know are returned.
+v1 (KIP-994): filter by duration. v2 (KIP-1152, a pattern of the id) is not supported: patterns of
+clients need an engine that does not backtrack. State filters that Kafka does not know are returned.
 """
 
 from __future__ import annotations
@@ -10,18 +10,40 @@ from typing import Any, Final
 
 from ottla.api.context import Context
 from ottla.protocol.access import Access, Operation, Resource
+from ottla.protocol.errors import ApiError
+from ottla.protocol.versioned_field import VersionedField
+from ottla.transactions.requests import ListFilter
+from ottla.transactions.state import TransactionState
 
 KEY: Final = 66
 ACCESS: Final = (Access(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID),)
 
-STATES: Final = frozenset(
-    {
-        *("Empty", "Ongoing", "PrepareCommit", "PrepareAbort"),
-        *("CompleteCommit", "CompleteAbort", "Dead", "PrepareEpochFence"),
-    }
-)
+STATES: Final = frozenset(state.value for state in TransactionState) | {"Dead", "PrepareEpochFence"}
+"""The last two are Kafka's own, which no transactional id here ever shows."""
+
+_DURATION_FILTER: Final = VersionedField(KEY, "ListTransactionsRequest", "duration_filter", -1)
 
 
 async def handle(request: Any, context: Context) -> Any:
+    build = context.messages
     unknown = tuple(state for state in request.state_filters if state not in STATES)
-    return context.messages.ListTransactionsResponse(unknown_state_filters=unknown)
+    wanted = ListFilter(
+        frozenset(request.producer_id_filters),
+        frozenset(request.state_filters),
+        _DURATION_FILTER(request),
+    )
+    try:
+        found = await context.broker.transactions.list(wanted)
+    except ApiError as error:
+        return build.ListTransactionsResponse(error_code=error.code, unknown_state_filters=unknown)
+    return build.ListTransactionsResponse(
+        unknown_state_filters=unknown,
+        transaction_states=tuple(
+            build.TransactionState(
+                transactional_id=transactional_id,
+                producer_id=value.producer_id,
+                transaction_state=value.state.value,
+            )
+            for transactional_id, value in found
+        ),
+    )

@@ -17,6 +17,8 @@ from ottla.protocol.versions import (
     JOURNEY,
     METADATA_DELTAS,
     REFUSED_BELOW,
+    UNADVERTISED,
+    UNANSWERED,
 )
 
 _IN_JSON: Final = {JOURNEY: "journey", METADATA_DELTAS: "metadata_deltas"}
@@ -43,7 +45,7 @@ def find(key: int) -> Handler | None:
         answer = _in_json(module.handle_json)
         between = always if key == METADATA_DELTAS else never
         return Handler(key, 0, 0, answer, True, module.ACCESS, between)
-    if key not in APIS or key == ENVELOPE:  # the dispatcher opens envelopes
+    if key not in APIS or key == ENVELOPE or key in UNANSWERED:  # the dispatcher opens envelopes
         return None
     api = APIS[key]
     module = import_module(f"ottla.api.{api.name}")
@@ -61,6 +63,8 @@ def find(key: int) -> Handler | None:
 
 
 ADVERTISED: Final = tuple(
-    (api.key, api.min_version, api.max_version) for api in APIS.values() if api.key not in INTERNAL
+    (api.key, api.min_version, api.max_version)
+    for api in APIS.values()
+    if api.key not in INTERNAL | UNADVERTISED
 )
 HANDLERS: Final = Handlers(ADVERTISED, find)

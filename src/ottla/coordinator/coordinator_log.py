@@ -35,6 +35,10 @@ class CoordinatorLog(Protocol):
     """A coordinator's partition, for one leadership of this broker."""
 
     @property
+    def leader_epoch(self) -> int:
+        """The epoch of this leadership: the coordinator epoch in what it writes elsewhere."""
+
+    @property
     def high_watermark(self) -> int:
         """All records before this offset are committed."""
 

@@ -70,6 +70,11 @@ class CoordinatorPartition(Generic[ShardT]):
         self._carry_out(step)
 
     @property
+    def epoch(self) -> int:
+        """The leader epoch under which this shard was loaded."""
+        return self._log.leader_epoch
+
+    @property
     def is_closed(self) -> bool:
         """Not led by this broker any more, or to be loaded again."""
         return self._is_closed

@@ -143,9 +143,21 @@ class CoordinatorRuntime(Generic[ShardT]):
         A partition that cannot write now is left out, with a line in the broker's log.
         """
         try:
-            (await self._active(index)).decide(decide)
+            await self.decide_appended(index, decide)
         except ApiError as error:
             logger.info("%s-%d: %s", self.kind.topic, index, error)
+
+    async def decide_appended(
+        self, index: int, decide: Callable[[ShardT, Step[Any, Any, Any]], T]
+    ) -> T:
+        """The same, with the decision's result, which no client may see yet. Raises ApiError."""
+        return (await self._active(index)).decide(decide)
+
+    def epoch(self, index: int) -> int | None:
+        """The leader epoch under which this broker coordinates the partition; None if it does not,
+        or has not loaded it yet."""
+        partition = self._partitions.get(index)
+        return None if partition is None or not partition.is_active else partition.epoch
 
     def led_indexes(self) -> Sequence[int]:
         """The partitions that this broker leads now, in order."""

@@ -26,6 +26,7 @@ class PartitionLog:
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
         self._leadership = partition.leadership
+        self.leader_epoch: Final = partition.leader_epoch
 
     @property
     def high_watermark(self) -> int:

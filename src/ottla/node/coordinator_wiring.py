@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from random import Random
+from typing import Any, NamedTuple
 
 from ottla.config import BrokerConfig
+from ottla.controller.features import TRANSACTION_VERSION
 from ottla.controller.image import ClusterImage
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
 from ottla.coordinator.group_coordinator import GroupCoordinator, group_kind
 from ottla.coordinator.led_partitions import LedPartitions
+from ottla.coordinator.marker_sender import NO_LEADER, MarkerSender, Transactions
+from ottla.coordinator.transaction_coordinator import TransactionCoordinator, transaction_kind
+from ottla.coordinator.transaction_verifier import Retry, TransactionVerifier
 from ottla.groups.offsets.commit import OffsetsCommitted
 from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupShard
 from ottla.groups.stored import OffsetCommitKey, OffsetCommitValue
-from ottla.protocol.internal_topics import OFFSETS_TOPIC
+from ottla.protocol.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ottla.replica.partitions import Partitions
 from ottla.runtime.clock import Clock
+from ottla.transactions.settings import TransactionSettings
+from ottla.transactions.shard import TransactionShard
+from ottla.transactions.step import MarkersDue
+from ottla.transactions.stored import TopicPartition
 
 
 def group_runtime(
@@ -77,3 +86,90 @@ def _loaded(partitions: Partitions, shard: GroupShard) -> None:
         partition = partitions.get(key.topic, key.partition)
         if partition is not None:
             partition.timeline.group_is_at(key.group, value.offset, value.metadata)
+
+
+class Brokers(NamedTuple):
+    """How this broker reaches itself and the others."""
+
+    own_id: int
+    ask: Callable[[int, str, Any], Awaitable[Any]]
+    """Sends a request to a broker, maybe this one; the text names the purpose. Raises PeerError."""
+
+
+class TransactionParts(NamedTuple):
+    """What this broker does for transactions."""
+
+    runtime: CoordinatorRuntime[TransactionShard]
+    coordinator: TransactionCoordinator
+    sender: MarkerSender
+    verifier: TransactionVerifier
+
+
+def transaction_parts(
+    config: BrokerConfig,
+    image: Callable[[], ClusterImage],
+    partitions: Partitions,
+    clock: Clock,
+    brokers: Brokers,
+    next_producer_id: Callable[[], Awaitable[int]],
+) -> TransactionParts:
+    """The coordinator of `__transaction_state`, its marker sender, and the verifier."""
+
+    def partition_count() -> int:
+        topic = image().topic(TRANSACTIONS_TOPIC)
+        return (
+            config.transaction_state_log_num_partitions if topic is None else len(topic.partitions)
+        )
+
+    def leader_of(partition: TopicPartition) -> int | None:
+        state = image().partition(*partition)
+        if state is None:
+            return None
+        return state.leader if state.leader in image().brokers else NO_LEADER
+
+    def coordinator_of(transactional_id: str) -> int | None:
+        index = coordinator.partition_for(transactional_id)
+        leader = leader_of(TopicPartition(TRANSACTIONS_TOPIC, index))
+        return None if leader == NO_LEADER else leader
+
+    def cluster_version() -> int:
+        return image().features.get(TRANSACTION_VERSION, 0)
+
+    def send_markers(due: MarkersDue) -> None:
+        sender.send(due)
+
+    kind = transaction_kind(transaction_settings(config), cluster_version, send_markers)
+    runtime = CoordinatorRuntime(kind, LedPartitions(partitions, kind.topic), clock)
+    coordinator = TransactionCoordinator(
+        runtime, partition_count, next_producer_id, cluster_version
+    )
+    sender = MarkerSender(
+        Transactions(coordinator.partition_for, coordinator.epoch, coordinator.written),
+        leader_of,
+        lambda broker_id, request: brokers.ask(broker_id, "transaction-markers", request),
+    )
+    verifier = TransactionVerifier(
+        coordinator.add,
+        coordinator.verify,
+        coordinator_of,
+        lambda broker_id, request: brokers.ask(broker_id, "transaction-verification", request),
+        own_id=brokers.own_id,
+        retry=Retry(
+            config.add_partitions_to_txn_retry_backoff_ms,
+            config.add_partitions_to_txn_retry_backoff_max_ms,
+        ),
+        clock=clock,
+    )
+    return TransactionParts(runtime, coordinator, sender, verifier)
+
+
+def transaction_settings(config: BrokerConfig) -> TransactionSettings:
+    """The broker's settings in the form that `transactions` needs."""
+    return TransactionSettings(
+        max_timeout_ms=config.transaction_max_timeout_ms,
+        id_expiration_ms=config.transactional_id_expiration_ms,
+        abort_interval_ms=config.transaction_abort_timed_out_transaction_cleanup_interval_ms,
+        remove_expired_interval_ms=(
+            config.transaction_remove_expired_transaction_cleanup_interval_ms
+        ),
+    )

@@ -15,6 +15,7 @@ from collections import Counter
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from random import Random, SystemRandom
+from typing import Any
 
 from ottla.cluster.alter_partition_sender import AlterPartitionSender
 from ottla.cluster.cluster_view import ClusterView
@@ -40,7 +41,12 @@ from ottla.network.handlers import Handlers
 from ottla.network.listener import Listener
 from ottla.network.own_request import answer_own
 from ottla.network.peers import Peers
-from ottla.node.coordinator_wiring import group_coordinator, group_runtime
+from ottla.node.coordinator_wiring import (
+    Brokers,
+    group_coordinator,
+    group_runtime,
+    transaction_parts,
+)
 from ottla.protocol.errors import ApiError
 from ottla.replica.disk_reads import DiskReads
 from ottla.replica.fetch_session import FetchSessions
@@ -60,6 +66,8 @@ from ottla.timelines.recorder import TimelineRecorder
 logger = logging.getLogger("ottla.node")
 
 CLOSE_GRACE_MS = 5_000
+REQUEST_TIMEOUT_MS = 30_000
+"""Kafka's default of request.timeout.ms."""
 
 
 class Node:
@@ -117,8 +125,19 @@ class Node:
         self.departed = DepartedBrokers(clock)
         self.view.subscribe(self.departed.notified)
         groups = group_runtime(config, self.partitions, clock)
-        self.coordinators = Coordinators([groups])
         self.groups = group_coordinator(groups, config, lambda: self.image, random)
+        parts = transaction_parts(
+            config,
+            lambda: self.image,
+            self.partitions,
+            clock,
+            Brokers(config.id, self._ask_broker),
+            self.producer_ids.next,
+        )
+        self.transactions = parts.coordinator
+        self.transaction_verifier = parts.verifier
+        self._marker_sender = parts.sender
+        self.coordinators = Coordinators([groups, parts.runtime])
         self.membership: Membership
         self.store: LogStore
         self.log_maintenance: LogMaintenance
@@ -126,6 +145,12 @@ class Node:
         self._listeners: list[Listener] = []
         self._dispatcher = Dispatcher(self, handlers, self._forwarding())
         self._opened = AsyncExitStack()
+
+    async def _ask_broker(self, broker_id: int, purpose: str, request: Any) -> Any:
+        """Raises PeerError; another broker has the time of request.timeout.ms for its answer."""
+        if broker_id == self.config.id:
+            return await answer_own(self, self._handlers, request, f"broker-{broker_id}-{purpose}")
+        return await self.peers.peer(broker_id, purpose).ask(request, REQUEST_TIMEOUT_MS)
 
     def _inter_broker_endpoint(self, broker_id: int) -> Endpoint | None:
         broker = self.image.brokers.get(broker_id)
@@ -197,6 +222,7 @@ class Node:
         opening.push_async_callback(self._stop_following)
         self.coordinators.start()
         self.groups.start()
+        self.transactions.start()
         self.view.subscribe(applier.apply)
         self._alter_partition_sender.start()
         opening.push_async_callback(self._alter_partition_sender.close)
@@ -343,6 +369,9 @@ class Node:
         for listener in self._listeners:
             listener.stop_accepting()
         self.groups.close()
+        self.transactions.close()
+        self._marker_sender.close()
+        self.transaction_verifier.close()
         self.coordinators.close()
         self.storage_failure.close()
         for partition in self.partitions:

@@ -22,6 +22,8 @@ CREATE_TOPICS: Final = 19
 JOURNEY: Final = 20_000
 """Ottla's own requests, far outside Kafka's range and never advertised; their bodies are JSON."""
 METADATA_DELTAS: Final = 20_001
+ADD_PARTITIONS_TO_TXN: Final = 24
+WRITE_TXN_MARKERS: Final = 27
 ALTER_PARTITION: Final = 56
 ENVELOPE: Final = 58
 ALLOCATE_PRODUCER_IDS: Final = 67
@@ -47,6 +49,10 @@ _TABLE: Final = (
     (21, "delete_records", 0, 2),
     (22, "init_producer_id", 0, 5),
     (23, "offset_for_leader_epoch", 2, 4),
+    (ADD_PARTITIONS_TO_TXN, "add_partitions_to_txn", 0, 5),
+    (25, "add_offsets_to_txn", 0, 4),
+    (26, "end_txn", 0, 5),
+    (WRITE_TXN_MARKERS, "write_txn_markers", 1, 2),
     (32, "describe_configs", 1, 4),
     (33, "alter_configs", 0, 2),
     (34, "alter_replica_log_dirs", 1, 2),
@@ -64,7 +70,7 @@ _TABLE: Final = (
     (60, "describe_cluster", 0, 2),
     (61, "describe_producers", 0, 0),
     (65, "describe_transactions", 0, 0),
-    (66, "list_transactions", 0, 2),
+    (66, "list_transactions", 0, 1),
     (68, "consumer_group_heartbeat", 0, 1),
     (74, "list_config_resources", 0, 1),
     (75, "describe_topic_partitions", 0, 0),
@@ -79,6 +85,10 @@ _BETWEEN_BROKERS: Final = (
 APIS: Final[dict[int, Api]] = {row[0]: Api(*row) for row in (*_TABLE, *_BETWEEN_BROKERS)}
 INTERNAL: Final = frozenset(row[0] for row in _BETWEEN_BROKERS)
 """Sent by brokers to their controller; not advertised to clients."""
+UNADVERTISED: Final = frozenset((24, 25, 26, 27))
+"""Transactions: clients are refused until every part of them is there."""
+UNANSWERED: Final = frozenset((WRITE_TXN_MARKERS,))
+"""Known, without a handler yet."""
 FOR_CONTROLLER: Final = frozenset(
     (19, 20, 33, 37, 43, 44, 45, 46, 57, ALTER_PARTITION, ALLOCATE_PRODUCER_IDS)
 )

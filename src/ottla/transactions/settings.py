@@ -20,6 +20,6 @@ class TransactionSettings:
     remove_expired_interval_ms: int = 3_600_000
     """transaction.remove.expired.transaction.cleanup.interval.ms"""
     append_timeout_ms: int = 30_000
-    """request.timeout.ms: how long a reply waits for the replicas"""
+    """How long a reply waits for the replicas; Kafka waits as long as the transaction's timeout"""
     max_ids: int = 100_000
     """Transactional ids of one partition of the state topic."""
