@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
-from ottla.coordinator.coordinator_log import KeyAndValue, LogMarker, LogRecord
+from ottla.coordinator.coordinator_log import KeyAndValue, LogMarker, LogRecord, Verification
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
-from ottla.coordinator.group_coordinator import GroupCoordinator, group_kind
+from ottla.coordinator.group_coordinator import GroupCoordinator, Verify, group_kind
 from ottla.coordinator.marker_sender import Written
 from ottla.coordinator.transaction_coordinator import TransactionCoordinator, transaction_kind
 from ottla.groups.classic.requests import JoinRequest, SyncRequest
@@ -36,16 +36,33 @@ class MemoryLog:
         self.moved = asyncio.Event()
         self.lost = False
         self.leader_epoch = 7
+        self.verified: list[tuple[ProducerEpoch, bool]] = []
+        self.guards: list[object | None] = []
+        """Of each append in a transaction."""
+        self.ongoing: set[ProducerEpoch] = set()
 
     @property
     def high_watermark(self) -> int:
         return len(self.records) if self.held_at is None else self.held_at
 
+    def begin_verification(self, producer: ProducerEpoch, *, version_2: bool) -> Verification:
+        if self.refuse is not None:
+            raise ApiError(self.refuse)
+        self.verified.append((producer, version_2))
+        return Verification("guard", producer not in self.ongoing)
+
     def append(
-        self, records: Sequence[KeyAndValue], now_ms: int, producer: ProducerEpoch | None
+        self,
+        records: Sequence[KeyAndValue],
+        now_ms: int,
+        producer: ProducerEpoch | None,
+        guard: object | None = None,
     ) -> int:
         if self.refuse is not None:
             raise ApiError(self.refuse)
+        if producer is not None:
+            self.guards.append(guard)
+            self.ongoing.add(producer)
         for key, value in records:
             self.records.append(LogRecord(len(self.records), key, value, now_ms, producer))
         return len(self.records) - 1
@@ -53,6 +70,7 @@ class MemoryLog:
     def append_marker(self, marker: TransactionMarker, now_ms: int) -> int:
         if self.refuse is not None:
             raise ApiError(self.refuse)
+        self.ongoing.discard(marker.producer)
         self.records.append(LogMarker(len(self.records), marker))
         return len(self.records) - 1
 
@@ -107,12 +125,15 @@ class GroupBench:
         self.commits: list[OffsetsCommitted] = []
         self.settings = GroupSettings(min_session_timeout_ms=1, offset_commit_timeout_ms=60_000)
         self.runtime: CoordinatorRuntime[GroupShard]
+        self.verify: Verify | None = None
         self.coordinator = self.start()
 
     def start(self) -> GroupCoordinator:
         kind = group_kind(self.settings, on_committed=self.commits.append)
         self.runtime = CoordinatorRuntime(kind, self.logs, self.clock)
-        return GroupCoordinator(self.runtime, lambda: self.partitions, random=Random(1))
+        return GroupCoordinator(
+            self.runtime, lambda: self.partitions, random=Random(1), verify=self.verify
+        )
 
     def log_of(self, group: str) -> MemoryLog:
         return self.logs.open(self.coordinator.partition_for(group))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -181,11 +182,79 @@ async def test_names_that_no_record_has_room_for(bench: Any, name: str) -> None:
     assert await groups.commit(bench.committing(1, group=name[:5_000])) == [OK]
 
 
-def in_transaction(bench: Any, *offsets: int, producer: int = 9) -> TransactionalCommitRequest:
-    request = bench.committing(*offsets)
-    return TransactionalCommitRequest(
-        "g", ProducerEpoch(producer, 2), -1, "", None, request.offsets
+def in_transaction(
+    bench: Any, *offsets: int, version: int = 3, **changes: object
+) -> TransactionalCommitRequest:
+    committed = bench.committing(*offsets).offsets
+    request = TransactionalCommitRequest(
+        "g", "id", ProducerEpoch(9, 2), -1, "", None, committed, version
     )
+    return request._replace(**changes)  # type: ignore[arg-type]
+
+
+class Verifier:
+    """A transaction's coordinator, as the group coordinator sees it."""
+
+    def __init__(self, bench: Any, error: ErrorCode = OK) -> None:
+        self.error = error
+        self.asked: list[tuple[str, int]] = []
+        bench.verify = self
+        bench.restart()
+
+    async def __call__(self, request: TransactionalCommitRequest, partition: int) -> ErrorCode:
+        self.asked.append((request.transactional_id, partition))
+        await asyncio.sleep(0)
+        return self.error
+
+
+@pytest.mark.parametrize("version", range(6))
+async def test_the_first_commit_of_a_transaction_is_verified(bench: Any, version: int) -> None:
+    verifier = Verifier(bench)
+    groups, log = bench.coordinator, bench.log_of("g")
+    index = groups.partition_for("g")
+    request = in_transaction(bench, 7, version=version)
+    for _ in range(2):
+        assert await groups.commit_in_transaction(request) == [OK]
+    assert verifier.asked == [("id", index)]
+    assert log.verified == [(request.producer, version >= 5)] * 2
+    assert log.guards == ["guard"] * 2
+    await groups.complete_transaction(index, 9, 2, True, 4)
+    assert await groups.commit_in_transaction(request) == [OK]
+    assert len(verifier.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "answer"),
+    [
+        (ErrorCode.network_exception, ErrorCode.coordinator_load_in_progress),
+        (ErrorCode.not_coordinator, ErrorCode.not_coordinator),
+        (ErrorCode.concurrent_transactions, ErrorCode.concurrent_transactions),
+        (ErrorCode.invalid_producer_epoch, ErrorCode.invalid_producer_epoch),
+        (ErrorCode.transaction_abortable, ErrorCode.transaction_abortable),
+    ],
+)
+async def test_a_commit_that_is_not_verified_is_not_appended(
+    bench: Any, error: ErrorCode, answer: ErrorCode
+) -> None:
+    verifier = Verifier(bench, error)
+    request = in_transaction(bench, 7, version=4)
+    with pytest.raises(ApiError) as refused:
+        await bench.coordinator.commit_in_transaction(request)
+    assert refused.value.code is answer
+    assert bench.log_of("g").records == []
+    verifier.error = OK
+    assert await bench.coordinator.commit_in_transaction(request) == [OK]
+
+
+async def test_verification_can_be_switched_off_for_older_clients(bench: Any) -> None:
+    bench.settings = replace(bench.settings, verify_transactions=False)
+    verifier = Verifier(bench)
+    assert await bench.coordinator.commit_in_transaction(in_transaction(bench, 7)) == [OK]
+    assert verifier.asked == []
+    newer = in_transaction(bench, 7, version=5, producer=ProducerEpoch(10, 0))
+    assert await bench.coordinator.commit_in_transaction(newer) == [OK]
+    assert len(verifier.asked) == 1
+    assert bench.log_of("g").guards == [None, "guard"]
 
 
 async def test_a_transaction_is_committed_by_its_marker(bench: Any) -> None:
@@ -260,7 +329,5 @@ async def test_a_marker_is_refused_with_the_errors_of_a_log(
 async def test_a_commit_in_a_transaction_needs_a_group(bench: Any) -> None:
     for group in ("", "g" * 40_000):
         with pytest.raises(ApiError) as refused:
-            await bench.coordinator.commit_in_transaction(
-                in_transaction(bench, 7)._replace(group=group)
-            )
+            await bench.coordinator.commit_in_transaction(in_transaction(bench, 7, group=group))
         assert refused.value.code is ErrorCode.invalid_group_id

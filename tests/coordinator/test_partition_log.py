@@ -5,6 +5,8 @@ import pytest
 
 from ottla.coordinator.coordinator_log import LogMarker, LogRecord
 from ottla.coordinator.partition_log import PartitionLog
+from ottla.groups.offsets.commit import OffsetToCommit
+from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import OFFSETS_TOPIC
 from ottla.shards.step import ProducerEpoch, TransactionMarker
@@ -49,6 +51,56 @@ async def test_transactions_are_read_with_their_markers(node_call: Any) -> None:
         LogRecord(4, b"l", b"w", 5, producer),
         LogMarker(5, markers[1]),
     ]
+
+
+async def test_a_transaction_is_verified_once(node_call: Any) -> None:
+    log = await make(node_call)
+    producer = ProducerEpoch(7, 2)
+    first = log.begin_verification(producer, version_2=False)
+    assert first.is_needed
+    log.append([(b"k", b"v")], 5, producer, first.guard)
+    second = log.begin_verification(producer, version_2=False)
+    assert not second.is_needed
+    log.append([(b"k", b"w")], 5, producer, second.guard)
+    log.append_marker(TransactionMarker(producer, True, 5), 6)
+    for ended in (first, second):
+        # The transaction has ended since: a record would begin one that nobody ends.
+        with pytest.raises(ApiError) as refused:
+            log.append([(b"k", b"x")], 5, producer, ended.guard)
+        assert refused.value.code is ErrorCode.invalid_txn_state
+    assert log.begin_verification(producer, version_2=False).is_needed
+
+
+async def test_a_fenced_producer_and_a_fenced_coordinator(node_call: Any) -> None:
+    log = await make(node_call)
+    log.append([(b"k", b"v")], 5, ProducerEpoch(7, 2))
+    with pytest.raises(ApiError) as refused:
+        log.begin_verification(ProducerEpoch(7, 1), version_2=False)
+    assert refused.value.code is ErrorCode.invalid_producer_epoch
+    log.append_marker(TransactionMarker(ProducerEpoch(7, 2), True, 5), 6)
+    with pytest.raises(ApiError) as refused:
+        log.append_marker(TransactionMarker(ProducerEpoch(7, 2), True, 4), 6)
+    assert refused.value.code is ErrorCode.transaction_coordinator_fenced
+
+
+async def test_an_open_transaction_of_a_group_ends_on_the_next_node(start_node: Any) -> None:
+    settings = {
+        "offsets_topic_num_partitions": "3",
+        "transaction_partition_verification_enable": "false",
+    }
+    first = await start_node(**settings)
+    await first.create("t")
+    await first.node.topic_creation.ensure_offsets_topic()
+    offset = OffsetToCommit("t", None, 0, 42, -1, "m")
+    request = TransactionalCommitRequest("g", "id", ProducerEpoch(7, 2), -1, "", None, (offset,), 3)
+    await first.node.groups.commit_in_transaction(request)
+    await first.node.close()
+    second = await start_node(**settings)
+    groups = second.node.groups
+    assert await groups.fetch_all("g") == {}
+    await groups.complete_transaction(groups.partition_for("g"), 7, 2, True, 0)
+    (found,) = (await groups.fetch_all("g", require_stable=True))["t"]
+    assert (found.offset, found.metadata) == (42, "m")
 
 
 async def test_more_than_one_read_holds(node_call: Any, monkeypatch: pytest.MonkeyPatch) -> None:

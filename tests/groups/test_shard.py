@@ -265,7 +265,7 @@ class World:
         ]
         step = self.step()
         producer = ProducerEpoch(int(words[0]), 0)
-        request = TransactionalCommitRequest(group, producer, *who, tuple(offsets))
+        request = TransactionalCommitRequest(group, "id", producer, *who, tuple(offsets), 3)
         errors = self.shard.commit_in_transaction(request, step)
         self.output += [error.name for error in errors if error is not ErrorCode.none]
         self.run(step)

@@ -31,6 +31,14 @@ class LogMarker(NamedTuple):
     marker: TransactionMarker
 
 
+class Verification(NamedTuple):
+    """What an append needs to belong to its producer's transaction."""
+
+    guard: object
+    is_needed: bool
+    """False: the partition has records of the transaction already."""
+
+
 class CoordinatorLog(Protocol):
     """A coordinator's partition, for one leadership of this broker."""
 
@@ -42,10 +50,23 @@ class CoordinatorLog(Protocol):
     def high_watermark(self) -> int:
         """All records before this offset are committed."""
 
+    def begin_verification(self, producer: ProducerEpoch, *, version_2: bool) -> Verification:
+        """Before the first records of a transaction, its coordinator is asked (KIP-890).
+
+        `version_2`: the producer's transactions each have an epoch of their own. Raises ApiError.
+        """
+
     def append(
-        self, records: Sequence[KeyAndValue], now_ms: int, producer: ProducerEpoch | None
+        self,
+        records: Sequence[KeyAndValue],
+        now_ms: int,
+        producer: ProducerEpoch | None,
+        guard: object | None = None,
     ) -> int:
-        """Appends one batch and returns its last offset; raises ApiError if it is refused."""
+        """Appends one batch and returns its last offset; raises ApiError if it is refused.
+
+        `guard` is that of the transaction's verification; None if it was not verified.
+        """
 
     def append_marker(self, marker: TransactionMarker, now_ms: int) -> int:
         """Appends a control batch and returns its offset; raises ApiError if it is refused."""

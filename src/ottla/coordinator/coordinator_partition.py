@@ -14,13 +14,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from ottla.coordinator.coordinator_log import CoordinatorLog
+from ottla.coordinator.coordinator_log import CoordinatorLog, Verification
 from ottla.coordinator.loading import Loading
 from ottla.coordinator.shard_kind import ShardKind, ShardT
 from ottla.coordinator.timers import ShardTimers
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.runtime.clock import Clock
-from ottla.shards.step import Reply, SetTimer, Step
+from ottla.shards.step import ProducerEpoch, Reply, SetTimer, Step
 
 logger = logging.getLogger("ottla.coordinator")
 
@@ -110,6 +110,14 @@ class CoordinatorPartition(Generic[ShardT]):
                 raise
         return await reply
 
+    def begin_verification(self, producer: ProducerEpoch, *, version_2: bool) -> Verification:
+        """See `CoordinatorLog`. Raises ApiError, the error for the client."""
+        self._check_active()
+        try:
+            return self._log.begin_verification(producer, version_2=version_2)
+        except ApiError as error:
+            raise ApiError(self._kind.error_of(error.code), error.message) from None
+
     def _check_active(self) -> None:
         if not self.is_active:
             raise ApiError(ErrorCode.not_coordinator)
@@ -175,7 +183,8 @@ class CoordinatorPartition(Generic[ShardT]):
         size = len(step.records) if step.is_atomic else MAX_BATCH_RECORDS
         for start in range(0, len(step.records), size):
             batch = step.records[start : start + size]
-            last_offset = self._log.append([encode(record) for record in batch], now_ms, producer)
+            contents = [encode(record) for record in batch]
+            last_offset = self._log.append(contents, now_ms, producer, step.guard)
             first_offset = last_offset - len(batch) + 1
             with _OrReload(self):
                 for offset, record in enumerate(batch, first_offset):

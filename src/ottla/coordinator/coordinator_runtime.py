@@ -11,12 +11,12 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from ottla.coordinator.coordinator_log import CoordinatorLog
+from ottla.coordinator.coordinator_log import CoordinatorLog, Verification
 from ottla.coordinator.coordinator_partition import CoordinatorPartition
 from ottla.coordinator.shard_kind import ShardKind, ShardT
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.runtime.clock import Clock
-from ottla.shards.step import Step
+from ottla.shards.step import ProducerEpoch, Step
 
 logger = logging.getLogger("ottla.coordinator")
 
@@ -113,6 +113,12 @@ class CoordinatorRuntime(Generic[ShardT]):
         if partition.is_behind:
             await partition.committed()
         return result
+
+    async def begin_verification(
+        self, index: int, producer: ProducerEpoch, *, version_2: bool
+    ) -> Verification:
+        """See `CoordinatorLog`; raises ApiError."""
+        return (await self._active(index)).begin_verification(producer, version_2=version_2)
 
     async def park(
         self, index: int, decide: Callable[[ShardT, Step[Any, Any, Any], Any], None]

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from random import Random
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
 from ottla.coordinator.shard_kind import ShardKind
@@ -44,6 +44,8 @@ from ottla.shards.step import ProducerEpoch, TransactionMarker
 logger = logging.getLogger("ottla.groups")
 
 T = TypeVar("T")
+
+Verify: TypeAlias = Callable[[TransactionalCommitRequest, int], Awaitable[ErrorCode]]
 
 MAX_MEMBER_NAME_LENGTH: Final = 1_000
 """A member id is made of the client's name; together they must fit into a record's string."""
@@ -89,11 +91,16 @@ class GroupCoordinator:
         partition_count: Callable[[], int],
         *,
         random: Random,
+        verify: Verify | None = None,
     ) -> None:
+        """`verify` asks the coordinator of a transaction whether this partition of
+        `__consumer_offsets` is a part of it, or makes it one; None: transactions are not verified.
+        """
         self._runtime = runtime
         self._settings: GroupSettings = runtime.kind.settings
         self._partition_count = partition_count
         self._random = random
+        self._verify = verify
         self._background = Background(logger, "removing expired offsets")
 
     def start(self) -> None:
@@ -173,9 +180,32 @@ class GroupCoordinator:
         """TxnOffsetCommit: the error of each offset; raises ApiError for all of them."""
         if not request.group or not fits_string(request.group):
             raise ApiError(ErrorCode.invalid_group_id)
-        return await self._decide(
-            request.group, lambda shard, step: shard.commit_in_transaction(request, step)
+        index = self.partition_for(request.group)
+        guard = await self._verified(index, request)
+
+        def decide(shard: GroupShard, step: Step) -> list[ErrorCode]:
+            step.guard = guard
+            return shard.commit_in_transaction(request, step)
+
+        return await self._runtime.decide(index, decide)
+
+    async def _verified(self, index: int, request: TransactionalCommitRequest) -> object | None:
+        """The guard for an append in this transaction, which its coordinator has confirmed.
+
+        Raises ApiError. As in Kafka, transaction.partition.verification.enable=false does not
+        concern clients that leave it to the broker to add the partition.
+        """
+        enabled = request.adds_partition or self._settings.verify_transactions
+        if self._verify is None or not enabled:
+            return None
+        verification = await self._runtime.begin_verification(
+            index, request.producer, version_2=request.adds_partition
         )
+        if verification.is_needed:
+            error = await self._verify(request, index)
+            if error is not ErrorCode.none:
+                raise ApiError(self._runtime.kind.error_of(error))
+        return verification.guard
 
     async def complete_transaction(
         self,
@@ -184,16 +214,18 @@ class GroupCoordinator:
         producer_epoch: int,
         committed: bool,
         coordinator_epoch: int,
+        transaction_version: int = 0,
     ) -> None:
         """Writes the marker that ends a producer's transaction in this partition of
-        `__consumer_offsets`; returns when that is committed.
+        `__consumer_offsets`; returns when that is committed. `transaction_version` is that of the
+        producer's client (KIP-890).
 
         Raises ApiError: what the log refuses a marker with, and NOT_LEADER_OR_FOLLOWER while this
         broker does not coordinate the partition (KafkaApis.handleWriteTxnMarkersRequest): the
         sender expects the errors of a log, not those of a coordinator, and tries again.
         """
         producer = ProducerEpoch(producer_id, producer_epoch)
-        marker = TransactionMarker(producer, committed, coordinator_epoch)
+        marker = TransactionMarker(producer, committed, coordinator_epoch, transaction_version)
         try:
             await self._runtime.decide(
                 partition, lambda shard, step: shard.end_transaction(marker, step)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ottla.coordinator.coordinator_log import KeyAndValue, LogMarker, LogRecord
+from ottla.coordinator.coordinator_log import KeyAndValue, LogMarker, LogRecord, Verification
+from ottla.log.producer_state import NO_SEQUENCE
+from ottla.log.verification import NOT_REQUIRED, Guard
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.build import build_batch
 from ottla.records.control import ControlType, read_end_marker, write_end_marker
@@ -32,8 +34,21 @@ class PartitionLog:
     def high_watermark(self) -> int:
         return self._partition.acknowledged_offset
 
+    def begin_verification(self, producer: ProducerEpoch, *, version_2: bool) -> Verification:
+        """See `CoordinatorLog`. Raises ApiError: INVALID_PRODUCER_EPOCH, NOT_LEADER_OR_FOLLOWER."""
+        guard = self._partition.begin_verification(
+            producer.producer_id, producer.epoch, NO_SEQUENCE, version_2=version_2
+        )
+        # Without a guard the transaction is ongoing. A new one equals none, so that the append is
+        # refused if the transaction has ended by then.
+        return Verification(Guard() if guard is None else guard, guard is not None)
+
     def append(
-        self, records: Sequence[KeyAndValue], now_ms: int, producer: ProducerEpoch | None = None
+        self,
+        records: Sequence[KeyAndValue],
+        now_ms: int,
+        producer: ProducerEpoch | None = None,
+        guard: object | None = None,
     ) -> int:
         """Appends one batch and returns its last offset.
 
@@ -49,7 +64,10 @@ class PartitionLog:
             producer_epoch=producer.epoch,
             is_transactional=True,
         )
-        return self._append(batch, now_ms)
+        if guard is None:
+            return self._append(batch, now_ms)
+        assert isinstance(guard, Guard), "it comes from begin_verification"
+        return self._append(batch, now_ms, guard=guard)
 
     def append_marker(self, marker: TransactionMarker, now_ms: int) -> int:
         """Appends a control batch and returns its offset; raises ApiError as `append`."""
@@ -60,14 +78,28 @@ class PartitionLog:
             marker.coordinator_epoch,
             now_ms,
         )
-        return self._append(batch, now_ms)
+        return self._append(batch, now_ms, transaction_version=marker.transaction_version)
 
-    def _append(self, batch: bytes, now_ms: int) -> int:
+    def _append(
+        self,
+        batch: bytes,
+        now_ms: int,
+        *,
+        guard: Guard = NOT_REQUIRED,
+        transaction_version: int = 0,
+    ) -> int:
         max_bytes = self._partition.log.config.max_message_bytes
         if len(batch) > max_bytes:
             raise ApiError(ErrorCode.message_too_large, f"{len(batch)} bytes of {max_bytes}")
         headers = [read_header(batch)]
-        appended = self._partition.append_own(batch, headers, now_ms, self._leadership)
+        appended = self._partition.append_own(
+            batch,
+            headers,
+            now_ms,
+            self._leadership,
+            guard=guard,
+            transaction_version=transaction_version,
+        )
         return appended.last_offset
 
     def read_all(self) -> Iterator[LogRecord | LogMarker]:

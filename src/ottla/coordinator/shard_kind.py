@@ -28,6 +28,10 @@ def coordinator_error(code: ErrorCode) -> ErrorCode:
             return ErrorCode.coordinator_not_available
         case ErrorCode.not_leader_or_follower | ErrorCode.kafka_storage_error:
             return ErrorCode.not_coordinator
+        case ErrorCode.network_exception:
+            # Of a verification. Older producers do not expect it; with this one they try again
+            # without looking for another coordinator.
+            return ErrorCode.coordinator_load_in_progress
         case (
             ErrorCode.message_too_large
             | ErrorCode.record_list_too_large

@@ -84,7 +84,10 @@ class GroupShard:
             if value is not None and key.group not in self.groups:
                 # A group that only commits: "simple" in Kafka's words.
                 self.groups[key.group] = ClassicGroup(key.group, timestamp_ms)
-            self._apply_offset(key, value, offset, producer)
+            if producer is None and not self.pending:
+                self.offsets.apply(key, value)
+            else:
+                self._apply_beside_transactions(key, value, offset, producer)
             return
         assert value is None or isinstance(value, GroupMetadataValue)
         group = self.groups.get(key.group)
@@ -95,7 +98,7 @@ class GroupShard:
         else:
             group.apply(value)
 
-    def _apply_offset(
+    def _apply_beside_transactions(
         self,
         key: OffsetCommitKey,
         value: OffsetCommitValue | None,
@@ -106,11 +109,10 @@ class GroupShard:
             self.pending.add(producer.producer_id, key, value, offset)
             return
         self.offsets.apply(key, value)
-        if self.pending:
-            if value is None:
-                self.pending.remove(key)
-            else:
-                self.pending.supersede(key, offset)
+        if value is None:
+            self.pending.remove(key)
+        else:
+            self.pending.supersede(key, offset)
 
     def apply_marker(self, marker: TransactionMarker, offset: int) -> None:
         """Commits or drops the pending offsets of the producer; a repeated marker finds none."""

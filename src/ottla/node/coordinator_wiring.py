@@ -16,9 +16,11 @@ from ottla.coordinator.marker_sender import NO_LEADER, MarkerSender, Transaction
 from ottla.coordinator.transaction_coordinator import TransactionCoordinator, transaction_kind
 from ottla.coordinator.transaction_verifier import Retry, TransactionVerifier
 from ottla.groups.offsets.commit import OffsetsCommitted
+from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
 from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupShard
 from ottla.groups.stored import OffsetCommitKey, OffsetCommitValue
+from ottla.protocol.errors import ErrorCode
 from ottla.protocol.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ottla.replica.partitions import Partitions
 from ottla.runtime.clock import Clock
@@ -26,6 +28,7 @@ from ottla.transactions.settings import TransactionSettings
 from ottla.transactions.shard import TransactionShard
 from ottla.transactions.step import MarkersDue
 from ottla.transactions.stored import TopicPartition
+from ottla.transactions.verification import asked_for_offset_commit
 
 
 def group_runtime(
@@ -44,15 +47,24 @@ def group_coordinator(
     runtime: CoordinatorRuntime[GroupShard],
     config: BrokerConfig,
     image: Callable[[], ClusterImage],
+    verifier: TransactionVerifier,
     random: Random,
 ) -> GroupCoordinator:
     """Answers the requests about groups, on their runtime."""
+
+    async def verify(request: TransactionalCommitRequest, index: int) -> ErrorCode:
+        partition = TopicPartition(OFFSETS_TOPIC, index)
+        asked = asked_for_offset_commit(request.version)
+        errors = await verifier.verify(
+            request.transactional_id, request.producer, frozenset({partition}), asked
+        )
+        return errors[partition]
 
     def partition_count() -> int:
         topic = image().topic(OFFSETS_TOPIC)
         return config.offsets_topic_num_partitions if topic is None else len(topic.partitions)
 
-    return GroupCoordinator(runtime, partition_count, random=random)
+    return GroupCoordinator(runtime, partition_count, random=random, verify=verify)
 
 
 def group_settings(config: BrokerConfig) -> GroupSettings:
@@ -66,6 +78,7 @@ def group_settings(config: BrokerConfig) -> GroupSettings:
         offsets_retention_ms=config.offsets_retention_minutes * 60_000,
         offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
         offset_commit_timeout_ms=config.offsets_commit_timeout_ms,
+        verify_transactions=config.transaction_partition_verification_enable,
     )
 
 

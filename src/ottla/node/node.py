@@ -125,7 +125,6 @@ class Node:
         self.departed = DepartedBrokers(clock)
         self.view.subscribe(self.departed.notified)
         groups = group_runtime(config, self.partitions, clock)
-        self.groups = group_coordinator(groups, config, lambda: self.image, random)
         parts = transaction_parts(
             config,
             lambda: self.image,
@@ -134,6 +133,7 @@ class Node:
             Brokers(config.id, self._ask_broker),
             self.producer_ids.next,
         )
+        self.groups = group_coordinator(groups, config, lambda: self.image, parts.verifier, random)
         self.transactions = parts.coordinator
         self.transaction_verifier = parts.verifier
         self._marker_sender = parts.sender

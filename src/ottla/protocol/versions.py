@@ -53,6 +53,7 @@ _TABLE: Final = (
     (25, "add_offsets_to_txn", 0, 4),
     (26, "end_txn", 0, 5),
     (WRITE_TXN_MARKERS, "write_txn_markers", 1, 2),
+    (28, "txn_offset_commit", 0, 5),
     (32, "describe_configs", 1, 4),
     (33, "alter_configs", 0, 2),
     (34, "alter_replica_log_dirs", 1, 2),
@@ -85,7 +86,7 @@ _BETWEEN_BROKERS: Final = (
 APIS: Final[dict[int, Api]] = {row[0]: Api(*row) for row in (*_TABLE, *_BETWEEN_BROKERS)}
 INTERNAL: Final = frozenset(row[0] for row in _BETWEEN_BROKERS)
 """Sent by brokers to their controller; not advertised to clients."""
-UNADVERTISED: Final = frozenset((24, 25, 26, 27))
+UNADVERTISED: Final = frozenset((24, 25, 26, 27, 28))
 """Transactions: clients are refused until every part of them is there."""
 UNANSWERED: Final = frozenset((WRITE_TXN_MARKERS,))
 """Known, without a handler yet."""

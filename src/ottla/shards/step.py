@@ -43,6 +43,8 @@ class TransactionMarker(NamedTuple):
     producer: ProducerEpoch
     is_commit: bool
     coordinator_epoch: int
+    transaction_version: int = 0
+    """That of the producer's client, which says what epochs are valid; not stored (KIP-890)."""
 
 
 class SetTimer(NamedTuple, Generic[EventT]):
@@ -68,8 +70,8 @@ class Step(Generic[RecordT, EventT, SettingsT]):
     """Collects what one event leads to; the top of this file has the order."""
 
     __slots__ = (
-        "committed", "is_atomic", "marker", "now_ms", "producer", "records", "replies", "settings",
-        "timers", "when_appended", "when_refused",
+        "committed", "guard", "is_atomic", "marker", "now_ms", "producer", "records", "replies",
+        "settings", "timers", "when_appended", "when_refused",
     )  # fmt: skip
 
     def __init__(self, now_ms: int, settings: SettingsT) -> None:
@@ -78,6 +80,8 @@ class Step(Generic[RecordT, EventT, SettingsT]):
         self.records: list[RecordT] = []
         self.producer: ProducerEpoch | None = None
         """Whose open transaction the records belong to; None for records of no transaction."""
+        self.guard: object | None = None
+        """From the verification of that transaction; None if transactions are not verified."""
         self.is_atomic = True
         """False: the records may go into several batches, of which the last may be refused."""
         self.marker: TransactionMarker | None = None

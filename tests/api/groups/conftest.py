@@ -22,7 +22,7 @@ from ottla.controller.image import (
     TopicImage,
 )
 from ottla.controller.plan import DONE, Outcome
-from ottla.coordinator.coordinator_log import KeyAndValue, LogMarker, LogRecord
+from ottla.coordinator.coordinator_log import KeyAndValue, LogMarker, LogRecord, Verification
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
 from ottla.coordinator.group_coordinator import GroupCoordinator, group_kind
 from ottla.groups.settings import GroupSettings
@@ -51,8 +51,15 @@ class MemoryLog:
     def high_watermark(self) -> int:
         return len(self.records)
 
+    def begin_verification(self, producer: ProducerEpoch, *, version_2: bool) -> Verification:
+        return Verification("guard", True)
+
     def append(
-        self, records: Sequence[KeyAndValue], now_ms: int, producer: ProducerEpoch | None
+        self,
+        records: Sequence[KeyAndValue],
+        now_ms: int,
+        producer: ProducerEpoch | None,
+        guard: object | None = None,
     ) -> int:
         for key, value in records:
             self.records.append(LogRecord(len(self.records), key, value, now_ms, producer))

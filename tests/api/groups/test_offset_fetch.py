@@ -84,7 +84,7 @@ async def test_an_offset_that_a_transaction_may_change(api: Any, version: int) -
     await api.commit(9, 42)
     pending = OffsetToCommit("t", TOPIC_ID, 0, 50, 3, "note")
     await api.groups.commit_in_transaction(
-        TransactionalCommitRequest("g", ProducerEpoch(1, 0), -1, "", None, (pending,))
+        TransactionalCommitRequest("g", "id", ProducerEpoch(1, 0), -1, "", None, (pending,), 3)
     )
     for topics in ((topic(api, version),), None) if version >= 2 else ((topic(api, version),),):
         found = await fetch(api, version, topics)

@@ -38,9 +38,13 @@ def fetch(
     refused; None if the client does not ask for stable offsets.
     """
     committed = offsets.of_group(group).get(topic, {})
+    if unstable is None or not unstable.has_group(group):
+        return tuple(
+            _fetched(partition, committed.get(partition), topic_id) for partition in partitions
+        )
     return tuple(
         _unstable(partition)
-        if unstable is not None and unstable.has(group, topic, partition)
+        if unstable.has(group, topic, partition)
         else _fetched(partition, committed.get(partition), topic_id)
         for partition in partitions
     )

@@ -5,7 +5,7 @@ The records belong to the producer's transaction; `pending` keeps them until its
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.heartbeat import transactional_commit_error
@@ -17,17 +17,28 @@ from ottla.groups.stored import NO_TIMESTAMP
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.shards.step import ProducerEpoch
 
+_ADDING_VERSION: Final = 5
+
 
 class TransactionalCommitRequest(NamedTuple):
     """Offsets of one group, in the open transaction of one producer."""
 
     group: str
+    transactional_id: str
     producer: ProducerEpoch
     generation: int
     """-1 before TxnOffsetCommit 3, and from clients without group metadata (KIP-447)."""
     member_id: str
     group_instance_id: str | None
     offsets: tuple[OffsetToCommit, ...]
+    version: int
+    """Of TxnOffsetCommit."""
+
+    @property
+    def adds_partition(self) -> bool:
+        """The request itself makes the group's partition a part of the transaction (KIP-890);
+        before, AddOffsetsToTxn did."""
+        return self.version >= _ADDING_VERSION
 
 
 def commit_in_transaction(

@@ -1,0 +1,116 @@
+"""TxnOffsetCommit (key 28): a producer commits a group's offsets in its transaction (KIP-98).
+
+v2 (KIP-320): leader epochs. v3 (KIP-447): flexible; generation, member and group instance id, so
+that the group fences former owners. v4 (KIP-890): the error TRANSACTION_ABORTABLE. v5 (KIP-890):
+adds the group's partition of `__consumer_offsets` to the transaction, without AddOffsetsToTxn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ottla.api.context import Context
+from ottla.groups.offsets.commit import OffsetToCommit
+from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
+from ottla.protocol.access import Access, Operation, Resource
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.versioned_field import VersionedField
+from ottla.shards.step import ProducerEpoch
+
+KEY: Final = 28
+ACCESS: Final = (
+    Access(Operation.WRITE, Resource.TRANSACTIONAL_ID),
+    Access(Operation.READ, Resource.GROUP),
+    Access(Operation.READ, Resource.TOPIC),
+)
+
+_KNOWS_LOADING: Final = 2
+
+_COMMITTED_LEADER_EPOCH: Final = VersionedField(
+    KEY, "TxnOffsetCommitRequestPartition", "committed_leader_epoch", -1
+)
+_GENERATION: Final = VersionedField(KEY, "TxnOffsetCommitRequest", "generation_id", -1)
+_MEMBER_ID: Final = VersionedField(KEY, "TxnOffsetCommitRequest", "member_id", "")
+_GROUP_INSTANCE_ID: Final = VersionedField[str | None](
+    KEY, "TxnOffsetCommitRequest", "group_instance_id", None
+)
+
+
+async def handle(request: Any, context: Context) -> Any:
+    codes: list[ErrorCode | None] = []
+    """The error of each partition, in the request's order; None if its offset is committed."""
+    offsets: list[OffsetToCommit] = []
+    for topic in request.topics:
+        _check(topic, codes, offsets, context)
+    results: list[ErrorCode] = []
+    if offsets:
+        try:
+            results = await context.broker.groups.commit_in_transaction(
+                _commit(request, tuple(offsets), context)
+            )
+        except ApiError as error:
+            results = [_known(error.code, context.version)] * len(offsets)
+    committed = iter(results)
+    errors = iter([next(committed) if code is None else code for code in codes])
+    return _response(request, errors, context)
+
+
+def _known(code: ErrorCode, version: int) -> ErrorCode:
+    """Producers before version 2 end where a coordinator is loading (KAFKA-7296)."""
+    if version < _KNOWS_LOADING and code is ErrorCode.coordinator_load_in_progress:
+        return ErrorCode.coordinator_not_available
+    return code
+
+
+def _check(
+    topic: Any, codes: list[ErrorCode | None], offsets: list[OffsetToCommit], context: Context
+) -> None:
+    """Collects the offsets of existing partitions; the others get their error."""
+    known = context.broker.image.topic(topic.name)
+    for each in topic.partitions:
+        index = each.partition_index
+        if known is None or not 0 <= index < len(known.partitions):
+            codes.append(ErrorCode.unknown_topic_or_partition)
+            continue
+        codes.append(None)
+        offsets.append(
+            OffsetToCommit(
+                known.name,
+                known.topic_id,
+                index,
+                each.committed_offset,
+                _COMMITTED_LEADER_EPOCH(each),
+                each.committed_metadata,
+            )
+        )
+
+
+def _commit(
+    request: Any, offsets: tuple[OffsetToCommit, ...], context: Context
+) -> TransactionalCommitRequest:
+    return TransactionalCommitRequest(
+        group=request.group_id,
+        transactional_id=request.transactional_id,
+        producer=ProducerEpoch(request.producer_id, request.producer_epoch),
+        generation=_GENERATION(request),
+        member_id=_MEMBER_ID(request),
+        group_instance_id=_GROUP_INSTANCE_ID(request),
+        offsets=offsets,
+        version=context.version,
+    )
+
+
+def _response(request: Any, errors: Iterator[ErrorCode], context: Context) -> Any:
+    build = context.messages
+    partition = build.TxnOffsetCommitResponsePartition
+    topics = []
+    for topic in request.topics:
+        partitions = [
+            partition(partition_index=each.partition_index, error_code=next(errors))
+            for each in topic.partitions
+        ]
+        topics.append(
+            build.TxnOffsetCommitResponseTopic(name=topic.name, partitions=tuple(partitions))
+        )
+    return build.TxnOffsetCommitResponse(topics=tuple(topics))
