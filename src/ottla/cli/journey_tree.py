@@ -20,6 +20,7 @@ from ottla.cli.journey_branches import (
     line,
 )
 from ottla.cli.journey_replicas import grow_replicated
+from ottla.cli.journey_transaction import grow_transaction
 from ottla.journey.formatting import bytes_said, moment_said
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def tell(document: Document) -> Branch:
         top.add(("Partition chosen  ", STEP), named, chosen["why"])
     _appended(top, document, clock)
     grow_replicated(top, document["replicated"], clock)
+    grow_transaction(top, document, clock)
     _readers(top, document, "Read and delivered", clock)
     _retention(top, document["retention"])
     return top

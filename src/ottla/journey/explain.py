@@ -25,6 +25,7 @@ from ottla.journey.offset_history import (
 )
 from ottla.journey.partitioner import explain_choice
 from ottla.journey.retention_rules import RecordFacts, explain_retention
+from ottla.journey.transactions import read_committed, transaction_of
 from ottla.records.compression import Compression
 from ottla.timelines.delivery_metadata import read_delivery
 
@@ -72,6 +73,8 @@ def explain(facts: Facts) -> Document:
         "partition_chosen": _chosen(facts),
         "appended": _appended(facts, replicas) if was_written else None,
         "replicated": _replicated(facts, replicas) if was_written else None,
+        "transaction": _transaction(facts),
+        "read_committed": _read_committed(facts),
         "read": _read(facts),
         "delivered": _delivered(facts) if was_written else [],
         "retention": _retention(facts) if state == "stored" else None,
@@ -210,6 +213,19 @@ def _replicated(facts: Facts, replicas: Replicas) -> Document:
         "replicas": facts.replica_count,
     }
     return document | replicas.document(when)
+
+
+def _transaction(facts: Facts) -> Document | None:
+    if facts.location is None or facts.transactions is None:
+        return None
+    return transaction_of(facts.location.header, facts.transactions)
+
+
+def _read_committed(facts: Facts) -> Document | None:
+    if facts.location is None or facts.transactions is None:
+        return None
+    header, high_watermark = facts.location.header, facts.high_watermark
+    return read_committed(header, facts.offset, high_watermark, facts.transactions)
 
 
 def _read(facts: Facts) -> list[Document]:

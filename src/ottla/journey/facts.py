@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from ottla.journey.record_in_batch import PlacedRecord
 from ottla.journey.retention_rules import SegmentFacts
+from ottla.journey.transactions import TransactionFacts
 from ottla.log.config import LogConfig
 from ottla.records.header import BatchHeader
 from ottla.timelines.step import Opening, Step
@@ -64,3 +65,5 @@ class Facts:
     isr: tuple[int, ...] = ()
     leader: int = -1
     leader_epoch: int = -1
+    transactions: TransactionFacts | None = None
+    """None for an offset that is not stored."""

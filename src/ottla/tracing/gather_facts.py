@@ -21,6 +21,7 @@ from ottla.records.header import NO_TIMESTAMP, BatchHeader, ensure_crc, read_hea
 from ottla.replica.partition import Partition
 from ottla.timelines.recorder import TimelineRecorder
 from ottla.tracing.key_search import find_later
+from ottla.tracing.transaction_search import transaction_facts
 
 if TYPE_CHECKING:
     from ottla.coordinator.group_coordinator import GroupCoordinator
@@ -47,8 +48,10 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
     log = partition.log
     location = None
     superseded_by, searched_to = None, 0
+    transactions = None
     if log.start_offset <= offset < log.end_offset:
         location = await find_location(log, offset)
+        transactions = await transaction_facts(partition, location.header if location else None)
         record = location.record.record if location and location.record else None
         if log.config.cleanup_compact and record is not None and record.key is not None:
             superseded_by, searched_to = await find_later(log, record.key, offset)
@@ -75,6 +78,7 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
         isr=around.state.isr,
         leader=around.state.leader,
         leader_epoch=around.state.leader_epoch,
+        transactions=transactions,
     )
 
 

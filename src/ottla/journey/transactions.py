@@ -1,0 +1,115 @@
+"""The transaction that a record belongs to, and what a read_committed reader waits for. Pure.
+
+A record of a transaction counts once the transaction's commit marker, a control record, is in the
+partition's log after it; an abort marker takes it away. Readers under read_committed end at the
+last stable offset: the first record of the oldest transaction that is open, or whose marker is not
+replicated yet (KIP-98).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ottla.journey.moment import Document
+from ottla.records.header import BatchHeader
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction without a marker in this partition."""
+
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+    """Its first record here."""
+    last_write_ms: int
+    """The timestamp of its last record here; -1 if it has none."""
+
+
+class EndMarker(NamedTuple):
+    """The control record that ended a transaction in this partition."""
+
+    offset: int
+    is_commit: bool
+    timestamp_ms: int
+    """By the clock of the broker that wrote it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionFacts:
+    """What the partition says of transactions."""
+
+    last_stable_offset: int
+    open: Sequence[OpenTransaction] = ()
+    marker: EndMarker | None = None
+    """The one that ended the record's transaction, or the record itself if that is a marker."""
+    searched_to: int = 0
+    """The log was searched for the marker up to here."""
+
+
+def transaction_of(header: BatchHeader, facts: TransactionFacts) -> Document | None:
+    """The transaction of a batch's records; None where they belong to none.
+
+    `state` is open, committed or aborted; unknown: the search for the marker ended early.
+    """
+    if not header.is_transactional:
+        return None
+    marker, first_offset = facts.marker, None
+    if marker is not None:
+        state = "committed" if marker.is_commit else "aborted"
+    else:
+        state = "unknown"
+        for each in facts.open:
+            if each.producer_id == header.producer_id and each.first_offset <= header.base_offset:
+                state, first_offset = "open", each.first_offset
+    return {
+        "state": state,
+        "producer": {"id": header.producer_id, "epoch": header.producer_epoch},
+        "first_offset": first_offset,
+        "marker": None
+        if marker is None
+        else {
+            "offset": marker.offset,
+            "type": "commit" if marker.is_commit else "abort",
+            "timestamp_ms": marker.timestamp_ms,
+        },
+        "searched_to": facts.searched_to if state == "unknown" else None,
+    }
+
+
+def read_committed(
+    header: BatchHeader, offset: int, high_watermark: int, facts: TransactionFacts
+) -> Document:
+    """Whether a reader under read_committed gets the record at `offset`.
+
+    `state`: visible, aborted or control (never returned), or waiting; then `held_by` says for what.
+    """
+    state, held_by = "visible", None
+    if offset >= facts.last_stable_offset:
+        state, held_by = "waiting", _held_by(high_watermark, facts)
+    elif header.is_control:
+        state = "control"
+    elif header.is_transactional and facts.marker is not None and not facts.marker.is_commit:
+        state = "aborted"
+    return {
+        "state": state,
+        "last_stable_offset": facts.last_stable_offset,
+        "held_by": held_by,
+    }
+
+
+def _held_by(high_watermark: int, facts: TransactionFacts) -> Document:
+    """What holds the last stable offset where it is."""
+    stable = facts.last_stable_offset
+    if stable >= high_watermark:
+        return {"reason": "high_watermark"}
+    for each in facts.open:
+        if each.first_offset <= stable:
+            return {
+                "reason": "open_transaction",
+                "producer": {"id": each.producer_id, "epoch": each.producer_epoch},
+                "first_offset": each.first_offset,
+                "last_write_ms": None if each.last_write_ms < 0 else each.last_write_ms,
+            }
+    return {"reason": "marker_not_replicated"}

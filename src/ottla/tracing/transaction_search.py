@@ -1,0 +1,87 @@
+"""Finds what a partition says of the transaction of one record: the open ones, and the marker."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from ottla.journey.transactions import EndMarker, OpenTransaction, TransactionFacts
+from ottla.log.log import Log
+from ottla.log.scan import scan_batches
+from ottla.records.control import ControlType, read_end_marker
+from ottla.records.errors import CorruptBatchError, InvalidRecordError
+from ottla.records.header import BatchHeader
+from ottla.replica.partition import Partition
+from ottla.tracing.key_search import EVERYTHING, oldest_first, storage_refusals
+from ottla.tracing.segment_search import BUDGET_BYTES, Window
+
+NOT_SEARCHED: Final = 0
+
+
+async def transaction_facts(
+    partition: Partition, header: BatchHeader | None, budget_bytes: int = BUDGET_BYTES
+) -> TransactionFacts:
+    """`header` is that of the record's batch, if it is stored.
+
+    Raises ApiError KAFKA_STORAGE_ERROR.
+    """
+    log = partition.log
+    transactions = open_transactions(log)
+    stable = log.last_stable_offset(partition.high_watermark)
+    marker, searched_to = None, NOT_SEARCHED
+    if header is not None and header.is_transactional:
+        is_open = any(
+            each.producer_id == header.producer_id and each.first_offset <= header.base_offset
+            for each in transactions
+        )
+        if not is_open:
+            marker, searched_to = await _find_marker(log, header, budget_bytes)
+    return TransactionFacts(stable, transactions, marker, searched_to)
+
+
+def open_transactions(log: Log) -> list[OpenTransaction]:
+    """Those of the partition, oldest first."""
+    found = [
+        OpenTransaction(
+            each.producer_id,
+            each.producer_epoch,
+            each.transaction_start_offset,
+            each.last_timestamp_ms,
+        )
+        for each in log.producers.producers.values()
+        if each.transaction_start_offset >= 0
+    ]
+    return sorted(found, key=lambda each: each.first_offset)
+
+
+async def _find_marker(
+    log: Log, header: BatchHeader, budget_bytes: int
+) -> tuple[EndMarker | None, int]:
+    """The producer's next marker, and the offset up to which the log was searched for it."""
+    for window in oldest_first(log, header.base_offset):
+        if budget_bytes <= 0:
+            return None, window.first_offset
+        budget_bytes -= window.size_bytes
+        try:
+            with storage_refusals():
+                found = await asyncio.to_thread(marker_in_window, window, header)
+        except (CorruptBatchError, InvalidRecordError):
+            return None, window.first_offset  # the record itself may still be explained
+        if found is not None:
+            return found, found.offset
+    return None, EVERYTHING
+
+
+def marker_in_window(window: Window, header: BatchHeader) -> EndMarker | None:
+    """The first marker of the batch's producer at or after the batch.
+
+    Raises OSError, CorruptBatchError, InvalidRecordError.
+    """
+    for _, found, batch in scan_batches(window.file, window.position, window.end):
+        is_later = found.base_offset >= header.base_offset
+        if is_later and found.is_control and found.producer_id == header.producer_id:
+            marker = read_end_marker(batch)
+            if marker is not None:
+                is_commit = marker.type is ControlType.commit
+                return EndMarker(found.base_offset, is_commit, marker.timestamp_ms)
+    return None
