@@ -18,7 +18,6 @@ from ottla.protocol.versions import (
     METADATA_DELTAS,
     REFUSED_BELOW,
     UNADVERTISED,
-    UNANSWERED,
 )
 
 _IN_JSON: Final = {JOURNEY: "journey", METADATA_DELTAS: "metadata_deltas"}
@@ -45,7 +44,7 @@ def find(key: int) -> Handler | None:
         answer = _in_json(module.handle_json)
         between = always if key == METADATA_DELTAS else never
         return Handler(key, 0, 0, answer, True, module.ACCESS, between)
-    if key not in APIS or key == ENVELOPE or key in UNANSWERED:  # the dispatcher opens envelopes
+    if key not in APIS or key == ENVELOPE:  # the dispatcher opens envelopes
         return None
     api = APIS[key]
     module = import_module(f"ottla.api.{api.name}")

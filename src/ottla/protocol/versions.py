@@ -88,8 +88,6 @@ INTERNAL: Final = frozenset(row[0] for row in _BETWEEN_BROKERS)
 """Sent by brokers to their controller; not advertised to clients."""
 UNADVERTISED: Final = frozenset((24, 25, 26, 27, 28))
 """Transactions: clients are refused until every part of them is there."""
-UNANSWERED: Final = frozenset((WRITE_TXN_MARKERS,))
-"""Known, without a handler yet."""
 FOR_CONTROLLER: Final = frozenset(
     (19, 20, 33, 37, 43, 44, 45, 46, 57, ALTER_PARTITION, ALLOCATE_PRODUCER_IDS)
 )
