@@ -35,10 +35,9 @@ JOB = """
 import json, sys
 from ottla.pipelines import session, to_delta, topic
 
-address, folder, jose4j, kafka = sys.argv[1:]
+address, folder, kafka = sys.argv[1:]
 spark = session("job", master="local[2]", conf={
     "spark.ui.enabled": False, "spark.ui.showConsoleProgress": False,
-    "spark.driver.extraClassPath": jose4j,
 })
 rows = topic(
     spark, "flights", bootstrap_servers=address, schema="n INT", kafka=json.loads(kafka)
@@ -181,7 +180,6 @@ def kafka(
 def test_the_source_the_look_ups_and_the_group_log_in_with_tokens(
     kafka: tuple[str, str],
     tokens: TokenServer,
-    kafka_jars: KafkaJars,
     tmp_path: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
@@ -194,10 +192,9 @@ def test_the_source_the_look_ups_and_the_group_log_in_with_tokens(
     for number in range(5):
         producer.produce("flights", json.dumps({"n": number}))
     assert producer.flush(60) == 0
-    (jose4j,) = kafka_jars.folder.glob("jose4j-*.jar")
 
     done = subprocess.run(
-        [sys.executable, "-c", JOB, oauth, tmp_path, jose4j, json.dumps(tokens.settings())],
+        [sys.executable, "-c", JOB, oauth, tmp_path, json.dumps(tokens.settings())],
         capture_output=True,
         text=True,
         timeout=600,

@@ -114,9 +114,11 @@ KAFKA = "org.apache.kafka.common.errors."
         (
             [Cause("org.apache.kafka.common.KafkaException",
                    "Failed to create new KafkaAdminClient"),
-             Cause("java.lang.NoClassDefFoundError",
-                   "org/jose4j/keys/resolvers/VerificationKeyResolver")],
-            ["no jar for OAUTHBEARER", "packages=['org.bitbucket.b_c:jose4j:0.9.6']"],
+             Cause("org.apache.kafka.common.KafkaException", "Failed to create new NetworkClient"),
+             Cause("javax.security.auth.login.LoginException",
+                   "An internal error occurred while retrieving token from callback handler")],
+            ["The query cannot log in: An internal error occurred while retrieving token",
+             "Check the sasl.* settings"],
         ),
         (
             [Cause("org.apache.hadoop.fs.UnsupportedFileSystemException",

@@ -326,18 +326,6 @@ def _changed_query(causes: Sequence[Cause], about: About) -> str | None:
 # ---- Kafka ----
 
 
-def _login_jar(causes: Sequence[Cause], about: About) -> str | None:
-    # Kafka's login handler for token endpoints needs jose4j, which is an optional dependency of
-    # kafka-clients (KIP-768): Spark does not have it.
-    missing = r"NoClassDefFoundError: org/jose4j/|ClassNotFoundException: org\.jose4j\."
-    if not _search(causes, missing):
-        return None
-    return (
-        "Spark has no jar for OAUTHBEARER: start it with "
-        "session(..., packages=['org.bitbucket.b_c:jose4j:0.9.6'])"
-    )
-
-
 def _kafka(causes: Sequence[Cause], about: About) -> str | None:
     lost = _with_condition(causes, r"KAFKA_DATA_LOSS\.\S+") or next(
         (one for one in causes if re.search(r"failOnDataLoss|data may have been", one.message)),
@@ -357,6 +345,9 @@ def _kafka(causes: Sequence[Cause], about: About) -> str | None:
     topics = ", ".join(about.topics) or "the topic"
     if re.match("UnknownTopic", kind):
         return f"{topics} is no longer on {about.servers}: it was deleted while the query ran"
+    if login := _of_kind(causes, r"^javax\.security\.auth\.login\.LoginException$"):
+        # Before the broker is asked: a token endpoint (KIP-768) gives no token, for example.
+        return f"The query cannot log in: {_plain(login)}. Check the sasl.* settings in kafka="
     if "Authentication" in kind or "Ssl" in kind:
         return (
             f"{about.servers} refused the login of the query: {_plain(cause)}. Check the sasl.* "
@@ -440,7 +431,6 @@ _RULES: Final[tuple[Callable[[Sequence[Cause], About], str | None], ...]] = (
     _second_run,
     _conflict,
     _changed_query,
-    _login_jar,
     _kafka,
     _kafka_poll,
     _not_writable,
