@@ -128,8 +128,9 @@ async def test_groups_write_their_own_markers(
         node_call.node.partitions, "get", lambda topic, index: known if index == 3 else None
     )
     places = ((OFFSETS_TOPIC, (3, 4)),)
-    assert await write(node_call, {"places": places, "transaction_result": True}) == [
+    given = {"places": places, "transaction_result": True, "transaction_version": 2}
+    assert await write(node_call, given) == [
         (7, OFFSETS_TOPIC, 3, ErrorCode.none),
         (7, OFFSETS_TOPIC, 4, ErrorCode.unknown_topic_or_partition),
     ]
-    assert completed == [(3, 7, 1, True, 4)]
+    assert completed == [(3, 7, 1, True, 4, 2)]

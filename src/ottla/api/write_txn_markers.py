@@ -90,6 +90,7 @@ async def _end_in_group(marker: Any, index: int, codes: _Codes, context: Context
             marker.producer_epoch,
             marker.transaction_result,
             marker.coordinator_epoch,
+            _TRANSACTION_VERSION(marker),
         )
     except ApiError as error:
         code = error.code
