@@ -28,14 +28,13 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.groups.in_memory import all_in_memory
 
-from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.requests import (
     HeartbeatRequest,
     JoinRequest,
@@ -90,22 +89,15 @@ class World:
         self.shard.loaded(self.step())
 
     def step(self) -> Step:
-        self.before = self.everything()
+        self.before = all_in_memory(self.shard)
         return Step(self.now_ms, self.settings)
-
-    def everything(self) -> Any:
-        """All that the shard has in memory, whether the log has it or not."""
-        groups = {
-            group_id: {name: copy(getattr(group, name)) for name in ClassicGroup.__slots__}
-            | {"members": [replace(each) for each in group.members.values()]}
-            for group_id, group in self.shard.groups.items()
-        }
-        return groups, dict(self.shard.offsets.all()), list(self.shard.pending.all())
 
     def run(self, step: Step) -> None:
         """As the runtime does it."""
         if step.records or step.marker is not None:
-            assert self.everything() == self.before, "changed before the records are applied"
+            assert all_in_memory(self.shard) == self.before, (
+                "changed before the records are applied"
+            )
         if (step.records or step.marker) and self.refusal is not None:
             self.output.append(f"not appended: {self.refusal.name}")
             if step.when_refused is not None:

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from tests.replica.fetch_config import fetch_config
 
 from ottla.log.config import LogConfig
 from ottla.log.open_file import OpenFiles
@@ -158,16 +159,7 @@ class Bench:
         self.folder = folder
         self.leader = Leader()
         self.truncations = Truncations()
-        config: Any
-        self.config = config = SimpleNamespace(
-            id=1,
-            replica_fetch_backoff_ms=1,
-            replica_socket_timeout_ms=10_000,
-            replica_fetch_wait_max_ms=500,
-            replica_fetch_min_bytes=1,
-            replica_fetch_max_bytes=1 << 20,
-            replica_fetch_response_max_bytes=10 << 20,
-        )
+        self.config = config = fetch_config()
         self.cuts: list[tuple[str, int, int]] = []
         clock = SystemClock()
         self.rate = 0

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from tests.replica.fetch_config import fetch_config
 
 from ottla.controller.image import PartitionState
 from ottla.log.leader_epochs import LeaderEpochs
@@ -39,19 +40,12 @@ class Peers:
 
 
 def new_node(fetchers: int = 1) -> Any:
-    config = SimpleNamespace(
-        id=1,
+    config = fetch_config(
         num_replica_fetchers=fetchers,
         follower_replication_throttled_rate=1 << 62,
         leader_replication_throttled_rate=10,
         replication_quota_window_num=11,
         replication_quota_window_size_seconds=1,
-        replica_fetch_backoff_ms=1,
-        replica_socket_timeout_ms=10_000,
-        replica_fetch_wait_max_ms=500,
-        replica_fetch_min_bytes=1,
-        replica_fetch_max_bytes=1 << 20,
-        replica_fetch_response_max_bytes=10 << 20,
     )
     return SimpleNamespace(config=config, clock=SystemClock(), peers=Peers())
 

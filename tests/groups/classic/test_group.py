@@ -9,7 +9,6 @@ rule lets them do what sensible clients do.
 from __future__ import annotations
 
 from contextlib import suppress
-from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,6 +16,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from tests.groups.in_memory import all_in_memory
 
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.requests import (
@@ -77,13 +77,15 @@ class Groups(RuleBasedStateMachine):
         """Generation and partition to the one member that was given it."""
 
     def step(self) -> Step:
-        self.before = self.everything()
+        self.before = all_in_memory(self.shard)
         return Step(self.now_ms, SETTINGS)
 
     def run(self, step: Step) -> None:
         """As the runtime does it."""
         if step.records:
-            assert self.everything() == self.before, "changed before the records are applied"
+            assert all_in_memory(self.shard) == self.before, (
+                "changed before the records are applied"
+            )
             if self.refusing:
                 if step.when_refused is not None:
                     later = self.step()
@@ -104,15 +106,6 @@ class Groups(RuleBasedStateMachine):
             later = self.step()
             step.when_appended(later)
             self.run(later)
-
-    def everything(self) -> Any:
-        """All that the shard has in memory, whether the log has it or not."""
-        groups = {
-            group_id: {name: copy(getattr(group, name)) for name in ClassicGroup.__slots__}
-            | {"members": [replace(each) for each in group.members.values()]}
-            for group_id, group in self.shard.groups.items()
-        }
-        return groups, dict(self.shard.offsets.all())
 
     def answered(self, client: Client, result: Any) -> None:
         if isinstance(result, SyncResult):
