@@ -47,7 +47,6 @@ async def test_what_is_refused(node_call: Any) -> None:
         ({"index": 1}, ErrorCode.unknown_topic_or_partition),
         ({"topic": "none", "version": 13}, ErrorCode.unknown_topic_id),
         ({"acks": 2}, ErrorCode.invalid_required_acks),
-        ({"transactional_id": "x"}, ErrorCode.transactional_id_authorization_failed),
     ):
         answer = await node_call.produce(**{"topic": "t", "records": batch, **asked})
         assert (answer.error_code, answer.base_offset) == (code, -1), asked

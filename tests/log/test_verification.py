@@ -38,7 +38,7 @@ def test_only_the_guard_of_the_verification_passes() -> None:
 def test_batches_that_wait_share_a_verification() -> None:
     verifications = Verifications()
     assert _begin(verifications) is _begin(verifications, 5)
-    assert len(verifications) == 1
+    assert len(verifications.by_producer) == 1
 
 
 def test_a_guard_does_not_outlive_its_transaction() -> None:
@@ -111,7 +111,7 @@ def test_their_number_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verification, "MAX_VERIFICATIONS", 3)
     verifications = Verifications()
     guards = [verifications.begin(n, 0, 0, version_2=False, now_ms=0) for n in range(4)]
-    assert len(verifications) == 3
+    assert len(verifications.by_producer) == 3
     verifications.check_guard(3, guards[3])
     with pytest.raises(ApiError):
         verifications.check_guard(0, guards[0])

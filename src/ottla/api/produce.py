@@ -2,7 +2,8 @@
 
 v3: record batches of magic 2 (v0-2 are advertised and refused, see `protocol.versions`). v5: log
 start offset in the response. v8 (KIP-467): errors of single records. v9: flexible. v10 (KIP-951):
-the current leader with NOT_LEADER_OR_FOLLOWER. v12 (KIP-890). v13 (KIP-516): topics by id.
+the current leader with NOT_LEADER_OR_FOLLOWER. v12 (KIP-890): the partition is added to the
+transaction, see `transactional_produce`. v13 (KIP-516): topics by id.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from ottla.api.context import Context
 from ottla.api.current_leader import current_leader, node_endpoints
+from ottla.api.transactional_produce import NOT_TRANSACTIONAL, Verified, verify
 from ottla.network.handlers import EndConnectionError
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -48,11 +50,20 @@ async def handle(request: Any, context: Context) -> Any:
     topics = []
     appends: list[_Append] = []
     failed: str | None = None
-    for key, (topic, named) in _each_once(request.topic_data, by_id).items():
+    requested = _each_once(request.topic_data, by_id)
+    verified = NOT_TRANSACTIONAL
+    if request.transactional_id is not None:
+        batches = [
+            ((key, each.index), each.records)
+            for key, (_, named) in requested.items()
+            for each in named.values()
+        ]
+        verified = await verify(request.transactional_id, batches, context)
+    for key, (topic, named) in requested.items():
         answers: list[Any] = []
         for each in named.values():
             try:
-                partition, appended = _append(key, each, request, context)
+                partition, appended = _append(key, each, request, verified, context)
             except ApiError as error:
                 failed = f"{key}-{each.index}: {error}"
                 answers.append(_refusal(key, each.index, error, context))
@@ -71,13 +82,16 @@ async def handle(request: Any, context: Context) -> Any:
     return _response(topics, context)
 
 
-def _append(key: Any, each: Any, request: Any, context: Context) -> tuple[Partition, AppendResult]:
+def _append(
+    key: Any, each: Any, request: Any, verified: Verified, context: Context
+) -> tuple[Partition, AppendResult]:
     """Append one partition's batch; raises ApiError."""
     acks = request.acks
     if acks not in _KNOWN_ACKS:
         raise ApiError(ErrorCode.invalid_required_acks)
-    if request.transactional_id is not None:
-        raise ApiError(ErrorCode.transactional_id_authorization_failed)
+    guard = verified.get((key, each.index)) if verified else None
+    if isinstance(guard, ApiError):
+        raise guard
     partition = context.broker.partitions.find(key, each.index)
     if partition.topic in INTERNAL_TOPICS:
         # Kafka allows it for the client id __admin_client, which any client may use. The brokers'
@@ -91,6 +105,8 @@ def _append(key: Any, each: Any, request: Any, context: Context) -> tuple[Partit
         context.client_id,
         to_all=acks == _ACKS_ALL,
         zstd_allowed=context.version >= _ZSTD,
+        is_transactional=request.transactional_id is not None,
+        guard=guard,
     )
     return partition, appended
 

@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 from ottla.log.verification import Guard, Verifications
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.control import ControlType, EndTransactionMarker
-from ottla.records.header import LARGEST_SEQUENCE, BatchHeader
+from ottla.records.header import LARGEST_SEQUENCE, TRANSACTIONAL_BIT, BatchHeader
 
 BATCHES_REMEMBERED: Final = 5
 NO_EPOCH: Final = -1
@@ -160,7 +160,8 @@ class ProducerState:
         """
         producer = self.producers.get(producer_id)
         if producer is not None:
-            _check_epoch(producer, producer_epoch)
+            if producer_epoch < producer.producer_epoch:
+                raise _old_epoch(producer, producer_epoch)
             if producer.is_in_transaction(producer_epoch):
                 return None
         return self.verifications.begin(
@@ -179,8 +180,8 @@ class ProducerState:
             duplicate = producer.find_duplicate(header)
             if duplicate is not None:
                 return duplicate
-        self.check_own(header, guard)
-        if self.verifications:
+        self._check(producer, header, guard)
+        if self.verifications.by_producer:
             is_new = producer is None or not producer.batches
             self.verifications.check_sequence(header, is_new=is_new)
         if producer is not None and header.base_sequence != NO_SEQUENCE:
@@ -189,15 +190,19 @@ class ProducerState:
 
     def check_own(self, header: BatchHeader, guard: Guard | None) -> None:
         """The same for a coordinator's batch, which has no sequence."""
-        producer = self.producers.get(header.producer_id)
+        self._check(self.producers.get(header.producer_id), header, guard)
+
+    def _check(self, producer: Producer | None, header: BatchHeader, guard: Guard | None) -> None:
+        is_transactional = header.attributes & TRANSACTIONAL_BIT
         if producer is not None:
-            _check_epoch(producer, header.producer_epoch)
-            if producer.transaction_start_offset >= 0 and not header.is_transactional:
+            if header.producer_epoch < producer.producer_epoch:
+                raise _old_epoch(producer, header.producer_epoch)
+            if producer.transaction_start_offset >= 0 and not is_transactional:
                 raise ApiError(
                     ErrorCode.invalid_txn_state,
                     f"producer {header.producer_id} writes outside its open transaction",
                 )
-        if header.is_transactional and (
+        if is_transactional and (
             producer is None or not producer.is_in_transaction(header.producer_epoch)
         ):
             self.verifications.check_guard(header.producer_id, guard)
@@ -214,7 +219,8 @@ class ProducerState:
             return
         epoch = header.producer_epoch
         if transaction_version < VERSION_2:
-            _check_epoch(producer, epoch)
+            if epoch < producer.producer_epoch:
+                raise _old_epoch(producer, epoch)
         elif epoch <= producer.producer_epoch:
             # The marker ended the transaction before, but its answer was lost. With the largest
             # epoch an open transaction may have begun in the marker's own epoch.
@@ -249,7 +255,7 @@ class ProducerState:
             )
         )
         producer.last_timestamp_ms = header.max_timestamp
-        if header.is_transactional:
+        if header.attributes & TRANSACTIONAL_BIT:
             if producer.transaction_start_offset < 0:
                 producer.transaction_start_offset = header.base_offset
                 self._ongoing[header.base_offset] = header.producer_id
@@ -305,13 +311,12 @@ class ProducerState:
         return len(expired)
 
 
-def _check_epoch(producer: Producer, producer_epoch: int) -> None:
-    if producer_epoch < producer.producer_epoch:
-        raise ApiError(
-            ErrorCode.invalid_producer_epoch,
-            f"producer {producer.producer_id} sent epoch {producer_epoch}; "
-            f"its latest here is {producer.producer_epoch}",
-        )
+def _old_epoch(producer: Producer, producer_epoch: int) -> ApiError:
+    return ApiError(
+        ErrorCode.invalid_producer_epoch,
+        f"producer {producer.producer_id} sent epoch {producer_epoch}; "
+        f"its latest here is {producer.producer_epoch}",
+    )
 
 
 def _check_sequence(producer: Producer, header: BatchHeader) -> None:

@@ -55,31 +55,28 @@ class Verification:
 class Verifications:
     """The verifications of one partition, by producer id."""
 
-    __slots__ = ("_by_producer",)
+    __slots__ = ("by_producer",)
 
     def __init__(self) -> None:
-        self._by_producer: dict[int, Verification] = {}
-
-    def __len__(self) -> int:
-        return len(self._by_producer)
+        self.by_producer: dict[int, Verification] = {}
 
     def begin(
         self, producer_id: int, producer_epoch: int, sequence: int, *, version_2: bool, now_ms: int
     ) -> Guard:
         """Begin the producer's verification, or join the one that has begun."""
-        found = self._by_producer.get(producer_id)
+        found = self.by_producer.get(producer_id)
         if found is not None:
             found.seen(producer_epoch, sequence)
             return found.guard
-        if len(self._by_producer) >= MAX_VERIFICATIONS:
-            del self._by_producer[next(iter(self._by_producer))]
+        if len(self.by_producer) >= MAX_VERIFICATIONS:
+            del self.by_producer[next(iter(self.by_producer))]
         new = Verification(now_ms, producer_epoch, sequence, version_2)
-        self._by_producer[producer_id] = new
+        self.by_producer[producer_id] = new
         return new.guard
 
     def check_guard(self, producer_id: int, guard: Guard | None) -> None:
         """Raise ApiError INVALID_TXN_STATE if the guard is not that of this producer now."""
-        found = self._by_producer.get(producer_id)
+        found = self.by_producer.get(producer_id)
         if guard is NOT_REQUIRED or (found is not None and found.guard is guard):
             return
         raise ApiError(
@@ -91,7 +88,7 @@ class Verifications:
         """Raise ApiError OUT_OF_ORDER_SEQUENCE_NUMBER if an earlier batch is still to come.
         `is_new`: the partition knows no batch of the producer.
         """
-        found = self._by_producer.get(header.producer_id)
+        found = self.by_producer.get(header.producer_id)
         if found is None:
             return
         # In version 2 each transaction has an epoch of its own, which begins at 0.
@@ -105,21 +102,21 @@ class Verifications:
 
     def appended(self, producer_id: int) -> None:
         """A batch of the transaction is in the log: it is ongoing."""
-        self._by_producer.pop(producer_id, None)
+        self.by_producer.pop(producer_id, None)
 
     def ended(self, producer_id: int, marker_epoch: int) -> None:
         """A marker is in the log. In version 2 it has the next transaction's epoch, so that
         transaction's verification may have begun before the marker came, and stays.
         """
-        found = self._by_producer.get(producer_id)
+        found = self.by_producer.get(producer_id)
         if found is None or (found.is_version_2 and found.producer_epoch == marker_epoch):
             return
-        del self._by_producer[producer_id]
+        del self.by_producer[producer_id]
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> None:
         """Forget those that were never followed by an append."""
-        self._by_producer = {
+        self.by_producer = {
             producer_id: each
-            for producer_id, each in self._by_producer.items()
+            for producer_id, each in self.by_producer.items()
             if now_ms - each.began_ms < expiration_ms
         }

@@ -1,0 +1,93 @@
+"""The part of Produce that only requests with a transactional id need: before the first append of a
+transaction to a partition, its coordinator is asked (KIP-890).
+
+From Produce 12 on the coordinator adds the partition to the transaction; a client of an older
+version has added it, and the coordinator verifies that. A transaction that is ongoing in the
+partition needs neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+from ottla.api.context import Context
+from ottla.log.verification import NOT_REQUIRED, Guard
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.internal_topics import INTERNAL_TOPICS
+from ottla.records.errors import CorruptBatchError
+from ottla.records.header import HEADER_BYTES, BatchHeader, read_header
+from ottla.replica.partition import Partition
+from ottla.shards.step import ProducerEpoch
+from ottla.transactions.stored import TopicPartition
+from ottla.transactions.verification import asked_for_produce, produce_error
+
+Place: TypeAlias = tuple[Any, int]
+"""A topic's name or id, and a partition."""
+Verified: TypeAlias = dict[Place, Guard | ApiError | None]
+"""By place: the guard of the append, or why it is refused; None if the transaction is ongoing
+there."""
+
+NOT_TRANSACTIONAL: Final[Verified] = {}
+
+
+async def verify(
+    transactional_id: str, batches: Sequence[tuple[Place, Any]], context: Context
+) -> Verified:
+    """Ask the coordinator about the partitions of one request; `batches` are its records.
+
+    What cannot be verified because it cannot be appended either is left out: the append says why.
+    """
+    headers = {place: header for place, records in batches if (header := _header(records))}
+    producers = {ProducerEpoch(each.producer_id, each.producer_epoch) for each in headers.values()}
+    if len(producers) > 1:
+        refused = ApiError(
+            ErrorCode.invalid_producer_id_mapping,
+            "the request has transactional records of more than one producer",
+        )
+        return {place: refused for place, _ in batches}
+    asked = asked_for_produce(context.version)
+    if not asked.adds and not context.broker.config.transaction_partition_verification_enable:
+        return dict.fromkeys(headers, NOT_REQUIRED)
+    found: Verified = {}
+    unverified: dict[TopicPartition, Place] = {}
+    for place, header in headers.items():
+        try:
+            partition: Partition = context.broker.partitions.find(*place)
+            if partition.topic in INTERNAL_TOPICS:
+                continue
+            found[place] = partition.begin_verification(
+                header.producer_id,
+                header.producer_epoch,
+                header.base_sequence,
+                version_2=asked.adds,
+            )
+        except ApiError as error:
+            found[place] = error
+            continue
+        if found[place] is not None:
+            unverified[TopicPartition(partition.topic, partition.index)] = place
+    if unverified:
+        (producer,) = producers
+        errors = await context.broker.transaction_verifier.verify(
+            transactional_id, producer, frozenset(unverified), asked
+        )
+        for named, error_code in errors.items():
+            if error_code is not ErrorCode.none:
+                found[unverified[named]] = ApiError(
+                    produce_error(error_code, asked),
+                    "the coordinator does not confirm that the partition belongs to the"
+                    f" transaction: {error_code.name.upper()}",
+                )
+    return found
+
+
+def _header(records: Any) -> BatchHeader | None:
+    """The header of a transactional batch."""
+    if not records or len(records) < HEADER_BYTES:
+        return None
+    try:
+        header = read_header(records)
+    except CorruptBatchError:
+        return None
+    return header if header.is_transactional and header.has_producer_id else None
