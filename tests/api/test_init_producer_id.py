@@ -27,11 +27,11 @@ async def test_every_version_returns_a_new_id(node_call: Any, version: int) -> N
     assert len({each.producer_id for each in answers}) == 3
 
 
-async def test_transactions_are_refused(node_call: Any) -> None:
+async def test_a_transactional_id_without_a_coordinator(node_call: Any) -> None:
+    """`__transaction_state` does not exist: the producer looks for the coordinator first."""
     answer = await ask(node_call, transactional_id="x")
-    assert answer.error_code is ErrorCode.transactional_id_authorization_failed
+    assert answer.error_code is ErrorCode.not_coordinator
     assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
-    assert (await ask(node_call, transactional_id="")).error_code is ErrorCode.invalid_request
 
 
 async def test_without_a_controller_the_producer_must_retry(

@@ -1,8 +1,8 @@
-"""FindCoordinator (key 10): the broker that coordinates a group.
+"""FindCoordinator (key 10): the broker that coordinates a group or a transactional id.
 
 v1: key type. v3: flexible. v4 (KIP-699): many keys of one type. v5 (KIP-890): the error
 TRANSACTION_ABORTABLE. v6 (KIP-932): share groups. The first request for a group creates
-`__consumer_offsets`.
+`__consumer_offsets`, the first for a transactional id `__transaction_state`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ottla.api.context import Context
 from ottla.api.metadata import broker_addresses
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.internal_topics import OFFSETS_TOPIC
+from ottla.protocol.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ottla.protocol.versioned_field import VersionedField
 
 KEY: Final = 10
@@ -64,20 +64,21 @@ async def _find(
 
 
 async def _coordinator(key_type: int, key: str, context: Context) -> tuple[int, str, int]:
-    if key_type == TRANSACTION:
-        # The only error that clients take as final: they retry all others until a timeout.
-        raise ApiError(
-            ErrorCode.transactional_id_authorization_failed,
-            "This broker has no transaction coordinator.",
-        )
-    if key_type != GROUP:
-        raise ApiError(ErrorCode.invalid_request, f"There is no coordinator of type {key_type}.")
     broker = context.broker
-    if broker.image.topic(OFFSETS_TOPIC) is None:
-        outcome = await broker.topic_creation.ensure_offsets_topic()
+    if key_type not in (GROUP, TRANSACTION):
+        raise ApiError(ErrorCode.invalid_request, f"There is no coordinator of type {key_type}.")
+    topic = OFFSETS_TOPIC if key_type == GROUP else TRANSACTIONS_TOPIC
+    if broker.image.topic(topic) is None:
+        creation = broker.topic_creation
+        outcome = await (
+            creation.ensure_offsets_topic()
+            if key_type == GROUP
+            else creation.ensure_transactions_topic()
+        )
         if outcome.failed:
             raise ApiError(ErrorCode.coordinator_not_available, outcome.message)
-    state = broker.image.partition(OFFSETS_TOPIC, broker.groups.partition_for(key))
+    coordinator = broker.groups if key_type == GROUP else broker.transactions
+    state = broker.image.partition(topic, coordinator.partition_for(key))
     for broker_id, host, port, _ in broker_addresses(context):
         if state is not None and broker_id == state.leader:
             return broker_id, host, port

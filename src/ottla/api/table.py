@@ -17,7 +17,6 @@ from ottla.protocol.versions import (
     JOURNEY,
     METADATA_DELTAS,
     REFUSED_BELOW,
-    UNADVERTISED,
 )
 
 _IN_JSON: Final = {JOURNEY: "journey", METADATA_DELTAS: "metadata_deltas"}
@@ -62,8 +61,6 @@ def find(key: int) -> Handler | None:
 
 
 ADVERTISED: Final = tuple(
-    (api.key, api.min_version, api.max_version)
-    for api in APIS.values()
-    if api.key not in INTERNAL | UNADVERTISED
+    (api.key, api.min_version, api.max_version) for api in APIS.values() if api.key not in INTERNAL
 )
 HANDLERS: Final = Handlers(ADVERTISED, find)

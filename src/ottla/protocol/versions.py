@@ -86,8 +86,6 @@ _BETWEEN_BROKERS: Final = (
 APIS: Final[dict[int, Api]] = {row[0]: Api(*row) for row in (*_TABLE, *_BETWEEN_BROKERS)}
 INTERNAL: Final = frozenset(row[0] for row in _BETWEEN_BROKERS)
 """Sent by brokers to their controller; not advertised to clients."""
-UNADVERTISED: Final = frozenset((24, 25, 26, 27, 28))
-"""Transactions: clients are refused until every part of them is there."""
 FOR_CONTROLLER: Final = frozenset(
     (19, 20, 33, 37, 43, 44, 45, 46, 57, ALTER_PARTITION, ALLOCATE_PRODUCER_IDS)
 )

@@ -30,7 +30,6 @@ async def test_many_keys(api: Any, version: int) -> None:
 @pytest.mark.parametrize(
     ("key_type", "error"),
     [
-        (1, ErrorCode.transactional_id_authorization_failed),
         (2, ErrorCode.invalid_request),
         (9, ErrorCode.invalid_request),
     ],

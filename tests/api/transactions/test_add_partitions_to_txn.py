@@ -1,0 +1,96 @@
+"""AddPartitionsToTxn: of clients, and of brokers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ottla.protocol.errors import ErrorCode
+
+KEY = 24
+
+
+async def by_brokers(
+    api: Any, version: int, *transactions: tuple[str, tuple[int, int], bool, tuple[int, ...]]
+) -> list[list[ErrorCode]]:
+    answer = await api.ask(
+        "add_partitions_to_txn",
+        version,
+        transactions=tuple(
+            api.struct(
+                "AddPartitionsToTxnTransaction",
+                KEY,
+                version,
+                transactional_id=transactional_id,
+                producer_id=producer[0],
+                producer_epoch=producer[1],
+                verify_only=verify_only,
+                topics=(
+                    api.struct(
+                        "AddPartitionsToTxnTopic", KEY, version, name="t", partitions=indexes
+                    ),
+                ),
+            )
+            for transactional_id, producer, verify_only, indexes in transactions
+        ),
+    )
+    assert answer.error_code is ErrorCode.none
+    names = [transaction[0] for transaction in transactions]
+    assert [each.transactional_id for each in answer.results_by_transaction] == names
+    return [
+        [each.partition_error_code for topic in result.topic_results
+         for each in topic.results_by_partition]
+        for result in answer.results_by_transaction
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("version", range(4))
+async def test_a_client_adds(api: Any, version: int) -> None:
+    producer = await api.producer()
+    assert await api.add(producer, version) == {("t", 0): ErrorCode.none}
+    described = await api.node.transactions.describe("x")
+    assert described.value.client_version == 0
+
+
+async def test_all_are_added_or_none(api: Any) -> None:
+    producer = await api.producer()
+    errors = await api.add(producer, 3, ("t", 0), ("t", 7), ("__consumer_offsets", 0))
+    assert errors == {
+        ("t", 0): ErrorCode.operation_not_attempted,
+        ("t", 7): ErrorCode.unknown_topic_or_partition,
+        ("__consumer_offsets", 0): ErrorCode.topic_authorization_failed,
+    }
+    described = await api.node.transactions.describe("x")
+    assert not described.value.partitions
+
+
+@pytest.mark.parametrize(
+    ("version", "error"),
+    [(1, ErrorCode.invalid_producer_epoch), (2, ErrorCode.producer_fenced)],
+)
+async def test_a_fenced_producer(api: Any, version: int, error: ErrorCode) -> None:
+    producer = await api.producer()
+    await api.producer()
+    assert await api.add(producer, version) == {("t", 0): error}
+
+
+@pytest.mark.parametrize("version", [4, 5])
+async def test_brokers_verify_and_add(api: Any, version: int) -> None:
+    producer = await api.producer()
+    errors = await by_brokers(
+        api,
+        version,
+        ("x", producer, True, (0,)),
+        ("unknown", producer, True, (0, 9)),
+        ("", producer, True, (0,)),
+    )
+    assert errors == [
+        [ErrorCode.transaction_abortable],
+        [ErrorCode.operation_not_attempted, ErrorCode.unknown_topic_or_partition],
+        [ErrorCode.invalid_request],
+    ]
+    assert await by_brokers(api, version, ("x", producer, False, (0,))) == [[ErrorCode.none]]
+    assert await by_brokers(api, version, ("x", producer, True, (0,))) == [[ErrorCode.none]]
+    described = await api.node.transactions.describe("x")
+    assert described.value.client_version == 2

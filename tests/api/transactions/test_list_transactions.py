@@ -1,0 +1,42 @@
+"""ListTransactions and its filters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ottla.protocol.errors import ErrorCode
+
+
+async def listed(api: Any, version: int, **fields: Any) -> list[tuple[str, str]]:
+    wanted = {"state_filters": (), "producer_id_filters": ()} | fields
+    answer = await api.ask("list_transactions", version, **wanted)
+    assert answer.error_code is ErrorCode.none
+    return [(each.transactional_id, each.transaction_state) for each in answer.transaction_states]
+
+
+@pytest.mark.parametrize("version", range(2))
+async def test_states_and_producers(api: Any, version: int) -> None:
+    producer = await api.producer()
+    await api.add(producer)
+    await api.init(transactional_id="y")
+    assert sorted(await listed(api, version)) == [("x", "Ongoing"), ("y", "Empty")]
+    assert await listed(api, version, state_filters=("Ongoing",)) == [("x", "Ongoing")]
+    by_id = await listed(api, version, producer_id_filters=(producer[0],))
+    assert by_id == [("x", "Ongoing")]
+
+
+async def test_durations(api: Any) -> None:
+    await api.add(await api.producer())
+    assert await listed(api, 1, duration_filter=-1) == [("x", "Ongoing")]
+    assert await listed(api, 1, duration_filter=3_600_000) == []
+
+
+async def test_states_that_nobody_knows(api: Any) -> None:
+    await api.producer()
+    answer = await api.ask(
+        "list_transactions", 1, state_filters=("Sleeping", "Dead"), producer_id_filters=()
+    )
+    assert answer.unknown_state_filters == ("Sleeping",)
+    assert answer.transaction_states == ()
