@@ -59,9 +59,6 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--only", default="", help="suites or tests: A:0001,B,C:offsets")
     parser.add_argument("--jobs", type=int, default=1, help="librdkafka tests in parallel (1)")
-    parser.add_argument(
-        "--transactions", action="store_true", help="also run the tests that need transactions"
-    )
     parser.add_argument("--ivy-settings", type=Path, help="an Ivy settings file, to name a mirror")
     return parser.parse_args()
 
@@ -69,12 +66,10 @@ def arguments() -> argparse.Namespace:
 def suite_a(target: Target, names: Sequence[str], options: argparse.Namespace) -> Iterator[Outcome]:
     suite = librdkafka.prepare(logs())
     with ThreadPoolExecutor(options.jobs) as pool:
-        waiting = []
-        for test in librdkafka.tests(names, options.transactions):
-            if isinstance(test, Outcome):
-                yield test
-            else:
-                waiting.append(pool.submit(librdkafka.run_one, suite, *test, target.bootstrap))
+        waiting = [
+            pool.submit(librdkafka.run_one, suite, number, target.bootstrap)
+            for number in librdkafka.tests(names)
+        ]
         try:
             for job in waiting:
                 yield job.result()
@@ -86,7 +81,7 @@ def suite_a(target: Target, names: Sequence[str], options: argparse.Namespace) -
 def suite_b(target: Target, names: Sequence[str], options: argparse.Namespace) -> Iterator[Outcome]:
     suite = kafka_python.prepare(logs())
     print("Running kafka-python's tests, half a minute ...", flush=True)
-    yield from kafka_python.run(suite, target.addresses, names, options.transactions)
+    yield from kafka_python.run(suite, target.addresses, names)
 
 
 def logs() -> Path:

@@ -70,10 +70,6 @@ NOT_ON_KAFKA = {
     "test_kafka_version_infer": "fails on Apache Kafka 4.3 too: knows no such version",
     "test_group": "fails on Apache Kafka 4.3 too",
 }
-TRANSACTIONS = {
-    "test_transactional_producer_messages": "needs transactions",
-    "test_transactional_producer_offsets": "needs transactions",
-}
 SECONDS = 600
 
 
@@ -102,11 +98,6 @@ def prepare(logs: Path) -> Suite:
     return Suite(source, place / "venv" / "bin" / "python", logs)
 
 
-def left_out(transactions: bool) -> dict[str, str]:
-    """The tests to leave out, with the reasons."""
-    return NOT_ON_KAFKA if transactions else {**NOT_ON_KAFKA, **TRANSACTIONS}
-
-
 def outcomes_of(report: Path) -> list[Outcome]:
     """Each test in pytest's XML report."""
     outcomes = []
@@ -126,17 +117,14 @@ def outcomes_of(report: Path) -> list[Outcome]:
     return outcomes
 
 
-def run(
-    suite: Suite, addresses: Sequence[str], wanted: Sequence[str], transactions: bool
-) -> Iterator[Outcome]:
+def run(suite: Suite, addresses: Sequence[str], wanted: Sequence[str]) -> Iterator[Outcome]:
     """Run the tests (only those in `wanted` if it is not empty); return each outcome.
 
     `addresses`: `HOST:PORT` of each broker.
     """
-    skipped = left_out(transactions)
     report = suite.logs / "B-report.xml"
     report.unlink(missing_ok=True)
-    chosen = [f"not {name}" for name in skipped if name != "test_group"]
+    chosen = [f"not {name}" for name in NOT_ON_KAFKA if name != "test_group"]
     # `-k` matches parts of names, and other tests' names also contain "test_group".
     command = [str(suite.python), "-m", "pytest", "-v", "test/integration"]
     command += ["-p", "no:cacheprovider", "-p", "all_brokers"]
@@ -164,7 +152,9 @@ def run(
             timeout=SECONDS,
         )
     if not wanted:
-        yield from (Outcome(SUITE, name, "skipped", reason=why) for name, why in skipped.items())
+        yield from (
+            Outcome(SUITE, name, "skipped", reason=why) for name, why in NOT_ON_KAFKA.items()
+        )
     if report.is_file():
         yield from outcomes_of(report)
     else:

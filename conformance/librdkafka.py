@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,12 +29,6 @@ NUMBERS = tuple(
         137, 140,
     )
 )  # fmt: skip
-# Tests with transactions, which Ottla does not support yet: the sub-tests that do not need them.
-PARTS_WITHOUT_TRANSACTIONS: dict[str, tuple[str, ...]] = {
-    "0061": ("without transactions",),
-    "0129": (),
-    "0137": ("consume_batch_with", "consume_batch_store_offset", "consume_batch_eof_position"),
-}
 SECONDS = 240
 TIMED_OUT = 124
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -54,7 +48,7 @@ def prepare(logs: Path) -> Suite:
     return Suite(built / "tests", logs)
 
 
-def verdict(output: str, exit_code: int, part: str) -> tuple[bool, str]:
+def verdict(output: str, exit_code: int) -> tuple[bool, str]:
     """Whether the runner's output says that the test ran and passed, and if not, why."""
     text = COLOURS.sub("", output)
     failures = re.findall(r'### Test "[^"]*" failed at ([^#]*?): ###\n(.*)', text)
@@ -67,8 +61,6 @@ def verdict(output: str, exit_code: int, part: str) -> tuple[bool, str]:
         return False, f"the runner ended with {exit_code}"
     if not re.search(r"=== Test \S+ PASSED ===", text):
         return False, "the runner did not say that it ran this test"
-    if part and not re.search(rf"\[ [^\n]*{re.escape(part)}[^\n]*: PASS", text):
-        return False, f"no sub-test matched {part!r}"
     return True, ""
 
 
@@ -89,34 +81,22 @@ def _run(folder: Path, environment: Mapping[str, str], log: Path) -> int:
             return TIMED_OUT
 
 
-def run_one(suite: Suite, number: str, part: str, bootstrap: str) -> Outcome:
-    """Run one test number (or one part of it) in its own process."""
-    name = number + (f" ({part})" if part else "")
-    log = suite.logs / f"A-{name.replace(' ', '-').strip('()')}.log"
+def run_one(suite: Suite, number: str, bootstrap: str) -> Outcome:
+    """Run one test number in its own process."""
+    log = suite.logs / f"A-{number}.log"
     settings = suite.logs / f"A-{number}.conf"
     settings.write_text(f"bootstrap.servers={bootstrap}\ntest.topic.random=true\n")
     environment = {**os.environ, "TEST_KAFKA_VERSION": "4.1.0", "TESTS": number}
     environment |= {"LD_LIBRARY_PATH": "../src:../src-cpp", "RDKAFKA_TEST_CONF": str(settings)}
-    if part:
-        environment["SUBTESTS"] = part
     began = time.monotonic()
     code = _run(suite.folder, environment, log)
-    passed, why = verdict(log.read_text(errors="replace"), code, part)
+    passed, why = verdict(log.read_text(errors="replace"), code)
     for statistics in suite.folder.glob(f"stats_{number}_*.json"):
         statistics.unlink(missing_ok=True)
     took = time.monotonic() - began
-    return Outcome(SUITE, name, "passed" if passed else "failed", took, why)
+    return Outcome(SUITE, number, "passed" if passed else "failed", took, why)
 
 
-def tests(wanted: Sequence[str], transactions: bool) -> Iterator[tuple[str, str] | Outcome]:
-    """The tests to run, as (number, part), and the outcomes of those left out."""
-    for number in NUMBERS:
-        if wanted and number not in wanted:
-            continue
-        if transactions or number not in PARTS_WITHOUT_TRANSACTIONS:
-            yield number, ""
-            continue
-        parts = PARTS_WITHOUT_TRANSACTIONS[number]
-        left_out = "the part with transactions" if parts else "needs transactions"
-        yield Outcome(SUITE, number, "skipped", reason=left_out)
-        yield from ((number, part) for part in parts)
+def tests(wanted: Sequence[str]) -> Sequence[str]:
+    """The tests to run: all, or those wanted."""
+    return [number for number in NUMBERS if not wanted or number in wanted]

@@ -22,12 +22,6 @@ def test_pytests_report_becomes_one_outcome_a_test(tmp_path: Path) -> None:
     assert found["test_group_admin"].seconds == 1.5
 
 
-def test_transactions_are_left_out_until_they_are_asked_for() -> None:
-    assert "test_transactional_producer_offsets" in kafka_python.left_out(False)
-    assert "test_transactional_producer_offsets" not in kafka_python.left_out(True)
-    assert "test_group" in kafka_python.left_out(True)
-
-
 def fake_suite(folder: Path, script: str) -> kafka_python.Suite:
     python = folder / "python"
     python.write_text(f"#!/bin/sh\n{script}\n")
@@ -37,7 +31,7 @@ def fake_suite(folder: Path, script: str) -> kafka_python.Suite:
 
 def test_a_run_that_leaves_no_report_is_a_failure(tmp_path: Path) -> None:
     suite = fake_suite(tmp_path, "echo collection failed; exit 4")
-    outcomes = list(kafka_python.run(suite, ["127.0.0.1:1"], ["test_group_admin"], False))
+    outcomes = list(kafka_python.run(suite, ["127.0.0.1:1"], ["test_group_admin"]))
     assert [one.state for one in outcomes] == ["failed"]
     assert "collection failed" in (tmp_path / "B.log").read_text()
 
@@ -48,7 +42,7 @@ def test_the_tests_are_pointed_at_all_brokers(tmp_path: Path) -> None:
         (["127.0.0.1:1234"], "kafka://127.0.0.1:1234 127.0.0.1:1234 1"),
         (["a:1", "b:2", "c:3"], "kafka://a:1 a:1,b:2,c:3 3"),
     ):
-        list(kafka_python.run(suite, addresses, [], False))
+        list(kafka_python.run(suite, addresses, []))
         assert said in (tmp_path / "B.log").read_text()
 
 
