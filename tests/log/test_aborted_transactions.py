@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.log.committed_reader import fetch_committed, read_committed
 
 from ottla.log import names
 from ottla.log.aborted_transactions import aborted_transactions, find_work
@@ -15,42 +16,16 @@ from ottla.log.log import Log
 from ottla.log.page_cache import NotCachedError
 from ottla.log.retention import remove_expired
 from ottla.log.truncation import truncate_to
-from ottla.records.control import ControlType, read_end_marker
 from ottla.records.header import iterate_headers
-from ottla.records.iterate import iterate_records
 
 
 def _fetch(log: Log, offset: int, max_bytes: int = 700) -> tuple[bytes, list[tuple[int, int]]]:
-    up_to = log.last_stable_offset(log.end_offset)
-    found = log.read(offset, max_bytes=max_bytes, up_to_offset=up_to)
-    listed = aborted_transactions(log, found, offset, up_to)
-    return found.read(), [(each.producer_id, each.first_offset) for each in listed]
+    found, listed = fetch_committed(log, offset, max_bytes)
+    return found, [(each.producer_id, each.first_offset) for each in listed]
 
 
 def _consume(log: Log, max_bytes: int = 700) -> list[int]:
-    """The offsets that a read_committed consumer returns (as Kafka's CompletedFetch does)."""
-    offset, returned = log.start_offset, []
-    while True:
-        data, listed = _fetch(log, offset, max_bytes)
-        waiting = sorted(listed, key=lambda each: each[1])
-        aborted: set[int] = set()
-        at = 0
-        for header in iterate_headers(data):
-            batch = data[at : at + header.size_bytes]
-            if len(batch) < header.size_bytes:
-                break
-            at += header.size_bytes
-            while waiting and waiting[0][1] <= header.last_offset:
-                aborted.add(waiting.pop(0)[0])
-            if header.is_control:
-                marker = read_end_marker(batch)
-                if marker is not None and marker.type is ControlType.abort:
-                    aborted.discard(header.producer_id)
-            elif not (header.is_transactional and header.producer_id in aborted):
-                returned += [each.offset for each in iterate_records(batch)]
-            offset = header.next_offset
-        if at == 0:
-            return [each for each in returned if each >= log.start_offset]
+    return [record.offset for record in read_committed(log, max_bytes)]
 
 
 def test_a_fetch_lists_the_transactions_that_overlap_it(bench: Any) -> None:

@@ -1,13 +1,30 @@
 import os
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.log.cleaning import Kept, Source, clean_group, keep_batch, map_keys, short_key
+from ottla.log.cleaned_transactions import CleanedTransactions
+from ottla.log.cleaning import (
+    Kept,
+    Source,
+    clean_group,
+    keep_batch,
+    keep_marker,
+    map_keys,
+    short_key,
+)
+from ottla.log.transaction_index import AbortedTransaction
 from ottla.records.build import build_batch
-from ottla.records.header import ensure_crc, read_header
+from ottla.records.control import (
+    ControlType,
+    EndTransactionMarker,
+    read_end_marker,
+    write_end_marker,
+)
+from ottla.records.header import BatchHeader, ensure_crc, read_header
 from ottla.records.iterate import iterate_records
 from ottla.records.record import Record
 
@@ -98,14 +115,64 @@ def test_a_tombstone_stays_for_its_time_and_then_goes() -> None:
     assert _offsets(last) == [10]
 
 
-def test_transactions_and_their_markers_stay_whole() -> None:
-    keys = {b"a": 99, b"b": 98}
-    batch = build_batch(THREE, is_transactional=True, producer_id=1, base_sequence=0)
-    assert _keep(batch, keys) == batch
-    marker = build_batch(
-        [Record(0, 1, bytes(4), bytes(6))], is_control=True, is_transactional=True, producer_id=1
-    )
-    assert _keep(marker, keys) == marker
+def _marker(kind: ControlType = ControlType.abort, producer_id: int = 1) -> bytes:
+    return write_end_marker(kind, producer_id, 3, 4, 77)
+
+
+def _keep_marker(
+    marker: bytes, rules: Kept, *, is_empty: bool = True
+) -> tuple[BatchHeader, bytes] | None:
+    transactions = CleanedTransactions()
+    header = read_header(marker)
+    if not is_empty:
+        transactions.add_aborted([AbortedTransaction(header.producer_id, 0, 0, 0)])
+        transactions.batch_read(
+            read_header(build_batch(THREE, is_transactional=True, producer_id=header.producer_id))
+        )
+    kept = keep_marker(header, memoryview(marker), rules, transactions)
+    if kept is None:
+        return None
+    ensure_crc(read_header(kept), kept)
+    return read_header(kept), bytes(kept)
+
+
+def test_a_marker_stays_as_long_as_its_transaction_has_batches() -> None:
+    marker = _marker()
+    kept = _keep_marker(marker, _rules(now_ms=10**15), is_empty=False)
+    assert kept is not None
+    assert kept[1] == marker
+
+
+def test_trap_12_the_marker_of_an_empty_transaction_goes_after_its_time() -> None:
+    first = _keep_marker(_marker(), _rules(now_ms=1_000))
+    assert first is not None
+    header, dated = first
+    assert header.delete_horizon_ms == 1_000 + DAY_MS
+    assert (header.is_control, header.is_transactional) == (True, True)
+    found = read_end_marker(dated)
+    assert found == EndTransactionMarker(ControlType.abort, 4, 77), "it still says the same"
+    again = _keep_marker(dated, _rules(now_ms=999 + DAY_MS))
+    assert again is not None
+    assert again[1] == dated
+    assert _keep_marker(dated, _rules(now_ms=1_000 + DAY_MS)) is None
+
+
+def test_an_active_producers_last_marker_stays_as_a_header() -> None:
+    first = _keep_marker(_marker(), _rules())
+    assert first is not None
+    late = 10**15
+    for rules, stays in (
+        (replace(_rules(late, p1=-1), last_epochs={1: 3}), True),
+        (replace(_rules(late, p1=-1), last_epochs={1: 4}), False),
+        (_rules(late, p1=9), False),
+        (_rules(late, end_offset=1), True),
+        (_rules(late), False),
+    ):
+        kept = _keep_marker(first[1], rules)
+        assert (kept is not None) == stays, rules
+        if kept is not None:
+            assert (kept[0].count, kept[0].producer_epoch) == (0, 3)
+            assert kept[0].is_control
 
 
 @given(st.lists(st.binary(max_size=40), unique=True, max_size=50))
@@ -142,7 +209,15 @@ def test_a_group_becomes_one_segment_in_files_apart(sources: Any) -> None:
     keys, mapped_to = map_keys(sources.sources, 0, sources.end)
     before = sources.names()
     rules = _rules(end_offset=sources.end)
-    group = clean_group(str(sources.folder), sources.sources, keys, mapped_to, rules)
+    group = clean_group(
+        str(sources.folder),
+        sources.sources,
+        keys,
+        mapped_to,
+        rules,
+        CleanedTransactions(),
+        sources.end,
+    )
     new = sorted(set(sources.names()) - set(before))
     assert new == [f"{0:020d}.{kind}.cleaned" for kind in ("index", "log", "timeindex")]
     path = sources.folder / new[1]

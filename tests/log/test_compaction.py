@@ -2,6 +2,7 @@ import random
 from typing import Any
 
 import pytest
+from tests.log.committed_reader import read_committed
 
 from ottla.log.compaction import Compaction, plan_compaction
 from ottla.log.log import Log
@@ -208,3 +209,90 @@ def test_a_round_with_more_keys_than_fit_goes_on_with_the_next(
         rounds += 1
     assert 1 < rounds < 100
     assert _state(compacted.read_all(compacted.log)) == expected
+
+
+def _transact(bench: Any, rng: random.Random, number: int) -> dict[bytes, bytes]:
+    """Transactions of three producers, some aborted, all ended; the last committed values."""
+    values: dict[bytes, bytes] = {}
+    written: dict[int, dict[bytes, bytes]] = {}
+    log = bench.log
+    for step in range(number):
+        producer = rng.randrange(3)
+        if producer in written and rng.random() < 0.4:
+            commits = rng.random() < 0.5
+            bench.end(log, producer, commit=commits)
+            ended = written.pop(producer)
+            values |= ended if commits else {}
+            continue
+        # A key has one writer: what is committed last was then also written last.
+        key, value = b"key%d-%d" % (producer, rng.randrange(4)), b"%d" % step
+        bench.send(log, producer, [Record(0, bench.now_ms, key, value)])
+        written.setdefault(producer, {})[key] = value
+    for producer in list(written):
+        bench.end(log, producer, commit=False)
+    return values
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_trap_12_compaction_drops_what_was_aborted(compacted: Any, seed: int) -> None:
+    compacted.configure(segment_bytes=900, min_cleanable_dirty_ratio=0)
+    compacted.log = compacted.open()
+    rng = random.Random(seed)
+    values: dict[bytes, bytes] = {}
+    for _ in range(4):
+        values |= _transact(compacted, rng, 80)
+        before = compacted.log.last_stable_offset(compacted.log.end_offset)
+        _compact(compacted)
+        log = compacted.log
+        for each in (log, compacted.open(recovery_point=log.end_offset)):
+            assert _state(read_committed(each)) == values
+            assert _state(read_committed(each, 1)) == values
+            assert each.last_stable_offset(each.end_offset) == before
+        every = compacted.read_all(log, log.start_offset)
+        committed = {record.offset for record in read_committed(log)}
+        closed = [record for record in every if record.offset < log.active.base_offset]
+        markers = [record for record in closed if record.key and len(record.key) == 4]
+        left = {record.offset for record in closed} - {record.offset for record in markers}
+        assert left <= committed, "aborted records are gone"
+        compacted.log = log
+
+
+def test_trap_12_markers_of_empty_transactions_go(compacted: Any) -> None:
+    compacted.configure(segment_bytes=900)
+    log = compacted.log = compacted.open()
+
+    def markers() -> int:
+        return sum(
+            header.is_control and header.count > 0
+            for segment in log.segments[:-1]
+            for _, header in segment.headers()
+        )
+
+    for _ in range(40):
+        compacted.send(log, 1, [Record(0, compacted.now_ms, b"key", b"v")])
+        compacted.end(log, 1, commit=False)
+    for _ in range(20):
+        compacted.append(log, [Record(0, compacted.now_ms, b"other", b"v" * 50)])
+    held = markers()
+    assert held > 30
+    _compact(compacted)
+    assert markers() == held, "their horizon begins with the first cleaning that finds them empty"
+    for _ in range(2):
+        compacted.now_ms += DAY_MS
+        for _ in range(60):
+            compacted.append(log, [Record(0, compacted.now_ms, b"other", b"v" * 50)])
+        _compact(compacted)
+    assert markers() == 1, "the producer's last batch stays, as a header, and so its marker"
+    indexes = [segment.txn_index for segment in log.segments if segment.txn_index is not None]
+    assert sum(len(index.overlapping(0, 10**6)[0]) for index in indexes) == 1
+    assert _state(read_committed(log)) == {b"other": b"v" * 50}
+
+
+def test_an_open_transaction_ends_the_cleaning(compacted: Any) -> None:
+    log = compacted.log
+    compacted.send(log, 1, [Record(0, compacted.now_ms, b"key", b"v")])
+    _write(compacted, 200)
+    assert _plan(compacted) is None
+    compacted.end(log, 1, commit=True)
+    _compact(compacted)
+    assert b"key" in _state(read_committed(log))

@@ -9,23 +9,28 @@ The rules are those of Kafka's Cleaner and MemoryRecords.filterTo:
 - Offsets do not change. A batch that loses records keeps its first and last offset.
 - A batch that loses all records stays as a bare header if it has the last sequence of an active
   producer, or the last offset of this round, so that neither is lost.
-
-Batches of transactions are kept whole, with their markers.
+- Records of aborted transactions are removed, and do not count as last ones of their keys.
+- A marker stays until no batch of its transaction is left, and from then on for
+  `delete.retention.ms`, with the delete horizon in its batch: a consumer that has read the records
+  also reads the marker (KIP-534). An active producer's last marker stays: it has the last epoch.
+- The transaction index lists what was aborted and had batches in this round.
 """
 
 import hashlib
 import os
-import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from ottla.log import names
+from ottla.log.cleaned_transactions import CleanedTransactions
 from ottla.log.open_file import OpenFile, OpenFiles
 from ottla.log.scan import scan_batches
 from ottla.log.segment import Segment
+from ottla.log.transaction_index import AbortedTransaction, TransactionIndex
 from ottla.records.build import rebuild_batch
+from ottla.records.control import read_end_marker
 from ottla.records.header import BatchHeader, read_header
 from ottla.records.iterate import iterate_records
 from ottla.records.record import Record
@@ -47,18 +52,33 @@ class Source:
     base_offset: int
     size_bytes: int
     path: str
-    txn_index_path: str
     index_interval_bytes: int
+    txn_indexes: tuple[TransactionIndex, ...] = ()
+    """This segment's and those of the segments after it, where they exist: an aborted transaction
+    is in the index of the segment that has its marker."""
 
     @classmethod
-    def of(cls, segment: Segment) -> "Source":
+    def of(cls, segment: Segment, txn_indexes: Sequence[TransactionIndex] = ()) -> "Source":
+        """`txn_indexes` are copies, which the loop does not change."""
         return cls(
             segment.base_offset,
             segment.size_bytes,
             segment.path,
-            segment.path_of(names.TXN_INDEX),
             segment.index_interval_bytes,
+            tuple(txn_indexes),
         )
+
+    def aborted_before(self, offset: int) -> list[AbortedTransaction]:
+        """The aborted transactions that began before `offset` and have their markers here or in
+        later segments. Raises InsaneIndexError.
+        """
+        found: list[AbortedTransaction] = []
+        for index in self.txn_indexes:
+            entries, is_complete = index.overlapping(self.base_offset, offset)
+            found += entries
+            if is_complete:
+                break
+        return found
 
     def batches(self) -> Iterator[tuple[int, BatchHeader, memoryview]]:
         """Its batches. Opens the file while iterating. Raises FileNotFoundError once it is
@@ -72,12 +92,15 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a round depends on. `last_offsets`: those of the active producers."""
+    """What a round depends on. `last_offsets` and `last_epochs` are those of the active producers;
+    a producer without records here, only with a marker, has offset -1.
+    """
 
     now_ms: int
     delete_retention_ms: int
     end_offset: int
     last_offsets: Mapping[int, int]
+    last_epochs: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +109,8 @@ class Group:
 
     base_offset: int
     size_bytes: int
+    has_aborted: bool = False
+    """It has a transaction index."""
 
 
 def map_keys(
@@ -96,12 +121,17 @@ def map_keys(
     """
     keys: dict[bytes, int] = {}
     mapped_to = first_dirty
+    transactions = CleanedTransactions()
     bases = [source.base_offset for source in sources[1:]] + [end_offset]
     for source, next_offset in zip(sources, bases, strict=True):
         if next_offset <= first_dirty:
             continue
+        transactions.add_aborted(source.aborted_before(next_offset))
         for _, header, batch in source.batches():
-            if header.next_offset <= first_dirty or header.is_control:
+            if header.is_control:
+                _marker_read(transactions, header, batch)
+                continue
+            if transactions.batch_read(header) or header.next_offset <= first_dirty:
                 continue
             for record in iterate_records(batch, header):
                 if record.key is None or record.offset < first_dirty:
@@ -114,6 +144,11 @@ def map_keys(
     return keys, mapped_to
 
 
+def _marker_read(transactions: CleanedTransactions, header: BatchHeader, batch: memoryview) -> bool:
+    marker = read_end_marker(batch)
+    return transactions.marker_read(header, None if marker is None else marker.type)
+
+
 def short_key(key: bytes) -> bytes:
     """The key, or a digest that replaces a long one."""
     if len(key) <= _RAW_KEY_BYTES:
@@ -122,10 +157,16 @@ def short_key(key: bytes) -> bytes:
 
 
 def clean_group(
-    folder: str, sources: Sequence[Source], keys: KeyOffsets, mapped_to: int, rules: Kept
+    folder: str,
+    sources: Sequence[Source],
+    keys: KeyOffsets,
+    mapped_to: int,
+    rules: Kept,
+    transactions: CleanedTransactions,
+    next_offset: int,
 ) -> Group:
-    """Write the remaining records of `sources` into one `.cleaned` segment, synced. Raises
-    OSError.
+    """Write the remaining records of `sources` into one `.cleaned` segment, synced. `next_offset`
+    is where they end, `transactions` those of the round. Raises OSError, InsaneIndexError.
     """
     files = OpenFiles(1)
     base_offset = sources[0].base_offset
@@ -140,9 +181,16 @@ def clean_group(
     buffers: list[bytes | memoryview] = []
     headers: list[BatchHeader] = []
     size_bytes = 0
-    for source in sources:
+    bases = [source.base_offset for source in sources[1:]] + [next_offset]
+    for source, end_offset in zip(sources, bases, strict=True):
+        transactions.add_aborted(source.aborted_before(end_offset))
         for _, header, batch in source.batches():
-            kept = keep_batch(header, batch, keys, mapped_to, rules)
+            if header.is_control:
+                kept = keep_marker(header, batch, rules, transactions)
+            elif transactions.batch_read(header):
+                kept = _bare_header(header, rules)
+            else:
+                kept = keep_batch(header, batch, keys, mapped_to, rules)
             if kept is None:
                 continue
             buffers.append(kept)
@@ -153,21 +201,28 @@ def clean_group(
                 buffers, headers, size_bytes = [], [], 0
     if headers:
         cleaned.append(buffers, size_bytes, headers)
+    for entry in transactions.kept:
+        cleaned.add_aborted(entry)
+    transactions.kept = []
     cleaned.seal()
-    _copy_txn_indexes(sources, cleaned.path_of(names.TXN_INDEX))
     modified_ns = os.stat(sources[-1].path).st_mtime_ns
     os.utime(cleaned.path, ns=(modified_ns, modified_ns))
-    for suffix in (names.LOG, names.INDEX, names.TIME_INDEX):
+    suffixes = [names.LOG, names.INDEX, names.TIME_INDEX]
+    if cleaned.txn_index is not None:
+        suffixes.append(names.TXN_INDEX)
+    for suffix in suffixes:
         file = OpenFile(cleaned.path_of(suffix))
         os.fsync(file.fd)
-    return Group(base_offset, cleaned.size_bytes)
+    return Group(base_offset, cleaned.size_bytes, cleaned.txn_index is not None)
 
 
 def keep_batch(
     header: BatchHeader, batch: memoryview, keys: KeyOffsets, mapped_to: int, rules: Kept
 ) -> bytes | memoryview | None:
-    """What remains of a batch: the batch itself, a smaller one, a bare header, or None."""
-    if header.is_control or header.is_transactional or header.base_offset >= mapped_to:
+    """What remains of a batch that was not aborted: the batch itself, a smaller one, a bare header,
+    or None.
+    """
+    if header.base_offset >= mapped_to:
         return batch
     horizon_ms = header.delete_horizon_ms
     tombstones_go = horizon_ms is not None and rules.now_ms >= horizon_ms
@@ -180,10 +235,7 @@ def keep_batch(
                 continue
         kept.append(record)
     if not kept:
-        is_last = rules.last_offsets.get(header.producer_id) == header.last_offset
-        if (header.producer_id >= 0 and is_last) or header.next_offset == rules.end_offset:
-            return rebuild_batch(header, ())
-        return None
+        return _bare_header(header, rules)
     if horizon_ms is None and any(record.value is None for record in kept):
         horizon_ms = rules.now_ms + rules.delete_retention_ms
     elif len(kept) == header.count:
@@ -191,14 +243,35 @@ def keep_batch(
     return rebuild_batch(header, kept, delete_horizon_ms=horizon_ms)
 
 
-def _copy_txn_indexes(sources: Sequence[Source], path: str) -> None:
-    """Concatenate the transaction indexes: transactions are kept whole, with absolute offsets."""
-    present = [each.txn_index_path for each in sources if os.path.exists(each.txn_index_path)]
-    if not present:
-        return
-    with open(path, "wb") as joined:
-        for each in present:
-            with open(each, "rb") as file:
-                shutil.copyfileobj(file, joined)
-        joined.flush()
-        os.fsync(joined.fileno())
+def keep_marker(
+    header: BatchHeader, batch: memoryview, rules: Kept, transactions: CleanedTransactions
+) -> bytes | memoryview | None:
+    """What remains of a control batch: itself, with a delete horizon once its transaction is empty,
+    a bare header, or None.
+    """
+    if not _marker_read(transactions, header, batch):
+        return batch
+    horizon_ms = header.delete_horizon_ms
+    records = list(iterate_records(batch, header))
+    if not records or (horizon_ms is not None and rules.now_ms >= horizon_ms):
+        return _bare_header(header, rules)
+    if horizon_ms is not None:
+        return batch
+    return rebuild_batch(
+        header, records, delete_horizon_ms=rules.now_ms + rules.delete_retention_ms
+    )
+
+
+def _bare_header(header: BatchHeader, rules: Kept) -> bytes | None:
+    """The header alone if the round must not lose what it says, else None."""
+    producer_id = header.producer_id
+    last_offset = rules.last_offsets.get(producer_id) if producer_id >= 0 else None
+    if last_offset is None:
+        is_last = False
+    elif last_offset >= 0:
+        is_last = last_offset == header.last_offset
+    else:
+        is_last = header.is_control and rules.last_epochs.get(producer_id) == header.producer_epoch
+    if is_last or header.next_offset == rules.end_offset:
+        return rebuild_batch(header, ())
+    return None

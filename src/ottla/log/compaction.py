@@ -17,15 +17,17 @@ from contextlib import suppress
 from itertools import chain, pairwise
 
 from ottla.log import names
+from ottla.log.cleaned_transactions import CleanedTransactions
 from ottla.log.cleaning import Group, Kept, Source, clean_group, map_keys
 from ottla.log.config import LogConfig
-from ottla.log.errors import storage_error
+from ottla.log.errors import InsaneIndexError, storage_error
 from ottla.log.expiry import cleanable_ms
 from ottla.log.log import Log
 from ottla.log.removal import Removal
 from ottla.log.retention import mark_deleted
 from ottla.log.rolling import LARGEST_RELATIVE_OFFSET
 from ottla.log.segment import Segment
+from ottla.log.transaction_index import TransactionIndex
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.errors import CorruptBatchError, InvalidRecordError
 
@@ -99,8 +101,16 @@ class Compaction:
                 producer.producer_id: producer.last_offset
                 for producer in log.producers.producers.values()
             },
+            last_epochs={
+                producer.producer_id: producer.producer_epoch
+                for producer in log.producers.producers.values()
+                if not producer.batches
+            },
         )
-        self._sources = {id(segment): Source.of(segment) for segment in segments}
+        self._sources = {
+            id(segment): Source.of(segment, indexes)
+            for segment, indexes in zip(segments, _txn_indexes(log, len(segments)), strict=True)
+        }
         self._groups: list[tuple[list[Segment], Group]] = []
 
     def run(self) -> None:
@@ -111,7 +121,9 @@ class Compaction:
         """
         try:
             mapped_to = self._clean()
-        except (OSError, ApiError, CorruptBatchError, InvalidRecordError) as error:
+        except (
+            OSError, ApiError, CorruptBatchError, InvalidRecordError, InsaneIndexError
+        ) as error:  # fmt: skip
             self.discard()
             if self.log.is_closed or isinstance(error, FileNotFoundError):
                 return
@@ -128,9 +140,23 @@ class Compaction:
         sources = [self._sources[id(segment)] for segment in self._segments]
         keys, mapped_to = map_keys(sources, self._first_dirty, self._end_offset)
         within = [s for s in self._segments if s.base_offset < mapped_to]
+        ends = {
+            id(segment): self._end_offset if following is None else following.base_offset
+            for segment, following in pairwise(chain(self._segments, [None]))
+            if segment is not None
+        }
+        transactions = CleanedTransactions()
         for segments in _group(within, self.log.config.segment_bytes, self._end_offset):
             members = [self._sources[id(segment)] for segment in segments]
-            group = clean_group(self.log.folder, members, keys, mapped_to, self._rules)
+            group = clean_group(
+                self.log.folder,
+                members,
+                keys,
+                mapped_to,
+                self._rules,
+                transactions,
+                ends[id(segments[-1])],
+            )
             self._groups.append((segments, group))
         return mapped_to
 
@@ -173,6 +199,7 @@ class Compaction:
                 size_bytes=group.size_bytes,
                 created_ms=old[-1].created_ms,
                 index_interval_bytes=log.config.index_interval_bytes,
+                has_aborted=group.has_aborted,
             )
         ]
         return removal
@@ -185,6 +212,17 @@ class Compaction:
                 with suppress(FileNotFoundError):
                     os.unlink(segment.path_of(suffix) + names.CLEANED)
         self._groups.clear()
+
+
+def _txn_indexes(log: Log, count: int) -> list[tuple[TransactionIndex, ...]]:
+    """For each of the first `count` segments: the transaction indexes from it on, as they are now.
+    Raises ApiError KAFKA_STORAGE_ERROR.
+    """
+    copies: list[TransactionIndex | None] = []
+    for number, segment in enumerate(log.segments):
+        log.check_transaction_index(number)
+        copies.append(None if segment.txn_index is None else segment.txn_index.copy())
+    return [tuple(filter(None, copies[number:])) for number in range(count)]
 
 
 def _rename_all(folder: str, base_offset: int, old: str, new: str) -> None:

@@ -60,6 +60,12 @@ class TransactionIndex:
             self._stored = size_bytes // ENTRY.size
         return self._stored
 
+    def copy(self) -> "TransactionIndex":
+        """The entries of now, for another thread. Raises InsaneIndexError as `load`."""
+        copied = TransactionIndex(self.path, self.base_offset)
+        copied._stored, copied._added = self.load(), list(self._added)
+        return copied
+
     def reset(self) -> None:
         """Remove all entries, to rebuild the index."""
         self._stored, self._added = 0, []
