@@ -219,23 +219,6 @@ def test_a_topic_made_again_is_another_one(broker: Any, admin: AdminClient) -> N
     assert refused.value.args[0].code() == KafkaError.INVALID_PARTITIONS
 
 
-def test_transactions_are_refused_at_once(broker: Any) -> None:
-    """With an error that says why, not with a timeout."""
-    settings = {"bootstrap.servers": broker.bootstrap, "transactional.id": "mine"}
-    with pytest.raises(KafkaException) as refused:
-        Producer(settings).init_transactions(WAIT_S)
-    assert refused.value.args[0].code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    producer = kafka.KafkaProducer(
-        bootstrap_servers=broker.bootstrap, transactional_id="mine", max_block_ms=WAIT_S * 1000
-    )
-    with pytest.raises(kafka.errors.TransactionalIdAuthorizationFailedError):
-        producer.init_transactions()
-    producer.close(0)
-
-
-# Settings that are really in force.
-
-
 def test_max_message_bytes_refuses(broker: Any, admin: AdminClient) -> None:
     topic = new_topic(admin, max_message_bytes="1000")
     (refused,) = produce(broker, topic, {"value": bytes(2000)})
