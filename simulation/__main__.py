@@ -6,6 +6,7 @@ import argparse
 import multiprocessing
 import sys
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from rich.console import Console
 from rich.progress import Progress
@@ -27,14 +28,17 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--transcript", action="store_true", help="with --seed: print the last lines"
     )
+    parser.add_argument(
+        "--transactions", action="store_true", help="with transactional clients beside the others"
+    )
     return parser.parse_args(given)
 
 
-def one(seed: int, *, with_transcript: bool, console: Console) -> int:
+def one(seed: int, *, transactions: bool, with_transcript: bool, console: Console) -> int:
     """Run one seed; shrink its faults if it fails."""
-    outcome = run(seed)
+    outcome = run(seed, transactions=transactions)
     if outcome.violation is not None:
-        outcome = shrink(outcome, lambda faults: run(seed, faults))
+        outcome = shrink(outcome, lambda faults: run(seed, faults, transactions=transactions))
     if with_transcript or outcome.violation is not None:
         show(console, line_of(outcome), outcome.faults, outcome.transcript)
     else:
@@ -42,33 +46,36 @@ def one(seed: int, *, with_transcript: bool, console: Console) -> int:
     return 0 if outcome.violation is None else 1
 
 
-def many(seeds: Iterable[int], jobs: int, console: Console) -> int:
+def many(seeds: Iterable[int], jobs: int, console: Console, *, transactions: bool = False) -> int:
     """Run seeds; the exit code is 0 if all invariants held. Workers restart after some seeds."""
     wanted = list(seeds)
     failed: list[Outcome] = []
-    acknowledged = elections = generations = lost = 0
+    acknowledged = elections = generations = lost = committed = 0
     context = multiprocessing.get_context("spawn")
     with (
         context.Pool(jobs, end_at_once, maxtasksperchild=SEEDS_A_PROCESS) as pool,
         Progress(console=console) as progress,
     ):
         task = progress.add_task("seeds", total=len(wanted))
-        for outcome in pool.imap_unordered(run, wanted):
+        for outcome in pool.imap_unordered(partial(run, transactions=transactions), wanted):
             progress.advance(task)
             acknowledged += outcome.acknowledged
             elections += outcome.elections
             generations += outcome.generations
             lost += outcome.lost
+            committed += outcome.transactions
             if outcome.violation is not None:
                 failed.append(outcome)
                 progress.console.print(line_of(outcome), markup=False, highlight=False)
     console.print(
         f"{len(wanted):,} seeds, {len(failed)} failed; {acknowledged:,} records acknowledged, "
         f"{lost:,} batches lost as allowed, {elections:,} elections, {generations:,} generations"
+        + (f", {committed:,} transactions" if transactions else "")
     )
     if failed:
         first = min(outcome.seed for outcome in failed)
-        console.print(f"Run one: python -m simulation --seed {first}")
+        flag = " --transactions" if transactions else ""
+        console.print(f"Run one: python -m simulation --seed {first}{flag}")
     return 1 if failed else 0
 
 
@@ -85,8 +92,14 @@ def main() -> int:
     chosen = arguments()
     console = Console()
     if chosen.seed is not None:
-        return one(chosen.seed, with_transcript=chosen.transcript, console=console)
-    return many(range(chosen.start, chosen.start + chosen.seeds), chosen.jobs, console)
+        return one(
+            chosen.seed,
+            transactions=chosen.transactions,
+            with_transcript=chosen.transcript,
+            console=console,
+        )
+    seeds = range(chosen.start, chosen.start + chosen.seeds)
+    return many(seeds, chosen.jobs, console, transactions=chosen.transactions)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,8 @@ from simulation.violation import Violation
 TOPIC: Final = "t"
 OFFSETS: Final = "__consumer_offsets"
 OFFSETS_PARTITIONS: Final = 2
+TRANSACTIONS: Final = "__transaction_state"
+TRANSACTIONS_PARTITIONS: Final = 2
 SESSION_TIMEOUT_S: Final = 3.0
 MAX_LINES: Final = 4_000
 
@@ -92,6 +94,10 @@ class Cluster:
             "zookeeper.session.timeout.ms": str(int(SESSION_TIMEOUT_S * 1000)),
             "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS),
             "offsets.topic.replication.factor": str(self.factor),
+            "transaction.state.log.num.partitions": str(TRANSACTIONS_PARTITIONS),
+            "transaction.state.log.replication.factor": str(self.factor),
+            "transaction.state.log.min.isr": str(self.min_isr),
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
             "group.min.session.timeout.ms": "1000",
             "group.initial.rebalance.delay.ms": "200",
             "auto.leader.rebalance.enable": str(plan.random() < 0.5).lower(),
@@ -169,10 +175,14 @@ class Cluster:
     def states(self) -> dict[str, dict[str, Any] | None]:
         """The states, by name, of all partitions that must be fully in sync at the end."""
         found = {f"{TOPIC}-{index}": self.state(TOPIC, index) for index in range(self.partitions)}
-        for index in range(OFFSETS_PARTITIONS):
-            state = self.state(OFFSETS, index)
-            if state is not None:
-                found[f"{OFFSETS}-{index}"] = state
+        for topic, count in (
+            (OFFSETS, OFFSETS_PARTITIONS),
+            (TRANSACTIONS, TRANSACTIONS_PARTITIONS),
+        ):
+            for index in range(count):
+                state = self.state(topic, index)
+                if state is not None:
+                    found[f"{topic}-{index}"] = state
         return found
 
     def others_in_sync(self, number: int) -> bool:

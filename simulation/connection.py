@@ -12,6 +12,9 @@ from ottla.protocol.messages import messages_of
 METADATA: Final = 3
 FIND_COORDINATOR: Final = 10
 
+GROUP: Final = 0
+TRANSACTION: Final = 1
+"""What a coordinator can be asked for, as numbered in FindCoordinator."""
 REQUEST_TIMEOUT_MS: Final = 3_000
 MAX_FRAME_BYTES: Final = 64 << 20
 _METADATA_VERSION: Final = 9
@@ -27,8 +30,8 @@ class Connections:
     def __init__(self, client_id: str, addresses: Mapping[int, tuple[str, int]]) -> None:
         self.leaders: dict[tuple[str, int], tuple[int, int]] = {}
         """By topic and partition: the leader and its epoch."""
-        self.coordinators: dict[str, int] = {}
-        """By group."""
+        self.coordinators: dict[tuple[str, int], int] = {}
+        """By group or transactional id, and kind."""
         self._peers = {
             number: Peer(
                 f"broker {number}",
@@ -64,13 +67,13 @@ class Connections:
         """The leader returned an error or no response: look it up again."""
         self.leaders.pop((topic, partition), None)
 
-    async def coordinator(self, group: str) -> int:
-        """The group's coordinator. Raises NoAnswerError."""
-        found = self.coordinators.get(group)
+    async def coordinator(self, key: str, kind: int = GROUP) -> int:
+        """The coordinator of a group or transactional id. Raises NoAnswerError."""
+        found = self.coordinators.get((key, kind))
         if found is not None:
             return found
         build = messages_of(FIND_COORDINATOR, 3, "request")
-        request = build.FindCoordinatorRequest(key=group, key_type=0)
+        request = build.FindCoordinatorRequest(key=key, key_type=kind)
         failure = "nobody asked"
         for broker in self._peers:
             try:
@@ -79,14 +82,14 @@ class Connections:
                 failure = str(error)
                 continue
             if ErrorCode(answer.error_code) is ErrorCode.none:
-                self.coordinators[group] = answer.node_id
+                self.coordinators[key, kind] = answer.node_id
                 return int(answer.node_id)
             failure = ErrorCode(answer.error_code).name
-        raise NoAnswerError(f"group {group} has no coordinator: {failure}")
+        raise NoAnswerError(f"{key} has no coordinator: {failure}")
 
-    def forget_coordinator(self, group: str) -> None:
+    def forget_coordinator(self, key: str, kind: int = GROUP) -> None:
         """The coordinator returned an error or no response: look it up again."""
-        self.coordinators.pop(group, None)
+        self.coordinators.pop((key, kind), None)
 
     async def _refresh(self, topic: str) -> None:
         build = messages_of(METADATA, _METADATA_VERSION, "request")

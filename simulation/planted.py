@@ -28,8 +28,14 @@ from ottla.controller.image import (
 )
 from ottla.controller.layout import DIRECTORIES
 from ottla.coordination.tree import Coordination, Operation
+from ottla.coordinator.coordinator_log import LogMarker
 from ottla.coordinator.coordinator_partition import CoordinatorPartition
 from ottla.coordinator.loading import Loading
+from ottla.coordinator.partition_log import PartitionLog
+from ottla.coordinator.transaction_verifier import TransactionVerifier
+from ottla.groups.offsets.pending import PendingOffsets
+from ottla.groups.shard import GroupShard
+from ottla.protocol.errors import ErrorCode
 from ottla.replica.fetch_wait import FetchWait
 from ottla.replica.group_flush import GroupFlush
 from ottla.replica.offset_waits import OffsetWaits
@@ -344,6 +350,68 @@ def groups_are_not_loaded(patch: Patch) -> None:
     patch.setattr(Loading, "_apply", lambda *_: None)
 
 
+# Offsets in transactions.
+
+
+def transactional_offsets_count_at_once(patch: Patch) -> None:
+    """The groups' shard takes the records of transactions for plain ones."""
+    right = GroupShard.apply
+
+    def apply(self: GroupShard, record: Any, offset: int, timestamp_ms: int, _: Any) -> None:
+        right(self, record, offset, timestamp_ms, None)
+
+    patch.setattr(GroupShard, "apply", apply)
+
+
+def aborted_offsets_stay_pending(patch: Patch) -> None:
+    """An abort marker leaves the offsets pending: UNSTABLE_OFFSET_COMMIT for ever."""
+    right = PendingOffsets.end
+
+    def end(self: PendingOffsets, producer_id: int, is_commit: bool) -> Any:
+        return right(self, producer_id, is_commit) if is_commit else {}
+
+    patch.setattr(PendingOffsets, "end", end)
+
+
+def aborted_offsets_are_committed(patch: Patch) -> None:
+    """Every marker commits."""
+    right = PendingOffsets.end
+
+    def end(self: PendingOffsets, producer_id: int, is_commit: bool) -> Any:
+        return right(self, producer_id, True)
+
+    patch.setattr(PendingOffsets, "end", end)
+
+
+def unstable_offsets_are_returned(patch: Patch) -> None:
+    """OffsetFetch ignores require_stable."""
+    patch.setattr(PendingOffsets, "has_group", lambda *_: False)
+
+
+def markers_are_not_loaded(patch: Patch) -> None:
+    """A new coordinator loads the records of transactions without their markers."""
+    right = PartitionLog.read_all
+
+    def read_all(self: PartitionLog) -> Any:
+        return (each for each in right(self) if not isinstance(each, LogMarker))
+
+    patch.setattr(PartitionLog, "read_all", read_all)
+
+
+def one_group_is_enough(patch: Patch) -> None:
+    """The coordinator of the transaction forgets all but one of its partitions."""
+    right = TransactionVerifier.verify
+
+    async def verify(
+        self: TransactionVerifier, name: str, producer: Any, partitions: Any, asked: Any
+    ) -> Any:
+        if next(iter(partitions)).partition % 2:
+            return dict.fromkeys(partitions, ErrorCode.none)
+        return await right(self, name, producer, partitions, asked)
+
+    patch.setattr(TransactionVerifier, "verify", verify)
+
+
 class Sighting(NamedTuple):
     """A seed that finds a bug, with given faults or those drawn from the seed."""
 
@@ -379,3 +447,13 @@ PLANTED: Final[dict[Callable[[Patch], None], Sighting]] = {
     groups_do_not_wait_for_replicas: Sighting(27),
     groups_are_not_loaded: Sighting(),
 }
+
+IN_TRANSACTIONS: Final[dict[Callable[[Patch], None], Sighting]] = {
+    transactional_offsets_count_at_once: Sighting(),
+    aborted_offsets_stay_pending: Sighting(),
+    aborted_offsets_are_committed: Sighting(),
+    unstable_offsets_are_returned: Sighting(6),
+    markers_are_not_loaded: Sighting(),
+    one_group_is_enough: Sighting(),
+}
+"""Found by runs with transactional clients."""

@@ -21,6 +21,7 @@ from simulation.consumers import Member, RefusedError
 from simulation.faults import LAST_MS, Fault, draw_faults
 from simulation.nemesis import Nemesis
 from simulation.replicas import content
+from simulation.transfers import Transfers
 from simulation.violation import Violation
 from simulation.workload import Workload
 
@@ -46,19 +47,25 @@ class Outcome:
     generations: int
     lost: int
     """Committed batches that an unclean election or lost disks removed, as allowed."""
+    transactions: int
+    """Committed ones."""
     virtual_ms: int
 
 
 class World:
     """See the module docstring."""
 
-    def __init__(self, seed: int, faults: Sequence[Fault] | None = None) -> None:
+    def __init__(
+        self, seed: int, faults: Sequence[Fault] | None = None, *, transactions: bool = False
+    ) -> None:
+        """`transactions`: with transactional clients beside the others."""
         plan = Random(f"{seed} plan")
         self.seed = seed
         self.cluster = Cluster(seed, plan)
         self.workload = Workload(self.cluster, plan)
         self.faults = tuple(draw_faults(plan, self.cluster.count) if faults is None else faults)
         self.nemesis = Nemesis(self.cluster, self.workload)
+        self.transfers = Transfers(self.cluster) if transactions else None
 
     def run(self) -> Outcome:
         """Run from the first start to the last check."""
@@ -91,6 +98,7 @@ class World:
             elections=sum(len(each.leaders) for each in accounts),
             generations=self.workload.generations,
             lost=sum(len(each.lost) for each in accounts),
+            transactions=0 if self.transfers is None else sum(self.transfers.committed),
             virtual_ms=cluster.loop.now_ms,
         )
 
@@ -101,6 +109,8 @@ class World:
         config = {"unclean_leader_election_enable": "true"} if cluster.is_unclean else {}
         await cluster.operator.create(TOPIC, cluster.partitions, cluster.factor, **config)
         self.workload.start()
+        if self.transfers is not None:
+            self.transfers.start()
         faults = asyncio.ensure_future(self.nemesis.run(self.faults))
         await asyncio.sleep(max(0.0, HEAL_MS / 1000 - loop.time()))
         await faults
@@ -109,7 +119,12 @@ class World:
         await cluster.operator.check_forwarding(TOPIC)
         for producer in self.workload.producers:
             producer.stopping = True
+        if self.transfers is not None:
+            self.transfers.stop()
         await asyncio.sleep(8)  # producers finish their last batch batch, replicas copy it
+        if self.transfers is not None:
+            await self.transfers.settle()
+            self.transfers.judge()
         await self._check()
 
     # The end.
@@ -118,6 +133,7 @@ class World:
         """Wait until every broker is back and every partition whole, and producers go on."""
         cluster, producers = self.cluster, self.workload.producers
         before = [producer.acknowledged for producer in producers]
+        committed = [] if self.transfers is None else self.transfers.committed
         until_ms = cluster.loop.now_ms + RECOVERS_WITHIN_MS
         while True:
             await asyncio.sleep(0.3)
@@ -129,12 +145,19 @@ class World:
                 producer.acknowledged > count
                 for producer, count in zip(producers, before, strict=False)
             ):
-                return
+                if self._transactions_go_on(committed):
+                    return
+                why = "a transactional id commits nothing"
             if cluster.loop.now_ms > until_ms:
                 raise Violation(
                     f"not recovered {RECOVERS_WITHIN_MS // 1000} s after the last fault: "
                     f"{why or 'a producer gets nothing acknowledged'}"
                 )
+
+    def _transactions_go_on(self, before: Sequence[int]) -> bool:
+        if self.transfers is None or self.transfers.is_forgiven:
+            return True
+        return all(now > count for now, count in zip(self.transfers.committed, before, strict=True))
 
     async def _give_up_what_is_lost(self) -> None:
         """Where no in-sync replica has its records any more, any live broker is elected."""
@@ -251,9 +274,9 @@ _KEPT: Final[list[World]] = []
 what these do and log would be taken for another seed's. `__main__` ends its workers in time."""
 
 
-def run(seed: int, faults: Sequence[Fault] | None = None) -> Outcome:
+def run(seed: int, faults: Sequence[Fault] | None = None, *, transactions: bool = False) -> Outcome:
     """One seed."""
-    return World(seed, faults).run()
+    return World(seed, faults, transactions=transactions).run()
 
 
 def end_at_once() -> None:

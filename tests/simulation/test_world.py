@@ -34,6 +34,33 @@ def test_the_invariants_hold(first: int) -> None:
     assert f"{PART} seeds, 0 failed" in done.stdout
 
 
+TRANSACTIONAL = 100
+
+
+@pytest.mark.parametrize(
+    ("first", "count"),
+    [
+        (0, 4),
+        *(
+            pytest.param(first, PART, marks=pytest.mark.full)
+            for first in range(4, TRANSACTIONAL, PART)
+        ),
+    ],
+)
+def test_the_invariants_hold_with_transactions(first: int, count: int) -> None:
+    """`python -m simulation --transactions --seed N` shows a failing seed in full."""
+    seeds = ["--transactions", "--start", str(first), "--seeds", str(count), "--jobs", "1"]
+    done = subprocess.run(
+        [sys.executable, "-m", "simulation", *seeds],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{count} seeds, 0 failed" in done.stdout
+
+
 def test_a_seed_repeats_exactly_in_any_process() -> None:
     """Neither the order of sets nor memory addresses may influence a run."""
     code = "from simulation.world import run; print(run(1).digest, run(2).digest)"

@@ -1,0 +1,240 @@
+"""Producers that commit offsets in transactions, and a reader of what they commit.
+
+Every transactional id has two groups with different coordinators, and a ledger of what their
+offsets may be. A producer commits, aborts, or waits until its transaction times out. From time to
+time another producer takes over its transactional id, and the former one goes on or is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from random import Random
+from typing import Any, Final
+
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages import messages_of
+from ottla.shards.partitioning import partition_for
+from simulation.connection import GROUP, TRANSACTION, Connections, NoAnswerError
+from simulation.consumers import COORDINATOR_MOVED, OFFSET_FETCH, RefusedError, check
+from simulation.ledger import Ledger
+
+INIT_PRODUCER_ID: Final = 22
+ADD_OFFSETS_TO_TXN: Final = 25
+END_TXN: Final = 26
+TXN_OFFSET_COMMIT: Final = 28
+TIMEOUT_MS: Final = 2_500
+RETRY_S: Final = 0.1
+MAX_TRIES: Final = 100
+RETRIABLE: Final = COORDINATOR_MOVED | {
+    ErrorCode.concurrent_transactions,
+    ErrorCode.unstable_offset_commit,
+}
+
+
+def groups_of(transactional_id: str, partitions: int) -> tuple[str, str]:
+    """Two groups of this transactional id, in different partitions of `__consumer_offsets`."""
+
+    def names(index: int) -> Iterator[str]:
+        for number in range(1_000):
+            name = f"{transactional_id}-{number}"
+            if partition_for(name, partitions) == index:
+                yield name
+
+    return next(names(0)), next(names(1))
+
+
+class _Client:
+    """Requests to the coordinators of two groups and of their transactional id."""
+
+    def __init__(
+        self,
+        client_id: str,
+        transactional_id: str,
+        groups: tuple[str, str],
+        topic: str,
+        addresses: Mapping[int, tuple[str, int]],
+    ) -> None:
+        self.transactional_id = transactional_id
+        self.groups = groups
+        self.topic = topic
+        self._connections = Connections(client_id, addresses)
+
+    async def ask(self, kind: int, key: str, request: Any, code_of: Callable[[Any], int]) -> Any:
+        """The answer without an error that means to ask again. Raises NoAnswerError,
+        RefusedError."""
+        code = None
+        for _ in range(MAX_TRIES):
+            broker = await self._connections.coordinator(key, kind)
+            try:
+                answer = await self._connections.ask(broker, request, 1_500)
+            except NoAnswerError:
+                self._connections.forget_coordinator(key, kind)
+                raise
+            code = ErrorCode(code_of(answer))
+            if code not in RETRIABLE:
+                check(code)
+                return answer
+            if code in COORDINATOR_MOVED:
+                self._connections.forget_coordinator(key, kind)
+            await asyncio.sleep(RETRY_S)
+        assert code is not None
+        raise RefusedError(code)
+
+    async def stable_offset(self, group: str) -> int:
+        """The group's offset once no transaction may change it. Raises NoAnswerError,
+        RefusedError."""
+        build = messages_of(OFFSET_FETCH, 7, "request")
+        topic = build.OffsetFetchRequestTopic(name=self.topic, partition_indexes=(0,))
+        request = build.OffsetFetchRequest(group_id=group, topics=(topic,), require_stable=True)
+
+        def code_of(answer: Any) -> int:
+            code = answer.error_code
+            return int(code or answer.topics[0].partitions[0].error_code)
+
+        answer = await self.ask(GROUP, group, request, code_of)
+        return max(int(answer.topics[0].partitions[0].committed_offset), 0)
+
+
+class TransactionalProducer(_Client):
+    """One instance of a transactional id. `version` is that of TxnOffsetCommit: from 5 on, each
+    transaction has an epoch of its own and brokers add partitions (KIP-890)."""
+
+    def __init__(
+        self,
+        name: str,
+        transactional_id: str,
+        groups: tuple[str, str],
+        topic: str,
+        addresses: Mapping[int, tuple[str, int]],
+        ledger: Ledger,
+        random: Random,
+        version: int,
+    ) -> None:
+        super().__init__(name, transactional_id, groups, topic, addresses)
+        self.stopping = False
+        self._ledger = ledger
+        self._random = random
+        self._version = version
+        self._producer = (-1, -1)
+
+    async def run(self) -> None:
+        """Runs until it is stopped, or another instance has taken over."""
+        token = 0
+        while not self.stopping:
+            try:
+                token = await self._begin()
+                while not self.stopping:
+                    await self._transact(token)
+                    await asyncio.sleep(self._random.random() * 0.3)
+            except NoAnswerError:
+                pass
+            except RefusedError:
+                if token and self._ledger.is_fenced(token):
+                    return
+            await asyncio.sleep(RETRY_S)
+
+    async def _begin(self) -> int:
+        build = messages_of(INIT_PRODUCER_ID, 5, "request")
+        request = build.InitProducerIdRequest(
+            transactional_id=self.transactional_id,
+            transaction_timeout=TIMEOUT_MS,
+        )
+        answer = await self._of_transaction(request)
+        token = self._ledger.initialized()
+        self._producer = answer.producer_id, answer.producer_epoch
+        # No transaction is open now; both reads are of the same state unless another instance
+        # is initialized meanwhile.
+        first, second = [await self.stable_offset(group) for group in self.groups]
+        if not self._ledger.is_fenced(token):
+            self._ledger.settled(first, second)
+        return token
+
+    async def _transact(self, token: int) -> None:
+        number = self._ledger.begun()
+        groups = list(self.groups)
+        self._random.shuffle(groups)
+        for group in groups:
+            if self._version < 5:
+                await self._add_offsets(group)
+            await self._commit_offset(group, number)
+            slow = self._random.random() < 0.03
+            await asyncio.sleep(2 * TIMEOUT_MS / 1000 if slow else self._random.random() * 0.2)
+        is_commit = self._random.random() < 0.75
+        was_fenced = self._ledger.is_fenced(token)
+        if is_commit:
+            self._ledger.committing(number)
+        await self._end(is_commit=is_commit)
+        self._ledger.ended(number, is_commit=is_commit, was_fenced=was_fenced)
+
+    async def _add_offsets(self, group: str) -> None:
+        build = messages_of(ADD_OFFSETS_TO_TXN, 3, "request")
+        await self._of_transaction(build.AddOffsetsToTxnRequest(group_id=group, **self._own))
+
+    async def _commit_offset(self, group: str, number: int) -> None:
+        build = messages_of(TXN_OFFSET_COMMIT, self._version, "request")
+        partition = build.TxnOffsetCommitRequestPartition(
+            partition_index=0, committed_offset=number, committed_metadata=""
+        )
+        topic = build.TxnOffsetCommitRequestTopic(name=self.topic, partitions=(partition,))
+        request = build.TxnOffsetCommitRequest(group_id=group, topics=(topic,), **self._own)
+        await self.ask(
+            GROUP, group, request, lambda answer: answer.topics[0].partitions[0].error_code
+        )
+
+    async def _end(self, *, is_commit: bool) -> None:
+        build = messages_of(END_TXN, 5 if self._version >= 5 else 3, "request")
+        answer = await self._of_transaction(build.EndTxnRequest(committed=is_commit, **self._own))
+        if self._version >= 5:
+            self._producer = answer.producer_id, answer.producer_epoch
+
+    @property
+    def _own(self) -> dict[str, Any]:
+        producer_id, epoch = self._producer
+        return {
+            "transactional_id": self.transactional_id,
+            "producer_id": producer_id,
+            "producer_epoch": epoch,
+        }
+
+    async def _of_transaction(self, request: Any) -> Any:
+        return await self.ask(
+            TRANSACTION, self.transactional_id, request, lambda answer: answer.error_code
+        )
+
+
+class StableReader(_Client):
+    """Reads both groups, as consumers that require stable offsets."""
+
+    def __init__(
+        self,
+        name: str,
+        transactional_id: str,
+        groups: tuple[str, str],
+        topic: str,
+        addresses: Mapping[int, tuple[str, int]],
+        ledger: Ledger,
+        random: Random,
+    ) -> None:
+        super().__init__(name, transactional_id, groups, topic, addresses)
+        self._ledger = ledger
+        self._random = random
+
+    async def run(self) -> None:
+        last = dict.fromkeys(self.groups, 0)
+        while True:
+            for group in self.groups:
+                floor = max(self._ledger.floor, last[group])
+                try:
+                    last[group] = await self.stable_offset(group)
+                except (NoAnswerError, RefusedError):
+                    continue
+                self._ledger.read(last[group], floor)
+            await asyncio.sleep(self._random.random() * 0.5)
+
+    async def settle(self) -> None:
+        """All producers have stopped: reads what is there in the end. Raises NoAnswerError,
+        RefusedError where a transaction is stuck."""
+        first, second = [await self.stable_offset(group) for group in self.groups]
+        self._ledger.read(first, self._ledger.floor)
+        self._ledger.settled(first, second)
