@@ -31,6 +31,37 @@ async def test_the_metrics_match_the_partitions(node_call: Any) -> None:
     assert ends == {("t", "0"): 0, ("u", "0"): 2, ("u", "1"): 4}
 
 
+async def test_transactions_that_hold_readers_back(node_call: Any) -> None:
+    await node_call.produce("t", node_call.batch(b"a"))
+    partition = node_call.node.partitions.get("t", 0)
+    now_ms = node_call.node.clock.now_ms()
+    for producer_id, age_ms in ((7, 21 * 60_000), (8, 19 * 60_000)):
+        guard = partition.begin_verification(producer_id, 0, 0, version_2=False)
+        batch = node_call.batch(
+            b"a",
+            b"b",
+            time_ms=now_ms - age_ms,
+            producer_id=producer_id,
+            producer_epoch=0,
+            base_sequence=0,
+            is_transactional=True,
+        )
+        partition.append(batch, "tests", to_all=True, is_transactional=True, guard=guard)
+
+    async def values(name: str) -> list[float]:
+        return [each.value for each in (await collect(node_call))[name].samples]
+
+    assert await values("ottla_partition_last_stable_lag") == [4]
+    hanging = "ottla_partition_hanging_transactions"
+    assert await values(hanging) == [1], "15 minutes is the longest timeout, and 5 are for markers"
+    for producer_id in (7, 8):
+        partition.append_marker(
+            producer_id, 0, is_commit=False, coordinator_epoch=0, transaction_version=0
+        )
+    assert await values("ottla_partition_last_stable_lag") == [0]
+    assert await values(hanging) == [0]
+
+
 async def test_metrics_are_served_until_shutdown(node_call: Any) -> None:
     server = serve_metrics(node_call.node, "127.0.0.1", 0)
     address = f"http://127.0.0.1:{server.server_port}/metrics"

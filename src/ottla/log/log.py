@@ -132,6 +132,11 @@ class Log:
             self._producers = self._load_producers()
         return self._producers
 
+    @property
+    def loaded_producers(self) -> ProducerState | None:
+        """The same if they were read already."""
+        return self._producers
+
     def set_producers(self, producers: ProducerState | None) -> None:
         """After a truncation: the producers as of the new end, or None to read them again."""
         self._producers = producers

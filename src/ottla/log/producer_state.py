@@ -30,6 +30,8 @@ BATCHES_REMEMBERED: Final = 5
 NO_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
 LARGEST_OFFSET: Final = 2**63 - 1
+LATE_MS: Final = 5 * 60 * 1000
+"""Markers may take that long (ProducerStateManager.LATE_TRANSACTION_BUFFER_MS)."""
 LARGEST_EPOCH: Final = 2**15 - 1
 VERSION_2: Final = 2
 """The transaction version in which every transaction has an epoch of its own (KIP-890)."""
@@ -291,6 +293,16 @@ class ProducerState:
             header.base_offset,
             aborted,
             next(iter(self._ongoing), header.next_offset),
+        )
+
+    def hanging_transactions(self, now_ms: int, timeout_ms: int) -> int:
+        """How many open transactions had no batch for so long that their coordinator must have
+        ended them: `timeout_ms` is transaction.max.timeout.ms (hasLateTransaction).
+        """
+        latest_ms = now_ms - timeout_ms - LATE_MS
+        return sum(
+            0 < self.producers[producer_id].last_timestamp_ms < latest_ms
+            for producer_id in self._ongoing.values()
         )
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> int:

@@ -116,6 +116,30 @@ def _of_topics(node: Node) -> Iterable[Metric]:
         end.add_metric(where, each.log.end_offset)
         start.add_metric(where, each.log.start_offset)
     yield from (end, start)
+    yield from _of_transactions(node)
+
+
+def _of_transactions(node: Node) -> Iterable[Metric]:
+    """Of the partitions with producers in memory: others had no append since the start."""
+    labels = ["topic", "partition"]
+    lag = GaugeMetricFamily(
+        "ottla_partition_last_stable_lag",
+        "Committed records that read_committed does not read yet",
+        labels=labels,
+    )
+    hanging = GaugeMetricFamily(
+        "ottla_partition_hanging_transactions",
+        "Open transactions that their coordinator should have ended; see kafka-transactions.sh",
+        labels=labels,
+    )
+    now_ms, timeout_ms = node.clock.now_ms(), node.config.transaction_max_timeout_ms
+    for each in node.partitions:
+        producers = each.log.loaded_producers
+        if producers is not None:
+            where = [each.topic, str(each.index)]
+            lag.add_metric(where, each.high_watermark - each.last_stable_offset)
+            hanging.add_metric(where, producers.hanging_transactions(now_ms, timeout_ms))
+    yield from (lag, hanging)
 
 
 def serve_metrics(node: Node, host: str, port: int) -> WSGIServer:
