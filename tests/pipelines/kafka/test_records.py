@@ -8,6 +8,8 @@ from ottla.pipelines import PipelineError
 from ottla.pipelines.kafka import records
 from ottla.pipelines.kafka.records import RangeReader
 from ottla.pipelines.kafka.settings import KafkaSettings
+from ottla.pipelines.run.causes import causes_of
+from ottla.pipelines.run.retry import BROKER, passes_by_itself
 
 
 def test_a_range_is_read_from_its_first_offset_to_its_end(
@@ -53,6 +55,17 @@ def test_a_range_that_the_broker_does_not_hold_is_an_error(
 
     with (
         RangeReader(KafkaSettings(bootstrap)) as reader,
-        pytest.raises(PipelineError, match=f"{name}-0: the rejected rows cannot be read"),
+        pytest.raises(PipelineError, match=f"{name}-0: the rejected rows cannot be read") as caught,
     ):
         reader.read(name, {0: 100}, {0: 200})
+    assert passes_by_itself(causes_of(caught.value)) is None
+
+
+def test_a_broker_that_does_not_answer_is_worth_a_retry(
+    bootstrap: str, new_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "TIMEOUT_S", -1.0)
+
+    with RangeReader(KafkaSettings(bootstrap)) as reader, pytest.raises(PipelineError) as caught:
+        reader.read(new_topic(), {0: 0}, {0: 3})
+    assert passes_by_itself(causes_of(caught.value)) == BROKER
