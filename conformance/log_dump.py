@@ -60,16 +60,19 @@ def faults(jars: KafkaJars, data: Path) -> list[str]:
     """All faults that the tool finds in the data folder of a stopped broker; [] if none.
 
     It reads every segment record by record, checks every index as at a start and entry by entry,
-    reads every producer snapshot and transaction index, and decodes group offsets.
+    reads every producer snapshot and transaction index, and decodes group offsets and the
+    transaction coordinator's state.
     """
     logs = sorted(path for path in data.glob("*/*.log") if path.stat().st_size)
     assert logs, f"there is no segment to check below {data}"
     indexes = sorted([*data.glob("*/*.index"), *data.glob("*/*.timeindex")])
     others = sorted([*data.glob("*/*.snapshot"), *data.glob("*/*.txnindex")])
     offsets = [path for path in logs if path.parent.name.startswith("__consumer_offsets")]
+    states = [path for path in logs if path.parent.name.startswith("__transaction_state")]
     found = list(_ask(jars, logs, "--deep-iteration"))
     found += _ask(jars, indexes, "--index-sanity-check")
     found += _ask(jars, indexes, "--verify-index-only")
     found += _ask(jars, others)
     found += _ask(jars, offsets, "--offsets-decoder")
+    found += _ask(jars, states, "--transaction-log-decoder")
     return found
