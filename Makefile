@@ -5,56 +5,69 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
+BUILT  := $(VENV)/.built
+
 NEWEST_SPARK := .venv-newest-spark
+
+# The tests of the rooms with compiled modules.
+PURE   := $(addprefix tests/,api log network protocol records replica runtime timelines)
 
 .PHONY: demo test test-all check bench conformance soak faults lock clean
 
-demo: $(READY)
+demo: $(BUILT)
 	@$(BIN)/python -m demo
 
 # Without Apache Kafka the tests that need it are skipped, which CI takes for a failure.
-test: $(READY)
+test: $(BUILT)
 	@$(BIN)/python -m bench.fetch || test -z "$$CI"
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not full" $(ARGS)
 
-# Also what takes minutes, and the pipelines on the newest Spark.
-test-all: $(READY) $(NEWEST_SPARK)/.ready
+# Also what takes minutes, the sources of the compiled modules, and the pipelines on the newest
+# Spark.
+test-all: $(BUILT) $(NEWEST_SPARK)/.ready
 	@$(BIN)/python -m bench.fetch || test -z "$$CI"
 	@$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+	@OTTLA_PURE_PYTHON=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not full" $(PURE) $(ARGS)
 	@conf=$$($(NEWEST_SPARK)/bin/python -m bench.newest_spark) && SPARK_CONF_DIR=$$conf \
 	  $(NEWEST_SPARK)/bin/python -m pytest -n 0 tests/pipelines/run tests/pipelines/sinks \
 	  tests/pipelines/source tests/system/test_pipeline_*.py $(ARGS)
 
-check: $(READY)
+check: $(BUILT)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(READY)
+bench: $(BUILT)
 	@$(BIN)/python -m bench $(ARGS)
 
-conformance: $(READY)
+conformance: $(BUILT)
 	@$(BIN)/python -m conformance $(ARGS)
 
 # Whole clusters in virtual time: make soak SEEDS=10000 ARGS="--start 300".
-soak: $(READY)
+soak: $(BUILT)
 	@$(BIN)/python -m simulation --seeds $(or $(SEEDS),1000) $(ARGS)
 
-faults: $(READY)
+faults: $(BUILT)
 	@$(BIN)/python -m faults $(ARGS)
 
 # The environment, made once and again whenever the lock or the package's own settings change.
-# The compiled modules (hatch_build.py) are made with it.
-$(READY): requirements.lock pyproject.toml hatch_build.py src/ottla/records/walk.py
+$(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Ottla needs Python 3.11 or newer; this one is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@echo "Making the environment in $(VENV) (once; about a minute) ..."
 	@$(PYTHON) -m venv $(VENV) || \
 	  { echo "Python has no venv module here. On Debian: apt-get install python3-venv" >&2; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(READY)
+
+# The package itself. Its compiled modules are made again whenever one of their sources changes.
+$(BUILT): $(READY) hatch_build.py $(shell $(PYTHON) -I src/ottla/accelerator.py)
+	@echo "Compiling the broker's hottest modules (a minute; OTTLA_PURE_PYTHON=1 does without) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -c 'from ottla.accelerator import why_from_source; why = why_from_source(); \
+	  why and print("Ottla runs from source, which is slower:", why)'
+	@touch $(BUILT)
 
 # As a user gets it today, so without hashes.
 $(NEWEST_SPARK)/.ready: pyproject.toml

@@ -32,6 +32,7 @@ from bench.figures.start import Start
 from bench.figures.throughput import Throughput
 from bench.measure import KAFKA, OTTLA, Bench, ClientError, Figure
 from bench.packages import PackageError
+from ottla.accelerator import why_from_source
 from ottla.testing.zookeeper_server import ZooKeeperError
 
 FIGURES: tuple[Figure, ...] = (
@@ -164,6 +165,8 @@ def main() -> int:
     if options.report:
         write_report()
         return 0
+    if (why := why_from_source()) is not None:
+        console.print(f"Ottla runs from source, which is slower: {why}", highlight=False)
     try:
         entries = run_all(options, console)
     except FAULTS as fault:

@@ -8,6 +8,7 @@ from pathlib import Path
 from bench import java
 from bench.apache_kafka import VERSION
 from bench.rdkafka import PACKAGE
+from ottla.accelerator import why_from_source
 
 LIBRARIES = ("ottla", "kio", "uvloop", "crc32c", "confluent-kafka", "pyspark", "delta-spark")
 
@@ -37,6 +38,7 @@ def describe() -> dict[str, str]:
         "memory": f"{memory_gb():.0f} GB",
         "kernel": f"{platform.system()} {platform.release()}",
         "python": python,
+        "Ottla's modules": f"from source: {why}" if (why := why_from_source()) else "compiled",
         "java": java.describe(java.find()),
         "Apache Kafka": VERSION,
         "rdkafka_performance": PACKAGE,

@@ -20,6 +20,10 @@ class OpenFile:
         self.fd = -1
         self.fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
 
+    def preallocate(self, size_bytes: int) -> None:
+        """Reserve the file's space on the disk. Raises OSError."""
+        os.posix_fallocate(self.fd, 0, size_bytes)
+
     def __del__(self) -> None:
         if self.fd >= 0:
             os.close(self.fd)

@@ -147,7 +147,7 @@ class Segment:
         try:
             file = OpenFile(self.path, flags)
             if preallocate_bytes:
-                os.posix_fallocate(file.fd, 0, preallocate_bytes)
+                file.preallocate(preallocate_bytes)
             # Kafka treats a segment without index files as damaged.
             OpenFile(self.offset_index.path, flags)
             OpenFile(self.time_index.path, flags)

@@ -22,11 +22,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
-from types import coroutine as generator_coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeAlias
 
 from ottla.network.client_session import ClientSession
+from ottla.network.continuation import carried_on
 from ottla.network.handlers import EndConnectionError
 from ottla.protocol.primitives import Buffer
 
@@ -210,7 +210,7 @@ class Connection:
             self._suspended = None
             self._wake = self._worker.get_loop().create_future()
             try:
-                parts = await _carried_on(coroutine, waits_for, cancelled)
+                parts = await carried_on(coroutine, waits_for, cancelled)
                 self._is_waiting = False
                 if not self._transport.is_closing():
                     if parts:
@@ -244,31 +244,3 @@ class Connection:
             self._unsent_bytes = unsent_bytes
             self.active_ms = self._monotonic_ms()
         return self.active_ms < before_ms
-
-
-@generator_coroutine
-def _carried_on(
-    coroutine: Coroutine[Any, Any, list[Part]],
-    waits_for: Any,
-    error: BaseException | None,
-) -> Generator[Any, Any, list[Part]]:
-    """Runs the rest of a coroutine that waits for `waits_for`. If `error` is given, throws it into
-    the coroutine instead of waiting.
-    """
-    if error is not None and waits_for is not None:
-        waits_for.cancel()
-    while True:
-        if error is None:
-            try:
-                yield waits_for
-            except BaseException as thrown:  # noqa: BLE001 - passed on to the coroutine
-                error = thrown
-        if error is None:
-            rest: list[Part] = yield from coroutine
-            return rest
-        try:
-            waits_for = coroutine.throw(error)
-        except StopIteration as done:
-            parts: list[Part] = done.value
-            return parts
-        error = None

@@ -78,7 +78,7 @@ class ReplicaTimeline(Gathering, ABC):
             return
         self._role = role
         numbers = (now_ms, now_ms, end_offset, end_offset, end_offset)
-        if before is NO_ROLE:
+        if before == NO_ROLE:
             self._found_role = Step(Kind.IN_SYNC, role, *numbers, unknown_before=True)
             return
         if role[:2] != before[:2]:
