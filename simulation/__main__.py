@@ -92,12 +92,14 @@ def main() -> int:
     chosen = arguments()
     console = Console()
     if chosen.seed is not None:
-        return one(
+        code = one(
             chosen.seed,
             transactions=chosen.transactions,
             with_transcript=chosen.transcript,
             console=console,
         )
+        end_at_once(code)
+        return code
     seeds = range(chosen.start, chosen.start + chosen.seeds)
     return many(seeds, chosen.jobs, console, transactions=chosen.transactions)
 

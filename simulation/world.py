@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
@@ -279,6 +280,15 @@ def run(seed: int, faults: Sequence[Fault] | None = None, *, transactions: bool 
     return World(seed, faults, transactions=transactions).run()
 
 
-def end_at_once() -> None:
-    """Called once in a process: it will not run what dead brokers left unfinished, at its end."""
-    atexit.register(os._exit, 0)
+def end_at_once(code: int = 0) -> None:
+    """Called once in a process: it will not run what dead brokers left unfinished, at its end.
+
+    `code` is the exit code, if nothing else ends the process first.
+    """
+    atexit.register(_end, code)
+
+
+def _end(code: int) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -80,6 +80,19 @@ def test_a_seed_repeats_exactly_in_any_process() -> None:
     assert len(digests) == 1
 
 
+def test_one_seed_runs_from_the_command_line() -> None:
+    """At its end nothing of the killed brokers runs any more, which would print errors."""
+    done = subprocess.run(
+        [sys.executable, "-m", "simulation", "--seed", "1"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=240,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "seed 1: held" in done.stdout
+
+
 def with_one(kind: str, *, seed: int = 2, ms: int = 3_000, chance: int = 0) -> Outcome:
     """A run in which only this fault happens, to broker 1."""
     outcome = run(seed, [Fault(4_000, kind, 1, 2, ms, chance)])
