@@ -36,10 +36,24 @@ def test_a_file_is_replaced_as_a_whole_and_leaves_nothing_beside_it(spark, tmp_p
     files.write("a.json", "two")
 
     assert files.read("a.json") == "two"
-    assert [name for name in files.names() if not name.endswith(".crc")] == ["a.json"]
+    assert files.names() == ["a.json"]
     files.move("a.json", "kept/a.json")
     assert (files.read("a.json"), files.read("kept/a.json")) == (None, "two")
     files.delete("kept")
     files.delete("kept")
     assert not files.exists("kept")
     assert Files(spark, str(tmp_path / "folder")).is_file() is False
+
+
+def test_a_file_that_has_hadoops_checksum_beside_it_is_replaced(spark, tmp_path: Path) -> None:
+    path = spark._jvm.org.apache.hadoop.fs.Path(str(tmp_path / "a.json"))
+    stream = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).create(path)
+    stream.write(bytearray(b"one"))
+    stream.close()
+    files = Files(spark, str(tmp_path))
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [".a.json.crc", "a.json"]
+
+    files.write("a.json", "two")
+
+    assert files.read("a.json") == "two"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.json"]

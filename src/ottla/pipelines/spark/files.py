@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+_LOCAL: Final = "org.apache.hadoop.fs.LocalFileSystem"
 
 
 class Files:
@@ -57,29 +60,38 @@ class Files:
         The text goes to a temporary file beside it, which is renamed. A file system that cannot
         rename over a file (an object store) makes a file visible only when it is complete.
         """
+        from py4j.java_gateway import is_instance_of
         from py4j.protocol import Py4JJavaError
 
+        # Spark's own files begin with a dot while they are not complete; so does this one.
+        temporary = f".{name}.{uuid.uuid4().hex[:8]}.tmp"
+        if is_instance_of(self._gateway, self._system, _LOCAL):
+            self._replace_local(name, temporary, text)
+            return
         fs: Any = self._jvm.org.apache.hadoop.fs
         try:
             context = fs.FileContext.getFileContext(self._path.toUri(), self._system.getConf())
         except Py4JJavaError as error:
             if "UnsupportedFileSystemException" not in str(error):
                 raise
-            self._create(name, text)
+            _create(self._system, self._at(name), text)
             return
-        # Spark's own files begin with a dot while they are not complete; so does this one.
-        temporary = f".{name}.{uuid.uuid4().hex[:8]}.tmp"
-        self._create(temporary, text)
+        _create(self._system, self._at(temporary), text)
         options = self._gateway.new_array(fs.Options.Rename, 1)
         options[0] = fs.Options.Rename.OVERWRITE
         context.rename(self._at(temporary), self._at(name), options)
 
-    def _create(self, name: str, text: str) -> None:
-        stream = self._system.create(self._at(name), True)
-        try:
-            stream.write(bytearray(text.encode()))
-        finally:
-            stream.close()
+    def _replace_local(self, name: str, temporary: str, text: str) -> None:
+        """Rename a file over another one without Hadoop's checksum file beside it.
+
+        With it there are two renames, and a crash between them leaves a text that Hadoop refuses
+        to read. `FileContext` also starts eight processes to look for symbolic links.
+        """
+        raw = self._system.getRawFileSystem()
+        _create(raw, self._at(temporary), text)
+        raw.delete(self._system.getChecksumFile(self._at(name)), False)
+        if not raw.rename(self._at(temporary), self._at(name)):
+            raise OSError(f"{self.location}/{temporary} cannot be renamed to {name}")
 
     def delete(self, name: str) -> None:
         """Delete a file or a folder with all in it; nothing happens when it is not there."""
@@ -90,3 +102,11 @@ class Files:
         self._system.mkdirs(self._at(to).getParent())
         if not self._system.rename(self._at(name), self._at(to)):
             raise OSError(f"{self.location}/{name} cannot be moved to {to}")
+
+
+def _create(system: Any, path: Any, text: str) -> None:
+    stream = system.create(path, True)
+    try:
+        stream.write(bytearray(text.encode()))
+    finally:
+        stream.close()
