@@ -151,6 +151,14 @@ def test_it_can_be_switched_off(java: Path, home: Path) -> None:
     assert find(java, home) is None
 
 
+def test_a_java_agent_gets_none(java: Path, home: Path) -> None:
+    agent = "-javaagent:/opt/metrics.jar=9404"
+
+    assert class_archive.find(home.parent / "cache", java, [], home, agent, {}) is None
+    assert find(java, home, JAVA_TOOL_OPTIONS=agent) is None
+    assert find(java, home, JAVA_TOOL_OPTIONS="-Xmx1g") is not None
+
+
 def test_a_java_without_an_archive_of_its_own_is_left_alone(home: Path, tmp_path: Path) -> None:
     slim = tmp_path / "slim" / "bin" / "java"
     slim.parent.mkdir(parents=True)

@@ -30,7 +30,15 @@ MAX_ARCHIVES: Final = 2  # some 170 MB each
 WRITTEN_WITHIN_S: Final = 180
 _QUIET: Final = "-Xlog:cds*=off -Xlog:class+path*=off"
 _MORE_CLASS_PATH: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")
-_CONFLICTING: Final = ("-Xshare", "SharedArchiveFile", "ArchiveClassesAtExit", "-Xlog")
+# The JVM does not start where it is to write an archive beside a Java agent.
+_CONFLICTING: Final = (
+    "-Xshare",
+    "SharedArchiveFile",
+    "ArchiveClassesAtExit",
+    "-Xlog",
+    "-javaagent",
+)
+_OPTION_VARIABLES: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +66,10 @@ def find(
 ) -> ClassArchive | None:
     """Return the archive to use or to write; None where the JVM cannot have one.
 
-    `jars` come before Spark's own on the class path; `options` are the JVM's other options.
+    `jars` come before Spark's own on the class path; `options` are the JVM's other options, to
+    which it adds those of the environment.
     """
+    options = " ".join((options, *(environ.get(name, "") for name in _OPTION_VARIABLES)))
     runtime = _runtime(java)
     if environ.get(OFF, "").lower() in ("off", "0", "false", "no") or runtime is None:
         return None
