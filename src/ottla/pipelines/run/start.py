@@ -26,6 +26,7 @@ from ottla.pipelines.run.failures import About
 from ottla.pipelines.run.frame import Written, write_frame
 from ottla.pipelines.run.guard import BatchGuard
 from ottla.pipelines.run.interrupt import interruptible
+from ottla.pipelines.run.local_files import local_files
 from ottla.pipelines.run.plan import Plan, plan
 from ottla.pipelines.run.rejects import Rejects
 from ottla.pipelines.run.report import reported
@@ -262,7 +263,8 @@ def _run(checked: Plan, runner: BatchRunner) -> StreamingQuery:
 
     def start_query() -> StreamingQuery:
         runner.rejects.recover(checked.topics)
-        return writer.start()
+        with local_files(runner.spark, location, checked.sink.target.location):
+            return writer.start()
 
     return supervised(start_query, guard, about, functools.partial(_probe, checked), runner.finish)
 
