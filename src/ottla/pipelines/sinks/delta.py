@@ -14,6 +14,7 @@ from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.constraints import mark, read_constraints
 from ottla.pipelines.sinks.delta_table import DeltaTable, forget_last_commit, last_commit
+from ottla.pipelines.sinks.state_ahead import StateAhead
 from ottla.pipelines.sinks.target import Target
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class DeltaSink:
     schema_changes: str = "refuse"  # or "add"
     partition_by: tuple[str, ...] = ()
     deliveries: frozenset[DeliveryGuarantee] = field(default=frozenset(DeliveryGuarantee))
+    _state_ahead: StateAhead | None = field(default=None, init=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -114,7 +116,16 @@ class DeltaSink:
         if self.schema_changes == "add":
             writer = writer.option("mergeSchema", True)
         writer.save(self.target.location)
+        if batch.once:
+            self._look_ahead(session)
         return last_commit(session)
+
+    def _look_ahead(self, session: SparkSession) -> None:
+        """Prepare the next commit, from the second one on: a run of one batch has no next."""
+        if self._state_ahead is None:
+            self._state_ahead = StateAhead(self.target.location)
+        else:
+            self._state_ahead.begin(session)
 
     def last_batch(self, query_id: str) -> int | None:
         """Return the last batch of a query that wrote `once`, None when there is none."""

@@ -1,0 +1,42 @@
+"""The state of a Delta table, computed before the next commit asks for it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.pipelines.sinks.state_ahead import StateAhead
+
+pytestmark = pytest.mark.spark
+
+
+def append(spark, folder: Path, batch: int) -> None:
+    frame = spark.range(3).write.format("delta").mode("append")
+    frame.option("txnAppId", "query").option("txnVersion", batch).save(str(folder))
+
+
+def snapshot(spark, folder: Path) -> Any:
+    delta_log = spark._jvm.org.apache.spark.sql.delta.DeltaLog
+    return delta_log.forTable(spark._jsparkSession, str(folder)).unsafeVolatileSnapshot()
+
+
+def test_the_next_commit_finds_the_state_of_the_last_one(spark, tmp_path: Path) -> None:
+    folder = tmp_path / "table"
+    append(spark, folder, 0)
+    append(spark, folder, 1)
+    committed = snapshot(spark, folder)
+    assert not committed.stateReconstructionTriggered()
+
+    StateAhead(str(folder)).begin(spark).result(60)
+
+    assert committed.stateReconstructionTriggered()
+    assert committed.transactions().apply("query") == 1
+    # Delta keeps this snapshot for its next commit, which skips a batch that the table has.
+    append(spark, folder, 1)
+    assert snapshot(spark, folder).equals(committed)
+    append(spark, folder, 2)
+    assert snapshot(spark, folder).version() == 2
+
+
+def test_a_computation_that_fails_leaves_the_error_to_the_commit(spark) -> None:
+    StateAhead("unknown-scheme://host/table").begin(spark).result(60)
