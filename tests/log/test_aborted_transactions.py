@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.log.committed_reader import fetch_committed, read_committed
 
@@ -172,6 +172,7 @@ _STEPS = st.lists(
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
+@example(steps=[("w", 1, 0), ("w", 1, 0), ("t", 1, 1)])
 @given(steps=_STEPS)
 def test_a_consumer_gets_the_committed_records_and_no_others(
     make_bench: Callable[[str], Any],

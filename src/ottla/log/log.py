@@ -150,7 +150,8 @@ class Log:
         """Where read_committed ends: at the first record of a transaction that is open, or whose
         marker is not committed yet; else at the high watermark.
         """
-        if self._producers is None and not self.snapshots:
+        if self._producers is None and not self.snapshots and self.replay_from >= self.end_offset:
+            # There are none, so nothing is read.
             return high_watermark
         first = self.producers.first_unstable_offset(high_watermark)
         if first is None or first > high_watermark:
