@@ -22,7 +22,8 @@ def test_it_holds_the_pipelines_and_nothing_of_the_broker(tmp_path: Path) -> Non
     modules = [name for name in names if ".dist-info/" not in name]
     assert "ottla/pipelines/glue/job.py" in modules
     assert [name for name in modules if not name.startswith("ottla/pipelines/")] == [
-        "ottla/__init__.py"
+        "ottla/__init__.py",
+        "ottla/accelerator.py",
     ]
     required = [line for line in metadata.decode().splitlines() if line.startswith("Requires-Dist")]
     assert [line.split()[1].split(">")[0] for line in required] == ["confluent-kafka"]

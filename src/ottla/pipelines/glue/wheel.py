@@ -2,7 +2,8 @@
 
 Format (the binary distribution format of PyPA, version 1.0), a zip archive:
 
-    ottla/__init__.py, ottla/pipelines/**     the modules
+    ottla/__init__.py, ottla/accelerator.py,
+    ottla/pipelines/**                        the modules
     ottla_pipelines-<version>.dist-info/      METADATA, WHEEL, RECORD
 
 RECORD lists each file with its SHA-256 (URL-safe base64 without padding) and its size in bytes.
@@ -48,7 +49,9 @@ def write(folder: Path) -> Path:
 def _modules() -> dict[str, bytes]:
     assert ottla.__file__ is not None
     root = Path(ottla.__file__).parent
-    found = [root / "__init__.py", *sorted((root / "pipelines").rglob("*.py"))]
+    # ottla/__init__.py asks accelerator.py, and nothing else of the broker.
+    alone = [root / "__init__.py", root / "accelerator.py"]
+    found = [*alone, *sorted((root / "pipelines").rglob("*.py"))]
     return {f"ottla/{file.relative_to(root).as_posix()}": file.read_bytes() for file in found}
 
 
