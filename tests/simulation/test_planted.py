@@ -1,32 +1,46 @@
-"""The simulation finds bugs that are planted in the shipped drivers."""
+"""The simulation finds bugs that are planted in the shipped drivers.
+
+The bugs run in another process: files of simulated brokers that were killed stay open until the end
+of theirs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from multiprocessing import get_context
+from multiprocessing.pool import Pool
 
 import pytest
 from simulation.planted import IN_TRANSACTIONS, PLANTED, Patch, Sighting
-from simulation.world import run
+from simulation.world import end_at_once, run
 
 MAX_SEEDS = 60
+BUGS_A_PROCESS = 8
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    with get_context("spawn").Pool(1, end_at_once, maxtasksperchild=BUGS_A_PROCESS) as pool:
+        yield pool
+
+
+def _is_found(plant: Callable[[Patch], None], first: Sighting, transactions: bool) -> bool:
+    with pytest.MonkeyPatch.context() as patch:
+        plant(patch)
+        runs = (first, *map(Sighting, range(MAX_SEEDS)))
+        return any(
+            run(each.seed, each.faults, transactions=transactions).violation is not None
+            for each in runs
+        )
 
 
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
-def test_a_planted_bug_is_found(
-    plant: Callable[[Patch], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plant(monkeypatch)
-    runs = (PLANTED[plant], *map(Sighting, range(MAX_SEEDS)))
-    assert any(run(each.seed, each.faults).violation is not None for each in runs)
+def test_a_planted_bug_is_found(plant: Callable[[Patch], None], pool: Pool) -> None:
+    assert pool.apply(partial(_is_found, plant, PLANTED[plant], transactions=False))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("plant", IN_TRANSACTIONS, ids=lambda plant: plant.__name__)
-def test_a_planted_bug_of_transactions_is_found(
-    plant: Callable[[Patch], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plant(monkeypatch)
-    runs = (IN_TRANSACTIONS[plant], *map(Sighting, range(MAX_SEEDS)))
-    assert any(
-        run(each.seed, each.faults, transactions=True).violation is not None for each in runs
-    )
+def test_a_planted_bug_of_transactions_is_found(plant: Callable[[Patch], None], pool: Pool) -> None:
+    assert pool.apply(partial(_is_found, plant, IN_TRANSACTIONS[plant], transactions=True))
