@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -51,6 +52,10 @@ pytest_plugins = ("tests.skips",)
 
 # A test's sessions share no state and leave no process behind.
 os.environ.setdefault("OTTLA_CLASS_ARCHIVE", "off")
+
+# A shell that runs the tests in its background makes them ignore SIGINT, and their children too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine is no failure.
 settings.register_profile("untimed", deadline=None)
