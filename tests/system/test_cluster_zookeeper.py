@@ -40,7 +40,7 @@ class Terms:
 @pytest.mark.parametrize(
     ("session_ms", "gone_s"),
     [
-        pytest.param(18_000, 60, id="a minute, with the default session"),
+        pytest.param(18_000, 60, id="a minute, with the default session", marks=pytest.mark.full),
         pytest.param(3_000, 12, id="many short sessions"),
     ],
 )

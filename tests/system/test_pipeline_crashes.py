@@ -205,6 +205,7 @@ def check_each_arrived_once(pipeline: Pipeline, feed: Feed) -> None:
     assert str(said["delta"]["version"]) in found["versions"]
 
 
+@pytest.mark.full
 def test_exactly_once_each_record_arrives_once_whatever_the_kill_cuts_off(
     new_pipeline: Any,
 ) -> None:
@@ -221,6 +222,7 @@ def test_exactly_once_each_record_arrives_once_whatever_the_kill_cuts_off(
     check_each_arrived_once(pipeline, feed)
 
 
+@pytest.mark.full
 def test_exactly_once_holds_when_each_kill_takes_the_checkpoint_as_well(
     new_pipeline: Any,
 ) -> None:
@@ -253,6 +255,7 @@ def test_exactly_once_each_record_arrives_once_whatever_is_killed(
     check_each_arrived_once(pipeline, feed)
 
 
+@pytest.mark.full
 def test_at_least_once_loses_nothing_and_doubles_the_batch_that_was_cut_off(
     new_pipeline: Any,
 ) -> None:
@@ -269,6 +272,7 @@ def test_at_least_once_loses_nothing_and_doubles_the_batch_that_was_cut_off(
     assert len(rejected) == feed.bad
 
 
+@pytest.mark.full
 def test_at_most_once_doubles_nothing_and_names_what_the_kill_lost(new_pipeline: Any) -> None:
     pipeline = new_pipeline("at-most-once")
     with Feed(pipeline.bootstrap, pipeline.topic) as feed:
