@@ -54,11 +54,15 @@ class _Client:
         groups: tuple[str, str],
         topic: str,
         addresses: Mapping[int, tuple[str, int]],
+        ledger: Ledger,
+        random: Random,
     ) -> None:
         self.transactional_id = transactional_id
         self.groups = groups
         self.topic = topic
         self._connections = Connections(client_id, addresses)
+        self._ledger = ledger
+        self._random = random
 
     async def ask(self, kind: int, key: str, request: Any, code_of: Callable[[Any], int]) -> Any:
         """The answer without an error that means to ask again. Raises NoAnswerError,
@@ -111,10 +115,8 @@ class TransactionalProducer(_Client):
         random: Random,
         version: int,
     ) -> None:
-        super().__init__(name, transactional_id, groups, topic, addresses)
+        super().__init__(name, transactional_id, groups, topic, addresses, ledger, random)
         self.stopping = False
-        self._ledger = ledger
-        self._random = random
         self._version = version
         self._producer = (-1, -1)
 
@@ -205,20 +207,6 @@ class TransactionalProducer(_Client):
 
 class StableReader(_Client):
     """Reads both groups, as consumers that require stable offsets."""
-
-    def __init__(
-        self,
-        name: str,
-        transactional_id: str,
-        groups: tuple[str, str],
-        topic: str,
-        addresses: Mapping[int, tuple[str, int]],
-        ledger: Ledger,
-        random: Random,
-    ) -> None:
-        super().__init__(name, transactional_id, groups, topic, addresses)
-        self._ledger = ledger
-        self._random = random
 
     async def run(self) -> None:
         last = dict.fromkeys(self.groups, 0)
