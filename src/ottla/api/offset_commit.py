@@ -11,9 +11,10 @@ from typing import Any, Final
 from uuid import UUID
 
 from ottla.api.context import Context
+from ottla.api.offsets_to_commit import OffsetsToCommit
 from ottla.groups.offsets.commit import DEFAULT_RETENTION, CommitRequest, OffsetToCommit
 from ottla.protocol.access import Access, Operation, Resource
-from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.errors import ErrorCode
 from ottla.protocol.versioned_field import VersionedField
 
 KEY: Final = 8
@@ -39,51 +40,18 @@ _TOPIC_ID: Final = VersionedField[UUID | None](KEY, "OffsetCommitRequestTopic", 
 
 
 async def handle(request: Any, context: Context) -> Any:
-    codes: list[ErrorCode | None] = []
-    """The error of each partition, in the request's order; None if its offset is committed."""
-    offsets: list[OffsetToCommit] = []
-    for topic in request.topics:
-        _check(topic, codes, offsets, context)
-    results: list[ErrorCode] = []
-    if offsets:
-        try:
-            results = await context.broker.groups.commit(_commit(request, tuple(offsets), context))
-        except ApiError as error:
-            results = [error.code] * len(offsets)
-    committed = iter(results)
-    errors = iter([next(committed) if code is None else code for code in codes])
-    return _response(request, errors, context)
-
-
-def _check(
-    topic: Any, codes: list[ErrorCode | None], offsets: list[OffsetToCommit], context: Context
-) -> None:
-    """Collect the offsets of existing partitions; the others get their error."""
+    offsets = OffsetsToCommit(_COMMITTED_LEADER_EPOCH)
     image = context.broker.image
-    if context.version >= _TOPIC_IDS:
-        missing = ErrorCode.unknown_topic_id
-        known = None if topic.topic_id is None else image.topic_by_id(topic.topic_id)
-    else:
-        missing = ErrorCode.unknown_topic_or_partition
-        known = image.topic(topic.name)
-    for each in topic.partitions:
-        index = each.partition_index
-        if known is None:
-            codes.append(missing)
-        elif not 0 <= index < len(known.partitions):
-            codes.append(ErrorCode.unknown_topic_or_partition)
+    for topic in request.topics:
+        if context.version >= _TOPIC_IDS:
+            known = None if topic.topic_id is None else image.topic_by_id(topic.topic_id)
+            offsets.add(topic, known, ErrorCode.unknown_topic_id)
         else:
-            codes.append(None)
-            offsets.append(
-                OffsetToCommit(
-                    known.name,
-                    known.topic_id,
-                    index,
-                    each.committed_offset,
-                    _COMMITTED_LEADER_EPOCH(each),
-                    each.committed_metadata,
-                )
-            )
+            offsets.add(topic, image.topic(topic.name), ErrorCode.unknown_topic_or_partition)
+    errors = await offsets.commit(
+        lambda found: context.broker.groups.commit(_commit(request, found, context))
+    )
+    return _response(request, errors, context)
 
 
 def _commit(request: Any, offsets: tuple[OffsetToCommit, ...], context: Context) -> CommitRequest:

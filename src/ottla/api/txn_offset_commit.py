@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ottla.api.context import Context
+from ottla.api.offsets_to_commit import OffsetsToCommit
 from ottla.groups.offsets.commit import OffsetToCommit
 from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
 from ottla.protocol.access import Access, Operation, Resource
-from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.errors import ErrorCode
 from ottla.protocol.versioned_field import VersionedField
 from ottla.shards.step import ProducerEpoch
 
@@ -38,22 +39,14 @@ _GROUP_INSTANCE_ID: Final = VersionedField[str | None](
 
 
 async def handle(request: Any, context: Context) -> Any:
-    codes: list[ErrorCode | None] = []
-    """The error of each partition, in the request's order; None if its offset is committed."""
-    offsets: list[OffsetToCommit] = []
+    offsets = OffsetsToCommit(_COMMITTED_LEADER_EPOCH)
+    image = context.broker.image
     for topic in request.topics:
-        _check(topic, codes, offsets, context)
-    results: list[ErrorCode] = []
-    if offsets:
-        try:
-            results = await context.broker.groups.commit_in_transaction(
-                _commit(request, tuple(offsets), context)
-            )
-        except ApiError as error:
-            results = [_known(error.code, context.version)] * len(offsets)
-    committed = iter(results)
-    errors = iter([next(committed) if code is None else code for code in codes])
-    return _response(request, errors, context)
+        offsets.add(topic, image.topic(topic.name), ErrorCode.unknown_topic_or_partition)
+    errors = await offsets.commit(
+        lambda found: context.broker.groups.commit_in_transaction(_commit(request, found, context))
+    )
+    return _response(request, (_known(code, context.version) for code in errors), context)
 
 
 def _known(code: ErrorCode, version: int) -> ErrorCode:
@@ -61,29 +54,6 @@ def _known(code: ErrorCode, version: int) -> ErrorCode:
     if version < _KNOWS_LOADING and code is ErrorCode.coordinator_load_in_progress:
         return ErrorCode.coordinator_not_available
     return code
-
-
-def _check(
-    topic: Any, codes: list[ErrorCode | None], offsets: list[OffsetToCommit], context: Context
-) -> None:
-    """Collects the offsets of existing partitions; the others get their error."""
-    known = context.broker.image.topic(topic.name)
-    for each in topic.partitions:
-        index = each.partition_index
-        if known is None or not 0 <= index < len(known.partitions):
-            codes.append(ErrorCode.unknown_topic_or_partition)
-            continue
-        codes.append(None)
-        offsets.append(
-            OffsetToCommit(
-                known.name,
-                known.topic_id,
-                index,
-                each.committed_offset,
-                _COMMITTED_LEADER_EPOCH(each),
-                each.committed_metadata,
-            )
-        )
 
 
 def _commit(
