@@ -12,13 +12,13 @@ SETTINGS = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
 class FakeReport:
     """A producer report's message."""
 
-    def __init__(self, partition: int, offset: int) -> None:
+    def __init__(self, partition: int, offset: int | None) -> None:
         self.place = (partition, offset)
 
     def partition(self) -> int:
         return self.place[0]
 
-    def offset(self) -> int:
+    def offset(self) -> int | None:
         return self.place[1]
 
 
@@ -32,7 +32,7 @@ def producer() -> TopicProducer:
     return TopicProducer("t", SETTINGS, 1.0)
 
 
-def end(producer: TopicProducer, line: int, place: tuple[int, int] | None) -> None:
+def end(producer: TopicProducer, line: int, place: tuple[int, int | None] | None) -> None:
     producer.sent += 1
     if place is None:
         producer.ended(line, FakeError(), None)
@@ -50,8 +50,11 @@ def test_one_record_shows_its_partition_and_offset(producer: TopicProducer) -> N
     assert producer.sentence() == "Delivered 1 record to t, partition 2, offset 17."
 
 
-def test_without_acknowledgement_there_is_no_offset(producer: TopicProducer) -> None:
-    end(producer, 1, (2, -1))
+@pytest.mark.parametrize("offset", [-1, None])
+def test_without_acknowledgement_there_is_no_offset(
+    producer: TopicProducer, offset: int | None
+) -> None:
+    end(producer, 1, (2, offset))
     assert producer.sentence() == "Delivered 1 record to t, partition 2."
     assert producer.document()["partitions"][0]["last_offset"] is None
 

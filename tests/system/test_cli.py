@@ -184,6 +184,19 @@ def test_bad_line_stops_and_what_was_before_is_delivered(cli: Typed, topic: str)
     assert sorted(lines(cli.run("consume", topic))) == [b"1", b"2"]
 
 
+@pytest.mark.parametrize("acks", ["0", "1", "all"])
+def test_each_number_of_acknowledgements(cli: Typed, topic: str, acks: str) -> None:
+    words = ("produce", topic, "--acks", acks, "--partition", 0)
+    said = cli.run(*words, data=b"one\n").stdout.decode()
+    offset = "" if acks == "0" else ", offset 0"
+    assert said == f"Delivered 1 record to {topic}, partition 0{offset}.\n"
+    last = None if acks == "0" else 1
+    counted = cli.json(*words, data=b'{"value": "two"}\n')["partitions"]
+    assert counted[0]["delivered"] == 1
+    assert counted[0]["last_offset"] == last
+    assert len(lines(cli.run("consume", topic))) == 2
+
+
 def test_produce_makes_a_topic_only_when_told(cli: Typed) -> None:
     said = cli.run("produce", "not-there-yet", data=b"x\n", code=1).stderr.decode()
     assert "--create" in said

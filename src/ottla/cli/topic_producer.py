@@ -40,7 +40,11 @@ class ErrorCount:
 
 
 class TopicProducer:
-    """A producer for one topic. Every record passed to `send` is counted exactly once."""
+    """A producer for one topic. Every record passed to `send` is counted exactly once.
+
+    With acks=0 a record counts as delivered once it is sent: nobody acknowledges it, and it has no
+    offset.
+    """
 
     def __init__(self, topic: str, settings: Mapping[str, Any], timeout_s: float) -> None:
         """Raises UsageFailed if librdkafka rejects a setting."""
@@ -100,7 +104,9 @@ class TopicProducer:
             count = self.partitions.get(partition)
             if count is None:
                 count = self.partitions[partition] = PartitionCount()
+            # confluent-kafka reports None with acks=0, and librdkafka -1.
             offset = message.offset()
+            offset = -1 if offset is None else offset
             if not count.delivered:
                 count.first_offset = offset
             count.delivered += 1
