@@ -141,3 +141,18 @@ def test_a_failed_wait_shows_the_logs(cluster: Cluster) -> None:
     with pytest.raises(KitError, match="no topic nowhere") as caught:
         cluster.wait_in_sync("nowhere", timeout_s=0.1)
     assert "broker 3 (running) said:" in str(caught.value)
+
+
+def test_a_wait_for_a_leader_names_a_missing_topic_or_partition(cluster: Cluster) -> None:
+    with pytest.raises(KitError, match="there is no topic nowhere: create it first"):
+        cluster.leader("nowhere", timeout_s=0.1)
+    with pytest.raises(KitError, match="flights has no partition 7; it has 3 partitions"):
+        cluster.leader("flights", 7, timeout_s=0.1)
+
+
+def test_new_topics_get_a_replica_on_each_of_three_brokers(cluster: Cluster) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.create_topics([NewTopic("by-default", 1)])["by-default"].result(ANSWER_WITHIN_S)
+    replicas = cluster.state.replicas("by-default")
+    assert replicas is not None
+    assert sorted(replicas[0]) == [1, 2, 3]

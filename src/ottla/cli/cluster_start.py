@@ -23,7 +23,6 @@ from ottla.testing.errors import KitError, ProcessEndedError
 from ottla.testing.zookeeper_server import zookeeper_command
 
 LOOK_PAUSE_S: Final = 0.1
-MAX_REPLICAS: Final = 3
 SLOW_START_S: Final = 30.0
 LOCK_NAME: Final = ".lock"
 OF_ONE_BROKER: Final = frozenset(
@@ -46,10 +45,7 @@ def run_cluster(
     start.
     """
     layout = chosen_layout(data, brokers, port, racks)
-    # A user who starts three brokers expects three replicas.
-    replicas = str(min(MAX_REPLICAS, layout.brokers))
-    settings = {"default.replication.factor": replicas, **config}
-    check_settings(settings)
+    check_settings(config)
     check_zookeeper(zookeeper)
     with (
         interrupted_by_signals(),
@@ -58,7 +54,7 @@ def run_cluster(
     ):
         cluster = Cluster(
             layout.brokers,
-            settings,
+            config,
             zookeeper,
             racks=layout.racks or None,
             data=data,

@@ -22,16 +22,19 @@ from ottla.testing.zookeeper_session import end_session
 
 WAIT_S: Final = 60.0
 POLL_S: Final = 0.02
+MAX_REPLICAS: Final = 3
 _T = TypeVar("_T")
 
 
 class Cluster:
     """`with Cluster(brokers=3) as cluster:` or `cluster = Cluster().open()` and `.close()`.
 
-    Broker ids are 1 to `brokers`. `config` holds settings for all brokers, `racks` one rack for
-    each. `zookeeper` names a running ensemble (`HOST:PORT,...[/chroot]`) that no other cluster
-    uses; by default the cluster starts its own with `ensemble` members. `data` is the folder for
-    the data; by default a temporary folder, deleted with the cluster. With `proxies=False` each
+    Broker ids are 1 to `brokers`. `config` holds settings for all brokers; new topics get three
+    replicas, or one on each broker if there are fewer, unless it has `default.replication.factor`.
+    `racks` has one rack for each broker. `zookeeper` names a running ensemble
+    (`HOST:PORT,...[/chroot]`) that no other cluster uses; by default the cluster starts its own
+    with `ensemble` members. `data` is the folder for the data; by default a temporary folder,
+    deleted with the cluster. With `proxies=False` each
     broker has one listener and brokers connect directly: faster, but nothing can be cut.
 
     Every wait has a timeout and raises KitError, which shows the end of the relevant logs.
@@ -54,7 +57,9 @@ class Cluster:
         assert racks is None or len(racks) == brokers, "one rack for each broker"
         self.brokers: dict[int, BrokerProcess] = {}
         self._count = brokers
-        self._config = dict(config or {})
+        # Kafka's default of 1 would leave nothing to fail over to.
+        replicas = min(MAX_REPLICAS, brokers)
+        self._config = {"default.replication.factor": replicas, **(config or {})}
         self._racks = racks
         self._given_zookeeper = zookeeper
         self._members = ensemble
@@ -311,7 +316,17 @@ class Cluster:
             f"a leader of {topic}-{partition}",
             lambda: self.state.leader(topic, partition),
             timeout_s,
+            lambda: self._absence(topic, partition),
         )
+
+    def _absence(self, topic: str, partition: int) -> list[str]:
+        """Why a partition has no leader, if that is because nobody created it."""
+        replicas = self.state.replicas(topic)
+        if replicas is None:
+            return [f"there is no topic {topic}: create it first"]
+        if partition not in replicas:
+            return [f"{topic} has no partition {partition}; it has {len(replicas)} partitions"]
+        return []
 
     def wait_leader_other_than(
         self, broker_id: int, topic: str, partition: int = 0, timeout_s: float = WAIT_S

@@ -5,7 +5,9 @@ def test_orders(ottla_broker):
 
 def test_failover(ottla_cluster):
     cluster = ottla_cluster(brokers=3)
-    cluster.kill(cluster.leader("orders", 0))
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.create_topics([NewTopic("orders", 1)])["orders"].result()
+    cluster.kill(cluster.leader("orders"))
 """
 
 from __future__ import annotations
