@@ -34,5 +34,24 @@ def test_the_share_is_ottla_over_plain_and_the_order_alternates() -> None:
     assert comparison.measures[2].limit == 1.1
 
 
+def test_bad_rows_are_measured_first_as_often_as_second() -> None:
+    figure = delta.BadRows()
+
+    assert [one.name for one in figure.measures] == list(figure.names)
+    assert figure.measures[2].limit == 0.9
+    assert figure.runs % 2 == 0
+
+
+def test_other_ways_have_their_own_names() -> None:
+    names = ("clean rows", "bad rows", "bad over clean")
+    comparison = delta.Comparison(
+        "bad-row", "rows/s", 0.9, more_is_better=True, ways=("clean", "bad"), names=names
+    )
+
+    found = [comparison.measure({"clean": 100.0, "bad": 90.0}.__getitem__) for _ in range(2)]
+
+    assert found[0] == {"clean rows": 100, "bad rows": 90, "bad over clean": 0.9} == found[1]
+
+
 def test_a_row_is_json_of_the_schema() -> None:
     assert row(7, "n") == b'{"id":7,"name":"row 7","amount":1.0,"note":"n"}'
