@@ -19,6 +19,7 @@ from bench.figures import delta
 from bench.figures.cluster_idle import ClusterIdle
 from bench.figures.cluster_throughput import ClusterThroughput
 from bench.figures.cold_reads import ColdReads
+from bench.figures.commit_visibility import ClusterCommitVisibility, CommitVisibility
 from bench.figures.compressed import CompressedProduce
 from bench.figures.controller_failover import ControllerFailover
 from bench.figures.delta_limit import DeltaLimit
@@ -27,9 +28,12 @@ from bench.figures.latency import ClusterLatency, Latency
 from bench.figures.leader_loss import LeaderLoss
 from bench.figures.memory import Memory
 from bench.figures.partitions import Partitions
+from bench.figures.read_committed import ReadCommitted
 from bench.figures.small_requests import SmallRequests
 from bench.figures.start import Start
 from bench.figures.throughput import Throughput
+from bench.figures.transactions import ClusterTransactions, Transactions
+from bench.figures.transactions_copy import TransactionsCopy
 from bench.measure import KAFKA, OTTLA, Bench, ClientError, Figure
 from bench.packages import PackageError
 from ottla.accelerator import why_from_source
@@ -45,10 +49,18 @@ FIGURES: tuple[Figure, ...] = (
     JavaClients(),
     Latency(),
     ColdReads(),
+    Transactions(10),
+    Transactions(100),
+    TransactionsCopy(),
+    ReadCommitted(),
+    CommitVisibility(),
     Partitions(),
     ClusterThroughput("1 KB", 1000, 1_000_000),
     ClusterThroughput("100 B", 100, 5_000_000),
     ClusterLatency(),
+    ClusterTransactions(10),
+    ClusterTransactions(100),
+    ClusterCommitVisibility(),
     LeaderLoss(),
     ControllerFailover(),
     ClusterIdle(),

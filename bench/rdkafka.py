@@ -82,7 +82,7 @@ def produce(
     return produced(run([*command, "-z", codec, "-a", "-1", "-b", address, *DEFAULTS]))
 
 
-def consume(tool: Path, address: str, topic: str, count: int) -> tuple[float, float]:
+def consume(tool: Path, address: str, topic: str, count: int, *options: str) -> tuple[float, float]:
     """Read `count` records of partition 0 from the beginning; MB/s and records/s."""
     command = [str(tool), "-C", "-t", topic, "-p", "0", "-o", "beginning", "-c", str(count)]
-    return consumed(run([*command, "-b", address]), count)
+    return consumed(run([*command, "-b", address, *options]), count)
