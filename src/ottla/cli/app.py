@@ -10,10 +10,11 @@ from shutil import get_terminal_size
 from typing import Annotated, Any, Final
 
 import typer
-from typer.core import TyperGroup
 
 from ottla.cli.failures import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, EXIT_USAGE, Failed
+from ottla.cli.help import Command, Group
 from ottla.cli.screen import OutputClosed
+from ottla.cli.wrong_value import what_is_wrong
 
 # In the order in which a new user needs them. A group's module has `commands`, a typer app; the
 # module of a single command has a function of the command's name.
@@ -34,8 +35,11 @@ GROUPS: Final = frozenset({"topic", "group", "pipeline", "config", "log", "clust
 
 MIN_PANELS: Final = 78
 
+# What the most similar name would not be.
+MEANT: Final = {("ottla serve", "--port"): "--listen 127.0.0.1:PORT"}
 
-class InOrder(TyperGroup):
+
+class InOrder(Group):
     """Lists commands in the order of COMMANDS; typer would list groups last."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -60,9 +64,11 @@ def build(words: Sequence[str], *, completing: bool = False) -> typer.Typer:
     for name in [typed] if typed else COMMANDS:
         module = import_module(COMMANDS[name])
         if name in GROUPS:
-            app.add_typer(module.commands, name=name, no_args_is_help=True)
+            for command in module.commands.registered_commands:
+                command.cls = Command
+            app.add_typer(module.commands, name=name, cls=Group, no_args_is_help=True)
         else:
-            app.command(name)(getattr(module, name))
+            app.command(name, cls=Command)(getattr(module, name))
     return app
 
 
@@ -143,7 +149,11 @@ def print_usage_error(error: typer.TyperException, words: Sequence[str]) -> int:
         if message:
             print(message, file=sys.stderr)
         return EXIT_USAGE
-    close = getattr(error, "possibilities", None)
+    wrong = what_is_wrong(error)
+    if wrong:
+        message = message.replace(error.message, f"{wrong}.")
+    meant = MEANT.get((path, str(getattr(error, "option_name", ""))))
+    close = [meant] if meant else getattr(error, "possibilities", None)
     if close:
         message = f"{error.message}. Did you mean {' or '.join(sorted(close))}?"
     print(f"{path}: {message}", file=sys.stderr)

@@ -55,8 +55,10 @@ def journey(
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Show the journey of one message: who published it, why it is in its partition, where it is
-    stored, which groups have read it, which Delta version contains it, and when it may be deleted.
+    """Show what happened to one message.
+
+    Who published it, why it is in its partition, where it is stored, which groups have read it,
+    which Delta version contains it, and when it may be deleted.
     """
     question = asked(topic, partition, offset, key, key_base64, latest)
     document = ask_journey(bootstrap, question)

@@ -1,0 +1,45 @@
+"""The help of every command: whole sentences at any width, and no names of Python's types.
+
+typer prints the type of each option (`<bool>` for a flag, `<str>` for a topic), which says nothing
+that the option's own word does not say, and keeps the line breaks of the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup
+
+
+def reflowed(text: str) -> str:
+    """The paragraphs of a docstring, each in one line."""
+    paragraphs = text.strip().split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
+def without_types(parameters: Iterable[Any]) -> list[Any]:
+    """The parameters, of which flags and named arguments show no type."""
+    shown = list(parameters)
+    for each in shown:
+        if each.param_type_name == "argument" or getattr(each, "is_flag", False):
+            each.display_type_rich = lambda ctx: None
+    return shown
+
+
+class Command(TyperCommand):
+    """A command with such help."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.help = reflowed(self.help or "")
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return without_types(super().get_params(ctx))
+
+
+class Group(TyperGroup):
+    """A group of commands with such help."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return without_types(super().get_params(ctx))

@@ -1,0 +1,42 @@
+"""Help at every width, of every command."""
+
+import pytest
+import typer
+
+from ottla.cli.app import GROUPS, build
+from ottla.cli.help import reflowed
+from ottla.cli.main import main
+
+
+def test_each_paragraph_becomes_one_line() -> None:
+    assert reflowed("  One\n    two.\n\n  Three\n four.\n") == "One two.\n\nThree four."
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_help_has_whole_sentences_no_types_and_fits(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERMINAL_WIDTH", str(columns))
+    commands = typer.main.get_command(build([])).commands  # type: ignore[attr-defined]
+    paths = [[]] + [[name] for name in commands]
+    paths += [[name, inner] for name in GROUPS for inner in commands[name].commands]
+    for path in paths:
+        main([*path, "--help"])
+        out = capsys.readouterr().out
+        for name in ("<bool>", "<str>", "<list", "<int"):
+            assert name not in out, (path, name)
+        assert max(map(len, out.splitlines())) <= max(columns, 50), path
+    assert " stored, which groups have read it, which Delta" in " ".join(
+        str(commands["journey"].help).split()
+    )
+
+
+def test_no_line_of_a_help_text_breaks_a_sentence() -> None:
+    commands = typer.main.get_command(build([])).commands  # type: ignore[attr-defined]
+    leaves = [leaf for name in GROUPS for leaf in commands[name].commands.values()]
+    leaves += [command for name, command in commands.items() if name not in GROUPS]
+    for leaf in leaves:
+        for line in filter(None, leaf.help.splitlines()):
+            assert line.endswith((".", "3600000")), (leaf.name, line)
+        assert len(leaf.help.splitlines()[0]) <= 100, leaf.name
