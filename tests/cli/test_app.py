@@ -54,6 +54,8 @@ def test_wrong_arguments(
     ("words", "answer"),
     [
         (["topic", "alter", "t"], "no change given."),
+        (["topic", "delete", "__consumer_offsets", "-y"], "has the committed offsets of all"),
+        (["topic", "delete", "t", "__transaction_state", "-y"], "t __transaction_state --internal"),
         (["topic", "create", "t", "-c", "x"], "--config must be NAME=VALUE"),
         (["topic", "create", "t", "-c", "x=1", "-c", "x=2"], "--config sets x twice"),
         (["topic", "list", "-b", "host:port"], "--bootstrap must be HOST:PORT"),

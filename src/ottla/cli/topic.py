@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from confluent_kafka.admin import NewPartitions, NewTopic
@@ -50,6 +50,16 @@ Assignment = Annotated[
         help="The brokers of each partition, such as 1:2,2:3 (the first is the preferred leader).",
     ),
 ]
+
+DeleteInternal = Annotated[
+    bool, typer.Option("--internal", help="Allow deleting an internal topic.")
+]
+INTERNAL_CONTENT: Final = {
+    "__consumer_offsets": "it has the committed offsets of all groups",
+    "__transaction_state": "it has the state of all transactional producers",
+    "__share_group_state": "it has the positions of all share groups",
+    "__cluster_metadata": "it has the cluster's metadata",
+}
 
 
 @commands.command()
@@ -238,13 +248,20 @@ def add_partitions(connection: Connection, topic: str, present: int, wanted: int
 def delete(
     topics: TopicNames,
     yes: Yes = False,
+    internal: DeleteInternal = False,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     client_config: ClientConfig = None,
 ) -> None:
     """Delete topics with all their records. Asks first, unless --yes."""
-    connection = connect(bootstrap, client_config)
     names = list(dict.fromkeys(topics))
+    kept = next(filter(is_internal, names), None)
+    if kept is not None and not internal:
+        raise UsageFailed(
+            f"{kept} is an internal topic: {INTERNAL_CONTENT[kept]}.",
+            f"To delete it all the same: ottla topic delete {' '.join(names)} --internal",
+        )
+    connection = connect(bootstrap, client_config)
     connection.existing_topics(names)
     delete_all(
         connection,
