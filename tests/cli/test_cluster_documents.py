@@ -78,6 +78,23 @@ def test_the_worst_problem_comes_first(capsys: pytest.CaptureFixture[str]) -> No
     assert lines[9] == ["short", "0", "under", "min", "isr", "2", "2", "3", "2"]
 
 
+def test_internal_topics_have_one_row_each_after_the_users_topics(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def partition(topic: str, number: int, leader: int | None) -> dict[str, Any]:
+        place = {"topic": topic, "partition": number, "leader": leader}
+        return {**place, "replicas": [1, 2, 3], "in_sync": [2, 3]}
+
+    offsets = [partition("__consumer_offsets", number, 2) for number in range(50)]
+    found = document() | {"partitions": 51, "offline": [], "under_min_isr": []}
+    show_cluster(found | {"under_replicated": [*offsets, partition("flights", 7, 3)]})
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[6] == ["51", "of", "51", "partitions", "with", "problems"]
+    assert lines[8] == ["flights", "7", "under-replicated", "3", "1", "2", "3", "2", "3"]
+    assert lines[9] == ["__consumer_offsets", "50", "partitions", "under-replicated"]
+    assert len(lines) == 10
+
+
 def connection(**told: Any) -> Any:
     """librdkafka's side: metadata of the topics, and its answer to DescribeCluster."""
     return SimpleNamespace(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from ottla.cli.client import Connection
+from ottla.cli.client import Connection, is_internal
 from ottla.cli.cluster_client import any_brokers_view, controller_epoch
 from ottla.cli.configs import describe_configs
 from ottla.cli.plain_connection import broker_answers
@@ -177,7 +178,11 @@ def controller(document: dict[str, Any]) -> str:
 
 
 def show_partitions(document: dict[str, Any]) -> None:
-    """Print each partition with a problem, the worst first, or one line if there is none."""
+    """Print each partition with a problem, the worst first, or one line if there is none.
+
+    Internal topics follow, with one row for all partitions of a topic in one state: fifty rows of
+    __consumer_offsets would hide the user's topics.
+    """
     states: dict[tuple[str, int], str] = {}
     troubled: dict[tuple[str, int], dict[str, Any]] = {}
     for kind, state in (
@@ -196,20 +201,29 @@ def show_partitions(document: dict[str, Any]) -> None:
         number = plural(document["partitions"], "partition")
         say(f"{number}, all with a leader and all replicas in sync.")
         return
+    own = [
+        [
+            each["topic"],
+            each["partition"],
+            states[place],
+            each["leader"],
+            " ".join(map(str, each["replicas"])),
+            " ".join(map(str, each["in_sync"])),
+        ]
+        for place, each in troubled.items()
+        if not is_internal(each["topic"])
+    ]
+    internal = Counter(
+        (place[0], state) for place, state in states.items() if is_internal(place[0])
+    )
+    sums = [
+        [topic, plural(count, "partition"), state, "", "", ""]
+        for (topic, state), count in internal.items()
+    ]
     show_table(
         ["topic", "partition", "state", "leader", "replicas", "in sync"],
-        [
-            [
-                each["topic"],
-                each["partition"],
-                states[place],
-                each["leader"],
-                " ".join(map(str, each["replicas"])),
-                " ".join(map(str, each["in_sync"])),
-            ]
-            for place, each in list(troubled.items())[:MAX_SHOWN]
-        ],
+        own[:MAX_SHOWN] + sums,
         title=f"{len(troubled):,} of {plural(document['partitions'], 'partition')} with problems",
     )
-    if len(troubled) > MAX_SHOWN:
-        say(f"{len(troubled) - MAX_SHOWN:,} more. To see all: ottla cluster describe --json")
+    if len(own) > MAX_SHOWN:
+        say(f"{len(own) - MAX_SHOWN:,} more. To see all: ottla cluster describe --json")
