@@ -53,29 +53,65 @@ def test_a_fault_is_one_line_that_names_the_setting(given: dict[str, str], messa
     assert "\n" not in str(caught.value)
 
 
-def test_a_stock_server_properties_is_taken_with_notes() -> None:
-    config = BrokerConfig(
-        {
-            "process.roles": "broker,controller",
-            "node.id": "1",
-            "controller.listener.names": "CONTROLLER",
-            "num.network.threads": "3",
-            "num.io.threads": "8",
-            "log.dirs": "/data",
-            "num.recovery.threads.per.data.dir": "1",
-            "offsets.topic.replication.factor": "1",
-            "transaction.state.log.replication.factor": "1",
-            "log.retention.hours": "168",
-            "zookeeper.connect": "localhost:2181",
-            "listener.name.plaintext.ssl.keystore.password": "secret",
-        }
+# config/server.properties of Apache Kafka 4, and what its comments suggest.
+STOCK = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kraft-combined-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=1
+offsets.topic.replication.factor=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+"""
+
+
+def stock() -> dict[str, str]:
+    return dict(line.split("=", 1) for line in STOCK.split())
+
+
+def test_a_stock_server_properties_is_taken_with_a_note_for_each_reason() -> None:
+    config = BrokerConfig(stock())
+    quorum, threads, groups = config.notes
+    assert quorum.startswith(
+        "No effect: process.roles, controller.quorum.bootstrap.servers, controller.listener.names"
     )
-    noted = {note.split()[0] for note in config.notes}
-    assert "num.io.threads" in noted
-    assert "zookeeper.connect" not in noted
-    assert config.zookeeper_connect == "localhost:2181"
-    assert "log.retention.hours" not in noted
-    assert all(" has no effect: " in note and "secret" not in note for note in config.notes)
+    assert threads.startswith(
+        "No effect: num.network.threads, num.io.threads, num.recovery.threads.per.data.dir ("
+    )
+    assert groups.startswith("No effect: share.coordinator.state.topic.replication.factor, ")
+
+
+def test_a_controller_listener_is_not_for_clients() -> None:
+    config = BrokerConfig(stock())
+    assert [str(each) for each in config.endpoints] == ["PLAINTEXT://:9092"]
+    assert [str(each) for each in config.advertised_endpoints] == ["PLAINTEXT://localhost:9092"]
+    alone = {"listeners": "Controller://:9093", "controller.listener.names": "CONTROLLER"}
+    with pytest.raises(ConfigError, match=r"All are in controller\.listener\.names"):
+        BrokerConfig(alone)
+
+
+def test_a_note_has_no_values() -> None:
+    config = BrokerConfig({"listener.name.plaintext.ssl.keystore.password": "secret"})
+    (note,) = config.notes
+    assert "ssl.keystore.password" in note
+    assert "secret" not in note
 
 
 def test_dynamic_settings_take_their_turn() -> None:

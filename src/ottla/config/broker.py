@@ -12,7 +12,9 @@ from ottla.config.error import ConfigError, invalid_value
 from ottla.config.listener import Endpoint, check_advertised, parse_endpoints
 from ottla.config.setting import Update
 from ottla.config.unneeded import UNNEEDED, RefusedSettings, unneeded_reason
+from ottla.config.value import parse_list
 
+CONTROLLER_LISTENERS: Final = "controller.listener.names"
 INTERNAL_TOPIC_FACTORS: Final = (
     "offsets.topic.replication.factor",
     "transaction.state.log.replication.factor",
@@ -55,6 +57,9 @@ class BrokerConfig(
         self._check_together()
         self._limits = _connection_limits(self.max_connections_per_ip_overrides)
         self.endpoints: tuple[Endpoint, ...] = self._parse("listeners", self.listeners)
+        if not self.endpoints:
+            reason = "All are in controller.listener.names; clients need one"
+            raise invalid_value("listeners", ",".join(self.listeners), reason)
         self.advertised_endpoints: tuple[Endpoint, ...] = self._parse(
             "advertised.listeners", self.advertised_listeners or ()
         )
@@ -128,6 +133,11 @@ class BrokerConfig(
             self.__dict__[self._attributes[name]] = texts
 
     def _parse(self, setting: str, addresses: tuple[str, ...]) -> tuple[Endpoint, ...]:
+        # There is no KRaft quorum, and clients must not connect to its listeners (KIP-631).
+        quorum = parse_list(self.given.get(CONTROLLER_LISTENERS, "").upper())
+        addresses = tuple(
+            each for each in addresses if each.partition("://")[0].upper() not in quorum
+        )
         protocols = self.listener_security_protocol_map.split(",")
         return parse_endpoints(setting, addresses, protocols)
 
@@ -220,13 +230,16 @@ def unknown_name(name: str, known: Iterable[str]) -> str:
 
 
 def _check_names(given: Mapping[str, str]) -> tuple[str, ...]:
-    """Raise ConfigError for unknown names; return a note for each name without effect."""
-    notes: list[str] = []
+    """Raise ConfigError for unknown names; return a line for each reason why some have no effect.
+
+    A stock server.properties has a dozen of them: one line each would bury other warnings.
+    """
+    without: dict[str, list[str]] = {}
     for name in given:
         if name in BrokerConfig.definitions:
             continue
         reason = unneeded_reason(name)
         if reason is None:
             raise ConfigError(unknown_name(name, [*BrokerConfig.definitions, *UNNEEDED]))
-        notes.append(f"{name} has no effect: {reason}")
-    return tuple(notes)
+        without.setdefault(reason, []).append(name)
+    return tuple(f"No effect: {', '.join(names)} ({reason})" for reason, names in without.items())

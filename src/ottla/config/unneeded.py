@@ -214,7 +214,7 @@ _OLD: Final = """
 
 _REASONS: Final = (
     (_ZOOKEEPER, "connections to ZooKeeper use neither TLS nor ACLs"),
-    (_QUORUM, "there is no KRaft quorum and no separate controller"),
+    (_QUORUM, "KRaft: a broker alone needs no quorum, and a cluster uses zookeeper.connect"),
     (_THREADS, "one event loop processes all requests, so these threads and buffers do not exist"),
     (_GROUPS, "only classic consumer groups are supported"),
     (_TRANSACTIONS, "two-phase commit (KIP-939) is not supported"),

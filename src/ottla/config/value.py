@@ -56,11 +56,16 @@ def parse_value(name: str, kind: ConfigType, text: str) -> Value:
         except ValueError:
             raise invalid_value(name, text, "Not a number of type DOUBLE") from None
     if kind is ConfigType.LIST:
-        # Kafka drops duplicates (ConfigDef.parseValue).
-        return tuple(dict.fromkeys(_COMMA.split(trimmed))) if trimmed else ()
+        return parse_list(trimmed)
     if kind is ConfigType.PASSWORD:
         return text
     return trimmed
+
+
+def parse_list(text: str) -> tuple[str, ...]:
+    """The words between commas. Kafka drops duplicates (ConfigDef.parseValue)."""
+    trimmed = text.strip()
+    return tuple(dict.fromkeys(_COMMA.split(trimmed))) if trimmed else ()
 
 
 def _parse_integer(name: str, kind: ConfigType, text: str) -> int:
