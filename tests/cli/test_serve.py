@@ -6,7 +6,16 @@ from pathlib import Path
 import pytest
 
 from ottla.cli.failures import UsageFailed
-from ottla.cli.serve import OPTION_NAMES, ServeOptions, listener, parse, run, to_properties
+from ottla.cli.serve import (
+    FLAGS,
+    OPTION_NAMES,
+    ServeOptions,
+    level_of,
+    listener,
+    parse,
+    run,
+    to_properties,
+)
 from ottla.config import BrokerConfig, ConfigError
 
 
@@ -48,7 +57,7 @@ def test_the_fast_path_and_typer_have_the_same_options() -> None:
         for name in parameter.opts
         if parameter.name != "help"
     }
-    assert options == set(OPTION_NAMES)
+    assert options == set(OPTION_NAMES) | set(FLAGS)
 
 
 def test_options_become_kafkas_names() -> None:
@@ -141,3 +150,23 @@ def test_an_empty_variable_makes_no_broker_of_its_own(option: str) -> None:
     options = ServeOptions(node_id="1", **{option: ""})
     with pytest.raises(UsageFailed, match=f"--{option} is empty"):
         to_properties(options)
+
+
+@pytest.mark.parametrize(
+    ("words", "level", "quiet"),
+    [
+        ([], "info", False),
+        (["--quiet"], "warning", True),
+        (["-q", "--log-level", "Debug"], "debug", True),
+        (["--log-level=error"], "error", False),
+    ],
+)
+def test_what_is_logged(words: list[str], level: str, quiet: bool) -> None:
+    options = parse(words)
+    assert options is not None
+    assert (level_of(options), options.quiet) == (level, quiet)
+
+
+def test_an_unknown_log_level_names_the_known_ones() -> None:
+    with pytest.raises(UsageFailed, match="must be one of debug, info, warning, error, not 'all'"):
+        level_of(ServeOptions(log_level="all"))

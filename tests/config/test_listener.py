@@ -18,6 +18,25 @@ def test_reads_addresses() -> None:
 
 
 @pytest.mark.parametrize(
+    ("host", "closed"),
+    [
+        ("127.0.0.1", True),
+        ("127.1.2.3", True),
+        ("::1", True),
+        ("localhost", True),
+        ("", False),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("192.168.1.5", False),
+        ("fe80::1%eth0", False),
+        ("broker.example.org", False),
+    ],
+)
+def test_only_loopback_addresses_are_closed_to_other_machines(host: str, closed: bool) -> None:
+    assert Endpoint("PLAINTEXT", host, 9092).only_this_machine is closed
+
+
+@pytest.mark.parametrize(
     ("addresses", "reason"),
     [
         (("localhost:9092",), "Expected NAME://HOST:PORT"),

@@ -166,6 +166,29 @@ def test_a_wrong_setting(tmp_path: Path, arguments: tuple[str, ...], named: str)
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_open_listener_is_warned_of_and_quiet_keeps_only_warnings(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    words = ["serve", "--quiet", "--listen", f":{port}", "--data", str(tmp_path / "data")]
+    with subprocess.Popen(
+        [sys.executable, "-m", "ottla", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        try:
+            until = time.monotonic() + WAIT_S
+            while socket.socket().connect_ex(("127.0.0.1", port)):
+                assert time.monotonic() < until
+                time.sleep(0.02)
+        finally:
+            running.send_signal(signal.SIGTERM)
+            out, err = running.communicate(timeout=WAIT_S)
+    assert (running.returncode, out) == (0, "")
+    (line,) = err.splitlines()
+    assert "WARNING ottla.config: Other machines can read and write everything" in line
+    assert f"PLAINTEXT://:{port} has no authentication" in line
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_cleanly(new_broker: Callable[..., Any], number: signal.Signals) -> None:
     broker = new_broker()

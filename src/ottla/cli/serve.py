@@ -33,7 +33,10 @@ OPTION_NAMES: Final = {
     "--properties": "properties",
     "--config": "config",
     "-c": "config",
+    "--log-level": "log_level",
 }
+FLAGS: Final = {"--quiet": "quiet", "-q": "quiet"}
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
 
 @dataclass(slots=True)
@@ -48,6 +51,8 @@ class ServeOptions:
     zookeeper: str | None = None
     rack: str | None = None
     config: list[str] = field(default_factory=list)
+    log_level: str | None = None
+    quiet: bool = False
 
 
 def parse(words: Sequence[str]) -> ServeOptions | None:
@@ -55,6 +60,10 @@ def parse(words: Sequence[str]) -> ServeOptions | None:
     options = ServeOptions()
     position = 0
     while position < len(words):
+        if words[position] in FLAGS:
+            options.quiet = True
+            position += 1
+            continue
         name, equals, value = words[position].partition("=")
         if not equals:
             position += 1
@@ -72,6 +81,16 @@ def parse(words: Sequence[str]) -> ServeOptions | None:
             setattr(options, attribute, value)
         position += 1
     return options
+
+
+def level_of(options: ServeOptions) -> str:
+    """The log level: as given, else warning with --quiet, else info. Raises UsageFailed."""
+    given = options.log_level
+    if given is None:
+        return "warning" if options.quiet else "info"
+    if given.lower() not in LOG_LEVELS:
+        raise UsageFailed(f"--log-level must be one of {', '.join(LOG_LEVELS)}, not {given!r}.")
+    return given.lower()
 
 
 def listener(option: str, address: str) -> str:
@@ -173,12 +192,12 @@ def run(options: ServeOptions) -> int:
     from ottla.config.error import ConfigError
 
     try:
-        properties = to_properties(options)
+        properties, level = to_properties(options), level_of(options)
         with _not_imported("hypothesis"):
             from ottla.api.table import HANDLERS
             from ottla.node.serve import serve
 
-        return serve(properties, HANDLERS)
+        return serve(properties, HANDLERS, log_level=level, announce=not options.quiet)
     except Failed as failure:
         failure.print("ottla serve")
         return failure.exit_code

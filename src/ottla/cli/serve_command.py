@@ -62,6 +62,19 @@ Config = Annotated[
     ),
 ]
 
+LogLevel = Annotated[
+    str | None,
+    typer.Option(
+        "--log-level",
+        metavar="LEVEL",
+        help="What to log, on standard error: debug, info (default), warning or error.",
+    ),
+]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="Print no ready line, and log only from warning on."),
+]
+
 
 def serve(
     listen: Listen = None,
@@ -72,12 +85,23 @@ def serve(
     zookeeper: ZooKeeper = None,
     rack: Rack = None,
     config: Config = None,
+    log_level: LogLevel = None,
+    quiet: Quiet = False,
 ) -> None:
     """Run a broker until Ctrl-C or SIGTERM.
 
     Settings have Kafka's names and, with a few documented exceptions, Kafka's defaults.
     """
     options = ServeOptions(
-        listen, advertise, data, properties, node_id, zookeeper, rack, list(config or ())
+        listen,
+        advertise,
+        data,
+        properties,
+        node_id,
+        zookeeper,
+        rack,
+        list(config or ()),
+        log_level,
+        quiet,
     )
     raise typer.Exit(run(options))

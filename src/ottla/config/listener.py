@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Final
 
 from ottla.config.error import ConfigError, invalid_value
@@ -35,6 +36,17 @@ class Endpoint:
     def every_interface(self) -> bool:
         """Whether this address stands for all interfaces, not for one host."""
         return self.host in _EVERY_INTERFACE
+
+    @property
+    def only_this_machine(self) -> bool:
+        """Whether only processes of this machine can connect: a loopback address."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ip_address(self.host.partition("%")[0]).is_loopback
+        except ValueError:
+            # Every interface, or a name, which may be any machine's.
+            return False
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host

@@ -7,12 +7,13 @@ import logging
 import resource
 import signal
 import sys
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import suppress
 from wsgiref.simple_server import WSGIServer
 
 from ottla.cluster.errors import StartError
 from ottla.config import BrokerConfig, ConfigError
+from ottla.config.listener import Endpoint
 from ottla.coordination.embedded_store import StoreError
 from ottla.coordination.tree import (
     ConnectionLostError,
@@ -29,23 +30,32 @@ EXIT_FAILED = 1
 EXIT_BAD_SETTING = 2
 
 
-def serve(properties: Mapping[str, str], handlers: Handlers) -> int:
+def serve(
+    properties: Mapping[str, str],
+    handlers: Handlers,
+    *,
+    log_level: str = "info",
+    announce: bool = True,
+) -> int:
     """Runs a broker until SIGTERM or SIGINT; returns the exit code.
+
+    Its log goes to standard error, from `log_level` on; with `announce`, standard output gets one
+    line when it is ready.
 
     If it cannot start, it prints one line on stderr. The exit code is 2 for a wrong setting, 1 for
     a port in use, a folder in use or unreadable, a full disk, or an unreachable ensemble.
     """
     logging.basicConfig(
         stream=sys.stderr,
-        level=logging.INFO,
+        level=log_level.upper(),
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     try:
         config = BrokerConfig.from_properties(properties)
-        for note in config.notes:
+        for note in (*config.notes, *open_listeners(config.endpoints)):
             logging.getLogger("ottla.config").warning("%s", note)
         raise_file_limit()
-        return run(_serve(Node(config, handlers)))
+        return run(_serve(Node(config, handlers), announce=announce))
     except (ConnectionLostError, SessionExpiredError) as error:
         # Their text is only a path, which can be any path of the start.
         print(f"ottla serve: lost ZooKeeper during the start ({error!r})", file=sys.stderr)
@@ -56,6 +66,18 @@ def serve(properties: Mapping[str, str], handlers: Handlers) -> int:
     except (ApiError, CoordinationError, DataFolderError, StartError, StoreError, OSError) as error:
         print(f"ottla serve: {error}", file=sys.stderr)
         return EXIT_FAILED
+
+
+def open_listeners(endpoints: Iterable[Endpoint]) -> list[str]:
+    """A warning if other machines can connect: nothing asks them who they are."""
+    open_to_others = [str(each) for each in endpoints if not each.only_this_machine]
+    if not open_to_others:
+        return []
+    return [
+        f"Other machines can read and write everything without a password: "
+        f"{', '.join(open_to_others)} has no authentication. To allow only this machine, listen "
+        "on 127.0.0.1"
+    ]
 
 
 def raise_file_limit() -> None:
@@ -75,7 +97,7 @@ def run(main: Coroutine[object, object, int]) -> int:
         return runner.run(main)
 
 
-async def _serve(node: Node) -> int:
+async def _serve(node: Node, *, announce: bool) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -86,7 +108,8 @@ async def _serve(node: Node) -> int:
     metrics = None
     try:
         metrics = _start_metrics(node)
-        _print_ready(node)
+        if announce:
+            _print_ready(node)
         await stop.wait()
     finally:
         if metrics is not None:
