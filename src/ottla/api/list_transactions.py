@@ -1,16 +1,18 @@
 """ListTransactions (key 66): the transactional ids that this broker coordinates (KIP-664).
 
-v1 (KIP-994): filter by duration. v2 (KIP-1152, a pattern of the id) is not supported: patterns of
-clients need an engine that does not backtrack. State filters that Kafka does not know are returned.
+v1 (KIP-994): filter by duration. v2 (KIP-1152): filter by a regular expression, which matches the
+whole id; an empty one matches all. State filters that Kafka does not know are returned.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 from ottla.api.context import Context
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError
+from ottla.protocol.regular_expression import compile_expression
 from ottla.protocol.versioned_field import VersionedField
 from ottla.transactions.requests import ListFilter
 from ottla.transactions.state import TransactionState
@@ -22,6 +24,7 @@ STATES: Final = frozenset(state.value for state in TransactionState) | {"Dead", 
 """The last two are Kafka's own, which no transactional id here ever shows."""
 
 _DURATION_FILTER: Final = VersionedField(KEY, "ListTransactionsRequest", "duration_filter", -1)
+_PATTERN: Final = VersionedField(KEY, "ListTransactionsRequest", "transactional_id_pattern", None)
 
 
 async def handle(request: Any, context: Context) -> Any:
@@ -32,10 +35,21 @@ async def handle(request: Any, context: Context) -> Any:
         frozenset(request.state_filters),
         _DURATION_FILTER(request),
     )
+    pattern = _PATTERN(request)
+    try:
+        expression = compile_expression(pattern) if pattern else None
+    except ApiError as error:
+        # As in Kafka, without the unknown states.
+        return build.ListTransactionsResponse(error_code=error.code)
     try:
         found = await context.broker.transactions.list(wanted)
     except ApiError as error:
         return build.ListTransactionsResponse(error_code=error.code, unknown_state_filters=unknown)
+    if expression is not None:
+        # In a thread: there may be 100,000 ids, at some microseconds each.
+        found = await asyncio.to_thread(
+            lambda: [each for each in found if expression.fullmatch(each[0]) is not None]
+        )
     return build.ListTransactionsResponse(
         unknown_state_filters=unknown,
         transaction_states=tuple(

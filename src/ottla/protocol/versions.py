@@ -71,7 +71,7 @@ _TABLE: Final = (
     (60, "describe_cluster", 0, 2),
     (61, "describe_producers", 0, 0),
     (65, "describe_transactions", 0, 0),
-    (66, "list_transactions", 0, 1),
+    (66, "list_transactions", 0, 2),
     (68, "consumer_group_heartbeat", 0, 1),
     (74, "list_config_resources", 0, 1),
     (75, "describe_topic_partitions", 0, 0),

@@ -16,7 +16,7 @@ async def listed(api: Any, version: int, **fields: Any) -> list[tuple[str, str]]
     return [(each.transactional_id, each.transaction_state) for each in answer.transaction_states]
 
 
-@pytest.mark.parametrize("version", range(2))
+@pytest.mark.parametrize("version", range(3))
 async def test_states_and_producers(api: Any, version: int) -> None:
     producer = await api.producer()
     await api.add(producer)
@@ -39,4 +39,28 @@ async def test_states_that_nobody_knows(api: Any) -> None:
         "list_transactions", 1, state_filters=("Sleeping", "Dead"), producer_id_filters=()
     )
     assert answer.unknown_state_filters == ("Sleeping",)
+    assert answer.transaction_states == ()
+
+
+async def test_a_pattern_of_the_id(api: Any) -> None:
+    await api.producer()
+    for name in ("orders-1", "orders-2", "old-orders-1"):
+        await api.init(transactional_id=name)
+    matching = await listed(api, 2, transactional_id_pattern="orders-.*")
+    assert sorted(name for name, _ in matching) == ["orders-1", "orders-2"]
+    assert len(await listed(api, 2, transactional_id_pattern="")) == 4
+    assert len(await listed(api, 2, transactional_id_pattern=None)) == 4
+
+
+async def test_a_pattern_that_is_none(api: Any) -> None:
+    await api.producer()
+    answer = await api.ask(
+        "list_transactions",
+        2,
+        state_filters=("Sleeping",),
+        producer_id_filters=(),
+        transactional_id_pattern="(",
+    )
+    assert answer.error_code is ErrorCode.invalid_regular_expression
+    assert answer.unknown_state_filters == ()
     assert answer.transaction_states == ()
