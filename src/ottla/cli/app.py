@@ -25,12 +25,13 @@ COMMANDS: Final = {
     "consume": "ottla.cli.consume",
     "journey": "ottla.cli.journey",
     "group": "ottla.cli.group",
+    "transaction": "ottla.cli.transaction",
     "pipeline": "ottla.cli.pipeline",
     "config": "ottla.cli.config",
     "log": "ottla.cli.log",
     "cluster": "ottla.cli.cluster",
 }
-GROUPS: Final = frozenset({"topic", "group", "pipeline", "config", "log", "cluster"})
+GROUPS: Final = frozenset({"topic", "group", "transaction", "pipeline", "config", "log", "cluster"})
 
 
 MIN_PANELS: Final = 78
