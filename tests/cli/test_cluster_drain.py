@@ -78,3 +78,17 @@ def test_an_unknown_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_drain, "reassignments", lambda bootstrap: {})
     with pytest.raises(Failed, match="there is no broker '7'"):
         drain_broker(connection_of_three_brokers(), 7, dry_run=True, quiet=False, timeout_s=5)
+
+
+def test_a_drain_that_cannot_end_moves_nothing_and_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cluster_drain, "reassignments", lambda bootstrap: {})
+    monkeypatch.setattr(cluster_drain, "reassign", lambda bootstrap, targets: pytest.fail("moved"))
+    connection = connection_of_three_brokers()
+    connection.topics().clear()
+    partitions = {0: SimpleNamespace(replicas=[1, 2, 3])}
+    connection.topics = lambda: {"__consumer_offsets": SimpleNamespace(partitions=partitions)}
+    with pytest.raises(Failed, match=r"__consumer_offsets \(1\) have replicas on every") as caught:
+        drain_broker(connection, 1, dry_run=False, quiet=False, timeout_s=5)
+    assert "ottla cluster add" in str(caught.value.hint)

@@ -13,7 +13,6 @@ from ottla.cli.cluster_layout import Layout
 from ottla.cli.cluster_start import (
     check_settings,
     check_zookeeper,
-    held,
     interrupted_by_signals,
     run_cluster,
 )
@@ -55,20 +54,6 @@ def test_without_zookeepers_jars_nothing_starts(
     with pytest.raises(Failed, match=r"pip install 'ottla\[zookeeper\]'"):
         run_cluster(1, None, tmp_path / "data", None, None, {})
     assert not (tmp_path / "data").exists()
-
-
-def test_only_one_cluster_uses_a_folder_at_a_time(tmp_path: Path) -> None:
-    in_use = pytest.raises(Failed, match="is in use by another `ottla cluster start`")
-    with held(tmp_path / "data"), in_use:
-        held(tmp_path / "data")
-    with held(tmp_path / "data"):
-        assert (tmp_path / "data").is_dir()
-
-
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(Failed, match=r"cannot use .*file/data: Not a directory"):
-        held(tmp_path / "file" / "data")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

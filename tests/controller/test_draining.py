@@ -35,13 +35,15 @@ def test_racks_stay_apart() -> None:
     assert drained(1, {1: "a", 2: "b", 3: "b"}, {"t": [(1, 2)]}) == {"t": {0: (3, 2)}}
 
 
-def test_too_few_brokers_is_an_error() -> None:
+def test_too_few_brokers_is_an_error_that_names_the_topics() -> None:
     with pytest.raises(DrainingError) as caught:
-        drained(1, dict.fromkeys((1, 2, 3)), {"t": [(2, 3), (1, 2, 3)]})
+        drained(1, dict.fromkeys((1, 2, 3)), {"t": [(2, 3), (1, 2, 3), (3, 1, 2)], "u": [(1, 2)]})
     assert str(caught.value) == (
-        "Broker 1 cannot be drained: t-1 has replication factor 3 (other live brokers: 2). "
-        "Add a broker, or give the topic fewer replicas."
+        "broker 1 cannot be drained: partitions of t (2) have replicas on every other live broker "
+        "(2, 3)."
     )
+    with pytest.raises(DrainingError, match=r"a \(1\), b \(1\), c \(1\) and 2 more topics have"):
+        drained(1, {1: None}, {name: [(1,)] for name in "abcde"})
 
 
 brokers = st.lists(st.integers(1, 5), min_size=1, max_size=4, unique=True).map(tuple)

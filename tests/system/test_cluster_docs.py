@@ -1,7 +1,7 @@
 """docs/cluster.md is true: its commands, run against three brokers in order, print what it shows.
 
 What is another at every run (times, ids) is put aside on both sides. The page's ports are replaced
-by free ones, and its search for a process's number by the number of the broker started here.
+by free ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from ottla.testing.zookeeper_server import ZooKeeperError, zookeeper_command
 PAGE = Path(__file__).parents[2] / "docs" / "cluster.md"
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 START = "ottla cluster start --brokers 3"
-FIND = re.compile(r"\$\(pgrep [^)]*broker-(\d)[^)]*\)")
 CHANGING = (
     (re.compile(r"\d{4}-\d\d-\d\d"), "DAY"),
     (re.compile(r"\b\d\d:\d\d:\d\d\.\d{3}"), "TIME"),
@@ -61,25 +60,15 @@ class Session:
         self.started: list[subprocess.Popen[bytes]] = []
 
     def real(self, command: str) -> str:
-        command = FIND.sub(lambda found: str(self.broker_pid(found[1])), command)
-        for shown, port in [*self.ports.items(), *self.zookeeper_port()]:
+        for shown, port in self.ports.items():
             command = command.replace(shown, str(port))
         return command
 
-    def zookeeper_port(self) -> list[tuple[str, int]]:
-        """In the page it is 2181, which may be taken here."""
-        if not self.started:
-            return []
-        told = re.search(r"ZooKeeper +127.0.0.1:(\d+)", (self.folder / "out-0").read_text())
-        assert told is not None
-        return [("2181", int(told[1]))]
-
-    def broker_pid(self, number: str) -> int:
-        """The broker among the children of the cluster that was started here."""
-        listed = subprocess.check_output(
-            ["pgrep", "-P", str(self.started[0].pid), "-f", f"broker-{number} "], text=True
-        )
-        return int(listed.split()[0])
+    def shown(self, output: str) -> str:
+        """The output with the page's ports."""
+        for shown, port in self.ports.items():
+            output = output.replace(f":{port}", f":{shown}")
+        return output
 
     def start(self, command: str) -> None:
         """A command that stays in front, in a terminal of its own; waits for its ready line."""
@@ -109,7 +98,7 @@ class Session:
             timeout=60,
             check=False,
         )
-        return done.stdout + done.stderr
+        return self.shown(done.stdout + done.stderr)
 
     def wait_committed(self, broker: str, line: str) -> None:
         """A follower hears of the high watermark half a second later. Killed before that, the
@@ -144,10 +133,8 @@ def test_the_walk_prints_what_the_page_shows(session: Session) -> None:
     for command, shown in commands:
         if command.startswith(START):
             session.start(f"{command} --port {session.ports['9092']}")
-        elif command.startswith("ottla serve"):
-            session.start(command)
         else:
-            if command.startswith("kill"):
+            if command.startswith("ottla cluster kill"):
                 session.wait_committed("2", "flights 0 1")
             wanted, deadline = steady(shown), time.monotonic() + SETTLE_S
             found = steady(session.run(command))

@@ -65,6 +65,15 @@ def ended(*started: Started) -> None:
             each.process.wait(WITHIN_S)
 
 
+def asked(*words: object, code: int = 0) -> str:
+    """What a command prints, on either output."""
+    done = subprocess.run(
+        [*OTTLA, *map(str, words)], capture_output=True, text=True, timeout=WITHIN_S, check=False
+    )
+    assert done.returncode == code, done.stderr
+    return done.stdout + done.stderr
+
+
 def typed(bootstrap: str, *words: object) -> Any:
     done = subprocess.run(
         [*OTTLA, *map(str, words), "--json", "--bootstrap", bootstrap],
@@ -76,34 +85,44 @@ def typed(bootstrap: str, *words: object) -> Any:
     return json.loads(done.stdout)
 
 
-def test_a_cluster_is_started_drained_stopped_and_goes_on(tmp_path: Path) -> None:
-    # With three replicas on three brokers, none of them could be drained.
-    two_replicas = "offsets.topic.replication.factor=2"
-    started = Started(
-        tmp_path, "--port", three_ports(), "--racks", "a,b,c", "--config", two_replicas
-    )
+def test_a_cluster_is_started_grows_is_drained_stopped_and_goes_on(tmp_path: Path) -> None:
+    first = free_row(4)[0]
+    started = Started(tmp_path, "--port", first, "--racks", "a,b,c")
+    here = ("--data", tmp_path / "data")
     try:
         bootstrap = started.until(r"OTTLA_BOOTSTRAP=(\S+)")[1]
         assert sorted(each.name for each in tmp_path.iterdir()) == ["data", "shown"]
         assert len(bootstrap.split(",")) == 3
-        typed(bootstrap, "topic", "create", "flights", "-p", 4, "-r", 2)
+        typed(bootstrap, "topic", "create", "flights", "-p", 4)
         producer = Producer({"bootstrap.servers": bootstrap})
         for number in range(400):
             producer.produce("flights", str(number).encode())
         assert producer.flush(WITHIN_S) == 0
+        refused = asked("cluster", "drain", 3, "--bootstrap", bootstrap, code=1)
+        assert "partitions of __consumer_offsets (50), flights (4) have replicas on" in refused
+        assert "ottla cluster add" in refused
+        added = json.loads(asked("cluster", "add", "--rack", "c", "--json", *here))
+        assert added == {"broker": 4, "state": "running", "address": f"127.0.0.1:{first + 3}"}
         drained = typed(bootstrap, "cluster", "drain", 3)
         assert {each["topic"] for each in drained["moved"]} == {"flights", "__consumer_offsets"}
         described = typed(bootstrap, "cluster", "describe")
-        assert [each["replicas"] for each in described["brokers"]] == [54, 54, 0]
-        assert described["controller"] in (1, 2, 3)
+        assert [each["replicas"] for each in described["brokers"]] == [54, 54, 0, 54]
+        assert described["controller"] in (1, 2, 3, 4)
         assert described["controller_epoch"] >= 1
+        # Its exit is no surprise, as long as it is down and when it is back.
+        assert asked("cluster", "kill", 3, *here) == "Killed broker 3 (SIGKILL).\n"
+        assert "broker 3 is not running" in asked("cluster", "stop", 3, *here, code=1)
+        back = asked("cluster", "restart", 3, *here)
+        assert back == f"Broker 3 is ready on 127.0.0.1:{first + 2}.\n"
         assert started.interrupt() == INTERRUPTED, started.shown()
         assert "Stopped." in started.shown()
+        assert "unexpectedly" not in started.shown()
+        assert "no `ottla cluster start` runs on" in asked("cluster", "kill", 1, *here, code=1)
         started = Started(tmp_path)
-        assert started.until(r"OTTLA_BOOTSTRAP=(\S+)")[1] == bootstrap
+        assert started.until(r"OTTLA_BOOTSTRAP=(\S+)")[1].startswith(f"{bootstrap},")
         described = typed(bootstrap, "cluster", "describe")
         assert described["partitions"] == 54
-        assert [each["rack"] for each in described["brokers"]] == ["a", "b", "c"]
+        assert [each["rack"] for each in described["brokers"]] == ["a", "b", "c", "c"]
     finally:
         ended(started)
 

@@ -1,4 +1,4 @@
-"""`ottla cluster`: start a cluster for development, describe a cluster, drain a broker."""
+"""`ottla cluster`: start a cluster for development, describe one, and change its brokers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli import cluster_brokers
 from ottla.cli.client import connect, pairs
 from ottla.cli.cluster_documents import cluster_document, show_cluster
 from ottla.cli.cluster_drain import drain_broker, show_drained
@@ -125,3 +126,14 @@ def drain(
         show_json(document)
     else:
         show_drained(document)
+
+
+for command in (
+    cluster_brokers.add,
+    cluster_brokers.stop,
+    cluster_brokers.restart,
+    cluster_brokers.kill,
+    cluster_brokers.pause,
+    cluster_brokers.resume,
+):
+    commands.command()(command)

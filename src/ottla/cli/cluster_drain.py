@@ -18,6 +18,10 @@ from ottla.controller.draining import DrainingError, drained
 
 LOOK_PAUSE_S: Final = 0.5
 SETTLE_TIMEOUT_S: Final = 10.0
+ADD_A_BROKER: Final = (
+    "Nothing was moved. Add a broker first: ottla cluster add "
+    "(in a cluster of `ottla cluster start`)."
+)
 
 
 def drain_broker(
@@ -38,7 +42,7 @@ def drain_broker(
     try:
         targets = drained(broker_id, racks, assignments)
     except DrainingError as error:
-        raise Failed(str(error)) from None
+        raise Failed(str(error), ADD_A_BROKER) from None
     moves = [
         {
             "topic": topic,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import signal
 import sys
 import time
@@ -11,10 +10,13 @@ from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final, NoReturn, TextIO
+from typing import Any, Final, NoReturn
 
 from ottla.cli.client import why_unreachable
 from ottla.cli.cluster_layout import Layout, chosen_layout, claimed, write_layout
+from ottla.cli.cluster_lock import held
+from ottla.cli.cluster_requests import Requests
+from ottla.cli.cluster_watch import ClusterWatch
 from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, Failed, UsageFailed
 from ottla.cli.screen import note, printable, say, write
 from ottla.testing.broker_process import POLL_S, BrokerProcess
@@ -22,9 +24,7 @@ from ottla.testing.cluster import Cluster
 from ottla.testing.errors import KitError, ProcessEndedError
 from ottla.testing.zookeeper_server import zookeeper_command
 
-LOOK_PAUSE_S: Final = 0.1
 SLOW_START_S: Final = 30.0
-LOCK_NAME: Final = ".lock"
 OF_ONE_BROKER: Final = frozenset(
     {
         *("node.id", "broker.id", "broker.rack", "zookeeper.connect"),
@@ -64,7 +64,7 @@ def run_cluster(
         )
         try:
             start(cluster, layout, zookeeper)
-            return watch(cluster)
+            return ClusterWatch(cluster, layout, Requests(data)).run()
         except KeyboardInterrupt:
             return stop(cluster)
         except KitError as error:
@@ -119,24 +119,6 @@ def zookeeper_places(given: str) -> Iterator[tuple[str, int]]:
         yield host.strip("[]"), int(port)
 
 
-def held(data: Path) -> TextIO:
-    """Create the folder if missing, and lock it for this process until closed. Raises Failed."""
-    try:
-        data.mkdir(parents=True, exist_ok=True)
-        file = (data / LOCK_NAME).open("w")
-    except OSError as error:
-        raise Failed(f"cannot use {data}: {error.strerror or error}.") from None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise Failed(
-            f"{data} is in use by another `ottla cluster start`.",
-            "Stop that one, or give another --data.",
-        ) from None
-    return file
-
-
 def start(cluster: Cluster, layout: Layout, zookeeper: str | None) -> None:
     """Start all processes, and print each address as it comes up."""
     try:
@@ -182,36 +164,6 @@ def is_ready(number: int, broker: BrokerProcess) -> bool:
 
 def tell(name: str, address: str, remark: str) -> None:
     write(f"{name:<10}  {address:<21}  {remark}".rstrip() + "\n", flush=True)
-
-
-def watch(cluster: Cluster) -> int:
-    """Wait until Ctrl-C; reports each process that exits by itself."""
-    up = dict(cluster.brokers)
-    zookeeper = True
-    while up:
-        for number, broker in list(up.items()):
-            if not broker.running:
-                note(f"broker {number} exited unexpectedly: {why_ended(broker)}")
-                del up[number]
-        if zookeeper and not cluster.zookeeper_is_running:
-            note(
-                "ZooKeeper exited unexpectedly. Brokers continue to serve, but the cluster cannot "
-                "change."
-            )
-            zookeeper = False
-        time.sleep(LOOK_PAUSE_S)
-    note("No broker is running.")
-    return EXIT_FAILED
-
-
-def why_ended(broker: BrokerProcess) -> str:
-    """The exit status and the end of the log, in one line."""
-    assert broker.process is not None
-    code = broker.process.returncode
-    how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-    lines = broker.said().strip().splitlines()
-    said = f", after {printable(lines[-1])!r}" if lines else ""
-    return f"{how}{said} (log: {broker.errors})"
 
 
 def stop(cluster: Cluster) -> int:

@@ -6,6 +6,9 @@ Works on plain numbers, so that a command can use it with what Metadata returns.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
+
+MAX_NAMED: Final = 3
 
 
 class DrainingError(ValueError):
@@ -37,6 +40,7 @@ def drained(
                     replicas[broker] += 1
                     leaders[broker] += place == 0
     targets: dict[str, dict[int, tuple[int, ...]]] = {}
+    stuck: dict[str, int] = {}
     for topic in sorted(assignments):
         for index, each in enumerate(assignments[topic]):
             if broker_id not in each:
@@ -44,11 +48,8 @@ def drained(
             place = list(each).index(broker_id)
             free = [b for b in others if b not in each]
             if not free:
-                raise DrainingError(
-                    f"Broker {broker_id} cannot be drained: {topic}-{index} has replication factor "
-                    f"{len(each)} (other live brokers: {len(others)}). Add a broker, or give the "
-                    "topic fewer replicas."
-                )
+                stuck[topic] = stuck.get(topic, 0) + 1
+                continue
             # A rack without a replica of the partition keeps the copies apart (KIP-36).
             used = {racks.get(b) for b in each if b != broker_id}
             apart = [b for b in free if racks[b] is not None and racks[b] not in used]
@@ -58,4 +59,11 @@ def drained(
             leaders[chosen] += place == 0
             target = (*each[:place], chosen, *each[place + 1 :])
             targets.setdefault(topic, {})[index] = target
+    if stuck:
+        topics = [f"{topic} ({count})" for topic, count in list(stuck.items())[:MAX_NAMED]]
+        more = f" and {len(stuck) - MAX_NAMED} more topics" if len(stuck) > MAX_NAMED else ""
+        raise DrainingError(
+            f"broker {broker_id} cannot be drained: partitions of {', '.join(topics)}{more} have "
+            f"replicas on every other live broker ({', '.join(map(str, others)) or 'none'})."
+        )
     return targets

@@ -60,7 +60,7 @@ class Cluster:
         # Kafka's default of 1 would leave nothing to fail over to.
         replicas = min(MAX_REPLICAS, brokers)
         self._config = {"default.replication.factor": replicas, **(config or {})}
-        self._racks = racks
+        self._racks = None if racks is None else list(racks)
         self._given_zookeeper = zookeeper
         self._members = ensemble
         self._proxies = proxies
@@ -243,6 +243,25 @@ class Cluster:
     def resume(self, broker_id: int) -> None:
         """SIGCONT."""
         self._broker(broker_id).resume()
+
+    def add(self, port: int = 0, rack: str | None = None) -> int:
+        """Start one more broker, by default on a free port; returns its id when it is ready.
+
+        With racks, it needs a `rack`. It has no replicas until topics are created or moved.
+        """
+        assert (rack is None) == (self._racks is None), "a rack for each broker, or for none"
+        number = max(self.brokers) + 1
+        if self._racks is not None and rack is not None:
+            self._racks.append(rack)
+        self.brokers[number] = self._make_broker(number, port or free_ports(1)[0])
+        try:
+            self.start(number)
+        except KitError:
+            self.brokers.pop(number).end()
+            if self._racks is not None:
+                self._racks.pop()
+            raise
+        return number
 
     def lose_disk(self, broker_id: int) -> None:
         """Delete the data of a broker that is down."""
