@@ -59,8 +59,8 @@ def run_job(job: str, scenario: dict[str, Any], address: str, topic: str) -> dic
     with tempfile.TemporaryDirectory() as folder:
         program = [sys.executable, "-m", "bench.figures.delta_job", job]
         program += [json.dumps(scenario), address, topic, folder]
-        said = rdkafka.run(program, JOB_SECONDS)
-    found: dict[str, Any] = json.loads(said.splitlines()[-1])
+        output = rdkafka.run(program, JOB_SECONDS)
+    found: dict[str, Any] = json.loads(output.splitlines()[-1])
     return found
 
 

@@ -39,12 +39,9 @@ def batches(query: StreamingQuery) -> list[tuple[int, int]]:
     """Rows and ms of each batch that had rows."""
     found: dict[int, tuple[int, int]] = {}
     for progress in query.recentProgress:
-        told = json.loads(progress.json) if hasattr(progress, "json") else progress
-        if told["numInputRows"]:
-            found[told["batchId"]] = (
-                told["numInputRows"],
-                told["durationMs"]["triggerExecution"],
-            )
+        batch = json.loads(progress.json) if hasattr(progress, "json") else progress
+        if batch["numInputRows"]:
+            found[batch["batchId"]] = batch["numInputRows"], batch["durationMs"]["triggerExecution"]
     return [found[number] for number in sorted(found)]
 
 

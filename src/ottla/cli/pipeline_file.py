@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ottla.cli.failures import UsageFailed, unknown
-from ottla.pipelines.file.look import look_around
+from ottla.pipelines.file.local_paths import check_local_paths
 from ottla.pipelines.file.problem import FileError, Problem
 from ottla.pipelines.file.read import read_file
 from ottla.pipelines.file.specification import FileSpec
@@ -17,7 +17,7 @@ from ottla.pipelines.file.specification import FileSpec
 def checked_file(file: Path, only: Sequence[str] | None) -> FileSpec:
     """Read a file and check what it needs on this machine. Raises UsageFailed."""
     spec = _chosen(_read(file, os.environ), only)
-    problems = look_around(spec)
+    problems = check_local_paths(spec)
     if problems:
         raise listed(file, problems)
     return spec

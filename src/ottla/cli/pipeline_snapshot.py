@@ -108,8 +108,8 @@ class Snapshot:
             parts.append(f"Delta version {latest.version}")
         if self.reason is not None:
             parts.append(self.reason)
-        told = "; ".join(parts)
-        return f"{self.pipeline}: {self.state}{'. ' if told else ''}{told}"
+        details = "; ".join(parts)
+        return f"{self.pipeline}: {self.state}{'. ' if details else ''}{details}"
 
 
 def _number(value: float | None) -> str:

@@ -56,8 +56,8 @@ def show_status(spec: FileSpec, *, as_json: bool) -> int:
 
 def status_document(pipeline: PipelineSpec, status: Status, now_ms: int) -> Document:
     """What `--json` prints of one pipeline; fields that are not known are null. Pure."""
-    said = status.said
-    run = said.run if said else None
+    metadata = status.metadata
+    run = metadata.run if metadata else None
     document: Document = {
         "pipeline": pipeline.name,
         "group": status.group,
@@ -66,11 +66,11 @@ def status_document(pipeline: PipelineSpec, status: Status, now_ms: int) -> Docu
     }
     for name in ("host", "pid", "since_ms", "seen_ms", "every_s"):
         document[name] = getattr(run, name) if run else None
-    document["batch"] = said.batch if said else None
+    document["batch"] = metadata.batch if metadata else None
     for name in ("batch_at_ms", "batch_ms", "rows", "rows_per_s", "rejected", "failure", "by"):
         document[name] = getattr(run, name) if run else None
-    document["table"] = said.table if said else None
-    document["version"] = said.version if said else None
+    document["table"] = metadata.table if metadata else None
+    document["version"] = metadata.version if metadata else None
     document["lag_messages"] = status.lag.messages if status.lag else None
     document["lag_ms"] = status.lag.age_ms if status.lag else None
     return document
@@ -137,7 +137,7 @@ def stop_pipelines(spec: FileSpec, wait_s: int) -> int:
     code = 0
     for pipeline in spec.pipelines:
         status, now_ms = _read(pipeline, with_lag=False), int(time.time() * 1_000)
-        run = status.said.run if status.said else None
+        run = status.metadata.run if status.metadata else None
         if run is None or run.is_stale(now_ms):
             document = status_document(pipeline, status, now_ms)
             note(f"{pipeline.name} is not running: {remarks(document, now_ms)[0]}")
@@ -174,8 +174,8 @@ def _wait_for_end(pipeline: PipelineSpec, asked: Run, wait_s: int) -> str:
     until = time.monotonic() + wait_s
     began = time.monotonic()
     while time.monotonic() < until:
-        said = _read(pipeline, with_lag=False).said
-        run = said.run if said else None
+        metadata = _read(pipeline, with_lag=False).metadata
+        run = metadata.run if metadata else None
         if run is not None and (run.id != asked.id or run.has_ended):
             if run.id == asked.id and run.state == "failed":
                 raise Failed(f"{pipeline.name} failed: {printable(run.failure or '')}")

@@ -11,13 +11,13 @@ def now(topic_id: str, earliest: dict[int, int], latest: dict[int, int]) -> Part
 
 
 def test_nothing_changed() -> None:
-    standing = {"flights": {0: 5, 1: 7}}
-    assert wrong_source(IDENTITY, "cp", "cluster-a", ["flights"], standing) is None
-    assert wrong_source(None, "cp", "cluster-a", ["flights"], standing) is None
+    next_offsets = {"flights": {0: 5, 1: 7}}
+    assert wrong_source(IDENTITY, "cp", "cluster-a", ["flights"], next_offsets) is None
+    assert wrong_source(None, "cp", "cluster-a", ["flights"], next_offsets) is None
     assert wrong_table(IDENTITY, "cp", "flights", "table-1", "file:/lake/flights") is None
     assert wrong_table(None, "cp", "flights", "table-2", "file:/lake/flights") is None
     topics = {"flights": now("id-1", {0: 5, 1: 0}, {0: 9, 1: 7})}
-    assert losses(IDENTITY, standing, topics) == []
+    assert losses(IDENTITY, next_offsets, topics) == []
 
 
 def test_another_cluster_or_topic_is_named() -> None:
@@ -34,9 +34,9 @@ def test_another_cluster_or_topic_is_named() -> None:
 
 
 def test_a_topic_that_another_source_of_the_frame_reads_is_no_change() -> None:
-    standing = {"flights": {0: 1}, "raw": {0: 3}}
-    assert wrong_source(IDENTITY, "cp", "cluster-a", ["flights"], standing) is None
-    assert wrong_source(None, "cp", "cluster-a", ["flights"], standing) is None
+    next_offsets = {"flights": {0: 1}, "raw": {0: 3}}
+    assert wrong_source(IDENTITY, "cp", "cluster-a", ["flights"], next_offsets) is None
+    assert wrong_source(None, "cp", "cluster-a", ["flights"], next_offsets) is None
 
 
 def test_a_table_created_again_differs_from_another_table() -> None:

@@ -13,7 +13,7 @@ from ottla.pipelines.progress.commits import Delivered, GroupCommitter, last_bat
 from ottla.pipelines.progress.group import Commit, Group
 from ottla.pipelines.progress.requests import StopRequest, put_request
 from ottla.pipelines.progress.starting import new_run
-from ottla.pipelines.progress.state import Run, read_said
+from ottla.pipelines.progress.state import Run, read_offset_metadata
 
 WAIT_S = 30
 
@@ -26,12 +26,12 @@ def delivered(topic: str, batch: int | None, **where: object) -> Delivered:
 def state_in(group: Group, topic: str) -> Run:
     """The run that the group has, on the lowest partition alone."""
     found = group.read_all()
-    other = read_said(found[topic, 1].metadata)
+    other = read_offset_metadata(found[topic, 1].metadata)
     assert other is None or other.run is None
-    said = read_said(found[topic, 0].metadata)
-    assert said is not None
-    assert said.run is not None
-    return said.run
+    metadata = read_offset_metadata(found[topic, 0].metadata)
+    assert metadata is not None
+    assert metadata.run is not None
+    return metadata.run
 
 
 def test_a_group_gets_each_batch_in_order(
@@ -48,8 +48,8 @@ def test_a_group_gets_each_batch_in_order(
     assert committer.drain(WAIT_S)
     found = group.read_all()
     assert [found[place].offset for place in places] == [50, 51]
-    said = json.loads(found[topic, 0].metadata)
-    assert said == {
+    metadata = json.loads(found[topic, 0].metadata)
+    assert metadata == {
         "ottla.pipeline": 1,
         "query": "flights",
         "id": "id-1",

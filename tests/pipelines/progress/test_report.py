@@ -13,7 +13,7 @@ from ottla.pipelines import PipelineError, report_progress, to_delta, topic
 from ottla.pipelines.progress.group import Group as KafkaGroup
 from ottla.pipelines.progress.report import report_query
 from ottla.pipelines.progress.requests import StopRequest, put_request
-from ottla.pipelines.progress.state import Run, Said
+from ottla.pipelines.progress.state import OffsetMetadata, Run
 from ottla.pipelines.progress.status import read_status
 
 pytestmark = pytest.mark.spark
@@ -150,15 +150,15 @@ def test_a_group_needs_a_name(spark) -> None:
         report_progress(spark, bootstrap_servers="localhost:9092", group=" ")
 
 
-def wait_for_run(bootstrap: str, group: str, wanted: Callable[[Run, Said], bool]) -> Run:
+def wait_for_run(bootstrap: str, group: str, wanted: Callable[[Run, OffsetMetadata], bool]) -> Run:
     """Read the group's state from the broker until it is as wanted."""
     until = time.monotonic() + WAIT_S
     while time.monotonic() < until:
-        said = read_status({"bootstrap.servers": bootstrap}, group, with_lag=False).said
-        if said is not None and said.run is not None and wanted(said.run, said):
-            return said.run
+        metadata = read_status({"bootstrap.servers": bootstrap}, group, with_lag=False).metadata
+        if metadata is not None and metadata.run is not None and wanted(metadata.run, metadata):
+            return metadata.run
         time.sleep(0.1)
-    raise AssertionError(f"the group {group} has {said}")
+    raise AssertionError(f"the group {group} has {metadata}")
 
 
 def test_two_queries_of_one_session_have_a_group_each(
@@ -179,24 +179,26 @@ def test_two_queries_of_one_session_have_a_group_each(
         queries.append(query)
     # Nothing has been delivered yet: the state is there all the same.
     for group in groups:
-        wait_for_run(bootstrap, group, lambda run, said: run.state == "running" and not run.rows)
+        wait_for_run(
+            bootstrap, group, lambda run, metadata: run.state == "running" and not run.rows
+        )
 
     produce(names[0], [(None, '{"n": 1}'), (None, "no number")], partition=0)
     produce(names[1], [(None, '{"n": 1}')] * 3, partition=1)
     for query in queries:
         query.processAllAvailable()
-    first = wait_for_run(bootstrap, groups[0], lambda run, said: run.rows == 2)
+    first = wait_for_run(bootstrap, groups[0], lambda run, metadata: run.rows == 2)
     assert (first.state, first.rejected) == ("running", 1)
     assert first.rows_per_s
     assert first.batch_ms
-    second = wait_for_run(bootstrap, groups[1], lambda run, said: run.rows == 3)
+    second = wait_for_run(bootstrap, groups[1], lambda run, metadata: run.rows == 3)
     assert (second.state, second.rejected) == ("running", 0)
     status = read_status(settings, groups[1])
     assert status.offsets == {(names[1], 0): 0, (names[1], 1): 3}
-    assert status.said is not None
-    assert status.said.table == str(tmp_path / names[1])
-    history = spark.sql(f"DESCRIBE HISTORY delta.`{status.said.table}` LIMIT 1").first()
-    assert status.said.version == history["version"]
+    assert status.metadata is not None
+    assert status.metadata.table == str(tmp_path / names[1])
+    history = spark.sql(f"DESCRIBE HISTORY delta.`{status.metadata.table}` LIMIT 1").first()
+    assert status.metadata.version == history["version"]
 
     # Asked from elsewhere, one of the two ends and says so.
     put_request(
@@ -204,11 +206,13 @@ def test_two_queries_of_one_session_have_a_group_each(
         [(names[0], 0), (names[0], 1)],
         StopRequest(first.id, "anna@laptop", 1),
     )
-    run = wait_for_run(bootstrap, groups[0], lambda run, said: run.has_ended)
+    run = wait_for_run(bootstrap, groups[0], lambda run, metadata: run.has_ended)
     assert (run.state, run.by) == ("stopped", "anna@laptop")
     assert [query.isActive for query in queries] == [False, True]
     queries[1].stop()
-    assert wait_for_run(bootstrap, groups[1], lambda run, said: run.has_ended).state == "stopped"
+    assert (
+        wait_for_run(bootstrap, groups[1], lambda run, metadata: run.has_ended).state == "stopped"
+    )
     for reporter in reporters:
         reporter.finish()
 
@@ -229,7 +233,7 @@ def test_a_query_that_fails_leaves_the_reason(
     query = to_delta(frame, tmp_path / "t", checkpoint=tmp_path / "cp")
     reporter = report_query(spark, query, group=group, settings=settings)
 
-    run = wait_for_run(bootstrap, group, lambda run, said: run.has_ended)
+    run = wait_for_run(bootstrap, group, lambda run, metadata: run.has_ended)
 
     assert run.state == "failed"
     assert run.failure

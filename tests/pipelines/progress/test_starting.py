@@ -30,9 +30,9 @@ def test_a_run_is_seen_from_its_start_and_handed_over(
     status = read_status(settings, group.name)
     # Nothing counts as read.
     assert (status.offsets, status.lag) == ({}, None)
-    assert status.said is not None
-    assert status.said.run is not None
-    assert (status.said.run.id, status.said.run.state) == (starting.run.id, "starting")
+    assert status.metadata is not None
+    assert status.metadata.run is not None
+    assert (status.metadata.run.id, status.metadata.run.state) == (starting.run.id, "starting")
 
     committer = GroupCommitter(group, run=replace(starting.run, state="running"))
     committer.put(Delivered("flights", "id-1", 3, {topic: {0: 2}}))
@@ -41,10 +41,10 @@ def test_a_run_is_seen_from_its_start_and_handed_over(
     committer.close()
 
     assert read_starting(group) is None
-    said = read_status(settings, group.name).said
-    assert said is not None
-    assert said.run is not None
-    assert (said.run.id, said.run.state, said.batch) == (starting.run.id, "running", 3)
+    metadata = read_status(settings, group.name).metadata
+    assert metadata is not None
+    assert metadata.run is not None
+    assert (metadata.run.id, metadata.run.state, metadata.batch) == (starting.run.id, "running", 3)
 
 
 def test_a_start_that_fails_is_newer_than_the_last_run(
@@ -59,15 +59,15 @@ def test_a_start_that_fails_is_newer_than_the_last_run(
 
     status = read_status({"bootstrap.servers": bootstrap}, group.name)
     assert status.offsets == {(topic, 0): 2}
-    said = status.said
-    assert said is not None
-    assert said.run is not None
-    assert (said.run.state, said.run.failure) == ("failed", "the table is gone")
-    assert (said.batch, said.table) == (3, "/lake")
+    metadata = status.metadata
+    assert metadata is not None
+    assert metadata.run is not None
+    assert (metadata.run.state, metadata.run.failure) == ("failed", "the table is gone")
+    assert (metadata.batch, metadata.table) == (3, "/lake")
 
     # The next run that gets further is newer again.
-    later = replace(new_run("running"), seen_ms=said.run.seen_ms + 1)
+    later = replace(new_run("running"), seen_ms=metadata.run.seen_ms + 1)
     group.commit(Delivered("flights", "id-1", 4, {topic: {0: 3}}).commits(later))
-    said = read_status({"bootstrap.servers": bootstrap}, group.name).said
-    assert said is not None
-    assert said.run == later
+    metadata = read_status({"bootstrap.servers": bootstrap}, group.name).metadata
+    assert metadata is not None
+    assert metadata.run == later

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from ottla.pipelines.progress.group import MAX_METADATA_BYTES
-from ottla.pipelines.progress.state import Run, Said, read_said
+from ottla.pipelines.progress.state import OffsetMetadata, Run, read_offset_metadata
 
 RUN = Run(
     id="9f2c41d0",
@@ -22,39 +22,39 @@ RUN = Run(
     rows_per_s=29_268.3,
     rejected=3,
 )
-SAID = Said("flights", "id-1", 7, "/lake/flights", 9, RUN)
+METADATA = OffsetMetadata("flights", "id-1", 7, "/lake/flights", 9, RUN)
 
 
 def test_what_is_written_is_read_again() -> None:
-    assert read_said(SAID.metadata()) == SAID
+    assert read_offset_metadata(METADATA.text()) == METADATA
 
 
 def test_the_journey_finds_the_delivery_beside_the_run() -> None:
-    said = json.loads(SAID.metadata())
-    assert said["ottla.pipeline"] == 1
-    assert (said["query"], said["id"], said["batch"]) == ("flights", "id-1", 7)
-    assert said["delta"] == {"table": "/lake/flights", "version": 9}
+    document = json.loads(METADATA.text())
+    assert document["ottla.pipeline"] == 1
+    assert (document["query"], document["id"], document["batch"]) == ("flights", "id-1", 7)
+    assert document["delta"] == {"table": "/lake/flights", "version": 9}
 
 
 def test_before_the_first_batch_there_is_none() -> None:
-    said = Said("flights", "id-1", run=RUN)
-    assert "batch" not in json.loads(said.metadata())
-    assert read_said(said.metadata()) == said
+    found = OffsetMetadata("flights", "id-1", run=RUN)
+    assert "batch" not in json.loads(found.text())
+    assert read_offset_metadata(found.text()) == found
 
 
 def test_what_does_not_fit_is_left_out_the_least_needed_first() -> None:
     long = replace(RUN, failure="é" * 5_000)
-    said = replace(SAID, run=long)
-    text = said.metadata()
+    found = replace(METADATA, run=long)
+    text = found.text()
     assert len(text.encode()) <= MAX_METADATA_BYTES
-    read = read_said(text)
+    read = read_offset_metadata(text)
     assert read is not None
     assert read.run is not None
     assert read.run.failure == "é" * 200
     assert read.version == 9
 
-    wide = replace(SAID, table="/x" * 3_000).metadata()
-    read = read_said(wide)
+    wide = replace(METADATA, table="/x" * 3_000).text()
+    read = read_offset_metadata(wide)
     assert read is not None
     assert (read.table, read.batch, read.run) == (None, 7, RUN)
 
@@ -72,7 +72,7 @@ def test_what_does_not_fit_is_left_out_the_least_needed_first() -> None:
     ],
 )
 def test_metadata_of_others_is_no_pipelines(metadata: str) -> None:
-    assert read_said(metadata) is None
+    assert read_offset_metadata(metadata) is None
 
 
 @pytest.mark.parametrize(
@@ -88,17 +88,17 @@ def test_metadata_of_others_is_no_pipelines(metadata: str) -> None:
     ],
 )
 def test_a_run_with_wrong_types_is_not_believed(change: dict[str, object]) -> None:
-    said = json.loads(SAID.metadata())
-    said["run"] |= change
-    read = read_said(json.dumps(said))
+    document = json.loads(METADATA.text())
+    document["run"] |= change
+    read = read_offset_metadata(json.dumps(document))
     assert read is not None
     assert read.run is None
 
 
 def test_fields_of_later_versions_are_skipped() -> None:
-    said = json.loads(SAID.metadata())
-    said["run"]["mood"] = "good"
-    assert read_said(json.dumps(said)) == SAID
+    document = json.loads(METADATA.text())
+    document["run"]["mood"] = "good"
+    assert read_offset_metadata(json.dumps(document)) == METADATA
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from ottla.pipelines.progress.status import Lag, read_lag, read_status
 
 def test_a_group_without_commits_has_no_pipeline(bootstrap: str) -> None:
     status = read_status({"bootstrap.servers": bootstrap}, "nobody-commits-here")
-    assert (status.offsets, status.said, status.lag) == ({}, None, None)
+    assert (status.offsets, status.metadata, status.lag) == ({}, None, None)
 
 
 def test_state_place_and_lag_come_from_the_broker(
@@ -28,8 +28,8 @@ def test_state_place_and_lag_come_from_the_broker(
     status = read_status({"bootstrap.servers": bootstrap}, group.name)
 
     assert status.offsets == {(topic, 0): 2, (topic, 1): 0}
-    assert status.said is not None
-    assert (status.said.batch, status.said.version, status.said.run) == (3, 4, run)
+    assert status.metadata is not None
+    assert (status.metadata.batch, status.metadata.version, status.metadata.run) == (3, 4, run)
     assert status.lag is not None
     assert status.lag.messages == 3
     assert status.lag.age_ms is not None
@@ -68,5 +68,5 @@ def test_commits_of_others_are_a_place_without_a_pipeline(
     topic, group = new_topic(), new_group()
     group.commit({(topic, 0): Commit(0, "someone else's")})
     status = read_status({"bootstrap.servers": bootstrap}, group.name)
-    assert status.said is None
+    assert status.metadata is None
     assert status.lag == Lag(0, 0)

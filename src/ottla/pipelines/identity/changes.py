@@ -36,11 +36,11 @@ def wrong_source(
     place: str,
     cluster: str,
     read: Iterable[str],
-    standing: Offsets,
+    next_offsets: Offsets,
 ) -> str | None:
     """Return why this checkpoint cannot read these topics, None when it can.
 
-    `read`: the topics of the frame; `standing`: where the checkpoint stands in each of its own.
+    `read`: the topics of the frame; `next_offsets`: where the checkpoint continues in its own.
     """
     if identity is not None and identity.cluster != cluster:
         return (
@@ -49,7 +49,7 @@ def wrong_source(
             "checkpoint"
         )
     # The checkpoint may also stand in topics that other sources of the frame read.
-    wanted, known = set(read), set(identity.topics if identity else standing)
+    wanted, known = set(read), set(identity.topics if identity else next_offsets)
     if wanted != known if identity else not wanted <= known:
         reads, stands = _named(wanted), _named(known)
         return (
@@ -83,12 +83,12 @@ def wrong_table(
 
 
 def losses(
-    identity: Identity | None, standing: Offsets, topics: Mapping[str, Partitions]
+    identity: Identity | None, next_offsets: Offsets, topics: Mapping[str, Partitions]
 ) -> list[Loss]:
     """Return what the checkpoint can no longer read of each topic, empty when nothing is lost."""
     found = []
     for name, now in topics.items():
-        at = standing.get(name)
+        at = next_offsets.get(name)
         if at is None:
             continue
         known_id = identity.topics.get(name) if identity else None

@@ -113,7 +113,7 @@ class Lease:
 
     def _beat(self) -> None:
         self._beats += 1
-        said = {
+        document = {
             "version": 1,
             "host": socket.gethostname(),
             "process": os.getpid(),
@@ -121,7 +121,7 @@ class Lease:
             "token": self._token,
             "beats": self._beats,
         }
-        self._files.write(FILE, json.dumps(said) + "\n")
+        self._files.write(FILE, json.dumps(document) + "\n")
 
     def _read(self) -> dict[str, Any] | None:
         text = self._files.read(FILE)

@@ -50,7 +50,7 @@ class Identity:
             "number": self.replacing.number,
             "starting": self.replacing.starting,
         }
-        said = {
+        document = {
             "version": VERSION,
             "cluster": self.cluster,
             "topics": self.topics,
@@ -58,7 +58,7 @@ class Identity:
             "delivery": self.delivery,
             "replacing": replacing,
         }
-        return json.dumps(said, indent=1) + "\n"
+        return json.dumps(document, indent=1) + "\n"
 
 
 def read_identity(text: str, place: str) -> Identity:
@@ -67,19 +67,19 @@ def read_identity(text: str, place: str) -> Identity:
     Raises PipelineError for a text that is not a record.
     """
     try:
-        said = json.loads(text)
-        if said["version"] != VERSION:
+        document = json.loads(text)
+        if document["version"] != VERSION:
             raise PipelineError(
-                f"{place} was written by another version of Ottla (version {said['version']}, "
+                f"{place} was written by another version of Ottla (version {document['version']}, "
                 f"not {VERSION}). Use that version, or a new checkpoint"
             )
         return Identity(
-            said["cluster"],
-            {str(name): str(topic_id) for name, topic_id in said["topics"].items()},
-            said["table"]["id"],
-            said["table"]["location"],
-            said["delivery"],
-            _read_replacing(said["replacing"]),
+            document["cluster"],
+            {str(name): str(topic_id) for name, topic_id in document["topics"].items()},
+            document["table"]["id"],
+            document["table"]["location"],
+            document["delivery"],
+            _read_replacing(document["replacing"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise PipelineError(
@@ -88,13 +88,13 @@ def read_identity(text: str, place: str) -> Identity:
         ) from error
 
 
-def _read_replacing(said: Any) -> Replacing | None:
-    return said and Replacing(int(said["number"]), read_offsets(said["starting"]))
+def _read_replacing(document: Any) -> Replacing | None:
+    return document and Replacing(int(document["number"]), read_offsets(document["starting"]))
 
 
-def read_offsets(said: dict[str, dict[str, int]]) -> Offsets:
+def read_offsets(document: dict[str, dict[str, int]]) -> Offsets:
     """Return offsets with their partitions as numbers; JSON has them as text."""
     return {
         topic: {int(partition): int(offset) for partition, offset in partitions.items()}
-        for topic, partitions in said.items()
+        for topic, partitions in document.items()
     }

@@ -19,7 +19,7 @@ from typing import Any, Final
 from ottla.pipelines.progress.events import Offsets
 from ottla.pipelines.progress.group import Commit, Group, GroupError, Partition
 from ottla.pipelines.progress.requests import SUFFIX, StopRequest, find_request
-from ottla.pipelines.progress.state import Run, Said, read_said
+from ottla.pipelines.progress.state import OffsetMetadata, Run, read_offset_metadata
 
 log: Final = logging.getLogger("ottla.pipelines")
 
@@ -48,16 +48,16 @@ class Delivered:
 
     def commits(self, run: Run | None) -> dict[Partition, Commit]:
         """Return what to commit; the lowest partition of the first topic has the run's state."""
-        said = Said(self.query, self.query_id, self.batch, self.table, self.version)
-        metadata = said.metadata()
+        metadata = OffsetMetadata(self.query, self.query_id, self.batch, self.table, self.version)
+        text = metadata.text()
         found = {
-            (topic, partition): Commit(offset, metadata)
+            (topic, partition): Commit(offset, text)
             for topic, partitions in self.offsets.items()
             for partition, offset in partitions.items()
         }
         if run is not None and found:
             home = self.home
-            found[home] = Commit(found[home].offset, replace(said, run=run).metadata())
+            found[home] = Commit(found[home].offset, replace(metadata, run=run).text())
         return found
 
     def state_commit(self, run: Run) -> dict[Partition, Commit]:
@@ -76,11 +76,11 @@ def last_batch(group: Group, query_id: str, partitions: list[Partition]) -> int 
 
     Raises GroupError where the broker does not answer.
     """
-    found = [read_said(commit.metadata) for commit in group.read(partitions).values()]
+    found = [read_offset_metadata(commit.metadata) for commit in group.read(partitions).values()]
     batches = [
-        said.batch
-        for said in found
-        if said is not None and said.query_id == query_id and said.batch is not None
+        metadata.batch
+        for metadata in found
+        if metadata is not None and metadata.query_id == query_id and metadata.batch is not None
     ]
     return max(batches, default=None)
 

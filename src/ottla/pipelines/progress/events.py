@@ -40,19 +40,19 @@ class Progress:
 
 def read_progress(text: str) -> Progress:
     """Return one progress from Spark's JSON."""
-    said = json.loads(text)
-    durations = said.get("durationMs") or {}
+    document = json.loads(text)
+    durations = document.get("durationMs") or {}
     return Progress(
-        query_id=said["id"],
-        query=said.get("name") or said["id"],
-        batch=int(said["batchId"]),
+        query_id=document["id"],
+        query=document.get("name") or document["id"],
+        batch=int(document["batchId"]),
         has_batch="addBatch" in durations,
-        began_ms=_time_ms(said.get("timestamp")),
+        began_ms=_time_ms(document.get("timestamp")),
         took_ms=int(durations.get("triggerExecution", 0)),
-        rows=max(0, int(said.get("numInputRows", 0))),
-        offsets=offsets_of(said.get("sources", [])),
-        rejected=_rejected(said.get("observedMetrics") or {}),
-        sink=str((said.get("sink") or {}).get("description", "")),
+        rows=max(0, int(document.get("numInputRows", 0))),
+        offsets=offsets_of(document.get("sources", [])),
+        rejected=_rejected(document.get("observedMetrics") or {}),
+        sink=str((document.get("sink") or {}).get("description", "")),
     )
 
 
@@ -92,9 +92,9 @@ def by_number(offsets: dict[str, dict[str, int]]) -> Offsets:
 
 
 def _read_kafka_offsets(line: str) -> Offsets:
-    said = json.loads(line) if line.startswith("{") else {}
-    if said and all(isinstance(value, dict) for value in said.values()):
-        return by_number(said)
+    document = json.loads(line) if line.startswith("{") else {}
+    if document and all(isinstance(value, dict) for value in document.values()):
+        return by_number(document)
     return {}
 
 

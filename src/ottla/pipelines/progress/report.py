@@ -29,7 +29,7 @@ from ottla.pipelines.progress.events import (
 )
 from ottla.pipelines.progress.group import Group, GroupError
 from ottla.pipelines.progress.starting import new_run
-from ottla.pipelines.progress.state import Run, read_said
+from ottla.pipelines.progress.state import Run, read_offset_metadata
 from ottla.pipelines.running import QUERIES, Running
 from ottla.pipelines.sinks.delta_table import DeltaTable
 
@@ -411,12 +411,12 @@ class QueryReporter(Reporter):
         offsets: Offsets = {}
         latest = None
         for (topic, partition), commit in found.items():
-            said = read_said(commit.metadata)
-            if said is None or said.query_id != self.query_id:
+            metadata = read_offset_metadata(commit.metadata)
+            if metadata is None or metadata.query_id != self.query_id:
                 continue
             offsets.setdefault(topic, {})[partition] = commit.offset
-            if latest is None or (said.batch or -1) > (latest.batch or -1):
-                latest = said
+            if latest is None or (metadata.batch or -1) > (latest.batch or -1):
+                latest = metadata
         if latest is None:
             return None
         return Delivered(

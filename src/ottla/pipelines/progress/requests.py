@@ -33,24 +33,24 @@ class StopRequest:
     at_ms: int
 
     def metadata(self) -> str:
-        said = {
+        document = {
             "ottla.stop": VERSION,
             "run": self.run,
             "by": self.by[:MAX_NAME_CHARS],
             "at_ms": self.at_ms,
         }
-        return json.dumps(said, separators=(",", ":"))
+        return json.dumps(document, separators=(",", ":"))
 
 
 def read_request(metadata: str) -> StopRequest | None:
     """Return the request in a commit's metadata, None where there is none."""
     try:
-        said = json.loads(metadata)
+        document = json.loads(metadata)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(said, dict) or said.get("ottla.stop") != VERSION:
+    if not isinstance(document, dict) or document.get("ottla.stop") != VERSION:
         return None
-    run, by, at_ms = said.get("run"), said.get("by"), said.get("at_ms")
+    run, by, at_ms = document.get("run"), document.get("by"), document.get("at_ms")
     if not isinstance(run, str) or not isinstance(by, str) or not isinstance(at_ms, int):
         return None
     return StopRequest(run, by[:MAX_NAME_CHARS], at_ms)

@@ -19,7 +19,7 @@ from typing import Final
 
 from ottla.pipelines.progress.commits import RENEW_S, Delivered, GroupCommitter
 from ottla.pipelines.progress.group import Group, GroupError
-from ottla.pipelines.progress.state import Run, Said, State, read_said
+from ottla.pipelines.progress.state import OffsetMetadata, Run, State, read_offset_metadata
 
 log: Final = logging.getLogger("ottla.pipelines")
 
@@ -73,8 +73,9 @@ class StartingRun:
         self._committer.close()
 
 
-def read_starting(group: Group) -> Said | None:
+def read_starting(group: Group) -> OffsetMetadata | None:
     """Return what the last start left in the companion of a group. Raises GroupError."""
-    found = [read_said(commit.metadata) for commit in group.companion(SUFFIX).read_all().values()]
-    runs = [said for said in found if said is not None and said.run is not None]
-    return max(runs, key=lambda said: said.run.seen_ms if said.run else 0, default=None)
+    commits = group.companion(SUFFIX).read_all().values()
+    found = [read_offset_metadata(commit.metadata) for commit in commits]
+    runs = [(one.run.seen_ms, one) for one in found if one is not None and one.run is not None]
+    return max(runs, key=lambda run: run[0], default=(0, None))[1]

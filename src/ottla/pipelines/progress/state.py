@@ -55,13 +55,13 @@ class Run:
         return self.state in ENDED
 
     def is_stale(self, now_ms: int) -> bool:
-        """Tell whether a run that has not said it ended has missed several of its renewals."""
+        """Tell whether a run that has not reported its end has missed several of its renewals."""
         silent_ms = now_ms - self.seen_ms
         return not self.has_ended and silent_ms > MISSED_BEFORE_STALE * self.every_s * 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class OffsetMetadata:
     """The metadata of one commit, as far as it is a pipeline's."""
 
     query: str
@@ -71,15 +71,15 @@ class Said:
     version: int | None = None
     run: Run | None = None
 
-    def metadata(self) -> str:
+    def text(self) -> str:
         """Return the JSON, without what does not fit."""
-        for said in self._shorter():
-            text = json.dumps(said._document(), separators=(",", ":"))
+        for one in self._shorter():
+            text = json.dumps(one._document(), separators=(",", ":"))
             if len(text.encode()) <= MAX_METADATA_BYTES:
                 return text
         return ""
 
-    def _shorter(self) -> list[Said]:
+    def _shorter(self) -> list[OffsetMetadata]:
         """The same, then without the table, then also with a short failure, then without a run."""
         bare = replace(self, table=None, version=None)
         if self.run is None:
@@ -88,46 +88,48 @@ class Said:
         return [self, replace(self, run=brief), replace(bare, run=brief), replace(bare, run=None)]
 
     def _document(self) -> dict[str, Any]:
-        said: dict[str, Any] = {
+        document: dict[str, Any] = {
             "ottla.pipeline": VERSION,
             "query": self.query,
             "id": self.query_id,
         }
         if self.batch is not None:
-            said["batch"] = self.batch
+            document["batch"] = self.batch
         if self.table is not None and self.version is not None:
-            said["delta"] = {"table": self.table, "version": self.version}
+            document["delta"] = {"table": self.table, "version": self.version}
         if self.run is not None:
             run = {name: value for name, value in asdict(self.run).items() if value is not None}
             if self.run.failure is not None:
                 run["failure"] = self.run.failure[:MAX_FAILURE_CHARS]
-            said["run"] = run
-        return said
+            document["run"] = run
+        return document
 
 
-def read_said(metadata: str) -> Said | None:
+def read_offset_metadata(metadata: str) -> OffsetMetadata | None:
     """Return what a commit's metadata says; None where a pipeline did not write it."""
     try:
-        said = json.loads(metadata)
+        document = json.loads(metadata)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(said, dict) or said.get("ottla.pipeline") != VERSION:
+    if not isinstance(document, dict) or document.get("ottla.pipeline") != VERSION:
         return None
-    query, query_id, batch = said.get("query"), said.get("id"), said.get("batch")
+    query, query_id, batch = document.get("query"), document.get("id"), document.get("batch")
     if not isinstance(query, str) or not isinstance(query_id, str):
         return None
-    delta = said.get("delta")
+    delta = document.get("delta")
     table = version = None
     if isinstance(delta, dict) and isinstance(delta.get("table"), str):
         table, version = delta["table"], _count(delta.get("version"))
-    return Said(query, query_id, _count(batch), table, version, _read_run(said.get("run")))
+    return OffsetMetadata(
+        query, query_id, _count(batch), table, version, _read_run(document.get("run"))
+    )
 
 
-def _read_run(said: Any) -> Run | None:
+def _read_run(document: Any) -> Run | None:
     """Return the run, None where a field has another type; unknown fields are skipped."""
-    if not isinstance(said, dict):
+    if not isinstance(document, dict):
         return None
-    known = {field.name: said[field.name] for field in fields(Run) if field.name in said}
+    known = {field.name: document[field.name] for field in fields(Run) if field.name in document}
     texts, counts = ("id", "host"), ("pid", "since_ms", "seen_ms", "every_s")
     optional_counts = ("batch_at_ms", "batch_ms", "rows", "rejected")
     right = (

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ottla.pipelines.progress.group import TIMEOUT_S, Group, GroupError, Partition, new_admin
 from ottla.pipelines.progress.starting import read_starting
-from ottla.pipelines.progress.state import Said, read_said
+from ottla.pipelines.progress.state import OffsetMetadata, read_offset_metadata
 
 MAX_SAMPLED: Final = 200
 """How many partitions are looked at for the age of their oldest message that is not delivered."""
@@ -42,11 +42,11 @@ class Lag:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """`said` is the newest metadata of the pipeline; None where it has committed nothing."""
+    """`metadata` is the newest metadata of the pipeline; None where it has committed nothing."""
 
     group: str
     offsets: dict[Partition, int]
-    said: Said | None
+    metadata: OffsetMetadata | None
     lag: Lag | None  # None: no partition has a committed offset
 
 
@@ -56,13 +56,13 @@ def read_status(settings: Mapping[str, str], group: str, *, with_lag: bool = Tru
     asked = Group(settings, group, admin)
     committed = asked.read_all()
     offsets = {partition: commit.offset for partition, commit in committed.items()}
-    said = [read_said(commit.metadata) for commit in committed.values()]
-    latest = _latest(max((one for one in said if one), key=_newest, default=None), asked)
+    found = [read_offset_metadata(commit.metadata) for commit in committed.values()]
+    latest = _latest(max((one for one in found if one), key=_newest, default=None), asked)
     lag = read_lag(settings, offsets, admin) if with_lag and offsets else None
     return Status(group, offsets, latest, lag)
 
 
-def _latest(latest: Said | None, group: Group) -> Said | None:
+def _latest(latest: OffsetMetadata | None, group: Group) -> OffsetMetadata | None:
     """Return the newest state: that of the group, or of a run that came no further than a start."""
     starting = read_starting(group)
     if starting is None or starting.run is None:
@@ -75,8 +75,9 @@ def _latest(latest: Said | None, group: Group) -> Said | None:
     return replace(latest, run=starting.run)
 
 
-def _newest(said: Said) -> tuple[int, int]:
-    return (said.run.seen_ms if said.run else -1, -1 if said.batch is None else said.batch)
+def _newest(metadata: OffsetMetadata) -> tuple[int, int]:
+    batch = -1 if metadata.batch is None else metadata.batch
+    return (metadata.run.seen_ms if metadata.run else -1, batch)
 
 
 def read_lag(

@@ -73,7 +73,7 @@ class BatchRunner:
                 self._keep(number, self.sink.version_of(query_id, number), ends)
                 return
             self.place.note(query_id, number)
-        said = CommitMetadata(
+        metadata = CommitMetadata(
             self.query_name or query_id,
             query_id,
             number,
@@ -83,7 +83,7 @@ class BatchRunner:
             self.rejects.written_until(execution),
         )
         once = self.delivery is DeliveryGuarantee.EXACTLY_ONCE
-        batch = Batch(query_id, number, said.text(), once)
+        batch = Batch(query_id, number, metadata.text(), once)
         # Rows that a constraint of the table refuses would make Delta refuse the whole batch.
         rows, refused = split(frame) if is_marked(frame) else (frame, None)
         with _adaptive(frame.sparkSession):

@@ -40,7 +40,7 @@ class Checkpoint:
         """Return the last batch that is done, None when there is none."""
         return self._last("commits")
 
-    def standing(self, delivered: int | None = None) -> Offsets:
+    def next_offsets(self, delivered: int | None = None) -> Offsets:
         """Return the next offset that is not delivered yet, of each topic.
 
         `delivered`: the last batch that the sink is known to have, though Spark may not have
@@ -77,8 +77,8 @@ class Checkpoint:
 
     def noted(self, query_id: str) -> int:
         """Return the last batch of this query that was noted before its write, -1 for none."""
-        said = json.loads(self.files.read(_NOTE) or "{}")
-        return int(said["batch"]) if said.get("id") == query_id else -1
+        document = json.loads(self.files.read(_NOTE) or "{}")
+        return int(document["batch"]) if document.get("id") == query_id else -1
 
     def note(self, query_id: str, batch: int) -> None:
         """Note a batch before its write: it will not be written again."""
@@ -112,10 +112,10 @@ def _read_batch(text: str) -> Offsets:
 
 def _merge(found: Offsets, line: str) -> None:
     """Add the offsets of one source; a topic that two sources read stands at the first of both."""
-    said = json.loads(line) if line.startswith("{") else {}
-    if not said or not all(isinstance(value, dict) for value in said.values()):
+    document = json.loads(line) if line.startswith("{") else {}
+    if not document or not all(isinstance(value, dict) for value in document.values()):
         return  # a source that is not Kafka's
-    for topic, partitions in read_offsets(said).items():
+    for topic, partitions in read_offsets(document).items():
         known = found.setdefault(topic, {})
         for partition, offset in partitions.items():
             known[partition] = min(offset, known.get(partition, offset))

@@ -33,8 +33,8 @@ class About:
 def sentence_for(causes: Sequence[Cause], about: About) -> str:
     """Return one line for a chain of causes, the outermost first."""
     for rule in _RULES:
-        if said := rule(causes, about):
-            return one_line(said)
+        if sentence := rule(causes, about):
+            return one_line(sentence)
     return one_line(_unknown(causes) + _while_reading(about))
 
 
@@ -172,10 +172,11 @@ def _python_function(causes: Sequence[Cause], about: About) -> str | None:
     lines = re.findall(r'File "(.+?)", line (\d+), in (\S+)', trace)
     # The user's own line is the last one that is not of PySpark's worker.
     own = [line for line in lines if "/pyspark/" not in line[0] and "pyspark.zip" not in line[0]]
-    said = re.findall(r"^(\w[\w.]*(?:: .*)?)$", re.sub(r"\n\s*SQLSTATE.*", "", trace), re.MULTILINE)
+    bare = re.sub(r"\n\s*SQLSTATE.*", "", trace)
+    raised = re.findall(r"^(\w[\w.]*(?:: .*)?)$", bare, re.MULTILINE)
     where = "{}, line {}, in {}".format(*(own or lines)[-1]) if lines else "an unknown line"
     return (
-        f"A Python function of the query raised {said[-1] if said else 'an error'} ({where})"
+        f"A Python function of the query raised {raised[-1] if raised else 'an error'} ({where})"
         f"{_while_reading(about)}. Handle such a value in the function, or filter it before"
     )
 
@@ -332,10 +333,10 @@ def _kafka(causes: Sequence[Cause], about: About) -> str | None:
         None,
     )
     if lost:
-        said = re.sub(r"Some data may have been .*", "", _plain(lost), flags=re.DOTALL)
+        text = re.sub(r"Some data may have been .*", "", _plain(lost), flags=re.DOTALL)
         return (
             f"Records that were not read yet are no longer on {about.servers} (retention or a "
-            f"deleted topic): {said.strip()} Set on_lost='skip' to continue with "
+            f"deleted topic): {text.strip()} Set on_lost='skip' to continue with "
             "the records that remain"
         )
     cause = _of_kind(causes, r"^org\.apache\.kafka\.common\.(errors\.|KafkaException)")

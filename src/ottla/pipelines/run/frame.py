@@ -122,9 +122,9 @@ def _write(specification: Specification, files: Files, sink: DeltaSink) -> Writt
             _keep(files, replace(call, done=True))
             return Written(sink.shown, None, sink.target.short_name)
     _keep(files, call)
-    said = CommitMetadata(sink.target.short_name, call.id, call.call, "", {}, {})
+    metadata = CommitMetadata(sink.target.short_name, call.id, call.call, "", {}, {})
     once = specification.delivery == DeliveryGuarantee.EXACTLY_ONCE
-    version = sink.write(specification.frame, Batch(call.id, call.call, said.text(), once))
+    version = sink.write(specification.frame, Batch(call.id, call.call, metadata.text(), once))
     if version is None:
         log.warning("%s has the rows of that call already: nothing is written", sink.name)
         version = sink.version_of(call.id, call.call)
@@ -144,8 +144,10 @@ def _read(files: Files) -> _Call | None:
     if not text:
         return None
     try:
-        said = json.loads(text)
-        return _Call(said["id"], said["table"], int(said["call"]), bool(said["done"]))
+        document = json.loads(text)
+        return _Call(
+            document["id"], document["table"], int(document["call"]), bool(document["done"])
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise PipelineError(
             f"{files.location}/{FILE} is damaged. Restore it, or use a new checkpoint"

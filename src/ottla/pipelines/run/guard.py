@@ -48,8 +48,8 @@ class BatchGuard:
             self._write(frame, batch)
         except Exception as error:  # noqa: BLE001 - kept, reported by the supervisor
             self.error = error
-            said = _INTERRUPTED if is_interruption(causes_of(error)) else type(error).__name__
-            raise BatchFailedError(f"batch {batch}: {said}") from None
+            text = _INTERRUPTED if is_interruption(causes_of(error)) else type(error).__name__
+            raise BatchFailedError(f"batch {batch}: {text}") from None
         self.frame = None
         self.batches_done += 1
 

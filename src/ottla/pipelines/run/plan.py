@@ -155,25 +155,25 @@ def _where(
     place = str(specification.checkpoint)
     replacing = identity.replacing if identity else None
     if replacing is not None:
-        standing = replacing.starting
+        next_offsets = replacing.starting
     else:
         query_id = checkpoint.query_id()
-        standing = checkpoint.standing(sink.last_batch(query_id) if query_id else None)
-    if not standing and checkpoint.planned() is None:
+        next_offsets = checkpoint.next_offsets(sink.last_batch(query_id) if query_id else None)
+    if not next_offsets and checkpoint.planned() is None:
         wanted = [source for _, source in sources]
         return first_offsets(specification.on_lost, sink, wanted, cluster, topics), None
-    if wrong := changes.wrong_source(identity, place, cluster, list(topics), standing):
+    if wrong := changes.wrong_source(identity, place, cluster, list(topics), next_offsets):
         raise PipelineError(wrong)
     _check_table(specification, sink, checkpoint, identity)
-    lost = changes.losses(identity, standing, {name: _now(topics[name]) for name in topics})
+    lost = changes.losses(identity, next_offsets, {name: _now(topics[name]) for name in topics})
     if not lost:
-        return (Start(standing), replacing) if replacing else (Start(), None)
+        return (Start(next_offsets), replacing) if replacing else (Start(), None)
     if specification.on_lost == "skip" and checkpoint.count_sources() > len(sources):
         raise PipelineError(
             f"{lost[0].sentence}. on_lost='skip' cannot be used here: the frame also reads streams "
             "that are not topic()'s, and they would start again from their beginning"
         )
-    starting = resolve(lost, specification.on_lost, standing)
+    starting = resolve(lost, specification.on_lost, next_offsets)
     notices += [loss.sentence + "; on_lost='skip' continues without them" for loss in lost]
     number = replacing.number if replacing else checkpoint.next_replaced()
     notices.append(
@@ -183,14 +183,14 @@ def _where(
     return Start(starting), Replacing(number, starting)
 
 
-def resolve(lost: list[changes.Loss], on_lost: str, standing: Offsets) -> Offsets:
+def resolve(lost: list[changes.Loss], on_lost: str, next_offsets: Offsets) -> Offsets:
     """Return where to continue without what is lost. Raises PipelineError for on_lost="stop"."""
     if on_lost == "stop":
         raise PipelineError(
             f"{lost[0].sentence}. Write on_lost='skip' to continue without them, or use a new "
             "checkpoint and a new table"
         )
-    return standing | {loss.topic: loss.continue_at for loss in lost}
+    return next_offsets | {loss.topic: loss.continue_at for loss in lost}
 
 
 def _now(state: TopicState) -> changes.Partitions:

@@ -35,7 +35,7 @@ class CommitMetadata:
 
     def text(self) -> str:
         """Return it as it is kept, in one line."""
-        said: dict[str, Any] = {
+        document: dict[str, Any] = {
             MARK: 1,
             "query": self.query,
             "id": self.query_id,
@@ -47,21 +47,21 @@ class CommitMetadata:
                 for name, offsets in self.offsets.items()
             },
         }
-        return json.dumps(said, separators=(",", ":"))
+        return json.dumps(document, separators=(",", ":"))
 
 
 def read_metadata(text: str) -> CommitMetadata | None:
     """Return what a commit says, None when it is not of a pipeline."""
     try:
-        said = json.loads(text)
-        if said[MARK] != 1:
+        document = json.loads(text)
+        if document[MARK] != 1:
             return None
-        topics = said["topics"]
+        topics = document["topics"]
         return CommitMetadata(
-            said["query"],
-            said["id"],
-            said["batch"],
-            said["cluster"],
+            document["query"],
+            document["id"],
+            document["batch"],
+            document["cluster"],
             {name: topic["id"] for name, topic in topics.items()},
             read_offsets({name: topic["offsets"] for name, topic in topics.items()}),
             read_offsets(
@@ -83,9 +83,9 @@ def latest_of_topics(commits: Iterable[str], topics: Iterable[str]) -> dict[str,
     for text in commits:
         if not missing:
             break
-        said = read_metadata(text)
-        for name in missing & set(said.offsets if said else ()):
-            assert said is not None
-            found[name] = said
+        metadata = read_metadata(text)
+        for name in missing & set(metadata.offsets if metadata else ()):
+            assert metadata is not None
+            found[name] = metadata
         missing -= set(found)
     return found

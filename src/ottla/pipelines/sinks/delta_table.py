@@ -37,8 +37,8 @@ class Commit:
     @property
     def batch(self) -> tuple[str, int] | None:
         """The query's id and the batch's number, None for a commit that is not of a stream."""
-        if said := read_metadata(self.metadata):
-            return said.query_id, said.batch
+        if found := read_metadata(self.metadata):
+            return found.query_id, found.batch
         if "queryId" in self.parameters:
             return self.parameters["queryId"], int(self.parameters["epochId"])
         return None

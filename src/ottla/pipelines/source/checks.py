@@ -93,7 +93,9 @@ def _of_time(schema: DataType, path: str) -> list[Check]:
     return [(lambda column: ~column.between(low, high), words)]
 
 
-def doubts(column: Column, text: Column, schema: StructType, path: str) -> list[tuple[Column, str]]:
+def overflow_checks(
+    column: Column, text: Column, schema: StructType, path: str
+) -> list[tuple[Column, str]]:
     """Return checks of numbers that may have overflowed, each with the words for its failure.
 
     Only a suspicious number is compared with its digits in `text`, in a second parse.
@@ -103,7 +105,7 @@ def doubts(column: Column, text: Column, schema: StructType, path: str) -> list[
     digits = F.from_json(text, strings_of(schema, deep=True))
     found = []
     for names, field in fields_of(schema, deep=True):
-        doubt = _DOUBTS.get(field.simpleString())
+        doubt = _OVERFLOWS.get(field.simpleString())
         if doubt is not None:
             suspicious, overflowed, words = doubt(at(column, names), text, at(digits, names))
             found.append((F.when(suspicious, overflowed), f"{'.'.join([path, *names])} {words}"))
@@ -134,7 +136,7 @@ def _double(value: Column, text: Column, given: Column) -> tuple[Column, Column,
     return infinite, overflowed, "does not fit a floating-point number"
 
 
-_DOUBTS: Final = {
+_OVERFLOWS: Final = {
     "timestamp": _timestamp,
     "tinyint": _tinyint,
     "float": _double,

@@ -9,8 +9,8 @@ import secrets
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.source.checks import checks, doubts
-from ottla.pipelines.source.misfits import name_misfit
+from ottla.pipelines.source.checks import checks, overflow_checks
+from ottla.pipelines.source.mismatches import name_mismatch
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -161,13 +161,13 @@ def _faults(name: str, schema: DataType, *, name_fields: bool) -> list[tuple[Col
         return [(column.isNull(), F.lit(f"{name} is not a {schema.simpleString()}")), *found]
     words = F.lit(f"{name} is not a JSON object of the schema")
     if name_fields:
-        words = F.coalesce(name_misfit(column, _text(F.col(name)), schema, name), words)
+        words = F.coalesce(name_mismatch(column, _text(F.col(name)), schema, name), words)
     return [
         (column.isNull() | column[_CORRUPT].isNotNull(), words),
         (F.col(_TRAILING + name), F.lit(f"{name} has more text after its JSON object")),
         *found,
         *[
             (fails, F.lit(words))
-            for fails, words in doubts(column, F.col(name).cast("string"), schema, name)
+            for fails, words in overflow_checks(column, F.col(name).cast("string"), schema, name)
         ],
     ]

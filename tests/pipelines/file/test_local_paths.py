@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ottla.pipelines.file.look import look_around
+from ottla.pipelines.file.local_paths import check_local_paths
 from ottla.pipelines.file.read import read_text
 
 TEXT = """
@@ -28,7 +28,7 @@ ivy_settings = "ivysettings.xml"
 
 
 def look(folder: Path) -> list[str]:
-    return list(map(str, look_around(read_text(folder / "late.toml", TEXT, {}))))
+    return list(map(str, check_local_paths(read_text(folder / "late.toml", TEXT, {}))))
 
 
 def test_all_that_is_missing_is_found_at_once(tmp_path: Path) -> None:

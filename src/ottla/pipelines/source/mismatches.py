@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 MAX_SHOWN_CHARACTERS: Final = 40
 
 
-def name_misfit(parsed: Column, text: Column, schema: StructType, name: str) -> Column:
+def name_mismatch(parsed: Column, text: Column, schema: StructType, name: str) -> Column:
     """Return the words for the first value of `text` that does not fit, null if none is found.
 
     `parsed` is what from_json made of the text: it leaves such a value null and keeps the others

@@ -13,7 +13,7 @@ from ottla.pipelines.file.python_source import read_functions
 from ottla.pipelines.file.specification import FileSpec, FunctionSpec, PipelineSpec
 
 
-def look_around(spec: FileSpec) -> list[Problem]:
+def check_local_paths(spec: FileSpec) -> list[Problem]:
     """Return what is missing or in the way: files of functions, lookup tables, jars, folders.
 
     Places on other file systems (s3a://, hdfs://) are Spark's to look at.

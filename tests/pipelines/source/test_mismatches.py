@@ -3,13 +3,13 @@
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
-from ottla.pipelines.source.misfits import name_misfit
+from ottla.pipelines.source.mismatches import name_mismatch
 from ottla.pipelines.source.parse import read_schema
 
 pytestmark = pytest.mark.spark
 
 
-def test_the_first_misfit_is_named_and_none_where_all_fit(spark) -> None:
+def test_the_first_mismatch_is_named_and_none_where_all_fit(spark) -> None:
     schema = read_schema("a INT, n STRUCT<b: INT, c: DATE>, z INT", "schema")
     texts = [
         '{"a": 1, "n": {"b": 2, "c": "2026-01-01"}, "z": 3}',
@@ -18,7 +18,7 @@ def test_the_first_misfit_is_named_and_none_where_all_fit(spark) -> None:
     ]
     frame = spark.createDataFrame([(text,) for text in texts], "text string")
     text = F.col("text")
-    words = name_misfit(F.from_json(text, schema), text, schema, "value")
+    words = name_mismatch(F.from_json(text, schema), text, schema, "value")
 
     assert [row[0] for row in frame.select(words).collect()] == [
         None,
