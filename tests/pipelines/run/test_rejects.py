@@ -232,6 +232,29 @@ def test_a_commit_that_fails_is_tried_again_without_a_loss(
     assert not job.note.exists()
 
 
+def test_a_restart_asks_again_what_the_broker_holds(
+    job: Job, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    admin = AdminClient({"bootstrap.servers": job.bootstrap})
+    commit = rejects.Rejects._commit
+    failures = [KafkaException(KafkaError(KafkaError._TRANSPORT))]
+
+    def fails_once(self: Any, frame: Any, batch: Any) -> None:
+        if failures:
+            for removed in admin.delete_records([TopicPartition(job.name, 0, 15)]).values():
+                removed.result()
+            raise failures.pop()
+        commit(self, frame, batch)
+
+    monkeypatch.setattr(rejects.Rejects, "_commit", fails_once)
+    job.run()
+
+    assert not failures
+    assert job.rejected() == BAD[2:]
+    assert f"no longer holds the offsets 0 to 14 of {job.name}-0" in caplog.text
+    assert not job.note.exists()
+
+
 def test_a_note_keeps_the_schema_by_which_rows_were_rejected(
     job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,7 +65,7 @@ def plan(specification: Specification) -> Plan:
             f"group={specification.group!r} is kept on the brokers of the frame's topic, and the "
             "frame reads no topic(): leave out group"
         )
-    cluster, topics = _look_up(sources)
+    cluster, topics = look_up_topics(sources)
     target = find_target(spark, specification.target)
     sink = DeltaSink(
         spark,
@@ -97,8 +97,13 @@ def plan(specification: Specification) -> Plan:
     )
 
 
-def _look_up(sources: tuple[tuple[int, Source], ...]) -> tuple[str, dict[str, TopicState]]:
-    """Return the cluster's id (several: joined) and the state of each topic."""
+def look_up_topics(
+    sources: tuple[tuple[int, Source], ...],
+) -> tuple[str, dict[str, TopicState]]:
+    """Return the cluster's id (several: joined) and the state of each topic, from the brokers.
+
+    Raises PipelineError: brokers that do not answer, a topic that does not exist.
+    """
     names: dict[Any, list[str]] = {}
     for _, source in sources:
         names.setdefault(source.kafka, []).append(source.name)

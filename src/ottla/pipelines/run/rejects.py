@@ -142,16 +142,20 @@ class Rejects:
         if self._waiting is not None:
             self._flush(self._waiting.last, None, None)
 
-    def recover(self, topics: Mapping[str, TopicState]) -> None:
+    def recover(self, look_up: Callable[[], Mapping[str, TopicState]]) -> None:
         """Write what the note names; called before each start of Spark's query.
 
-        `topics`: the state of the query's topics. What waits in memory is dropped: the note has
-        the rows of the batches that Spark counts as done, and Spark repeats the others.
+        `look_up` asks the brokers for the state of the query's topics: a restart may come hours
+        after the first start. What waits in memory is dropped: the note has the rows of the
+        batches that Spark counts as done, and Spark repeats the others. Raises PipelineError
+        where the brokers do not answer.
         """
         dropped, self._waiting = self._waiting, None
         left = read_due(self.files)
-        number = sum(self._write_left(due, topics) for due in left)
+        number = 0
         if left:
+            topics = look_up()
+            number = sum(self._write_left(due, topics) for due in left)
             write_due(self.files, [])
         if dropped is not None:
             self.count += number - dropped.counted

@@ -27,7 +27,7 @@ from ottla.pipelines.run.frame import Written, write_frame
 from ottla.pipelines.run.guard import BatchGuard
 from ottla.pipelines.run.interrupt import interruptible
 from ottla.pipelines.run.local_files import local_files
-from ottla.pipelines.run.plan import Plan, plan
+from ottla.pipelines.run.plan import Plan, look_up_topics, plan
 from ottla.pipelines.run.rejects import Rejects
 from ottla.pipelines.run.report import reported
 from ottla.pipelines.run.spark_log import route_failures
@@ -262,7 +262,7 @@ def _run(checked: Plan, runner: BatchRunner) -> StreamingQuery:
     )
 
     def start_query() -> StreamingQuery:
-        runner.rejects.recover(checked.topics)
+        runner.rejects.recover(lambda: look_up_topics(checked.sources)[1])
         with local_files(runner.spark, location, checked.sink.target.location):
             return writer.start()
 
