@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("ottla.pipelines")
 
 MAX_WAITING_BATCHES: Final = 32
-MAX_WAIT_S: Final = 30.0
+MAX_WAIT_S: Final = 60.0
 MAX_READ_HERE: Final = 10_000
 """So many offsets are read by the driver; more are read by Spark."""
 

@@ -85,10 +85,13 @@ class Files:
         """Rename a file over another one without Hadoop's checksum file beside it.
 
         With it there are two renames, and a crash between them leaves a text that Hadoop refuses
-        to read. `FileContext` also starts eight processes to look for symbolic links.
+        to read. `FileContext` also starts eight processes to look for symbolic links, and
+        Hadoop's `create` one to set the permissions, where it has no native library.
         """
         raw = self._system.getRawFileSystem()
-        _create(raw, self._at(temporary), text)
+        raw.mkdirs(self._path)
+        part = raw.pathToFile(self._at(temporary))
+        _write(self._jvm.java.io.FileOutputStream(part), text)
         raw.delete(self._system.getChecksumFile(self._at(name)), False)
         if not raw.rename(self._at(temporary), self._at(name)):
             raise OSError(f"{self.location}/{temporary} cannot be renamed to {name}")
@@ -105,7 +108,10 @@ class Files:
 
 
 def _create(system: Any, path: Any, text: str) -> None:
-    stream = system.create(path, True)
+    _write(system.create(path, True), text)
+
+
+def _write(stream: Any, text: str) -> None:
     try:
         stream.write(bytearray(text.encode()))
     finally:
