@@ -15,7 +15,10 @@ GUIDE = Path(__file__).parents[2] / "docs" / "pipelines.md"
 def test_the_guide_names_every_public_call() -> None:
     text = GUIDE.read_text()
     assert sorted(ottla.pipelines.__all__) == sorted(
-        ["PipelineError", "rejected", "report_progress", "session", "to_delta", "topic"]
+        [
+            "PipelineError",
+            *("rejected", "report_progress", "session", "to_delta", "topic"),
+        ]
     )
     for name in set(ottla.pipelines.__all__) - {"PipelineError"}:
         assert f"`{name}" in text
@@ -35,7 +38,7 @@ def test_the_guides_examples_run(
     flights = [{"carrier": "HA", "dep_delay": 1301}, {"carrier": "UA", "dep_delay": 2}]
     produce(name, [(None, json.dumps(flight)) for flight in flights] + [(None, "no flight")])
     examples = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
-    assert len(examples) == 5
+    assert len(examples) == 6
     script = "\n".join(examples).replace("localhost:9092", bootstrap)
     script = script.replace('"./', f'"{tmp_path}/')
     script = script.replace('    "flights",\n', f'    "{name}",\n')
@@ -57,4 +60,5 @@ def test_the_guides_examples_run(
     assert spark.table("delays").count() == 2
     assert spark.table("airlines").count() == 1
     assert spark.read.format("delta").load(str(tmp_path / "lake" / "all")).count() == 2
+    assert spark.read.format("delta").load(str(tmp_path / "lake" / "last")).count() == 2
     assert "value is not a JS" in capsys.readouterr().out

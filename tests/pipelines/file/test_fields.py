@@ -17,6 +17,7 @@ def test_right_fields_have_their_values() -> None:
             "topic": "flights",
             "rejects": "keep",
             "max_rows": 7,
+            "history": True,
             "jars": ["a.jar", "b.jar"],
             "one": "c.jar",
             "kafka": {"security": {"protocol": "SSL"}, "retries": 3, "tls": True},
@@ -25,6 +26,7 @@ def test_right_fields_have_their_values() -> None:
     assert fields.text("topic") == "flights"
     assert fields.choice("rejects", ("apart", "keep"), "apart") == "keep"
     assert fields.count("max_rows", at_least=1) == 7
+    assert (fields.flag("history"), fields.flag("absent")) == (True, False)
     assert fields.texts("jars", "x.jar") == ("a.jar", "b.jar")
     assert fields.texts("one", "x.jar") == ("c.jar",)
     assert fields.settings("kafka") == (
@@ -44,6 +46,7 @@ def test_right_fields_have_their_values() -> None:
         ({"topic": " "}, "source.topic: is empty"),
         ({"max_rows": "7"}, "source.max_rows: '7' is text; allowed: a whole number from 1"),
         ({"max_rows": True}, "source.max_rows: True is true or false; allowed: a whole number"),
+        ({"history": 1}, "source.history: 1 is a whole number; allowed: true or false"),
         ({"max_rows": 0}, "source.max_rows: 0 is too small"),
         ({"rejects": "keeep"}, "'keeep' is not allowed; allowed: 'apart', 'keep'; did you mean"),
         ({"rejects": 7}, "7 is not allowed; allowed: 'apart', 'keep'"),
@@ -57,6 +60,7 @@ def test_wrong_types_say_what_is_allowed(table: dict[str, object], said: str) ->
     fields.text("topic")
     fields.choice("rejects", ("apart", "keep"), "apart")
     fields.count("max_rows", at_least=1)
+    fields.flag("history")
     fields.texts("jars", "x.jar")
     fields.settings("kafka")
     fields.end()

@@ -34,7 +34,7 @@ key_schema = "string"
 starting = 2026-01-31T12:00:00Z
 max_rows = 100_000
 rejects = "keep"
-tombstones = "skip"
+tombstones = "mark"
 
 [transform]
 sql = "SELECT * FROM my_flights JOIN airlines USING (carrier)"
@@ -48,6 +48,10 @@ options = { header = true }
 target = "lake.late"
 partition_by = ["carrier"]
 schema_changes = "add"
+keys = "id"
+order_by = "timestamp"
+history = true
+deletes = "remove"
 
 [delivery]
 checkpoint = "s3a://lake/checkpoints/late"
@@ -104,7 +108,7 @@ def test_every_field_is_read() -> None:
     source, delivery = one.source, one.delivery
     assert source.kafka.bootstrap_servers == "one:9092,two:9092"
     assert source.starting == datetime(2026, 1, 31, 12, tzinfo=UTC)
-    assert (source.max_rows, source.rejects, source.tombstones) == (100_000, "keep", "skip")
+    assert (source.max_rows, source.rejects, source.tombstones) == (100_000, "keep", "mark")
     assert one.transform.view == "my_flights"
     assert one.transform.tables == (
         TableSpec("airlines", "csv", "/pipelines/airlines.csv", None, (("header", "true"),)),
@@ -114,6 +118,8 @@ def test_every_field_is_read() -> None:
         ("carrier",),
         "add",
     )
+    assert (one.sink.keys, one.sink.order_by) == (("id",), "timestamp")
+    assert (one.sink.history, one.sink.deletes) == (True, "remove")
     assert delivery.checkpoint == "s3a://lake/checkpoints/late"
     assert (delivery.guarantee, delivery.on_lost) == ("at-least-once", "skip")
     assert (delivery.trigger, delivery.max_rejects) == (("processingTime", "10 seconds"), 10)
@@ -157,6 +163,17 @@ def test_all_problems_of_a_file_are_found_at_once() -> None:
     ):
         assert any(one.startswith(part) for one in found), (part, found)
     assert len(found) == 11
+
+
+def test_what_is_for_tables_with_keys_needs_keys() -> None:
+    lines = 'order_by = "at"\nhistory = true\ndeletes = "mark"'
+    found = problems(SMALLEST.replace("[delivery]", f"{lines}\n[delivery]"))
+    assert [one.partition(":")[0] for one in found] == [
+        "sink.order_by",
+        "sink.history",
+        "sink.deletes",
+    ]
+    assert found[0].endswith("is for a table with keys, such as keys = ['id']")
 
 
 def test_missing_tables_are_named() -> None:

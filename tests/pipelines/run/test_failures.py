@@ -85,6 +85,13 @@ KAFKA = "org.apache.kafka.common.errors."
             ["refused a row with id=8 word=x: CHECK constraint small (id < 5)."],
         ),
         (
+            [Cause("S", "Job aborted"),
+             Cause("R", "[USER_RAISED_EXCEPTION] OTTLA_UNORDERED_KEY {\"id\":7} SQLSTATE: P0001",
+                   "USER_RAISED_EXCEPTION")],
+            ['The key {"id":7} has records whose order is not known: they are not all in one '
+             "partition of flights.", "order_by='timestamp'"],
+        ),
+        (
             [Cause("io.D", "NOT NULL constraint violated for column: word.\n",
                    "DELTA_NOT_NULL_CONSTRAINT_VIOLATED")],
             ["the column word is NOT NULL there and null in the row"],

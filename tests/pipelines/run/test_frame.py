@@ -84,3 +84,20 @@ def test_what_is_for_streams_only_is_refused(spark, tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="trigger and group are for streaming frames"):
         write(spark, tmp_path, 0, 1, group="g")
     assert not (tmp_path / "table").exists()
+
+
+@pytest.mark.full
+def test_a_frame_may_replace_the_rows_of_its_keys(spark, tmp_path: Path) -> None:
+    def merge(*rows: tuple[int | None, str]) -> None:
+        frame = spark.createDataFrame(rows, "id INT, word STRING")
+        to_delta(frame, tmp_path / "table", checkpoint=tmp_path / "cp", keys=["id"])
+
+    merge((1, "a"), (2, "b"))
+    merge((2, "c"), (3, "d"))
+
+    found = spark.read.format("delta").load(str(tmp_path / "table")).collect()
+    assert sorted(map(tuple, found)) == [(1, "a"), (2, "c"), (3, "d")]
+    with pytest.raises(PipelineError, match=r'the key column id is null: {"id":null,"word":"e"}'):
+        merge((None, "e"))
+    with pytest.raises(PipelineError, match=r'The key {"id":4} has records whose order is not'):
+        merge((4, "f"), (4, "g"))

@@ -186,6 +186,83 @@ def test_too_many_rejected_rows_stop_the_query_and_are_kept(
     assert job.read("_rejected").count() == 2
 
 
+def test_a_table_with_keys_follows_its_topic_over_restarts(
+    spark,
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    name, table, checkpoint = new_topic(), tmp_path / "users", tmp_path / "checkpoint"
+    where = {"bootstrap_servers": bootstrap, "key_schema": "id BIGINT", "schema": "word STRING"}
+
+    def user(number: int, word: str | None) -> tuple[str, str | None]:
+        return json.dumps({"id": number}), word and json.dumps({"word": word})
+
+    def run(frame: Any = None, **options: Any) -> None:
+        rows = topic(spark, name, tombstones="mark", **where) if frame is None else frame
+        chosen = rows.select("key.id", "value.word", "partition", "offset", "tombstone")
+        place = {"checkpoint": checkpoint, "trigger": {"availableNow": True}}
+        to_delta(chosen, table, **{**place, "keys": ["id"], **options}).awaitTermination()
+
+    def rows() -> list[tuple[Any, ...]]:
+        found = spark.read.format("delta").load(str(table)).select("id", "word").collect()
+        return sorted((row["id"], row["word"]) for row in found)
+
+    produce(name, [user(1, "a"), user(2, "b"), user(1, "c"), ("{}", '{"word": "x"}')])
+    run()
+    produce(name, [user(2, None), user(3, "d"), ("no key", None)])
+    run()
+    # As after a kill between Delta's commit and Spark's own note that the batch is done.
+    (checkpoint / "commits" / "1").unlink()
+    (checkpoint / "commits" / ".1.crc").unlink(missing_ok=True)
+    run()
+    assert rows() == [(1, "c"), (3, "d")]
+    rejected = spark.read.format("delta").load(f"{table}_rejected").collect()
+    assert sorted(row["reason"] for row in rejected) == [
+        "key is not a JSON object of the schema",
+        "the key column id is null",
+    ]
+
+    # What was read is not read again, for it could not be told from what is newer.
+    shutil.rmtree(checkpoint)
+    again = topic(spark, name, tombstones="mark", starting={0: 0, 1: 0}, **where)
+    with pytest.raises(PipelineError, match="older records would replace newer rows"):
+        run(again)
+    continued = topic(spark, name, tombstones="mark", starting="table", **where)
+    produce(name, [user(3, "e")])
+    run(continued)
+    assert rows() == [(1, "c"), (3, "e")]
+
+    # Another partition: the order of both records is not known.
+    for partition in (0, 1):
+        produce(name, [user(9, f"p{partition}")], partition=partition)
+    with pytest.raises(PipelineError, match=r'The key {"id":9} has records whose order is not'):
+        run(continued)
+    assert rows() == [(1, "c"), (3, "e")]
+
+
+def test_a_table_with_keys_says_what_does_not_fit(
+    spark, bootstrap: str, new_topic: Callable[..., str], produce: Callable[..., None], tmp_path
+) -> None:
+    name, place = new_topic(1), {"checkpoint": tmp_path / "cp", "keys": "id"}
+    where = {"bootstrap_servers": bootstrap, "key_schema": "id BIGINT", "schema": "word STRING"}
+    columns = ("key.id", "value.word", "partition", "offset", "timestamp")
+    marked = topic(spark, name, tombstones="mark", **where).select(*columns)
+    with pytest.raises(PipelineError, match="in the column tombstone, and the frame has no such"):
+        to_delta(marked, tmp_path / "t", **place)
+
+    frame = topic(spark, name, **where).select(*columns)
+    once = {"trigger": {"availableNow": True}}
+    to_delta(frame, tmp_path / "t", history=True, **place, **once).awaitTermination()
+    with pytest.raises(PipelineError, match="so it was made with history=True: write history=Tr"):
+        to_delta(frame, tmp_path / "t", **place)
+    to_delta(frame, tmp_path / "u", checkpoint=tmp_path / "cpu", keys="id", **once).stop()
+    with pytest.raises(PipelineError, match="has no valid_from, valid_to, is_current, which"):
+        to_delta(frame, tmp_path / "u", history=True, **place)
+
+
 def test_wrong_arguments_are_refused_in_one_line(spark, job: Job, tmp_path: Path) -> None:
     table, checkpoint = str(tmp_path / "t"), str(tmp_path / "c")
     for frame, target, options, words in (
@@ -202,6 +279,10 @@ def test_wrong_arguments_are_refused_in_one_line(spark, job: Job, tmp_path: Path
         (job.frame, table, {"checkpoint": checkpoint, "max_rejects": -1}, "a number of rows"),
         (job.frame, table, {"checkpoint": checkpoint, "group": " "}, "write the name of a group"),
         (job.frame, table, {"checkpoint": checkpoint, "partition_by": "no"}, "is not a column"),
+        (job.frame, table, {"checkpoint": checkpoint, "history": True}, "for tables with keys"),
+        (job.frame, table, {"checkpoint": checkpoint, "keys": [7]}, "write names of columns"),
+        (job.frame, table, {"checkpoint": checkpoint, "keys": "k"}, "has no column 'k'"),
+        (job.frame, table, {"checkpoint": checkpoint, "deletes": "no"}, "'remove' or 'mark'"),
     ):
         with pytest.raises(PipelineError, match=words) as caught:
             to_delta(frame, target, **options)

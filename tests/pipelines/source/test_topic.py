@@ -63,7 +63,7 @@ def test_rejected_rows_keep_their_bytes(spark) -> None:
         ({"bootstrap_servers": "localhost"}, "write host:port"),
         ({"starting": "yesterday"}, "write 'earliest', 'latest', 'table', a datetime"),
         ({"rejects": "drop"}, "write 'apart' or 'keep'"),
-        ({"tombstones": "drop"}, "write 'skip' or 'keep'"),
+        ({"tombstones": "drop"}, "write 'skip', 'keep' or 'mark'"),
         ({"max_rows": 0}, "write a number of rows, at least 1"),
         ({"max_rows": "9"}, "write a number of rows, at least 1"),
         ({"starting": {}}, "write 'earliest', 'latest', 'table', a datetime"),
@@ -115,6 +115,10 @@ def test_tombstones_may_be_kept_and_plain_types_keep_them(
     kept = topic(spark, name, bootstrap_servers=bootstrap, schema="id BIGINT", tombstones="keep")
     rows, _ = collect(kept, "kept")
     assert [row["value"] and row["value"]["id"] for row in rows] == [1, None, 4]
+
+    marked = topic(spark, name, bootstrap_servers=bootstrap, schema="id BIGINT", tombstones="mark")
+    rows, _ = collect(marked, "marked")
+    assert [row["tombstone"] for row in rows] == [False, True, False]
 
     texts, _ = collect(topic(spark, name, bootstrap_servers=bootstrap), "texts")
     assert [row["value"] for row in texts] == [value for _, value in MIXED]

@@ -93,6 +93,10 @@ def plan_pipeline(spark: SparkSession, spec: PipelineSpec) -> Plan:
             partition_by=sink.partition_by,
             group=delivery.group,
             max_rejects=delivery.max_rejects,
+            keys=sink.keys,
+            order_by=sink.order_by,
+            history=sink.history,
+            deletes=sink.deletes,
         )
     )
 

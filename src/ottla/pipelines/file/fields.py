@@ -71,6 +71,14 @@ class Fields:
         assert isinstance(value, str)
         return value
 
+    def flag(self, name: str) -> bool:
+        """True or false; false where it is missing."""
+        value = self.value(name)
+        if value is None or isinstance(value, bool):
+            return bool(value)
+        self._wrong_type(name, value, "true or false")
+        return False
+
     def count(self, name: str, *, at_least: int) -> int | None:
         """A whole number."""
         value = self.value(name)

@@ -59,7 +59,10 @@ _ELSEWHERE: Final = {
         "[source]",
     ),
     **dict.fromkeys(("sql", "function", "view", "tables"), "[transform]"),
-    **dict.fromkeys(("target", "partition_by", "schema_changes"), "[sink]"),
+    **dict.fromkeys(
+        ("target", "partition_by", "schema_changes", "keys", "order_by", "history", "deletes"),
+        "[sink]",
+    ),
     **dict.fromkeys(
         ("checkpoint", "guarantee", "trigger", "on_lost", "group", "max_rejects"), "[delivery]"
     ),
@@ -190,7 +193,7 @@ class _File:
             starting=self._starting(fields),
             max_rows=fields.count("max_rows", at_least=1),
             rejects=fields.choice("rejects", ("apart", "keep"), "apart") or "apart",
-            tombstones=fields.choice("tombstones", ("skip", "keep"), None),
+            tombstones=fields.choice("tombstones", ("skip", "keep", "mark"), None),
         )
         fields.end(_ELSEWHERE)
         return spec
@@ -318,7 +321,15 @@ class _File:
             target=self._path(target) if target and "/" in target else target or "",
             partition_by=fields.texts("partition_by", "'carrier'"),
             schema_changes=fields.choice("schema_changes", ("refuse", "add"), "refuse") or "",
+            keys=fields.texts("keys", "'id'"),
+            order_by=fields.text("order_by", "timestamp"),
+            history=fields.flag("history"),
+            deletes=fields.choice("deletes", ("remove", "mark"), "remove") or "",
         )
+        if not spec.keys:
+            for name in ("order_by", "history", "deletes"):
+                if fields.has(name):
+                    fields.problem(name, "is for a table with keys, such as keys = ['id']")
         fields.end(_ELSEWHERE)
         return spec
 

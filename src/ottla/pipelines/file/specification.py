@@ -57,11 +57,15 @@ class TransformSpec:
 
 @dataclass(frozen=True, slots=True)
 class SinkSpec:
-    """`[sink]`: where the rows go."""
+    """`[sink]`: where the rows go, with `to_delta()`'s arguments."""
 
     target: str
     partition_by: tuple[str, ...] = ()
     schema_changes: str = "refuse"
+    keys: tuple[str, ...] = ()
+    order_by: str | None = None
+    history: bool = False
+    deletes: str = "remove"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from ottla.pipelines.run.execution import Execution
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata
 from ottla.pipelines.sinks.constraints import is_marked, split
 from ottla.pipelines.sinks.port import Batch
+from ottla.pipelines.source.source import TOMBSTONES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,6 +55,7 @@ class BatchRunner:
     versions: dict[int, int | None] = field(default_factory=dict)
     offsets: dict[int, Offsets] = field(default_factory=dict)
     _query_id: str = ""
+    _warned_of_tombstones: bool = False
 
     def __call__(self, frame: DataFrame, number: int) -> None:
         """Write one batch."""
@@ -90,8 +92,26 @@ class BatchRunner:
             version = self.sink.write(rows, batch)
         # An earlier run committed this batch, and the sink skipped it: nothing was read.
         skipped = version is None
+        self._watch_tombstones(execution)
         self.rejects.write(execution, batch, refused, skipped=skipped)
         self._keep(number, self.sink.version_of(query_id, number) if skipped else version, ends)
+
+    def _watch_tombstones(self, execution: Execution) -> None:
+        """Warn once where a table has keys, and tombstones are skipped that would delete some."""
+        if self.sink.keyed is None or self._warned_of_tombstones:
+            return
+        counted = execution.counted()
+        for source in self.rejects.sources:
+            count = counted.get(source.metric, {}).get(TOMBSTONES, 0)
+            if source.tombstones == "skip" and count:
+                self._warned_of_tombstones = True
+                log.warning(
+                    "%d tombstones of %s are skipped, and delete no row of %s: to delete, write "
+                    "topic(..., tombstones='mark') and select the column tombstone",
+                    count,
+                    source.name,
+                    self.sink.name,
+                )
 
     def finish(self) -> None:
         """Write the rejected rows that still wait; called when the query has been stopped."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ottla.pipelines.run.causes import Cause
+from ottla.pipelines.sinks.upsert_statement import UNORDERED
 
 MAX_WORDS: Final = 400
 
@@ -206,6 +207,17 @@ def _row(causes: Sequence[Cause], about: About) -> str | None:
     where = f" in {context[1].strip()!r}" if context else ""
     where = f" in {call[1]}() at {call[2].strip()}" if call else where
     return f"A row could not be computed{where}{_while_reading(about)}: {_plain(cause)}"
+
+
+def _unordered_key(causes: Sequence[Cause], about: About) -> str | None:
+    found = _search(causes, rf"{UNORDERED} (\{{.*?\}})(?:\s|$)")
+    if found is None:
+        return None
+    topics = ", ".join(about.topics) or "a topic"
+    return (
+        f"The key {found[1]} has records whose order is not known: they are not all in one "
+        f"partition of {topics}. Name the column that orders them, such as order_by='timestamp'"
+    )
 
 
 def _while_reading(about: About) -> str:
@@ -426,6 +438,7 @@ _RULES: Final[tuple[Callable[[Sequence[Cause], About], str | None], ...]] = (
     _other_type,
     _constraint,
     _python_function,
+    _unordered_key,
     _row,
     _file_system,
     _checkpoint_file,

@@ -25,6 +25,7 @@ from ottla.pipelines.identity.lease import Lease
 from ottla.pipelines.run.checkpoint import Checkpoint
 from ottla.pipelines.run.plan import check_place
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata
+from ottla.pipelines.sinks.constraints import ROW, is_marked, split
 from ottla.pipelines.sinks.delta import DeltaSink
 from ottla.pipelines.sinks.port import Batch
 from ottla.pipelines.sinks.target import find_target
@@ -70,7 +71,7 @@ class _Call:
 
 
 def write_frame(specification: Specification) -> Written:
-    """Append a batch frame to a Delta table, as its delivery promises.
+    """Write a batch frame to a Delta table, as its delivery promises.
 
     Raises PipelineError: an argument that is for streams only, a table or a checkpoint that does
     not fit, another call under way on this checkpoint.
@@ -88,6 +89,7 @@ def write_frame(specification: Specification) -> Written:
         frame.schema,
         specification.schema_changes,
         specification.partition_columns,
+        specification.keyed_table,
     )
     checkpoint = Checkpoint(Files(spark, os.fspath(specification.checkpoint)))
     check_place(specification, checkpoint, sink)
@@ -103,9 +105,21 @@ def write_frame(specification: Specification) -> Written:
         for notice in notices:
             log.warning("%s", notice)
         sink.make()
+        _check_rows(specification, sink)
         return _write(specification, checkpoint.files, sink)
     finally:
         lease.release()
+
+
+def _check_rows(specification: Specification, sink: DeltaSink) -> None:
+    """Refuse rows that no key can find; of a frame that is appended, Delta refuses its own."""
+    if specification.key_columns:
+        marked = sink.constrained(specification.frame)
+        refused = split(marked)[1].first() if is_marked(marked) else None
+        if refused is not None:
+            raise PipelineError(
+                f"A row cannot be written to {sink.name}: {refused['reason']}: {refused[ROW]}"
+            )
 
 
 def _write(specification: Specification, files: Files, sink: DeltaSink) -> Written:

@@ -19,6 +19,7 @@ from ottla.pipelines.run.due_rejects import Due
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.starting import Start, first_offsets
 from ottla.pipelines.sinks.delta import DeltaSink
+from ottla.pipelines.sinks.keyed_table import KeyedTable
 from ottla.pipelines.sinks.target import find_target
 from ottla.pipelines.source.source import Source, sources_of
 from ottla.pipelines.spark.files import Files
@@ -65,6 +66,7 @@ def plan(specification: Specification) -> Plan:
             f"group={specification.group!r} is kept on the brokers of the frame's topic, and the "
             "frame reads no topic(): leave out group"
         )
+    _check_tombstones(specification.keyed_table, sources)
     cluster, topics = look_up_topics(sources)
     target = find_target(spark, specification.target)
     sink = DeltaSink(
@@ -73,6 +75,7 @@ def plan(specification: Specification) -> Plan:
         frame.schema,
         specification.schema_changes,
         specification.partition_columns,
+        specification.keyed_table,
     )
     if target.location:
         sink.table.forget()
@@ -95,6 +98,16 @@ def plan(specification: Specification) -> Plan:
         tuple(notices + start.notices),
         tuple(start.due),
     )
+
+
+def _check_tombstones(keyed: KeyedTable | None, sources: tuple[tuple[int, Source], ...]) -> None:
+    """Refuse tombstones that cannot be told from rows of nulls."""
+    marked = [source.name for _, source in sources if source.tombstones == "mark"]
+    if keyed is not None and marked and not keyed.has_tombstones:
+        raise PipelineError(
+            f"topic({marked[0]!r}, tombstones='mark') marks the records that delete a key in the "
+            "column tombstone, and the frame has no such column: select it too"
+        )
 
 
 def look_up_topics(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.delivery import DeliveryGuarantee, read_guarantee
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.sinks.keyed_table import DELETES, KeyedTable, read_keyed_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,6 +35,10 @@ class Specification:
     partition_by: str | Sequence[str] = ()
     group: str | None = None
     max_rejects: int | None = None
+    keys: str | Sequence[str] = ()
+    order_by: str | None = None
+    history: bool = False
+    deletes: str = "remove"
 
     def __post_init__(self) -> None:
         from pyspark.sql import DataFrame
@@ -61,11 +66,40 @@ class Specification:
         read_guarantee(self.delivery, "Delta", frozenset(DeliveryGuarantee))
         _check_one_of("schema_changes", self.schema_changes, ("refuse", "add"))
         _check_one_of("on_lost", self.on_lost, ("stop", "skip"))
+        if not all(isinstance(name, str) and name for name in self.key_columns):
+            raise PipelineError(f"keys={self.keys!r}: write names of columns, such as ['id']")
+        _check_one_of("deletes", self.deletes, DELETES)
+        if not self.key_columns and (
+            self.order_by is not None or self.history or self.deletes != DELETES[0]
+        ):
+            raise PipelineError(
+                "order_by, history and deletes are for tables with keys: name the columns of the "
+                "key, such as keys=['id']"
+            )
 
     @property
     def ends_by_itself(self) -> bool:
         """True where the query takes what the topic has now, and ends."""
         return bool({"availableNow", "once"} & set(self.trigger or {}))
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns of `keys`; none for a table that is appended to."""
+        return (self.keys,) if isinstance(self.keys, str) else (*self.keys,)
+
+    @property
+    def keyed_table(self) -> KeyedTable | None:
+        """The table with keys, None for one that is appended to. Raises PipelineError."""
+        if not self.key_columns:
+            return None
+        return read_keyed_table(
+            self.frame.schema,
+            self.key_columns,
+            order_by=self.order_by,
+            history=self.history,
+            deletes=self.deletes,
+            streaming=self.frame.isStreaming,
+        )
 
     @property
     def partition_columns(self) -> tuple[str, ...]:

@@ -56,8 +56,14 @@ def to_delta(
     partition_by: str | tuple[str, ...] | list[str] = (),
     group: str | None = None,
     max_rejects: int | None = None,
+    keys: str | tuple[str, ...] | list[str] = (),
+    order_by: str | None = None,
+    history: bool = False,
+    deletes: str = "remove",
 ) -> StreamingQuery | Written:
-    """Start a query that appends a stream to a Delta table, or append a batch frame to it.
+    """Start a query that writes a stream to a Delta table, or write a batch frame to it.
+
+    The rows are appended; with `keys` the table has the last row of each key, or all versions.
 
     Args:
         df: a streaming frame, such as `topic` gives, with any projection or join on it; or a
@@ -75,6 +81,14 @@ def to_delta(
         partition_by: the columns that a new table is partitioned by.
         group: the consumer group that gets the query's offsets, for `ottla group describe`.
         max_rejects: how many rows of one run may be rejected before the query fails.
+        keys: the columns of the key: the last record of a key wins, and a row that is true in the
+            column `tombstone` deletes. The frame needs the topic's `partition` and `offset`.
+        order_by: the column that orders the records of a key where it can move between
+            partitions; a record that is older than its row is ignored.
+        history: keep every version of a key, with the columns `valid_from`, `valid_to` and
+            `is_current`, by `order_by` or else by the topic's `timestamp`.
+        deletes: "remove" the row of a deleted key, or "mark" it in the column `is_deleted`, so
+            that an older record that comes later is still known as older.
 
     Returns:
         The query, running: a StreamingQuery whose failures are PipelineErrors of one line, and
@@ -97,6 +111,10 @@ def to_delta(
         partition_by=partition_by,
         group=group,
         max_rejects=max_rejects,
+        keys=keys,
+        order_by=order_by,
+        history=history,
+        deletes=deletes,
     )
     with interruptible(), reported(About(target=str(target), checkpoint=str(checkpoint))):
         return start(plan(specification)) if df.isStreaming else write_frame(specification)

@@ -62,8 +62,32 @@ def first_offsets(
             )
         else:
             offsets = starting_offsets(source, state)
+            _check_repeat(sink, state, last, offsets)
         start.offsets[source.name] = offsets
     return start
+
+
+def _check_repeat(
+    sink: DeltaSink, state: TopicState, last: CommitMetadata | None, offsets: dict[int, int]
+) -> None:
+    """Refuse to read records again that a table with keys has, and could not tell from newer ones.
+
+    With `order_by` an older record is known as such.
+    """
+    if sink.keyed is None or sink.keyed.order_by is not None or last is None:
+        return
+    if last.topic_ids[state.name] != state.topic_id:
+        return
+    ends = last.offsets[state.name]
+    again = {p: at for p, at in offsets.items() if at < ends.get(p, 0)}
+    if again:
+        partition, offset = min(again.items())
+        raise PipelineError(
+            f"The table {sink.name} holds the partition {partition} of {state.name!r} up to "
+            f"offset {ends[partition]}, and starting= gives {offset}: older records would "
+            "replace newer rows. Write topic(..., starting='table'), name the column that orders "
+            "the records in order_by, or use a new table"
+        )
 
 
 def _due(source: Source, state: TopicState, last: CommitMetadata | None) -> list[Due]:

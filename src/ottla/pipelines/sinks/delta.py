@@ -3,6 +3,8 @@
 With `once` a commit carries the query's id and the batch's number (Delta's `txnAppId` and
 `txnVersion`), and Delta skips a batch that it has: a batch that is killed before its commit leaves
 files that no version refers to; one that is killed after it is skipped when it is written again.
+
+A batch is appended, or merged where the table has keys (`keyed_table`).
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.constraints import mark, read_constraints
 from ottla.pipelines.sinks.delta_table import DeltaTable, forget_last_commit, last_commit
+from ottla.pipelines.sinks.keyed_table import KINDS
+from ottla.pipelines.sinks.merge import merge
 from ottla.pipelines.sinks.state_ahead import StateAhead
 from ottla.pipelines.sinks.target import Target
 
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
+    from ottla.pipelines.sinks.keyed_table import KeyedTable
     from ottla.pipelines.sinks.port import Batch
 
 
@@ -33,6 +38,7 @@ class DeltaSink:
     schema: StructType
     schema_changes: str = "refuse"  # or "add"
     partition_by: tuple[str, ...] = ()
+    keyed: KeyedTable | None = None
     deliveries: frozenset[DeliveryGuarantee] = field(default=frozenset(DeliveryGuarantee))
     _state_ahead: StateAhead | None = field(default=None, init=False, repr=False)
 
@@ -60,11 +66,12 @@ class DeltaSink:
 
         Raises PipelineError: the target holds something else, or the columns do not fit.
         """
-        unknown = [name for name in self.partition_by if name not in self.schema.names]
+        schema = self._table_schema()
+        unknown = [name for name in self.partition_by if name not in schema.names]
         if unknown:
             raise PipelineError(
                 f"partition_by={unknown[0]!r} is not a column of the frame: it has "
-                f"{', '.join(self.schema.names)}"
+                f"{', '.join(schema.names)}"
             )
         if not self.target.location:
             return []
@@ -81,10 +88,32 @@ class DeltaSink:
                 f"The table {self.name} is partitioned by {has}, not by "
                 f"{', '.join(self.partition_by)}: leave out partition_by, or choose another target"
             )
+        self._check_kind(snapshot.schema)
         return self._compare(snapshot.schema)
 
+    def _check_kind(self, table: StructType) -> None:
+        """Refuse to merge into a table of another kind: a history, say, or one that is none."""
+        if self.keyed is None:
+            return
+        for words, names in KINDS.items():
+            has, wants = set(names) <= set(table.names), set(names) <= set(self.keyed.added)
+            columns = ", ".join(names)
+            if wants and not has:
+                raise PipelineError(
+                    f"The table {self.name} has no {columns}, which {words} needs: use a new table"
+                )
+            if has and not wants and not set(names) <= set(self.schema.names):
+                raise PipelineError(
+                    f"The table {self.name} has {columns}, so it was made with {words}: write "
+                    f"{words}, or use a new table"
+                )
+
+    def _table_schema(self) -> StructType:
+        """Return the columns that a table of these rows has."""
+        return self.schema if self.keyed is None else self.keyed.schema(self.schema)
+
     def _compare(self, table: StructType) -> list[str]:
-        extra = added_columns(self.schema, table)
+        extra = added_columns(self._table_schema(), table)
         if extra and self.schema_changes == "refuse":
             name, kind = extra[0]
             raise PipelineError(
@@ -94,8 +123,15 @@ class DeltaSink:
         return [f"The table {self.name} gets the column {name} ({kind})" for name, kind in extra]
 
     def make(self) -> None:
-        """Create the table, empty, unless it exists. Raises PipelineError."""
-        self.target = self.target.made(self.spark, self.schema, self.partition_by)
+        """Create the table, empty, unless it exists. Raises PipelineError.
+
+        An append adds new columns itself; for a merge they are added here.
+        """
+        schema = self._table_schema()
+        self.target = self.target.made(self.spark, schema, self.partition_by)
+        if self.keyed is not None and self._compare(self.table.snapshot().schema):
+            empty = self.spark.createDataFrame([], schema).write.format("delta").mode("append")
+            empty.option("mergeSchema", True).save(self.target.location)
 
     def constrained(self, frame: DataFrame) -> DataFrame:
         """Mark the rows of a frame that the table's constraints refuse; see `constraints.split`.
@@ -104,11 +140,17 @@ class DeltaSink:
         """
         snapshot = self.table.snapshot()
         constraints = read_constraints(snapshot.properties(), snapshot.schema)
+        if self.keyed is not None:
+            constraints = self.keyed.constrain(constraints)
         return mark(frame, snapshot.schema, constraints) if constraints else frame
 
     def write(self, frame: DataFrame, batch: Batch) -> int | None:
-        """Append a batch; None when the table has it already."""
+        """Append or merge a batch; None when the table has it already."""
         session = frame.sparkSession
+        if self.keyed is not None:
+            version = merge(frame, self.keyed, self.target.location, batch)
+            self._look_ahead(session)
+            return version
         forget_last_commit(session)
         writer = frame.write.format("delta").mode("append").option("userMetadata", batch.metadata)
         if batch.once:

@@ -32,7 +32,7 @@ class Source:
     schemas: dict[str, DataType]
     starting: Starting = "earliest"
     rejects: Literal["apart", "keep"] = "apart"
-    tombstones: Literal["skip", "keep"] = "keep"
+    tombstones: Literal["skip", "keep", "mark"] = "keep"
     max_rows: int | None = None
 
     @property

@@ -44,7 +44,7 @@ def topic(
     kafka: Mapping[str, Any] | None = None,
     max_rows: int | None = None,
     rejects: Literal["apart", "keep"] = "apart",
-    tombstones: Literal["skip", "keep"] | None = None,
+    tombstones: Literal["skip", "keep", "mark"] | None = None,
 ) -> DataFrame:
     """Return the topic as a streaming DataFrame of the rows that parse.
 
@@ -68,7 +68,9 @@ def topic(
         rejects: "keep" leaves the rows that do not parse in the frame, with null for what does
             not parse and the column `reason`, null in the other rows.
         tombstones: records with a null value: "skip" counts them and leaves them out, the
-            default where the value is a JSON object; "keep" gives rows with a null value.
+            default where the value is a JSON object; "keep" gives rows with a null value; "mark"
+            keeps them too, and adds the column `tombstone` (boolean), by which `to_delta` with
+            `keys` deletes.
 
     Raises:
         PipelineError: a wrong schema, start or setting.
@@ -99,13 +101,14 @@ def _rows(frame: DataFrame, source: Source) -> DataFrame:
     if source.tombstones == "skip":
         frame = frame.where(~tombstone)
     columns = take_parsed(frame, source.schemas)
+    marks = [tombstone.alias("tombstone")] if source.tombstones == "mark" else []
     if source.rejects == "apart":
-        return frame.select(*columns, *_PLACE)
+        return frame.select(*columns, *_PLACE, *marks)
     kept = [
         F.when(parses, column).alias(name) if is_object(schema) else column
         for column, (name, schema) in zip(columns, source.schemas.items(), strict=True)
     ]
-    return frame.select(*kept, *_PLACE, F.col(REASON).alias("reason"))
+    return frame.select(*kept, *_PLACE, *marks, F.col(REASON).alias("reason"))
 
 
 def rejected(
@@ -156,8 +159,8 @@ def _source(
 def _checked_rows(source: Source, max_rows: Any, rejects: Any, tombstones: Any) -> dict[str, Any]:
     if rejects not in ("apart", "keep"):
         raise PipelineError(f"rejects={rejects!r}: write 'apart' or 'keep'")
-    if tombstones not in (None, "skip", "keep"):
-        raise PipelineError(f"tombstones={tombstones!r}: write 'skip' or 'keep'")
+    if tombstones not in (None, "skip", "keep", "mark"):
+        raise PipelineError(f"tombstones={tombstones!r}: write 'skip', 'keep' or 'mark'")
     if max_rows is not None and (
         isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1
     ):

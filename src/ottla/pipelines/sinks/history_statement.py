@@ -1,0 +1,97 @@
+"""The MERGE that keeps every version of a key, as SQL. Pure.
+
+Each record is one row: a version, valid from its `order_by` until that of the next version of its
+key, and current when there is none. A tombstone is a version of no length (`valid_to` equals
+`valid_from`), which closes the one before it. The versions of a key are ordered by (`order_by`,
+partition, offset), and so the table depends on the records alone: a record that comes late finds
+its place, and one that comes twice is found by its place and ignored.
+
+One statement closes and opens: its source has the new versions of the batch, and of the table the
+versions whose end they change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ottla.pipelines.sinks.keyed_table import (
+    IS_CURRENT,
+    OFFSET,
+    PARTITION,
+    TOMBSTONE,
+    VALID_FROM,
+    VALID_TO,
+    KeyedTable,
+    quoted,
+)
+
+_IDENTITY = (VALID_FROM, PARTITION, OFFSET)
+
+
+def history_statement(keyed: KeyedTable, location: str, view: str) -> str:
+    """Return the statement that merges the rows of a view into the history at a location.
+
+    It reads the view twice.
+    """
+    table = f"delta.{quoted(location)}"
+    on = [f"t.{quoted(key)} = s.{quoted(key)}" for key in keyed.keys]
+    on += [f"t.{name} = s.{name}" for name in _IDENTITY]
+    values = {quoted(name): f"s.row.{quoted(name)}" for name in keyed.columns}
+    values |= {name: f"s.{name}" for name in (VALID_FROM, VALID_TO, IS_CURRENT)}
+    return "\n".join(
+        (
+            f"MERGE INTO {table} AS t",
+            f"USING ({changed_versions(keyed, table, view)}) AS s",
+            f"ON {' AND '.join(on)}",
+            f"WHEN MATCHED THEN UPDATE SET t.{VALID_TO} = s.{VALID_TO}, "
+            f"t.{IS_CURRENT} = s.{IS_CURRENT}",
+            f"WHEN NOT MATCHED THEN INSERT ({', '.join(values)}) "
+            f"VALUES ({', '.join(values.values())})",
+        )
+    )
+
+
+def changed_versions(keyed: KeyedTable, table: str, view: str) -> str:
+    """Return the query for the versions of a batch, and those of the table that they change.
+
+    Of the table it reads the versions that are valid after the first new version of their key.
+    """
+    assert keyed.order_by is not None
+    keys = _listed(keyed.keys)
+    order = quoted(keyed.order_by)
+    tombstone = f"coalesce({TOMBSTONE}, false)" if keyed.has_tombstones else "false"
+    same_key = " AND ".join(f"old.{quoted(key)} = first.{quoted(key)}" for key in keyed.keys)
+    old_keys = ", ".join(f"old.{quoted(key)}" for key in keyed.keys)
+    place = ", ".join(_IDENTITY)
+    by_key = f"PARTITION BY {keys} ORDER BY {place}"
+    row = f"struct({_listed(keyed.columns)})"
+    return f"""
+WITH new AS (
+  SELECT {keys}, {order} AS {VALID_FROM}, {PARTITION}, {OFFSET}, true AS is_new,
+    {tombstone} AS is_point, {row} AS row FROM {view}
+), first AS (
+  SELECT {keys}, min({VALID_FROM}) AS since FROM new GROUP BY {keys}
+), old AS (
+  SELECT {old_keys}, old.{VALID_FROM}, old.{PARTITION}, old.{OFFSET}, false AS is_new,
+    coalesce(old.{VALID_TO} = old.{VALID_FROM}, false) AS is_point, old.{VALID_TO} AS ended,
+    old.{IS_CURRENT} AS was_current
+  FROM {table} AS old JOIN first ON {same_key}
+    AND (old.{VALID_TO} IS NULL OR old.{VALID_TO} >= first.since)
+), versions AS (
+  SELECT *, lag(struct({place})) OVER ({by_key}, is_new) <=> struct({place}) AS is_twice FROM (
+    SELECT {keys}, {place}, is_new, is_point, NULL AS ended, NULL AS was_current, row FROM new
+    UNION ALL
+    SELECT {keys}, {place}, is_new, is_point, ended, was_current, NULL AS row FROM old)
+), placed AS (
+  SELECT *, lead({VALID_FROM}) OVER ({by_key}) AS until FROM versions WHERE NOT is_twice
+), dated AS (
+  SELECT {keys}, {place}, is_new, ended, was_current, row,
+    if(is_point, {VALID_FROM}, until) AS {VALID_TO}, until IS NULL AND NOT is_point AS {IS_CURRENT}
+  FROM placed
+)
+SELECT {keys}, {place}, {VALID_TO}, {IS_CURRENT}, row FROM dated
+WHERE is_new OR NOT ended <=> {VALID_TO} OR NOT was_current <=> {IS_CURRENT}"""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(quoted, names))

@@ -1,0 +1,199 @@
+"""A table that has one row for each key, or each version of it: which column is what. Pure.
+
+Kafka orders the records of one partition and no others. So the columns `partition` and `offset` of
+`topic` say which record of a key is the last; where a key can move between partitions, the column
+`order_by` says it, and the place is used between equal values.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.sinks.constraints import Constraint
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructField, StructType
+
+PARTITION: Final = "partition"
+OFFSET: Final = "offset"
+TIMESTAMP: Final = "timestamp"
+TOMBSTONE: Final = "tombstone"
+IS_DELETED: Final = "is_deleted"
+VALID_FROM: Final = "valid_from"
+VALID_TO: Final = "valid_to"
+IS_CURRENT: Final = "is_current"
+
+DELETES: Final = ("remove", "mark")
+KINDS: Final = {"history=True": (VALID_FROM, VALID_TO, IS_CURRENT), "deletes='mark'": (IS_DELETED,)}
+"""The columns that a table has beside those of the frame, by the argument that asks for them."""
+
+_PLACE: Final = {PARTITION: "int", OFFSET: "bigint"}
+_UNORDERED: Final = ("map", "variant", "void")  # neither compared nor grouped by Spark
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedTable:
+    """The columns of the rows by their meaning; names are those of the frame.
+
+    `columns`: what the table keeps, without the mark of tombstones. `has_place`: the rows have the
+    topic's partition and offset. `deletes`: a tombstone removes its row, or marks it as deleted.
+    """
+
+    keys: tuple[str, ...]
+    columns: tuple[str, ...]
+    order_by: str | None = None
+    has_place: bool = True
+    has_tombstones: bool = False
+    history: bool = False
+    deletes: str = "remove"
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The columns that the table has beside those of the frame."""
+        if self.history:
+            return (VALID_FROM, VALID_TO, IS_CURRENT)
+        return (IS_DELETED,) if self.deletes == "mark" else ()
+
+    def schema(self, frame: StructType) -> StructType:
+        """Return the columns of the table for those of the frame."""
+        from pyspark.sql.types import BooleanType, StructType
+
+        fields = {field.name: field for field in frame.fields}
+        schema = StructType([fields[name] for name in self.columns])
+        if self.history:
+            assert self.order_by is not None
+            kind = fields[self.order_by].dataType
+            schema = schema.add(VALID_FROM, kind).add(VALID_TO, kind)
+            return schema.add(IS_CURRENT, BooleanType())
+        return schema.add(IS_DELETED, BooleanType()) if self.deletes == "mark" else schema
+
+    def constrain(self, constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
+        """Return what rows must fulfil: the table's constraints, and a key and an order.
+
+        A tombstone that removes a row is not stored, so the table's constraints do not hold it
+        back.
+        """
+        own = [
+            Constraint(f"{quoted(name)} IS NOT NULL", f"the key column {name} is null")
+            for name in self.keys
+        ]
+        if self.order_by is not None and self.order_by not in self.keys:
+            own.append(
+                Constraint(
+                    f"{quoted(self.order_by)} IS NOT NULL",
+                    f"the column {self.order_by}, which orders the records of a key, is null",
+                )
+            )
+        stored = self.history or self.deletes == "mark" or not self.has_tombstones
+        of_table = [
+            one if stored else Constraint(f"{TOMBSTONE} OR ({one.condition})", one.reason)
+            for one in constraints
+        ]
+        return (*own, *of_table)
+
+
+def quoted(name: str) -> str:
+    """Return a column's name as SQL takes it."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def read_keyed_table(
+    frame: StructType,
+    keys: Sequence[str],
+    *,
+    order_by: str | None = None,
+    history: bool = False,
+    deletes: str = "remove",
+    streaming: bool = True,
+) -> KeyedTable:
+    """Return which column of a frame is what; a frame that is not streaming is one batch.
+
+    Raises PipelineError: a name that is no column, a type that has no order, columns that are
+    missing or taken.
+    """
+    found = tuple(find_column(frame, name, "keys").name for name in keys)
+    if len(set(found)) < len(found):
+        raise PipelineError(f"keys={list(keys)!r} names a column twice")
+    has_place = all(_has(frame, name, kind) for name, kind in _PLACE.items())
+    has_tombstones = _has(frame, TOMBSTONE, "boolean")
+    if history and order_by is None:
+        if not _has(frame, TIMESTAMP, "timestamp"):
+            raise PipelineError(
+                "history=True needs to know since when a version is valid: select the topic's "
+                "column timestamp, or name another column, such as order_by='updated_at'"
+            )
+        order_by = TIMESTAMP
+    if order_by is not None:
+        order_by = find_column(frame, order_by, "order_by").name
+    if not has_place and (streaming or history or has_tombstones):
+        _check_place(order_by, history=history, has_tombstones=has_tombstones)
+    if deletes == "mark" and history:
+        raise PipelineError(
+            "deletes='mark' is for tables without history=True: a history keeps each deletion as "
+            "a version. Leave it out"
+        )
+    if deletes == "mark" and not (has_tombstones and order_by):
+        raise PipelineError(
+            "deletes='mark' keeps deleted keys so that older records of them are recognized: it "
+            "needs order_by, and the column tombstone of topic(..., tombstones='mark')"
+        )
+    columns = tuple(
+        field.name for field in frame.fields if not (has_tombstones and field.name == TOMBSTONE)
+    )
+    table = KeyedTable(found, columns, order_by, has_place, has_tombstones, history, deletes)
+    taken = [name for name in table.added if name in {column.lower() for column in columns}]
+    if taken:
+        raise PipelineError(
+            f"The frame has a column {taken[0]}, which the table gets from to_delta: give it "
+            "another name"
+        )
+    return table
+
+
+def _check_place(order_by: str | None, *, history: bool, has_tombstones: bool) -> None:
+    """Refuse rows without partition and offset where nothing else orders all of them."""
+    hint = ""
+    if history:
+        why = "recognize a record that comes a second time"
+    elif order_by is None:
+        why = "tell which record of a key is the last"
+        hint = ", or name the column that says it in order_by"
+    elif has_tombstones:
+        why = "place a tombstone among the records of its key"
+    else:
+        return
+    raise PipelineError(
+        f"keys= needs the topic's columns partition (int) and offset (bigint) to {why}: select "
+        f"them too{hint}"
+    )
+
+
+def _has(frame: StructType, name: str, kind: str) -> bool:
+    return any(
+        field.name == name and field.dataType.simpleString() == kind for field in frame.fields
+    )
+
+
+def find_column(frame: StructType, name: str, argument: str) -> StructField:
+    """Return the column of this name, whatever its case; it can be compared.
+
+    Raises PipelineError, naming the argument and the nearest column.
+    """
+    names = {field.name.lower(): field for field in frame.fields}
+    field = names.get(name.lower())
+    if field is None:
+        near = difflib.get_close_matches(name.lower(), list(names), n=1)
+        hint = (
+            f"did you mean {names[near[0]].name!r}?" if near else f"it has {', '.join(frame.names)}"
+        )
+        raise PipelineError(f"{argument}: the frame has no column {name!r}; {hint}")
+    kind = field.dataType.simpleString()
+    if any(word in kind for word in _UNORDERED):
+        raise PipelineError(
+            f"{argument}: the column {name} is {kind}, which Spark cannot compare: choose another"
+        )
+    return field

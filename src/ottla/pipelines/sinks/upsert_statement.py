@@ -1,0 +1,117 @@
+"""The MERGE that gives each key its last record, as SQL. Pure.
+
+The order of the records of a key is (`order_by`, partition, offset), as far as there are these. So
+the table depends on the records alone: not on where a batch ended, nor on a batch that is read
+again. Without `order_by` only the records of one partition have an order, and a key that is found
+in a second partition stops the query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ottla.pipelines.sinks.keyed_table import (
+    IS_DELETED,
+    OFFSET,
+    PARTITION,
+    TOMBSTONE,
+    KeyedTable,
+    quoted,
+)
+
+UNORDERED: Final = "OTTLA_UNORDERED_KEY"
+"""How the error of Spark begins for a key whose records have no order."""
+
+
+def upsert_statement(keyed: KeyedTable, location: str, view: str) -> str:
+    """Return the statement that merges the rows of a view into the table at a location."""
+    clauses = [*_clauses(keyed)]
+    on = " AND ".join(f"t.{quoted(key)} = s.{quoted(key)}" for key in keyed.keys)
+    return "\n".join(
+        (
+            f"MERGE INTO delta.{quoted(location)} AS t",
+            f"USING ({last_records(keyed, view)}) AS s",
+            f"ON {on}",
+            *clauses,
+        )
+    )
+
+
+def last_records(keyed: KeyedTable, view: str) -> str:
+    """Return the query for the last record of each key in a view."""
+    columns = _listed(_carried(keyed))
+    order = _order(keyed)
+    row = (
+        f"max_by(struct({columns}), {_struct('', order)})"
+        if order
+        else f"any_value(struct({columns}))"
+    )
+    if keyed.order_by is None:
+        in_doubt = f"min({PARTITION}) <> max({PARTITION})" if keyed.has_place else "count(*) > 1"
+        row = f"if({in_doubt}, {_stop('', keyed)}, {row})"
+    keys = _listed(keyed.keys)
+    return f"SELECT row.* FROM (SELECT {row} AS row FROM {view} GROUP BY {keys})"
+
+
+def _clauses(keyed: KeyedTable) -> Sequence[str]:
+    newer = _is_newer(keyed)
+    when = f" AND {newer}" if newer else ""
+    values = {quoted(name): f"s.{quoted(name)}" for name in keyed.columns}
+    marks = keyed.deletes == "mark"
+    if marks:
+        values[IS_DELETED] = f"coalesce(s.{TOMBSTONE}, false)"
+    update = ", ".join(f"t.{name} = {value}" for name, value in values.items())
+    insert = f"({', '.join(values)}) VALUES ({', '.join(values.values())})"
+    if marks or not keyed.has_tombstones:
+        return (
+            f"WHEN MATCHED{when} THEN UPDATE SET {update}",
+            f"WHEN NOT MATCHED THEN INSERT {insert}",
+        )
+    tombstone = f"coalesce(s.{TOMBSTONE}, false)"
+    return (
+        f"WHEN MATCHED{when} AND {tombstone} THEN DELETE",
+        f"WHEN MATCHED{when} THEN UPDATE SET {update}",
+        f"WHEN NOT MATCHED AND NOT {tombstone} THEN INSERT {insert}",
+    )
+
+
+def _is_newer(keyed: KeyedTable) -> str:
+    """Return the condition that the record of a batch replaces the row of its key.
+
+    Without `order_by` it does: its partition is read in order. The offsets do not say so, for a
+    topic that was created again begins at 0.
+    """
+    if keyed.order_by is None:
+        if not keyed.has_place:
+            return ""
+        return f"if(t.{PARTITION} <> s.{PARTITION}, {_stop('s.', keyed)}, true)"
+    column = quoted(keyed.order_by)
+    order = _order(keyed)
+    return f"(t.{column} IS NULL OR {_struct('s.', order)} >= {_struct('t.', order)})"
+
+
+def _order(keyed: KeyedTable) -> list[str]:
+    """Return the columns that order the records of a key, the most important first."""
+    order = [] if keyed.order_by is None else [quoted(keyed.order_by)]
+    return [*order, PARTITION, OFFSET] if keyed.has_place else order
+
+
+def _stop(alias: str, keyed: KeyedTable) -> str:
+    """Return SQL that fails and names the key."""
+    key = ", ".join(f"{alias}{quoted(name)}" for name in keyed.keys)
+    return f"raise_error(concat('{UNORDERED} ', to_json(struct({key}))))"
+
+
+def _struct(alias: str, names: Sequence[str]) -> str:
+    listed = ", ".join(f"{alias}{name}" for name in names)
+    return f"struct({listed})"
+
+
+def _carried(keyed: KeyedTable) -> tuple[str, ...]:
+    """Return the columns that the statement needs of the batch."""
+    return (*keyed.columns, TOMBSTONE) if keyed.has_tombstones else keyed.columns
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(quoted, names))

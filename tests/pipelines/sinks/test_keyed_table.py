@@ -1,0 +1,108 @@
+"""Which column of a frame is what in a table with keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql.types import StructType
+
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.sinks.constraints import Constraint
+from ottla.pipelines.sinks.keyed_table import KeyedTable, read_keyed_table
+
+
+def frame(*columns: str) -> StructType:
+    """Each column as `name type`."""
+    schema = StructType()
+    for column in columns:
+        schema.add(*column.split(" ", 1))
+    return schema
+
+
+PLACE = ("partition integer", "offset long")
+ROWS = frame("Id long", "word string", *PLACE)
+
+
+def test_names_are_found_whatever_their_case_and_tombstones_are_not_kept() -> None:
+    schema = frame("Id long", "word string", *PLACE, "tombstone boolean", "timestamp timestamp")
+    keyed = read_keyed_table(schema, ["id"], order_by="TIMESTAMP")
+
+    assert keyed == KeyedTable(
+        keys=("Id",),
+        columns=("Id", "word", "partition", "offset", "timestamp"),
+        order_by="timestamp",
+        has_tombstones=True,
+    )
+    assert keyed.schema(schema).names == ["Id", "word", "partition", "offset", "timestamp"]
+
+
+def test_a_column_that_is_no_mark_of_tombstones_is_kept() -> None:
+    keyed = read_keyed_table(frame("id long", "tombstone string", *PLACE), ["id"])
+    assert "tombstone" in keyed.columns
+    assert not keyed.has_tombstones
+
+
+def test_a_history_is_ordered_by_the_timestamp_unless_another_column_is_named() -> None:
+    schema = frame("id long", *PLACE, "timestamp timestamp", "version integer")
+
+    by_time = read_keyed_table(schema, ["id"], history=True)
+    by_version = read_keyed_table(schema, ["id"], history=True, order_by="version")
+
+    assert by_time.order_by == "timestamp"
+    types = [field.dataType.simpleString() for field in by_version.schema(schema).fields[-3:]]
+    assert by_version.schema(schema).names[-3:] == ["valid_from", "valid_to", "is_current"]
+    assert types == ["int", "int", "boolean"]
+
+
+def test_rows_need_a_key_and_an_order_and_a_tombstone_no_more() -> None:
+    schema = frame("id long", "at date", *PLACE, "tombstone boolean")
+    table = (Constraint("word IS NOT NULL", "the column word is null, but NOT NULL"),)
+
+    removes = read_keyed_table(schema, ["id"], order_by="at").constrain(table)
+    keeps = read_keyed_table(schema, ["id"], order_by="at", deletes="mark").constrain(table)
+
+    assert [one.condition for one in removes] == [
+        "`id` IS NOT NULL",
+        "`at` IS NOT NULL",
+        "tombstone OR (word IS NOT NULL)",
+    ]
+    assert keeps[-1] == table[0]  # it is stored, so it must fit
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments", "words"),
+    [
+        (ROWS, {"keys": ["idd"]}, "keys: the frame has no column 'idd'; did you mean 'Id'?"),
+        (ROWS, {"keys": ["zzz"]}, "'zzz'; it has Id, word, partition, offset"),
+        (ROWS, {"keys": ["id", "ID"]}, "names a column twice"),
+        (ROWS, {"order_by": "wort"}, "order_by: the frame has no column 'wort'; did you mean"),
+        (frame("id long"), {}, "to tell which record of a key is the last: select them too, or"),
+        (frame("id long", "partition long", "offset long"), {}, r"partition \(int\)"),
+        (frame("id long", "v long", "tombstone boolean"), {"order_by": "v"}, "place a tombstone"),
+        (frame("id long", "v long"), {"order_by": "v", "history": True}, "comes a second time"),
+        (ROWS, {"history": True}, "select the topic's column timestamp, or name another"),
+        (ROWS, {"deletes": "mark"}, "needs order_by, and the column tombstone"),
+        (ROWS, {"deletes": "mark", "history": True, "order_by": "word"}, "keeps each deletion"),
+        (frame("id long", "Is_Current long", "v long", *PLACE), {"order_by": "v", "history": True},
+         "has a column is_current, which the table gets"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_in_one_line(
+    schema: StructType, arguments: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(PipelineError, match=words) as caught:
+        read_keyed_table(schema, **{"keys": ["id"], **arguments})
+    assert "\n" not in str(caught.value)
+
+
+def test_a_type_without_order_is_refused() -> None:
+    from pyspark.sql.types import LongType, MapType, StringType
+
+    schema = StructType().add("id", MapType(StringType(), LongType()))
+    with pytest.raises(PipelineError, match="is map<string,bigint>, which Spark cannot compare"):
+        read_keyed_table(schema, ["id"])
+
+
+def test_a_batch_frame_may_have_no_place() -> None:
+    assert not read_keyed_table(frame("id long"), ["id"], streaming=False).has_place

@@ -1,0 +1,179 @@
+"""Tables with keys on a real Delta table: the same, however the records are cut into batches."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.pipelines.sinks.delta import DeltaSink
+from ottla.pipelines.sinks.keyed_table import read_keyed_table
+from ottla.pipelines.sinks.port import Batch
+from ottla.pipelines.sinks.target import find_target
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = "id BIGINT, word STRING, at INT, partition INT, offset BIGINT, tombstone BOOLEAN"
+ORDER = ("at", "partition", "offset")
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record of a topic; `word` is None in a tombstone."""
+
+    id: int
+    word: str | None
+    at: int
+    partition: int
+    offset: int
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        return (self.at, self.partition, self.offset)
+
+    @property
+    def row(self) -> tuple[Any, ...]:
+        return (self.id, self.word, *self.order, self.word is None)
+
+
+def some_records(seed: int, count: int) -> list[Record]:
+    """Records of a few keys in two partitions; `at` is not in the order of the offsets."""
+    chosen = random.Random(seed)
+    offsets = [itertools.count(), itertools.count()]
+    records = []
+    for number in range(count):
+        partition = chosen.randrange(2)
+        word = None if chosen.random() < 0.3 else f"w{number}"
+        at = chosen.randrange(count // 2)
+        records.append(Record(chosen.randrange(4), word, at, partition, next(offsets[partition])))
+    return records
+
+
+def last_of_each(records: list[Record]) -> list[tuple[Any, ...]]:
+    """The table that an upsert must give: computed from all records at once."""
+    last = {one.id: one for one in sorted(records, key=lambda one: one.order)}
+    return sorted((*one.row,) for one in last.values())
+
+
+def all_versions(records: list[Record]) -> list[tuple[Any, ...]]:
+    """The table that a history must give: computed from all records at once."""
+    found = []
+    for _, same in itertools.groupby(
+        sorted(records, key=lambda one: (one.id, one.order)), key=lambda one: one.id
+    ):
+        versions = list(same)
+        for one, following in itertools.zip_longest(versions, versions[1:]):
+            until = one.at if one.word is None else following.at if following else None
+            current = following is None and one.word is not None
+            found.append((*one.row[:-1], one.at, until, current))
+    return sorted(found, key=lambda row: (row[0], row[2:5]))
+
+
+class Table:
+    """A Delta table with keys, and its batches."""
+
+    def __init__(self, spark: Any, folder: Path, **how: Any) -> None:
+        self.spark = spark
+        self.schema = spark.createDataFrame([], SCHEMA).schema
+        keyed = read_keyed_table(self.schema, ["id"], **how)
+        target = find_target(spark, folder)
+        self.sink = DeltaSink(spark, target, self.schema, keyed=keyed)
+        assert self.sink.check() == []
+        self.sink.make()
+        self.batches = 0
+
+    def write(self, records: list[Record], number: int | None = None) -> int | None:
+        frame = self.spark.createDataFrame([one.row for one in records], SCHEMA)
+        chosen = self.batches if number is None else number
+        version = self.sink.write(frame, Batch("query", chosen, f'{{"batch": {chosen}}}'))
+        self.batches += number is None
+        return version
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        found = self.spark.read.format("delta").load(self.sink.target.location).collect()
+        return sorted(map(tuple, found), key=lambda row: (row[0], row[2:5]))
+
+
+def cut(records: list[Record], seed: int) -> list[list[Record]]:
+    """Three batches of the records in another order, of which some come twice."""
+    chosen = random.Random(seed)
+    mixed = [*records, *chosen.sample(records, 3)]
+    chosen.shuffle(mixed)
+    return [mixed[0::3], mixed[1::3], mixed[2::3]]
+
+
+MORE_SEEDS = [pytest.param(seed, marks=pytest.mark.full) for seed in range(2, 8)]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", [1, *MORE_SEEDS])
+def test_an_upsert_with_an_order_depends_on_the_records_alone(
+    spark: Any, tmp_path: Path, seed: int
+) -> None:
+    table = Table(spark, tmp_path / "table", order_by="at", deletes="mark")
+    records = some_records(seed, 24)
+    for batch in cut(records, seed):
+        table.write(batch)
+    assert table.rows() == last_of_each(records)
+
+
+@pytest.mark.parametrize("seed", [1, *MORE_SEEDS])
+def test_a_history_depends_on_the_records_alone(spark: Any, tmp_path: Path, seed: int) -> None:
+    table = Table(spark, tmp_path / "table", order_by="at", history=True)
+    records = some_records(seed, 24)
+    versions = [table.write(batch) for batch in cut(records, seed)]
+    assert table.rows() == all_versions(records)
+    assert versions == [1, 2, 3]  # one commit each
+
+
+def test_the_last_offset_wins_a_tombstone_deletes_and_a_batch_comes_once(
+    spark: Any, tmp_path: Path
+) -> None:
+    table = Table(spark, tmp_path / "table")
+    first = [Record(1, "a", 9, 0, 0), Record(1, "b", 0, 0, 1), Record(2, "c", 0, 1, 0)]
+    assert table.write(first) == 1
+    assert table.write([Record(1, None, 0, 0, 2), Record(3, "d", 0, 0, 3)]) == 2
+    # Cut off and written again: nothing of the first batch comes back.
+    assert table.write(first, number=0) is None
+
+    assert table.rows() == [(2, "c", 0, 1, 0), (3, "d", 0, 0, 3)]
+    history = spark.sql(f"DESCRIBE HISTORY delta.`{tmp_path}/table`").collect()
+    assert [row["userMetadata"] for row in history] == ['{"batch": 1}', '{"batch": 0}', None]
+    assert table.write([]) == 3  # nothing to merge: the batch is noted all the same
+    assert table.sink.last_batch("query") == 2
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        pytest.param(
+            [Record(1, "x", 0, 0, 1), Record(1, "y", 0, 1, 0)],
+            marks=pytest.mark.full,
+            id="both in one batch",
+        ),
+        pytest.param([Record(1, "y", 0, 1, 0)], id="the other one is in the table"),
+    ],
+)
+def test_a_key_in_two_partitions_needs_an_order(
+    spark: Any, tmp_path: Path, second: list[Record]
+) -> None:
+    table = Table(spark, tmp_path / "table")
+    table.write([Record(1, "a", 0, 0, 0)])
+    with pytest.raises(Exception, match=r'OTTLA_UNORDERED_KEY {"id":1}'):
+        table.write(second)
+    assert table.rows() == [(1, "a", 0, 0, 0)]
+
+
+def test_the_user_s_session_keeps_its_own_settings(spark: Any, tmp_path: Path) -> None:
+    table = Table(spark, tmp_path / "table")
+    table.write([Record(1, "a", 0, 0, 0)])
+
+    spark.range(1).write.format("delta").save(str(tmp_path / "other"))
+
+    commit = spark.sql(f"DESCRIBE HISTORY delta.`{tmp_path}/other`").first()
+    assert commit["userMetadata"] is None
+    assert not [view for view in spark.catalog.listTables() if view.name.startswith("ottla_batch")]

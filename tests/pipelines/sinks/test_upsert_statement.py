@@ -1,0 +1,60 @@
+"""The statement that gives each key its last record, as text; test_merge.py runs it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ottla.pipelines.sinks.keyed_table import KeyedTable
+from ottla.pipelines.sinks.upsert_statement import upsert_statement
+
+COLUMNS = ("id", "a`b", "partition", "offset")
+KEYED = KeyedTable(("id",), COLUMNS)
+DELETING = replace(KEYED, order_by="a`b", has_tombstones=True)
+
+
+def clauses(keyed: KeyedTable) -> list[str]:
+    return upsert_statement(keyed, "/lake/a`b", "v").splitlines()
+
+
+def test_without_an_order_a_second_partition_of_a_key_stops_the_query() -> None:
+    assert clauses(KEYED) == [
+        "MERGE INTO delta.`/lake/a``b` AS t",
+        "USING (SELECT row.* FROM (SELECT if(min(partition) <> max(partition), "
+        "raise_error(concat('OTTLA_UNORDERED_KEY ', to_json(struct(`id`)))), "
+        "max_by(struct(`id`, `a``b`, `partition`, `offset`), struct(partition, offset))) AS row "
+        "FROM v GROUP BY `id`)) AS s",
+        "ON t.`id` = s.`id`",
+        "WHEN MATCHED AND if(t.partition <> s.partition, "
+        "raise_error(concat('OTTLA_UNORDERED_KEY ', to_json(struct(s.`id`)))), true) "
+        "THEN UPDATE SET t.`id` = s.`id`, t.`a``b` = s.`a``b`, t.`partition` = s.`partition`, "
+        "t.`offset` = s.`offset`",
+        "WHEN NOT MATCHED THEN INSERT (`id`, `a``b`, `partition`, `offset`) "
+        "VALUES (s.`id`, s.`a``b`, s.`partition`, s.`offset`)",
+    ]
+
+
+def test_with_an_order_an_older_record_replaces_and_deletes_nothing() -> None:
+    newer = (
+        "(t.`a``b` IS NULL OR struct(s.`a``b`, s.partition, s.offset) >= "
+        "struct(t.`a``b`, t.partition, t.offset))"
+    )
+    delete, update, insert = clauses(DELETING)[3:]
+    assert delete == f"WHEN MATCHED AND {newer} AND coalesce(s.tombstone, false) THEN DELETE"
+    assert update.startswith(f"WHEN MATCHED AND {newer} THEN UPDATE SET t.`id` = s.`id`, ")
+    assert insert.startswith("WHEN NOT MATCHED AND NOT coalesce(s.tombstone, false) THEN INSERT (")
+
+
+def test_marked_deletions_are_rows() -> None:
+    update, insert = clauses(replace(DELETING, deletes="mark"))[3:]
+    assert update.endswith("t.is_deleted = coalesce(s.tombstone, false)")
+    assert insert.endswith("coalesce(s.tombstone, false))")
+
+
+def test_without_a_place_the_column_alone_orders() -> None:
+    keyed = KeyedTable(("id",), ("id", "at"), order_by="at", has_place=False)
+    text = "\n".join(clauses(keyed))
+    assert "max_by(struct(`id`, `at`), struct(`at`))" in text
+    assert "(t.`at` IS NULL OR struct(s.`at`) >= struct(t.`at`))" in text
+    once = "\n".join(clauses(KeyedTable(("id",), ("id",), has_place=False)))
+    assert "if(count(*) > 1, raise_error(" in once
+    assert "WHEN MATCHED THEN UPDATE" in once
