@@ -1,7 +1,7 @@
 """A pipeline as a user would write it, run as a process of its own so that it can be killed.
 
 `python -m tests.system.pipeline_job BOOTSTRAP TOPIC FOLDER [--delivery NAME] [--starting WHERE]
-[--die MOMENT [--seed N]]`
+[--table append|upsert|history] [--die MOMENT [--seed N]]`
 
 Without `--die` it takes all there is, then prints what the tables and the group hold, as JSON.
 With it, the second batch kills this process and its JVM, with SIGKILL, at that moment.
@@ -27,6 +27,11 @@ from ottla.pipelines.run.batch import BatchRunner
 from ottla.pipelines.sinks.delta import DeltaSink
 
 SCHEMA = "id BIGINT NOT NULL"
+TABLES: dict[str, dict[str, Any]] = {
+    "append": {},
+    "upsert": {"keys": ["id"]},
+    "history": {"keys": ["id"], "history": True},
+}
 GROUP = "pipeline"
 SETTINGS = {
     "spark.ui.enabled": False,
@@ -161,6 +166,7 @@ def main() -> int:
         parser.add_argument(name)
     parser.add_argument("--delivery", default="exactly-once")
     parser.add_argument("--starting", default="earliest")
+    parser.add_argument("--table", default="append", choices=list(TABLES))
     parser.add_argument("--die")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
@@ -171,19 +177,22 @@ def main() -> int:
     spark = session("job", master="local[2]", conf=SETTINGS)
     spark.sparkContext.setLogLevel("ERROR")
     report_progress(spark, bootstrap_servers=chosen.bootstrap, group=GROUP)
-    frame = topic(
-        spark,
-        chosen.topic,
-        bootstrap_servers=chosen.bootstrap,
-        schema=SCHEMA,
-        starting=chosen.starting,
-    )
+    where = {"bootstrap_servers": chosen.bootstrap, "starting": chosen.starting}
+    if chosen.table == "append":
+        frame = topic(spark, chosen.topic, schema=SCHEMA, **where)
+        rows = frame.select("value.*", "partition", "offset")
+    else:
+        frame = topic(
+            spark, chosen.topic, key_schema=SCHEMA, schema="n BIGINT", tombstones="mark", **where
+        )
+        rows = frame.select("key.id", "value.n", "partition", "offset", "timestamp", "tombstone")
     query = to_delta(
-        frame.select("value.*", "partition", "offset"),
+        rows,
         folder / "table",
         checkpoint=folder / "checkpoint",
         delivery=chosen.delivery,
         trigger=None if chosen.die else {"availableNow": True},
+        **TABLES[chosen.table],
     )
     query.awaitTermination()
     print(json.dumps(found(spark, folder)), flush=True)
@@ -200,6 +209,9 @@ def found(spark: Any, folder: Path) -> dict[str, Any]:
         places[name] = sorted([row["partition"], row["offset"]] for row in rows)
         if name == "table":
             places["ids"] = sorted([row["id"]] for row in rows)
+            keyed = [one for one in ("id", "n", "partition", "offset") if rows and one in rows[0]]
+            current = [row for row in rows if "is_current" not in row or row["is_current"]]
+            places["current"] = sorted([row[one] for one in keyed] for row in current)
     return {
         "places": places,
         "versions": versions(spark, folder / "table"),

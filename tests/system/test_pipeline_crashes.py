@@ -79,6 +79,34 @@ class Feed:
             self._producer.poll(0)
 
 
+class KeyedFeed(Feed):
+    """Produces records of a few keys without end, each fifth a tombstone.
+
+    `records` has key, value and place of each, in the order of its partition.
+    """
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        super().__init__(bootstrap, topic)
+        self.records: list[tuple[int, int | None, int, int]] = []
+
+    def _run(self) -> None:
+        for number in itertools.count():
+            if self._stop.wait(0.02):
+                return
+            key, value = number * 7 % 20, None if number % 5 == 0 else number
+            partition = key % len(PARTITIONS)
+            offset = sum(one[2] == partition for one in self.records)
+            self.records.append((key, value, partition, offset))
+            text = None if value is None else json.dumps({"n": value})
+            self._producer.produce(self._topic, text, json.dumps({"id": key}), partition=partition)
+            self._producer.poll(0)
+
+    def rows(self) -> list[list[int]]:
+        """The last record of each key that is no tombstone: computed from all at once."""
+        last = {record[0]: record for record in self.records}
+        return sorted([*record] for record in last.values() if record[1] is not None)
+
+
 class Ottla:
     """`ottla serve` on a port that stays the same over a kill."""
 
@@ -253,6 +281,29 @@ def test_exactly_once_each_record_arrives_once_whatever_is_killed(
         code, _, errors = pipeline.finish(job)
         assert code == KILLED, errors[-2000:]
     check_each_arrived_once(pipeline, feed)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("table", "delivery"),
+    [("upsert", "exactly-once"), ("upsert", "at-least-once"), ("history", "exactly-once")],
+)
+def test_a_table_with_keys_equals_the_batch_computation_after_kills(
+    new_pipeline: Any, table: str, delivery: str
+) -> None:
+    pipeline = new_pipeline(delivery)
+    how = ("--table", table)
+    with KeyedFeed(pipeline.bootstrap, pipeline.topic) as feed:
+        for seed, moment in enumerate(
+            ("before the commit", "inside the commit", "between tables", "before the checkpoint")
+        ):
+            pipeline.die(moment, seed, *how)
+    found, _ = pipeline.take_the_rest(*how)
+
+    assert len(feed.records) > len(feed.rows())
+    assert found["places"]["current"] == feed.rows()
+    if table == "history":
+        assert found["places"]["table"] == sorted([*record[2:]] for record in feed.records)
 
 
 @pytest.mark.full
