@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from bench import ivy, java, machine, profiling, rdkafka, report, results
 from bench.apache_kafka import KafkaError, KafkaJars
 from bench.child import ChildDiedError
-from bench.figures import delta
+from bench.figures import delta, delta_keys
 from bench.figures.cluster_idle import ClusterIdle
 from bench.figures.cluster_throughput import ClusterThroughput
 from bench.figures.cold_reads import ColdReads
@@ -70,6 +70,8 @@ FIGURES: tuple[Figure, ...] = (
     delta.STEADY,
     delta.BURSTS,
     delta.BadRows(),
+    delta_keys.Upsert(),
+    delta_keys.History(),
     delta.Cold(),
 )
 FOLDER = Path(__file__).parent

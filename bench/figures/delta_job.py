@@ -1,6 +1,6 @@
 """The Spark program of the figures `delta-*`: `delta_job JOB SCENARIO ADDRESS TOPIC FOLDER`.
 
-JOB is `plain` or `ottla`. SCENARIO is JSON: {"max_rows": 1000} reads the whole topic in batches of
+JOB is one of JOBS. SCENARIO is JSON: {"max_rows": 1000} reads the whole topic in batches of
 that size; {"interval": "1 second" or null, "rows": 15000, "partitions": 2, "burst": 30,
 "pause_ms": 60} writes rows while the query runs, `burst` at a time and spread over the partitions;
 with "waits", each burst waits until the previous one is in the table.
@@ -20,10 +20,22 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from bench.figures import delta_ottla, delta_plain
+from bench.figures import (
+    delta_history_ottla,
+    delta_ottla,
+    delta_plain,
+    delta_upsert_ottla,
+    delta_upsert_plain,
+)
 
 SCHEMA = "id long, name string, amount double, note string"
-JOBS = {"plain": delta_plain, "ottla": delta_ottla}
+JOBS = {
+    "plain": delta_plain,
+    "ottla": delta_ottla,
+    "upsert-plain": delta_upsert_plain,
+    "upsert-ottla": delta_upsert_ottla,
+    "history-ottla": delta_history_ottla,
+}
 MASTER = "local[2]"
 BATCHES_KEPT = 1_000
 BURST_WAIT_SECONDS = 300.0

@@ -1,0 +1,56 @@
+"""The upsert that a good engineer writes first: `foreachBatch` with a MERGE by hand.
+
+Spark's and Delta's defaults, as in `delta_plain`. The last row of each key in a batch is found with
+a window; a row of the table is replaced.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming import StreamingQuery
+
+from bench.figures.delta_plain import open_session
+
+__all__ = ["open_session", "start"]
+
+
+def start(
+    spark: SparkSession,
+    address: str,
+    topic: str,
+    schema: str,
+    folder: Path,
+    trigger: Mapping[str, Any],
+    max_rows: int | None,
+) -> StreamingQuery:
+    """Start the job; the table is `<folder>/table`."""
+    reader = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", address)
+        .option("subscribe", topic)
+        .option("startingOffsets", "earliest")
+    )
+    if max_rows is not None:
+        reader = reader.option("maxOffsetsPerTrigger", max_rows)
+    value = F.from_json(F.col("value").cast("string"), schema).alias("value")
+    rows = (
+        reader.load().select(value, "partition", "offset").select("value.*", "partition", "offset")
+    )
+    table = str(folder / "table")
+    created = DeltaTable.createIfNotExists(spark).location(table).addColumns(rows.schema)
+    created.execute()
+    newest_first = Window.partitionBy("id").orderBy(F.col("offset").desc())
+
+    def merge(batch: DataFrame, _: int) -> None:
+        last = batch.withColumn("n", F.row_number().over(newest_first)).where("n = 1").drop("n")
+        target = DeltaTable.forPath(batch.sparkSession, table).alias("t")
+        merged = target.merge(last.alias("s"), "t.id = s.id")
+        merged.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+
+    writer = rows.writeStream.foreachBatch(merge)
+    writer = writer.option("checkpointLocation", str(folder / "state"))
+    return writer.trigger(**trigger).start()
