@@ -17,6 +17,7 @@ def test_the_guide_names_every_public_call() -> None:
     assert sorted(ottla.pipelines.__all__) == sorted(
         [
             "PipelineError",
+            *("deduplicate", "latest_by_key"),
             *("rejected", "report_progress", "session", "to_delta", "topic"),
         ]
     )

@@ -244,7 +244,12 @@ def test_a_table_with_keys_follows_its_topic_over_restarts(
 
 
 def test_a_table_with_keys_says_what_does_not_fit(
-    spark, bootstrap: str, new_topic: Callable[..., str], produce: Callable[..., None], tmp_path
+    spark,
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     name, place = new_topic(1), {"checkpoint": tmp_path / "cp", "keys": "id"}
     where = {"bootstrap_servers": bootstrap, "key_schema": "id BIGINT", "schema": "word STRING"}
@@ -255,7 +260,9 @@ def test_a_table_with_keys_says_what_does_not_fit(
 
     frame = topic(spark, name, **where).select(*columns)
     once = {"trigger": {"availableNow": True}}
+    produce(name, [('{"id": 1}', '{"word": "a"}'), ('{"id": 1}', None)])
     to_delta(frame, tmp_path / "t", history=True, **place, **once).awaitTermination()
+    assert f"1 tombstones of {name} are skipped, and delete no row of" in caplog.text
     with pytest.raises(PipelineError, match="so it was made with history=True: write history=Tr"):
         to_delta(frame, tmp_path / "t", **place)
     to_delta(frame, tmp_path / "u", checkpoint=tmp_path / "cpu", keys="id", **once).stop()

@@ -1,7 +1,8 @@
 """`BatchRunner`: writes each batch of a running query as its delivery promises.
 
 Before the write: the topics are still the same; with `at-most-once` the batch's number is noted.
-After it: the rejected rows. Spark counts the batch as done when all of that is.
+After it: the rejected rows, and those later than the watermark. Spark counts the batch as done
+when all of that is.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from ottla.pipelines.identity.topic_watch import TopicWatch
     from ottla.pipelines.run.checkpoint import Checkpoint
+    from ottla.pipelines.run.late_rows import LateRows
     from ottla.pipelines.run.rejects import Rejects
     from ottla.pipelines.sinks.delta import DeltaSink
     from ottla.pipelines.spark.files import Files
@@ -51,6 +53,7 @@ class BatchRunner:
     watch: TopicWatch
     cluster: str
     topic_ids: dict[str, str]
+    late: LateRows | None = None
     query_name: str = ""
     versions: dict[int, int | None] = field(default_factory=dict)
     offsets: dict[int, Offsets] = field(default_factory=dict)
@@ -94,6 +97,8 @@ class BatchRunner:
         skipped = version is None
         self._watch_tombstones(execution)
         self.rejects.write(execution, batch, refused, skipped=skipped)
+        if self.late is not None:
+            self.late.write(frame.sparkSession, execution, batch, skipped=skipped)
         self._keep(number, self.sink.version_of(query_id, number) if skipped else version, ends)
 
     def _watch_tombstones(self, execution: Execution) -> None:

@@ -79,6 +79,10 @@ class Execution:
             if pair._1().toString().startswith("KafkaV2["):
                 yield pair._1(), read_offsets(json.loads(pair._2().json()))
 
+    def plan(self) -> Any:
+        """Return the physical plan of the batch."""
+        return self._java.lastExecution().executedPlan()
+
     def counted(self) -> dict[str, dict[str, Any]]:
         """Return what was observed in the batch so far, by the metric's name."""
         found: dict[str, dict[str, Any]] = {}

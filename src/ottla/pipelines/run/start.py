@@ -9,7 +9,7 @@ import functools
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +26,7 @@ from ottla.pipelines.run.failures import About
 from ottla.pipelines.run.frame import Written, write_frame
 from ottla.pipelines.run.guard import BatchGuard
 from ottla.pipelines.run.interrupt import interruptible
+from ottla.pipelines.run.late_rows import LateRows
 from ottla.pipelines.run.local_files import local_files
 from ottla.pipelines.run.plan import Plan, look_up_topics, plan
 from ottla.pipelines.run.rejects import Rejects
@@ -233,7 +234,13 @@ def _runner(checked: Plan) -> BatchRunner:
         TopicWatch(checked.topic_ids, ask),
         checked.cluster,
         checked.topic_ids,
+        LateRows(checked.sink) if has_watermark(specification.frame) else None,
     )
+
+
+def has_watermark(frame: DataFrame) -> bool:
+    """Tell whether a frame has a watermark, and so may leave out late rows."""
+    return any(node.nodeName() == "EventTimeWatermark" for node in _nodes(frame))
 
 
 # Nodes of a plan that may stop reading their input: a limit, a join whose other side is empty.
@@ -242,14 +249,17 @@ _STOP_EARLY: Final = ("GlobalLimit", "LocalLimit", "Offset", "Tail", "Join")
 
 def reads_all(frame: DataFrame) -> bool:
     """Tell whether Spark reads each batch to its end."""
+    return all(node.nodeName() not in _STOP_EARLY for node in _nodes(frame))
+
+
+def _nodes(frame: DataFrame) -> Iterator[Any]:
+    """Return the nodes of a frame's plan."""
     plans = [frame._jdf.queryExecution().analyzed()]
     while plans:
         node = plans.pop()
-        if node.nodeName() in _STOP_EARLY:
-            return False
+        yield node
         children = node.children()
         plans += [children.apply(index) for index in range(children.size())]
-    return True
 
 
 def _run(checked: Plan, runner: BatchRunner) -> StreamingQuery:

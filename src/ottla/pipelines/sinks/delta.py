@@ -61,6 +61,10 @@ class DeltaSink:
         """Return the sink of the rows that are rejected: the table `<target>_rejected`."""
         return DeltaSink(self.spark, self.target.rejected(self.spark), schema, "add")
 
+    def late(self, schema: StructType) -> DeltaSink:
+        """Return the sink of the rows later than the watermark: the table `<target>_late`."""
+        return DeltaSink(self.spark, self.target.late(self.spark), schema, "add")
+
     def check(self) -> list[str]:
         """Compare the frame with the table; return what will change in it, a line for each.
 

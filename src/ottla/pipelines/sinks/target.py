@@ -42,7 +42,14 @@ class Target:
 
     def rejected(self, spark: SparkSession) -> Target:
         """Return the table beside this one for rows that are rejected: `<target>_rejected`."""
-        return find_target(spark, self.name.rstrip("/") + "_rejected", path=not self.is_table)
+        return self._beside(spark, "_rejected")
+
+    def late(self, spark: SparkSession) -> Target:
+        """Return the table beside this one for rows later than the watermark: `<target>_late`."""
+        return self._beside(spark, "_late")
+
+    def _beside(self, spark: SparkSession, suffix: str) -> Target:
+        return find_target(spark, self.name.rstrip("/") + suffix, path=not self.is_table)
 
     def made(
         self, spark: SparkSession, schema: StructType, partition_by: tuple[str, ...]
