@@ -9,6 +9,8 @@ from ottla.pipelines.sinks.state_ahead import StateAhead
 
 pytestmark = pytest.mark.spark
 
+ZONE = "spark.sql.session.timeZone"
+
 
 def append(spark, folder: Path, batch: int) -> None:
     frame = spark.range(3).write.format("delta").mode("append")
@@ -36,6 +38,18 @@ def test_the_next_commit_finds_the_state_of_the_last_one(spark, tmp_path: Path) 
     assert snapshot(spark, folder).equals(committed)
     append(spark, folder, 2)
     assert snapshot(spark, folder).version() == 2
+
+
+def test_a_commit_outside_of_utc_does_not_compute_the_state(spark, tmp_path: Path) -> None:
+    zone = spark.conf.get(ZONE)
+    spark.conf.set(ZONE, "Europe/Berlin")
+    try:
+        append(spark, tmp_path / "table", 0)
+        append(spark, tmp_path / "table", 1)
+    finally:
+        spark.conf.set(ZONE, zone)
+
+    assert not snapshot(spark, tmp_path / "table").stateReconstructionTriggered()
 
 
 def test_a_computation_that_fails_leaves_the_error_to_the_commit(spark) -> None:
