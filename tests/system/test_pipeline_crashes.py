@@ -226,11 +226,11 @@ def check_each_arrived_once(pipeline: Pipeline, feed: Feed) -> None:
     assert places["ids"] == [[number] for number in feed.good]
     assert len(places["table_rejected"]) == feed.bad
     assert sorted(places["table"] + places["table_rejected"]) == all_places(feed)
-    offsets, said = group_place(pipeline)
+    offsets, metadata = group_place(pipeline)
     count = len(feed.good) + feed.bad
     assert offsets == [(count + 1) // 2, count // 2]
-    assert said["delta"]["table"] == str(pipeline.folder / "table")
-    assert str(said["delta"]["version"]) in found["versions"]
+    assert metadata["delta"]["table"] == str(pipeline.folder / "table")
+    assert str(metadata["delta"]["version"]) in found["versions"]
 
 
 @pytest.mark.full
