@@ -24,6 +24,7 @@ from ottla.log.errors import DataFolderError
 from ottla.network.handlers import Handlers
 from ottla.node.node import Node
 from ottla.protocol.errors import ApiError
+from ottla.runtime.freed_memory import keep_freed_memory
 
 EXIT_STOPPED = 0
 EXIT_FAILED = 1
@@ -55,6 +56,7 @@ def serve(
         for note in (*config.notes, *open_listeners(config.endpoints)):
             logging.getLogger("ottla.config").warning("%s", note)
         raise_file_limit()
+        keep_freed_memory()
         return run(_serve(Node(config, handlers), announce=announce))
     except (ConnectionLostError, SessionExpiredError) as error:
         # Their text is only a path, which can be any path of the start.
