@@ -86,7 +86,7 @@ def test_the_tree_is_for_people(broker, capsys):
         (["1", "90", "--latest"], "give either OFFSET or --latest, not both"),
         (["--key", "a", "--latest"], "give either --key or --latest, not both"),
         (["--key-base64", "?"], "--key-base64 must be base64, not '?'"),
-        (["x"], "Input should be a valid integer"),
+        (["x"], "must be a whole number, not 'x'"),
         (["1", "-5"], "-5"),
         (["1", str(2**63)], "a partition or offset is out of range"),
         (["--offset", "5"], "No such option"),

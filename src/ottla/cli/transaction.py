@@ -60,7 +60,9 @@ IdPattern = Annotated[
 ]
 SomeTopic = Annotated[
     str | None,
-    typer.Option("--topic", "-t", help="Only this topic.", autocompletion=complete_topic),
+    typer.Option(
+        "--topic", "-t", metavar="TOPIC", help="Only this topic.", autocompletion=complete_topic
+    ),
 ]
 Ids = Annotated[
     list[str] | None,
@@ -73,7 +75,11 @@ SomeId = Annotated[
 HangingTopic = Annotated[
     str | None,
     typer.Option(
-        "--topic", "-t", help="The topic of a hanging transaction.", autocompletion=complete_topic
+        "--topic",
+        "-t",
+        metavar="TOPIC",
+        help="The topic of a hanging transaction.",
+        autocompletion=complete_topic,
     ),
 ]
 HangingPartition = Annotated[
