@@ -180,3 +180,28 @@ def test_long_values_are_cut_and_say_how_long_they_are(document):
     assert len(said) < 330
     document["published"]["value"] = None
     assert find(document, "value") == "value  null"
+
+
+def test_a_group_that_missed_a_removed_message(document):
+    missed = {"group": "slow", "state": "missed", "committed_offset": 3, "behind": 2}
+    late = {**document["read"][0], "group": "late", "only_after_removal": True}
+    document |= {"read": [missed, late], "delivered": []}
+    assert find(document, "slow") == "slow  missed: it was 2 messages behind, at offset 3"
+    assert find(document, "committed past").endswith("after its removal: it may have missed it")
+
+
+def test_a_clock_that_is_ahead(document):
+    document["published"]["clock_ahead_ms"] = 70
+    ahead = find(document, "the producer's clock")
+    assert ahead == "the producer's clock is at least 70 ms ahead of the broker's"
+
+
+@pytest.mark.parametrize(
+    ("sequence", "delay_ms", "is_said"), [(0, 520, True), (0, 499, False), (1, 520, False)]
+)
+def test_librdkafkas_wait_for_a_producer_id(document, sequence, delay_ms, is_said):
+    published = document["published"]
+    published["producer"] = {"id": 1, "epoch": 0, "sequence": sequence}
+    at_ms = published["timestamp_ms"] + delay_ms
+    document["appended"]["when"] = {"since_ms": at_ms, "until_ms": at_ms, "exact": True}
+    assert any(line.startswith("wait ") for line in lines_of(tell(document))) is is_said

@@ -148,6 +148,42 @@ def test_a_removed_record():
     assert lost["reason"] is None
 
 
+def test_a_group_that_had_not_reached_a_removed_record_has_missed_it():
+    steps = [*STEPS, Step(Kind.START, "retention.ms", 8000, 8000, 0, 45, 45)]
+    positions = {"readers": Position(50, ""), "slow": Position(38, "")}
+    said = explain(facts(39, start_offset=45, steps=steps, positions=positions))
+    slow = next(one for one in said["read"] if one["group"] == "slow")
+    assert (slow["state"], slow["behind"], slow["committed_offset"]) == ("missed", 2, 38)
+    compacted = explain(facts(45, positions=positions))["read"]
+    assert {one["group"]: one["state"] for one in compacted}["slow"] == "missed"
+
+
+def test_a_commit_after_the_removal_may_have_skipped_the_record():
+    late = Step(Kind.GROUP, "late", 8500, 8500, 20, 50, 50)
+    steps = [*STEPS, Step(Kind.START, "retention.ms", 8000, 8000, 0, 45, 45), late]
+    said = explain(facts(30, start_offset=45, steps=steps, positions={}))
+    after = {one["group"]: one["only_after_removal"] for one in said["read"]}
+    assert after == {"readers": False, "p": False, "late": True}
+
+
+def test_what_was_before_the_removal_is_bounded_by_it():
+    gone = Step(Kind.START, "retention.ms", 8000, 8000, 0, 45, 45)
+    said = explain(facts(30, start_offset=45, steps=[gone], opening=Opening(8600, 50, 50)))
+    before = {"since_ms": None, "until_ms": 8000, "exact": False}
+    assert said["appended"]["when"] == before
+    assert said["replicated"]["when"] == before
+
+
+@pytest.mark.parametrize(
+    ("until_ms", "ahead_ms"), [(999, 1), (930, 70), (1000, None), (2000, None)]
+)
+def test_a_producers_clock_that_is_ahead_is_said(until_ms, ahead_ms):
+    appended = Step(Kind.END_AND_HIGH, ((7, "a"),), until_ms - 10, until_ms, 0, 30, 50)
+    published = explain(facts(steps=[appended]))["published"]
+    assert published["timestamp_ms"] == 1000
+    assert published["clock_ahead_ms"] == ahead_ms
+
+
 def test_a_record_removed_by_compaction():
     assert explain(facts(45))["state"] == "compacted"
     assert explain(facts(location=replace(location_of(40), record=None)))["state"] == "compacted"

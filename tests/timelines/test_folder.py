@@ -1,9 +1,12 @@
 """Timeline files beside the segments: which steps go where, what bounds them, and when they go."""
 
+from itertools import pairwise
+
 import pytest
 
+from ottla.journey.offset_history import appended, reads
 from ottla.timelines.file_format import HEAD, STEP_BYTES, decode, sound_bytes
-from ottla.timelines.folder import TimelineFolder
+from ottla.timelines.folder import REMOVED_CAP_BYTES, TimelineFolder
 from ottla.timelines.step import Kind, Step
 
 
@@ -21,7 +24,11 @@ def group(before: int, last: int, at_ms: int = 1000) -> Step:
 
 
 def files(folder: TimelineFolder) -> dict[int, list[Step]]:
-    return {int(file.stem): decode(file.read_bytes()) for file in folder.path.glob("*.timeline")}
+    """The steps by base offset; -1 for removed offsets."""
+    return {
+        -1 if file.stem == "removed" else int(file.stem): decode(file.read_bytes())
+        for file in folder.path.glob("*.timeline")
+    }
 
 
 def test_without_steps_nothing_is_written(folder):
@@ -44,18 +51,54 @@ def test_later_steps_are_appended(folder):
     assert folder.size_bytes() == 8 + 2 * (8 + 19 + 12 + STEP_BYTES)
 
 
-def test_steps_of_removed_offsets_are_dropped(folder):
-    folder.write([group(0, 50), end(90, 110)], [100])
-    assert files(folder) == {100: [end(90, 110)]}
+def test_a_commit_that_comes_after_the_removal_explains_removed_offsets(folder):
+    copied = Step(Kind.REPLICA, "2", 5, 5, 0, 50, 50)
+    folder.write([group(0, 50), copied, end(90, 110)], [100])
+    assert files(folder) == {-1: [group(0, 50)], 100: [end(90, 110)]}
+    assert folder.read(20) == [group(0, 50), end(90, 110)]
+    assert folder.read(105) == [end(90, 110)]
 
 
-def test_a_removed_segments_file_goes_and_the_log_starts_steps_are_carried_on(folder):
+def test_a_removed_segments_steps_move_and_the_log_starts_steps_are_carried_on(folder):
     started = Step(Kind.START, "DeleteRecords", 5, 5, 0, 10, 10)
-    folder.write([end(0, 90), started, end(90, 120)], [0, 100])
-    assert files(folder)[0] == [end(0, 90), started]
+    folder.write([end(0, 90), started, group(0, 80), end(90, 120)], [0, 100])
+    assert files(folder)[0] == [end(0, 90), started, group(0, 80)]
     removal = Step(Kind.START, "retention.ms", 9, 9, 10, 100, 100)
     folder.write([removal], [100])
-    assert files(folder) == {100: [end(90, 120), started, removal]}
+    kept = [end(0, 90), group(0, 80)]
+    assert files(folder) == {-1: kept, 100: [end(90, 120), started, removal]}
+    assert folder.read(7) == [*kept, end(90, 120), started, removal]
+
+
+def test_removed_offsets_cost_bounded_space_and_recent_ones_stay_exact(folder):
+    segments, steps = 40, 200
+    for number in range(segments):
+        base, at_ms = number * steps, number * 1000 * steps
+        some = [end(base + at, base + at + 1, at_ms + at * 1000) for at in range(steps)]
+        folder.write(some, [base])
+    folder.write([end(segments * steps, segments * steps + 1, 10**9)], [segments * steps])
+    removed = folder.path / "removed.timeline"
+    assert removed.stat().st_size <= REMOVED_CAP_BYTES
+    assert folder.size_bytes() < REMOVED_CAP_BYTES + 200
+    kept = files(folder)[-1]
+    assert (kept[0].before, kept[-1].last) == (0, segments * steps)
+    assert all(one.last == other.before for one, other in pairwise(kept))
+    assert kept[-1].is_exact
+    assert not kept[0].is_exact
+
+
+def test_a_crash_while_a_segments_steps_move_changes_no_answer(folder):
+    folder.write([end(0, 90), group(0, 80)], [0])
+    file = folder.path / "00000000000000000000.timeline"
+    before = file.read_bytes()
+    folder.write([end(90, 120)], [100])
+    file.write_bytes(before)  # it had not been deleted yet
+    after_crash = TimelineFolder(folder.path)
+    after_crash.write([end(120, 130)], [100])
+    steps = after_crash.read(50)
+    assert appended(steps, 50, None).when == (1000, 1000)
+    (read,) = reads(steps, 50, {})
+    assert (read.group, read.when) == ("g", (1000, 1000))
 
 
 def test_a_compacted_away_segments_file_joins_the_one_before(folder):

@@ -21,12 +21,14 @@ from ottla.cli.journey_branches import (
 )
 from ottla.cli.journey_replicas import grow_replicated
 from ottla.cli.journey_transaction import grow_transaction
-from ottla.journey.formatting import bytes_said, moment_said
+from ottla.journey.formatting import bytes_said, elapsed_said, moment_said
 
 if TYPE_CHECKING:
     from rich.tree import Tree
 
 MAX_VALUE_CHARACTERS: Final = 300
+PRODUCER_ID_WAIT_MS: Final = 500
+NOT_REACHED: Final = frozenset({"not_yet", "missed"})
 
 
 def rich_tree(branch: Branch) -> Tree:
@@ -99,6 +101,10 @@ def _published(top: Branch, published: Document, clock: Clock) -> None:
     at = "without a timestamp" if stamped in (None, -1) else clock.at(stamped, dated=True)
     whose = "the producer's clock" if own else "the broker's clock"
     branch = top.add(("Published  ", STEP), at, (by, "bold"), (f"  ({whose})", WEAK))
+    ahead_ms = published.get("clock_ahead_ms")
+    if ahead_ms is not None:
+        ahead = f"the producer's clock is at least {elapsed_said(ahead_ms)} ahead of the broker's"
+        branch.add((ahead, WAITING))
     producer = published["producer"]
     if published["control"]:
         branch.add("a transaction marker, written by the broker")
@@ -126,6 +132,11 @@ def _appended(top: Branch, document: Document, clock: Clock) -> None:
         who = f"broker {appended['broker']}"
     by = f"  by {who}, at offset {document['offset']}"
     branch = top.add(("Appended  ", STEP), clock.moment(when), (clock.after(when), WEAK), by)
+    if _waited_for_its_producer_id(document):
+        branch.add(
+            ("wait     ", WEAK),
+            "may include librdkafka's 0.5 s before an idempotent producer's first record",
+        )
     segment = appended.get("segment")
     if not segment:
         return
@@ -154,23 +165,43 @@ def _appended(top: Branch, document: Document, clock: Clock) -> None:
     branch.add(("index    ", WEAK), leads)
 
 
+def _waited_for_its_producer_id(document: Document) -> bool:
+    """Whether the delay fits librdkafka's: it asks for a producer id 500 ms after the producer was
+    created, and holds records back until then (rd_kafka_idemp_init). No broker can answer sooner.
+    """
+    published, when = document["published"], document["appended"]["when"]
+    producer, sent_ms = published["producer"], published["timestamp_ms"]
+    return bool(
+        producer
+        and producer["sequence"] == 0
+        and not published["transactional"]
+        and published["timestamp_type"] == "CreateTime"
+        and when["exact"]
+        and when["since_ms"] - sent_ms >= PRODUCER_ID_WAIT_MS
+    )
+
+
 def _readers(top: Branch, document: Document, title: str, clock: Clock | None = None) -> None:
     clock = clock or Clock(document)
     branch = top.add((title, STEP))
     pipelines = {one["group"] for one in document["delivered"] if one["group"]}
     for group in document["read"]:
-        if group["state"] != "not_yet" and not (
+        if group["state"] not in NOT_REACHED and not (
             group["state"] == "read" and group["group"] in pipelines
         ):
             _reader(branch, group, clock)
     for one in document["delivered"]:
         _delivery(branch, one, clock)
     for group in document["read"]:
-        if group["state"] == "not_yet":
+        if group["state"] in NOT_REACHED:
             behind = group["behind"]
             word = "message" if behind == 1 else "messages"
             name = (group["group"], "bold")
-            branch.add(name, ("  not yet", WAITING), f": {behind} {word} behind")
+            if group["state"] == "missed":
+                at = f": it was {behind} {word} behind, at offset {group['committed_offset']}"
+                branch.add(name, ("  missed", BAD), at)
+            else:
+                branch.add(name, ("  not yet", WAITING), f": {behind} {word} behind")
     if not branch.below:
         branch.parts.append(("  no group has committed offsets for this partition", ""))
 
@@ -186,6 +217,8 @@ def _reader(branch: Branch, group: Document, clock: Clock) -> None:
     if group["first_commit_seen"] and when["until_ms"] is not None:
         parts.append(("  (with its first commit; its start is not recorded)", WEAK))
     said = branch.add(*parts)
+    if group.get("only_after_removal"):
+        said.add(("committed past it only after its removal", WAITING), ": it may have missed it")
     if group["state"] == "set_back":
         back = group["set_back"]
         place = f" to offset {back['to_offset']} at {clock.at(back['at_ms'])}"

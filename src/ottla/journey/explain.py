@@ -54,6 +54,10 @@ def explain(facts: Facts) -> Document:
         state = "stored"
     was_written = state != "not_yet_written"
     was = appended(facts.steps or (), facts.offset, facts.opening)
+    gone_ms = None
+    if state == "removed":
+        gone_ms = removed(facts.steps or (), facts.offset).when.until_ms
+        was = was._replace(when=_before(was.when, gone_ms))
     replicas = Replicas(facts, was)
     return {
         "journey": VERSION,
@@ -72,14 +76,21 @@ def explain(facts: Facts) -> Document:
         "published": _published(facts, was) if was_written else None,
         "partition_chosen": _chosen(facts),
         "appended": _appended(facts, replicas) if was_written else None,
-        "replicated": _replicated(facts, replicas) if was_written else None,
+        "replicated": _replicated(facts, replicas, gone_ms) if was_written else None,
         "transaction": _transaction(facts),
         "read_committed": _read_committed(facts),
-        "read": _read(facts),
+        "read": _read(facts, state, gone_ms),
         "delivered": _delivered(facts) if was_written else [],
         "retention": _retention(facts) if state == "stored" else None,
         "removed": _removed(facts) if state == "removed" else None,
     }
+
+
+def _before(when: When, gone_ms: int | None) -> When:
+    """A record was appended and replicated before it was removed."""
+    if gone_ms is None or (when.until_ms is not None and when.until_ms <= gone_ms):
+        return when
+    return When(when.since_ms, gone_ms)
 
 
 def content(data: bytes | None, max_bytes: int) -> Document | None:
@@ -131,6 +142,7 @@ def _published(facts: Facts, was: Appended) -> Document:
     if location.record is not None:
         record = location.record.record
         document["timestamp_ms"] = record.timestamp_ms
+        document["clock_ahead_ms"] = _clock_ahead_ms(document, was.when)
         document["key"] = content(record.key, MAX_KEY_BYTES)
         document["value"] = content(record.value, MAX_VALUE_BYTES)
         document["headers"] = [
@@ -139,6 +151,16 @@ def _published(facts: Facts, was: Appended) -> Document:
         ]
         document["header_count"] = len(record.headers)
     return document
+
+
+def _clock_ahead_ms(published: Document, was: When) -> int | None:
+    """By how much, at least, the producer's clock is ahead of the broker's; None if it may be
+    right.
+    """
+    stamped_ms, appended_ms = published["timestamp_ms"], was.until_ms
+    if published["timestamp_type"] != "CreateTime" or appended_ms is None:
+        return None
+    return stamped_ms - appended_ms if stamped_ms > appended_ms else None
 
 
 def _chosen(facts: Facts) -> Document | None:
@@ -199,14 +221,14 @@ def _where(location: LogLocation) -> Document:
     return document
 
 
-def _replicated(facts: Facts, replicas: Replicas) -> Document:
+def _replicated(facts: Facts, replicas: Replicas, gone_ms: int | None) -> Document:
     """When the high watermark passed; `committed` says whether it has."""
     committed = facts.offset < facts.high_watermark
     when = None
     if committed:
         steps = facts.steps or ()
         passed = high_watermark_passed(steps, facts.offset, facts.opening, replicas.own)
-        when = replicas.heard(passed)
+        when = _before(replicas.heard(passed), gone_ms)
     document = {
         "committed": committed,
         "when": moment(when) if when else None,
@@ -228,13 +250,16 @@ def _read_committed(facts: Facts) -> Document | None:
     return read_committed(header, facts.offset, high_watermark, facts.transactions)
 
 
-def _read(facts: Facts) -> list[Document]:
+def _read(facts: Facts, state: str, gone_ms: int | None) -> list[Document]:
     """Each group with a position in the partition: first those that have read it, then the
-    others.
+    others. A group that has not reached a record that is gone has missed it.
     """
     now = {group: position.offset for group, position in facts.positions.items()}
     found = reads(facts.steps or (), facts.offset, now)
     document = [_read_document(read, now.get(read.group)) for read in found]
+    if state == "removed":
+        for read, said in zip(found, document, strict=True):
+            said["only_after_removal"] = _is_after(read.when, gone_ms)
     known = {read.group for read in found}
     for group, offset in sorted(now.items()):
         if group in known:
@@ -243,12 +268,22 @@ def _read(facts: Facts) -> list[Document]:
             # It has passed, but the remaining timelines do not say when.
             document.append(_read_document(Read(group, UNKNOWN, is_first_seen=True), offset))
         else:
-            state = "not_yet"
+            gone = state in ("removed", "compacted")
             behind = facts.offset - offset + 1
             document.append(
-                {"group": group, "state": state, "committed_offset": offset} | {"behind": behind}
+                {
+                    "group": group,
+                    "state": "missed" if gone else "not_yet",
+                    "committed_offset": offset,
+                    "behind": behind,
+                }
             )
     return document
+
+
+def _is_after(when: When, gone_ms: int | None) -> bool:
+    """Whether it is certain that a group's commit passed the offset after its removal."""
+    return gone_ms is not None and when.since_ms is not None and when.since_ms > gone_ms
 
 
 def _read_document(read: Read, offset_now: int | None) -> Document:

@@ -2,13 +2,18 @@
 
 A step goes into the file of the segment that holds the last offset which it explains
 (`step.last - 1`), even if that segment is not the active one, as with a slow group's commits. So
-the files from the segment of offset N onwards hold everything that explains N. When a segment is
-removed, its file no longer explains any offset and is removed with it. Some kinds are not tied to
-offsets of the segment: steps of the log start move to the first remaining file, and changes of the
-log as a whole (`OPENED`, truncations, changes of leader or in-sync set) go to the active segment's.
-The file of a new segment begins with the current leader and in-sync set, so that it is complete.
+the files from the segment of offset N onwards hold everything that explains N. Some kinds are not
+tied to offsets of the segment: steps of the log start move to the first remaining file, and changes
+of the log as a whole (`OPENED`, truncations, changes of leader or in-sync set) go to the active
+segment's. The file of a new segment begins with the current leader and in-sync set, so that it is
+complete.
 
-Limits: a file larger than `cap_bytes` is rewritten at half that size (see `thinning.py`). It is
+When a segment is removed, its file is removed too. What it says of appends, commits and deliveries
+moves to `removed.timeline`, which has the same format and explains removed offsets. A crash between
+the two leaves these steps in both; they then appear twice there, which changes no answer.
+
+Limits: a file larger than `cap_bytes` (`removed.timeline`: `REMOVED_CAP_BYTES`) is rewritten at
+half that size (see `thinning.py`): the longer ago, the coarser the times. It is
 written as `.timeline.new` and then renamed: a crash leaves the old file or the new one, and
 possibly a `.new` file, which the next clean-up removes. Call all of this from one thread at a time,
 never from the event loop.
@@ -28,10 +33,21 @@ CAP_BYTES: Final = 512 * 1024
 """0.05 % of a segment of Kafka's default size; a quarter of an hour of steady load at
 full detail. With more, rewrites and lookups would take noticeable time.
 """
+REMOVED_CAP_BYTES: Final = 32 * 1024
+"""About a thousand steps for all removed offsets of a partition."""
 MAX_STARTS_CARRIED: Final = 256
 MAX_FILES_READ: Final = 32
 """The offset's own segment and those after it, which can contain its steps."""
 _NEW: Final = SUFFIX + ".new"
+_REMOVED: Final = -1
+"""In place of a base offset: the file of removed offsets."""
+_REMOVED_STEM: Final = "removed"
+_KEPT_REMOVED: Final = frozenset(
+    {
+        *(Kind.OPENED, Kind.END, Kind.HIGH, Kind.END_AND_HIGH),
+        *(Kind.GROUP, Kind.SET_BACK, Kind.DELIVERED),
+    }
+)
 _OF_THE_LOG: Final = (Kind.OPENED, Kind.IN_SYNC, Kind.CUT, Kind.DIVERGED)
 
 
@@ -70,7 +86,7 @@ class TimelineFolder:
             if step.kind is Kind.IN_SYNC:
                 self._in_sync = step
             base = _home(step, bases)
-            if base is not None:
+            if base != _REMOVED or step.kind in _KEPT_REMOVED:
                 by_base.setdefault(base, []).append(step)
         for base, some in by_base.items():
             self._append(base, some)
@@ -84,7 +100,8 @@ class TimelineFolder:
         """
         bases = self._files()
         first = max(bisect_right(bases, offset) - 1, 0)
-        steps: list[Step] = []
+        is_removed = not bases or offset < bases[0]
+        steps = decode(self._data(_REMOVED)) if is_removed else []
         for base in bases[max(first - 1, 0) : first + MAX_FILES_READ]:
             steps += decode(self._data(base))
         return steps
@@ -104,7 +121,8 @@ class TimelineFolder:
 
     def size_bytes(self) -> int:
         """The size of all timelines of this partition on disk."""
-        return sum(self._file(base).stat().st_size for base in self._files())
+        files = self.path.glob(f"*{SUFFIX}")
+        return sum(file.stat().st_size for file in files)
 
     def _append(self, base: int, steps: Sequence[Step]) -> None:
         size = self._sizes.get(base)
@@ -125,8 +143,9 @@ class TimelineFolder:
                 raise
             return
         self._sizes[base] = size + len(block)
-        if self._sizes[base] > self.cap_bytes:
-            self._rewrite(base, decode(self._data(base)), self.cap_bytes // 2)
+        cap_bytes = REMOVED_CAP_BYTES if base == _REMOVED else self.cap_bytes
+        if self._sizes[base] > cap_bytes:
+            self._rewrite(base, decode(self._data(base)), cap_bytes // 2)
 
     def _mend(self, base: int) -> int:
         """Truncate what a crash left torn; returns the file's size, 0 if there is none (or it was
@@ -145,14 +164,15 @@ class TimelineFolder:
         while len(data) > max_bytes and most > 1:
             most = max(most * max_bytes // len(data) * 9 // 10, 1)
             data = HEAD + encode(thin(steps, most))
-        new = self.path / f"{base:020}{_NEW}"
+        file = self._file(base)
+        new = file.with_name(file.stem + _NEW)
         new.write_bytes(data)
-        new.replace(self._file(base))
+        new.replace(file)
         self._sizes[base] = len(data)
 
     def _follow(self, bases: Sequence[int]) -> None:
-        """Match the files to the current segments: delete those of removed segments, merge those of
-        compacted ones.
+        """Match the files to the current segments: those of removed segments move to the file of
+        removed offsets, those of compacted ones to the file before.
         """
         for left in self.path.glob(f"*{_NEW}"):
             left.unlink(missing_ok=True)
@@ -163,6 +183,9 @@ class TimelineFolder:
             steps = decode(self._data(base))
             if base < bases[0]:
                 starts += [step for step in steps if step.kind is Kind.START]
+                kept = [step for step in steps if step.kind in _KEPT_REMOVED]
+                if kept:
+                    self._append(_REMOVED, kept)
             elif steps:
                 self._append(bases[bisect_right(bases, base) - 1], steps)
             self._file(base).unlink(missing_ok=True)
@@ -180,7 +203,8 @@ class TimelineFolder:
         return sorted(int(stem) for stem in stems if len(stem) == 20 and stem.isdecimal())
 
     def _file(self, base: int) -> Path:
-        return self.path / f"{base:020}{SUFFIX}"
+        stem = _REMOVED_STEM if base == _REMOVED else f"{base:020}"
+        return self.path / f"{stem}{SUFFIX}"
 
     def _data(self, base: int) -> bytes:
         try:
@@ -189,8 +213,8 @@ class TimelineFolder:
             return b""
 
 
-def _home(step: Step, bases: Sequence[int]) -> int | None:
-    """The base offset of the file that a step belongs to; None if all that it explains is
+def _home(step: Step, bases: Sequence[int]) -> int:
+    """The base offset of the file that a step belongs to; `_REMOVED` if all that it explains is
     deleted.
     """
     if step.kind in _OF_THE_LOG:
@@ -198,4 +222,4 @@ def _home(step: Step, bases: Sequence[int]) -> int | None:
     if step.kind is Kind.START:
         return bases[max(bisect_right(bases, step.last) - 1, 0)]
     place = bisect_right(bases, step.last - 1) - 1
-    return bases[place] if place >= 0 else None
+    return bases[place] if place >= 0 else _REMOVED
