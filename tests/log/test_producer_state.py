@@ -6,7 +6,7 @@ from ottla.log.producer_state import Producer, ProducerState
 from ottla.log.verification import NOT_REQUIRED, Guard
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.control import ControlType, EndTransactionMarker
-from ottla.records.header import BatchHeader
+from ottla.records.header import CONTROL_BIT, TRANSACTIONAL_BIT, BatchHeader
 
 LAST = 2**31 - 1
 
@@ -270,6 +270,19 @@ def test_a_transaction_needs_its_guard_until_its_first_append() -> None:
     state.append_marker(_marker(offset=1), EndTransactionMarker(ControlType.abort, 3, 0))
     assert _refused(state, second) is ErrorCode.invalid_txn_state
     assert _refused(state, second, guard) is ErrorCode.invalid_txn_state
+
+
+def test_a_late_copy_of_an_ended_transaction_stops_no_later_batch() -> None:
+    """It begins a verification that nothing ends; its sequence is not the lowest to come."""
+    state = ProducerState()
+    transactional = {"attributes": TRANSACTIONAL_BIT}
+    _append(state, batch(0, 1, **transactional))
+    _append(state, batch(1, 1, **transactional))
+    marker = batch(-1, 1, offset=2, attributes=TRANSACTIONAL_BIT | CONTROL_BIT)
+    state.append_marker(marker, EndTransactionMarker(ControlType.commit, 0, 0))
+    assert state.begin_verification(7, 0, 1, version_2=False, now_ms=0) is not None
+    guard = state.begin_verification(7, 0, 2, version_2=False, now_ms=0)
+    assert state.check(batch(2, 1, **transactional), guard) is None
 
 
 def test_a_duplicate_needs_no_guard() -> None:

@@ -70,32 +70,28 @@ def test_trap_11_a_later_batch_does_not_come_before_the_lowest(sequence: int, pa
     _begin(verifications, 3)
     _begin(verifications, 8)
     if passes:
-        verifications.check_sequence(_header(sequence), is_new=False)
+        verifications.check_sequence(_header(sequence))
         return
     with pytest.raises(ApiError) as refused:
-        verifications.check_sequence(_header(sequence), is_new=False)
+        verifications.check_sequence(_header(sequence))
     assert refused.value.code is ErrorCode.out_of_order_sequence_number
 
 
-@pytest.mark.parametrize("is_new", [True, False])
-def test_trap_11_version_2_without_state_demands_sequence_0(is_new: bool) -> None:
+def test_trap_11_version_2_without_state_demands_sequence_0() -> None:
     verifications = Verifications()
     _begin(verifications, 4, version_2=True)
-    if is_new:
-        with pytest.raises(ApiError) as refused:
-            verifications.check_sequence(_header(4), is_new=True)
-        assert refused.value.code is ErrorCode.out_of_order_sequence_number
-    else:
-        verifications.check_sequence(_header(4), is_new=False)
+    with pytest.raises(ApiError) as refused:
+        verifications.check_sequence(_header(4))
+    assert refused.value.code is ErrorCode.out_of_order_sequence_number
 
 
 def test_a_new_epoch_begins_the_sequences_again() -> None:
     verifications = Verifications()
     _begin(verifications, 0, epoch=1)
     _begin(verifications, 5, epoch=2)
-    verifications.check_sequence(_header(5), is_new=False)
+    verifications.check_sequence(_header(5))
     _begin(verifications, 0, epoch=1)
-    verifications.check_sequence(_header(5), is_new=False)
+    verifications.check_sequence(_header(5))
 
 
 def test_those_without_an_append_expire() -> None:

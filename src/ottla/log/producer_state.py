@@ -183,9 +183,8 @@ class ProducerState:
             if duplicate is not None:
                 return duplicate
         self._check(producer, header, guard)
-        if self.verifications.by_producer:
-            is_new = producer is None or not producer.batches
-            self.verifications.check_sequence(header, is_new=is_new)
+        if self.verifications.by_producer and (producer is None or not producer.batches):
+            self.verifications.check_sequence(header)
         if producer is not None and header.base_sequence != NO_SEQUENCE:
             _check_sequence(producer, header)
         return None

@@ -84,15 +84,18 @@ class Verifications:
             f"the batch of producer {producer_id} is not part of an ongoing transaction",
         )
 
-    def check_sequence(self, header: BatchHeader, *, is_new: bool) -> None:
-        """Raise ApiError OUT_OF_ORDER_SEQUENCE_NUMBER if an earlier batch is still to come.
-        `is_new`: the partition knows no batch of the producer.
+    def check_sequence(self, header: BatchHeader) -> None:
+        """Raise ApiError OUT_OF_ORDER_SEQUENCE_NUMBER if an earlier batch is still to come. The
+        partition knows no batch of the producer; otherwise that batch says what comes next.
+
+        Kafka checks here in both cases. But then a late copy of an old batch, whose transaction
+        has ended, leaves its sequence as the lowest, and every later batch is out of order.
         """
         found = self.by_producer.get(header.producer_id)
         if found is None:
             return
         # In version 2 each transaction has an epoch of its own, which begins at 0.
-        highest = 0 if found.is_version_2 and is_new else found.lowest_sequence
+        highest = 0 if found.is_version_2 else found.lowest_sequence
         if header.base_sequence > highest:
             raise ApiError(
                 ErrorCode.out_of_order_sequence_number,
