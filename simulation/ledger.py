@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+from simulation.instances import Instances
+
 NOTHING = 0
 """The number of a group without an offset."""
 
@@ -33,26 +35,17 @@ class Ledger:
 
     def __init__(self, name: str) -> None:
         self.anomalies: list[str] = []
+        self.instances = Instances()
         self.committed = 0
         """How many transactions are known to be committed."""
         self._name = name
         self._fates: dict[int, Fate] = {}
-        self._initialized = 0
         self._floor = NOTHING
 
     @property
     def floor(self) -> int:
         """The largest number known to be committed."""
         return self._floor
-
-    def initialized(self) -> int:
-        """A producer was initialized; returns its token. Those before are fenced."""
-        self._initialized += 1
-        return self._initialized
-
-    def is_fenced(self, token: int) -> bool:
-        """A newer producer was initialized."""
-        return token != self._initialized
 
     def begun(self) -> int:
         """A transaction begins; returns its number."""

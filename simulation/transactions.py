@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from typing import Any, Final
 
-from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
 from ottla.shards.partitioning import partition_for
 from simulation.connection import GROUP, TRANSACTION, Connections, NoAnswerError
-from simulation.consumers import COORDINATOR_MOVED, OFFSET_FETCH, RefusedError, check
+from simulation.consumers import OFFSET_FETCH, RefusedError
+from simulation.coordinator_client import RETRY_S, ask_coordinator
 from simulation.ledger import Ledger
 
 INIT_PRODUCER_ID: Final = 22
@@ -24,12 +24,6 @@ ADD_OFFSETS_TO_TXN: Final = 25
 END_TXN: Final = 26
 TXN_OFFSET_COMMIT: Final = 28
 TIMEOUT_MS: Final = 2_500
-RETRY_S: Final = 0.1
-MAX_TRIES: Final = 100
-RETRIABLE: Final = COORDINATOR_MOVED | {
-    ErrorCode.concurrent_transactions,
-    ErrorCode.unstable_offset_commit,
-}
 
 
 def groups_of(transactional_id: str, partitions: int) -> tuple[str, str]:
@@ -65,25 +59,8 @@ class _Client:
         self._random = random
 
     async def ask(self, kind: int, key: str, request: Any, code_of: Callable[[Any], int]) -> Any:
-        """The answer without an error that means to ask again. Raises NoAnswerError,
-        RefusedError."""
-        code = None
-        for _ in range(MAX_TRIES):
-            broker = await self._connections.coordinator(key, kind)
-            try:
-                answer = await self._connections.ask(broker, request, 1_500)
-            except NoAnswerError:
-                self._connections.forget_coordinator(key, kind)
-                raise
-            code = ErrorCode(code_of(answer))
-            if code not in RETRIABLE:
-                check(code)
-                return answer
-            if code in COORDINATOR_MOVED:
-                self._connections.forget_coordinator(key, kind)
-            await asyncio.sleep(RETRY_S)
-        assert code is not None
-        raise RefusedError(code)
+        """See `ask_coordinator`."""
+        return await ask_coordinator(self._connections, kind, key, request, code_of)
 
     async def stable_offset(self, group: str) -> int:
         """The group's offset once no transaction may change it. Raises NoAnswerError,
@@ -114,10 +91,12 @@ class TransactionalProducer(_Client):
         ledger: Ledger,
         random: Random,
         version: int,
+        now_ms: Callable[[], int],
     ) -> None:
         super().__init__(name, transactional_id, groups, topic, addresses, ledger, random)
         self.stopping = False
         self._version = version
+        self._now_ms = now_ms
         self._producer = (-1, -1)
 
     async def run(self) -> None:
@@ -132,7 +111,7 @@ class TransactionalProducer(_Client):
             except NoAnswerError:
                 pass
             except RefusedError:
-                if token and self._ledger.is_fenced(token):
+                if token and self._ledger.instances.is_fenced(token):
                     return
             await asyncio.sleep(RETRY_S)
 
@@ -142,13 +121,19 @@ class TransactionalProducer(_Client):
             transactional_id=self.transactional_id,
             transaction_timeout=TIMEOUT_MS,
         )
-        answer = await self._of_transaction(request)
-        token = self._ledger.initialized()
+        instances = self._ledger.instances
+        attempt = instances.asking(self._now_ms())
+        try:
+            answer = await self._of_transaction(request)
+        except RefusedError:
+            instances.refused(attempt)
+            raise
+        token = instances.initialized(attempt)
         self._producer = answer.producer_id, answer.producer_epoch
         # No transaction is open now; both reads are of the same state unless another instance
         # is initialized meanwhile.
         first, second = [await self.stable_offset(group) for group in self.groups]
-        if not self._ledger.is_fenced(token):
+        if instances.is_last(token):
             self._ledger.settled(first, second)
         return token
 
@@ -163,7 +148,7 @@ class TransactionalProducer(_Client):
             slow = self._random.random() < 0.03
             await asyncio.sleep(2 * TIMEOUT_MS / 1000 if slow else self._random.random() * 0.2)
         is_commit = self._random.random() < 0.75
-        was_fenced = self._ledger.is_fenced(token)
+        was_fenced = self._ledger.instances.is_fenced(token)
         if is_commit:
             self._ledger.committing(number)
         await self._end(is_commit=is_commit)

@@ -92,6 +92,7 @@ class Transfers:
             transfer.ledger,
             Random(f"{self._cluster.seed} {transfer.name} {number}"),
             transfer.version,
+            self._cluster.now_ms,
         )
         transfer.producers.append(producer)
         transfer.process = self._process()

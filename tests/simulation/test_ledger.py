@@ -4,10 +4,14 @@ import pytest
 from simulation.ledger import Ledger
 
 
+def take_over(ledger: Ledger) -> int:
+    return ledger.instances.initialized(ledger.instances.asking(0))
+
+
 @pytest.fixture
 def ledger() -> Ledger:
     made = Ledger("id")
-    made.initialized()
+    take_over(made)
     return made
 
 
@@ -70,10 +74,10 @@ def test_groups_that_differ(ledger: Ledger) -> None:
 
 
 def test_a_fenced_producer_that_commits(ledger: Ledger) -> None:
-    token = ledger.initialized()
-    assert not ledger.is_fenced(token)
-    ledger.initialized()
-    assert ledger.is_fenced(token)
+    token = take_over(ledger)
+    assert not ledger.instances.is_fenced(token)
+    take_over(ledger)
+    assert ledger.instances.is_fenced(token)
     committed(ledger, was_fenced=True)
     assert ledger.anomalies == ["id: a fenced producer committed 1"]
 
@@ -82,7 +86,7 @@ def test_an_answer_that_comes_after_the_next_producer_looked(ledger: Ledger) -> 
     """The commit was fenced, or it was seen; a late answer does not count twice."""
     number = ledger.begun()
     ledger.committing(number)
-    ledger.initialized()
+    take_over(ledger)
     ledger.settled(number, number)
     ledger.ended(number, is_commit=True, was_fenced=False)
     assert (ledger.anomalies, ledger.committed) == ([], 1)
