@@ -32,6 +32,8 @@ OFFSETS: Final = "__consumer_offsets"
 OFFSETS_PARTITIONS: Final = 2
 TRANSACTIONS: Final = "__transaction_state"
 TRANSACTIONS_PARTITIONS: Final = 2
+WRITTEN: Final = "w"
+"""The topic that transactions write records to."""
 SESSION_TIMEOUT_S: Final = 3.0
 MAX_LINES: Final = 4_000
 
@@ -53,6 +55,10 @@ class Cluster:
         """Whether leaders flush records before they acknowledge them (flush.messages=1)."""
         self.gave_up: dict[str, None] = {}
         """Partitions with no replica in sync for which the operator ran an unclean election."""
+        self.written_partitions = 0
+        """Of the topic `WRITTEN`; it exists in runs with transactions."""
+        self.short_lived: str | None = None
+        """A topic that is about to be deleted."""
         self.loop = VirtualLoop(Random(f"{seed} world"))
         self.transcript: deque[str] = deque(maxlen=MAX_LINES)
         self.digest = 0
@@ -178,6 +184,7 @@ class Cluster:
         for topic, count in (
             (OFFSETS, OFFSETS_PARTITIONS),
             (TRANSACTIONS, TRANSACTIONS_PARTITIONS),
+            (WRITTEN, self.written_partitions),
         ):
             for index in range(count):
                 state = self.state(topic, index)

@@ -12,8 +12,10 @@ from ottla.coordination.tree import Delete
 from simulation.cluster import OFFSETS, TOPIC, Cluster
 from simulation.faults import Fault
 from simulation.stall import Stalls
+from simulation.transaction_faults import TransactionFaults
 from simulation.tree_session import TREE
 from simulation.workload import Workload
+from simulation.writers import Writers
 
 MAX_PARTITIONS: Final = 3
 ROLL_STEP_MAX_S: Final = 4.0
@@ -22,11 +24,15 @@ ROLL_STEP_MAX_S: Final = 4.0
 class Nemesis:
     """Starts each fault at its time and schedules its end."""
 
-    def __init__(self, cluster: Cluster, workload: Workload) -> None:
+    def __init__(
+        self, cluster: Cluster, workload: Workload, writers: Writers | None = None
+    ) -> None:
+        """`writers` write in transactions."""
         self._cluster = cluster
         self._workload = workload
         self._loop = cluster.loop
         self._stalls = Stalls(cluster, self.begin)
+        self._of_transactions = None if writers is None else TransactionFaults(cluster, writers)
         self._topics = 0
         self._is_rolling = False
 
@@ -40,6 +46,8 @@ class Nemesis:
         """End all cuts, pauses and stalls; start every broker and member that is down."""
         self._cluster.note("all is healed")
         self._stalls.end()
+        if self._of_transactions is not None:
+            self._of_transactions.end()
         self._loop.network.heal()
         for broker in self._cluster.brokers.values():
             broker.resume()
@@ -50,6 +58,8 @@ class Nemesis:
         """Start a fault now."""
         cluster = self._cluster
         cluster.note(f"FAULT {fault}")
+        if self._of_transactions is not None and self._of_transactions.begin(fault):
+            return
         broker = cluster.brokers[fault.one]
         end_s = fault.ms / 1000
         match fault.kind:
@@ -190,6 +200,8 @@ class Nemesis:
         operator = self._cluster.operator
         await operator.create(name, 2, self._cluster.factor)
         stop = self._workload.write_to(name)
+        self._cluster.short_lived = name
         await asyncio.sleep(lasts_s)
+        self._cluster.short_lived = None
         await operator.delete(name)
         stop()

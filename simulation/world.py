@@ -7,6 +7,7 @@ import atexit
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
@@ -16,19 +17,24 @@ from faults.checker import check
 from faults.history import Epochs, Event, FinalCommitted, FinalRead
 
 from simulation.broker import Broker
-from simulation.cluster import OFFSETS, TOPIC, Cluster
+from simulation.cluster import OFFSETS, TOPIC, WRITTEN, Cluster
 from simulation.connection import NoAnswerError
 from simulation.consumers import Member, RefusedError
 from simulation.faults import LAST_MS, Fault, draw_faults
+from simulation.few_epochs import few_epochs
 from simulation.nemesis import Nemesis
 from simulation.replicas import content
-from simulation.transfers import Transfers
+from simulation.transaction_faults import draw_transaction_faults
+from simulation.transactional_clients import TransactionalClients
 from simulation.violation import Violation
 from simulation.workload import Workload
 
 HEAL_MS: Final = LAST_MS + 1_000
 RECOVERS_WITHIN_MS: Final = 60_000
 CATCHES_UP_WITHIN_MS: Final = 30_000
+WRITTEN_PARTITIONS: Final = 2
+FEW_EPOCHS: Final = 0.3
+"""How often the epochs of a producer id are used up soon."""
 OF_GROUP: Final = frozenset({Kind.lost_commit, Kind.stale_generation, Kind.two_owners})
 """The anomalies that follow if `__consumer_offsets` lost committed records."""
 
@@ -64,9 +70,18 @@ class World:
         self.seed = seed
         self.cluster = Cluster(seed, plan)
         self.workload = Workload(self.cluster, plan)
-        self.faults = tuple(draw_faults(plan, self.cluster.count) if faults is None else faults)
-        self.nemesis = Nemesis(self.cluster, self.workload)
-        self.transfers = Transfers(self.cluster) if transactions else None
+        if faults is None:
+            faults = draw_faults(plan, self.cluster.count)
+            if transactions:
+                more = draw_transaction_faults(
+                    Random(f"{seed} transaction faults"), self.cluster.count
+                )
+                faults = sorted((*faults, *more))
+        self.faults = tuple(faults)
+        self.transactional = TransactionalClients(self.cluster) if transactions else None
+        writers = None if self.transactional is None else self.transactional.writers
+        self.nemesis = Nemesis(self.cluster, self.workload, writers)
+        self.has_few_epochs = transactions and Random(f"{seed} epochs").random() < FEW_EPOCHS
 
     def run(self) -> Outcome:
         """Run from the first start to the last check."""
@@ -74,7 +89,8 @@ class World:
         violation = None
         cluster.open()
         try:
-            with cluster.synced.watching():
+            epochs = few_epochs() if self.has_few_epochs else nullcontext()
+            with cluster.synced.watching(), epochs:
                 cluster.loop.run(self._main)
             if cluster.found:
                 violation = cluster.found[0]
@@ -99,7 +115,7 @@ class World:
             elections=sum(len(each.leaders) for each in accounts),
             generations=self.workload.generations,
             lost=sum(len(each.lost) for each in accounts),
-            transactions=0 if self.transfers is None else sum(self.transfers.committed),
+            transactions=0 if self.transactional is None else self.transactional.committed,
             virtual_ms=cluster.loop.now_ms,
         )
 
@@ -110,8 +126,10 @@ class World:
         config = {"unclean_leader_election_enable": "true"} if cluster.is_unclean else {}
         await cluster.operator.create(TOPIC, cluster.partitions, cluster.factor, **config)
         self.workload.start()
-        if self.transfers is not None:
-            self.transfers.start()
+        if self.transactional is not None:
+            await cluster.operator.create(WRITTEN, WRITTEN_PARTITIONS, cluster.factor)
+            cluster.written_partitions = WRITTEN_PARTITIONS
+            self.transactional.start()
         faults = asyncio.ensure_future(self.nemesis.run(self.faults))
         await asyncio.sleep(max(0.0, HEAL_MS / 1000 - loop.time()))
         await faults
@@ -120,12 +138,12 @@ class World:
         await cluster.operator.check_forwarding(TOPIC)
         for producer in self.workload.producers:
             producer.stopping = True
-        if self.transfers is not None:
-            self.transfers.stop()
+        if self.transactional is not None:
+            self.transactional.stop()
         await asyncio.sleep(8)  # producers finish their last batch batch, replicas copy it
-        if self.transfers is not None:
-            await self.transfers.settle()
-            self.transfers.judge()
+        if self.transactional is not None:
+            await self.transactional.settle()
+            self.transactional.judge()
         await self._check()
 
     # The end.
@@ -134,7 +152,7 @@ class World:
         """Wait until every broker is back and every partition whole, and producers go on."""
         cluster, producers = self.cluster, self.workload.producers
         before = [producer.acknowledged for producer in producers]
-        committed = [] if self.transfers is None else self.transfers.committed
+        committed = [] if self.transactional is None else self.transactional.progress
         until_ms = cluster.loop.now_ms + RECOVERS_WITHIN_MS
         while True:
             await asyncio.sleep(0.3)
@@ -146,7 +164,7 @@ class World:
                 producer.acknowledged > count
                 for producer, count in zip(producers, before, strict=False)
             ):
-                if self._transactions_go_on(committed):
+                if self.transactional is None or self.transactional.have_gone_on(committed):
                     return
                 why = "a transactional id commits nothing"
             if cluster.loop.now_ms > until_ms:
@@ -154,11 +172,6 @@ class World:
                     f"not recovered {RECOVERS_WITHIN_MS // 1000} s after the last fault: "
                     f"{why or 'a producer gets nothing acknowledged'}"
                 )
-
-    def _transactions_go_on(self, before: Sequence[int]) -> bool:
-        if self.transfers is None or self.transfers.is_forgiven:
-            return True
-        return all(now > count for now, count in zip(self.transfers.committed, before, strict=True))
 
     async def _give_up_what_is_lost(self) -> None:
         """Where no in-sync replica has its records any more, any live broker is elected."""

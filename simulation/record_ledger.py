@@ -1,0 +1,174 @@
+"""What transactions with records should have done. Pure.
+
+Every record has a value of its own: transactional id, number of the transaction, position in it. So
+what readers get says which transactions were committed:
+
+- read_committed returns no record of a transaction that is open or aborted, and none twice.
+- It returns the records of one transactional id in the order in which they were sent.
+- In the end it has returned all acknowledged records of a committed transaction, in all partitions,
+  and none of any other one: no transaction is partly visible.
+- read_uncommitted returns every acknowledged record, also those of aborted transactions.
+- A producer commits nothing after a newer one with its transactional id was initialized.
+- A producer is fenced only by another one, or because its transaction timed out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from simulation.instances import Instances
+from simulation.ledger import Fate
+
+TIMEOUT_MS: Final = 2_500
+"""Of the producers' transactions."""
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
+class Value(NamedTuple):
+    """The value of a record."""
+
+    name: str
+    number: int
+    position: int
+
+    def encode(self) -> bytes:
+        return f"{self.name}/{self.number}/{self.position}".encode()
+
+
+def decode(value: bytes) -> Value:
+    """The inverse of `Value.encode`."""
+    name, number, position = value.decode().rsplit("/", 2)
+    return Value(name, int(number), int(position))
+
+
+@dataclass(slots=True)
+class _Transaction:
+    """What is known of one transaction."""
+
+    begun_ms: int
+    fate: Fate = Fate.OPEN
+    next_position: int = 0
+    acknowledged: dict[int, Place] = field(default_factory=dict)
+    """By position."""
+
+
+class RecordLedger:
+    """The transactions of one transactional id. `anomalies` says what went wrong."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.anomalies: list[str] = []
+        self.instances = Instances()
+        self.committed = 0
+        """How many transactions are known to be committed."""
+        self._transactions: dict[int, _Transaction] = {}
+        self._committed_reads: dict[Value, Place] = {}
+        self._uncommitted_reads: dict[Value, Place] = {}
+        self._last_read: dict[Place, Value] = {}
+
+    # Producers.
+
+    def begun(self, now_ms: int) -> int:
+        """A transaction begins; returns its number."""
+        number = len(self._transactions) + 1
+        self._transactions[number] = _Transaction(now_ms)
+        return number
+
+    def sending(self, number: int) -> Value:
+        """The value of the transaction's next record."""
+        transaction = self._transactions[number]
+        position = transaction.next_position
+        transaction.next_position += 1
+        return Value(self.name, number, position)
+
+    def acknowledged(self, value: Value, place: Place) -> None:
+        """A record of an open transaction is on all in-sync replicas."""
+        self._transactions[value.number].acknowledged[value.position] = place
+
+    def committing(self, number: int) -> None:
+        """Its commit is requested."""
+        self._transactions[number].fate = Fate.UNKNOWN
+
+    def ended(self, number: int, *, is_commit: bool, was_fenced: bool) -> None:
+        """Its end is answered with success; `was_fenced`: already when the end was requested."""
+        if not is_commit:
+            self._abort(number)
+            return
+        if was_fenced:
+            self._fail(f"a fenced producer committed {number}")
+        self._commit(number)
+
+    def refused(self, token: int, number: int, now_ms: int, why: str) -> None:
+        """The producer of this token was told that it is fenced, in this transaction."""
+        begun_ms = self._transactions[number].begun_ms
+        is_explained = (
+            self.instances.may_be_fenced(token, now_ms) or now_ms - begun_ms >= TIMEOUT_MS
+        )
+        if not is_explained:
+            self._fail(f"the only producer was fenced in {number}, {now_ms - begun_ms} ms: {why}")
+
+    def out_of_order(self, value: Value) -> None:
+        """The first batch that has no answer yet was refused for its sequence."""
+        self._fail(f"{value.number}.{value.position} was refused, though all before were accepted")
+
+    def fenced_by_produce(self, number: int) -> None:
+        """A partition's leader answered with the coordinator's word, which ends a client; it has to
+        say INVALID_PRODUCER_EPOCH, upon which clients abort (KAFKA-14278)."""
+        self._fail(f"{number}: Produce returned PRODUCER_FENCED")
+
+    # Readers.
+
+    def read(self, value: Value, place: Place) -> None:
+        """A record was returned under read_committed."""
+        what = f"{value.number}.{value.position}"
+        transaction = self._transactions[value.number]
+        if transaction.fate in (Fate.OPEN, Fate.ABORTED):
+            self._fail(f"{what} was read, and its transaction is {transaction.fate.value}")
+        if value in self._committed_reads:
+            self._fail(f"{what} was read twice, in {self._committed_reads[value]} and {place}")
+        last = self._last_read.get(place)
+        if last is not None and value <= last:
+            self._fail(f"{what} was read after {last.number}.{last.position} in {place}")
+        self._committed_reads[value] = place
+        self._last_read[place] = value
+        if transaction.fate is Fate.UNKNOWN:
+            self._commit(value.number)
+
+    def read_uncommitted(self, value: Value, place: Place) -> None:
+        """A record was returned under read_uncommitted."""
+        if value in self._uncommitted_reads:
+            self._fail(f"{value.number}.{value.position} is in the log twice, in {place}")
+        self._uncommitted_reads[value] = place
+
+    def settle(self, places: set[Place]) -> None:
+        """No transaction is open, and both kinds of readers have read all of these places."""
+        for number, transaction in self._transactions.items():
+            if transaction.fate in (Fate.OPEN, Fate.UNKNOWN):
+                self._abort(number)
+            for position, place in transaction.acknowledged.items():
+                if place not in places:
+                    continue
+                value, what = Value(self.name, number, position), f"{number}.{position} of {place}"
+                if value not in self._uncommitted_reads:
+                    self._fail(f"{what} was acknowledged and is not in the log")
+                if transaction.fate is Fate.COMMITTED and value not in self._committed_reads:
+                    self._fail(f"{what} was committed and cannot be read")
+
+    def _abort(self, number: int) -> None:
+        transaction = self._transactions[number]
+        if transaction.fate is Fate.COMMITTED:
+            self._fail(f"{number} was aborted after it was committed")
+        transaction.fate = Fate.ABORTED
+
+    def _commit(self, number: int) -> None:
+        transaction = self._transactions[number]
+        if transaction.fate is Fate.ABORTED:
+            self._fail(f"{number} was committed after it was aborted")
+        if transaction.fate is not Fate.COMMITTED:
+            self.committed += 1
+        transaction.fate = Fate.COMMITTED
+
+    def _fail(self, what: str) -> None:
+        self.anomalies.append(f"{self.name}: {what}")

@@ -1,0 +1,289 @@
+"""A producer that writes records to several partitions in transactions.
+
+It commits, aborts, or waits until its transaction times out, and has two batches of a partition
+under way at a time. It is one instance of its transactional id: from time to time another one takes
+over, and this one goes on or is killed. After an error that aborts the transaction it goes on with
+the next epoch (KIP-360); after one that fences it, it begins again unless another one has its id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any, Final, NamedTuple
+
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages import messages_of
+from ottla.protocol.versions import ADD_PARTITIONS_TO_TXN, PRODUCE
+from ottla.records.build import build_batch
+from ottla.records.record import Record
+from simulation.broker import FIRST_WALL_MS
+from simulation.clients import INIT_PRODUCER_ID, RETRIABLE
+from simulation.connection import TRANSACTION, Connections, NoAnswerError
+from simulation.consumers import RefusedError
+from simulation.coordinator_client import (
+    REQUEST_TIMEOUT_MS,
+    RETRY_S,
+    ask_coordinator,
+)
+from simulation.record_ledger import TIMEOUT_MS, Place, RecordLedger, Value
+
+END_TXN: Final = 26
+TOPIC_IDS: Final = 13
+MAX_TRIES: Final = 80
+MAX_IN_BATCH: Final = 3
+MAX_UNDER_WAY: Final = 2
+FENCED: Final = frozenset(
+    {
+        ErrorCode.producer_fenced,
+        ErrorCode.invalid_producer_epoch,
+        ErrorCode.invalid_producer_id_mapping,
+    }
+)
+
+
+class Versions(NamedTuple):
+    """The versions of a client's requests."""
+
+    produce: int
+    end_txn: int
+
+    @property
+    def adds_partitions(self) -> bool:
+        """The client adds them itself; from Produce 12 on the brokers do (KIP-890)."""
+        return self.produce < 12
+
+
+class _Batch(NamedTuple):
+    """A batch and the values in it."""
+
+    values: tuple[Value, ...]
+    data: bytes
+
+
+class RecordProducer:
+    """See the module docstring."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        ledger: RecordLedger,
+        places: Callable[[], Sequence[Place]],
+        now_ms: Callable[[], int],
+        random: Random,
+        versions: Versions,
+    ) -> None:
+        self.stopping = False
+        self._connections = connections
+        self._ledger = ledger
+        self._places = places
+        self._now_ms = now_ms
+        self._random = random
+        self._versions = versions
+        self._producer = (-1, -1)
+        self._sequences: dict[Place, int] = {}
+        self._added: set[Place] = set()
+        self._is_unsure = False
+        """A batch of the transaction has no answer: it may arrive later."""
+
+    async def run(self) -> None:
+        """Runs until it is stopped, or another instance has taken over."""
+        token = 0
+        while not self.stopping:
+            try:
+                token = await self._begin()
+                while not self.stopping:
+                    if not await self._transact(token):
+                        break
+                    await asyncio.sleep(self._random.random() * 0.3)
+            except NoAnswerError:
+                pass
+            except RefusedError as error:
+                if token and self._ledger.instances.is_fenced(token):
+                    return
+                if error.code in FENCED:
+                    self._producer = (-1, -1)
+            await asyncio.sleep(RETRY_S)
+
+    async def _begin(self) -> int:
+        """Get an epoch: the next one of this producer, or that of a new one. Returns a token."""
+        build = messages_of(INIT_PRODUCER_ID, 5, "request")
+        producer_id, epoch = self._producer
+        request = build.InitProducerIdRequest(
+            transactional_id=self._ledger.name,
+            transaction_timeout=TIMEOUT_MS,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+        )
+        instances = self._ledger.instances
+        attempt = instances.asking(self._now_ms())
+        try:
+            answer = await self._of_transaction(request)
+        except RefusedError:
+            instances.refused(attempt)
+            raise
+        self._became(answer)
+        return instances.initialized(attempt)
+
+    def _became(self, answer: Any) -> None:
+        producer = answer.producer_id, answer.producer_epoch
+        if producer != self._producer:
+            self._producer = producer
+            self._sequences.clear()
+
+    async def _transact(self, token: int) -> bool:
+        """One transaction. False if the producer needs another epoch to go on."""
+        number = self._ledger.begun(self._now_ms())
+        self._added.clear()
+        self._is_unsure = False
+        try:
+            for _ in range(self._random.randrange(1, 4)):
+                await self._write(number)
+                slow = self._random.random() < 0.02
+                pause_s = 2 * TIMEOUT_MS / 1000 if slow else self._random.random() * 0.1
+                await asyncio.sleep(pause_s)
+            await self._end(token, number, is_commit=self._random.random() < 0.75)
+        except RefusedError as error:
+            if error.code in FENCED:
+                self._ledger.refused(token, number, self._now_ms(), error.code.name)
+                raise
+            # Abortable, as clients see it.
+            await self._end(token, number, is_commit=False)
+            # Below version 2 the epoch stays, and a batch of this transaction may still arrive.
+            return not (self._is_unsure and self._versions.adds_partitions)
+        return True
+
+    # Records.
+
+    async def _write(self, number: int) -> None:
+        """Write some records of the transaction to one partition."""
+        place = self._random.choice(self._places())
+        if self._versions.adds_partitions and place not in self._added:
+            await self._add(place)
+        first = self._sequences.get(place, 0)
+        batches = []
+        for _ in range(self._random.randrange(1, MAX_UNDER_WAY + 1)):
+            count = self._random.randrange(1, MAX_IN_BATCH + 1)
+            values = tuple(self._ledger.sending(number) for _ in range(count))
+            batches.append(self._batch(values, first))
+            first += count
+        self._is_unsure = True
+        await self._deliver(number, place, batches)
+        self._is_unsure = False
+        self._sequences[place] = first
+
+    def _batch(self, values: tuple[Value, ...], sequence: int) -> _Batch:
+        now_ms = FIRST_WALL_MS + self._now_ms()
+        producer_id, epoch = self._producer
+        data = build_batch(
+            [Record(0, now_ms, None, value.encode()) for value in values],
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            base_sequence=sequence,
+            is_transactional=True,
+        )
+        return _Batch(values, data)
+
+    async def _deliver(self, number: int, place: Place, batches: list[_Batch]) -> None:
+        """Send batches until each is acknowledged. Raises RefusedError."""
+        code = None
+        for _ in range(MAX_TRIES):
+            codes = await asyncio.gather(*(self._send(place, each) for each in batches))
+            while codes and codes[0] in (ErrorCode.none, ErrorCode.duplicate_sequence_number):
+                codes.pop(0)
+                for value in batches.pop(0).values:
+                    self._ledger.acknowledged(value, place)
+            if not codes:
+                return
+            code = codes[0]
+            if code is ErrorCode.out_of_order_sequence_number:
+                self._ledger.out_of_order(batches[0].values[0])
+            if code is ErrorCode.producer_fenced:
+                self._ledger.fenced_by_produce(number)
+            if not self._may_retry(code):
+                assert code is not None
+                raise RefusedError(code)
+            self._connections.forget_leader(*place)
+            await asyncio.sleep(RETRY_S)
+        raise RefusedError(code or ErrorCode.request_timed_out)
+
+    def _may_retry(self, code: ErrorCode | None) -> bool:
+        return code is None or code in RETRIABLE or code is ErrorCode.concurrent_transactions
+
+    async def _send(self, place: Place, batch: _Batch) -> ErrorCode | None:
+        """One request's error code; None without an answer."""
+        build = messages_of(PRODUCE, self._versions.produce, "request")
+        topic, partition = place
+        data = build.PartitionProduceData(index=partition, records=batch.data)
+        request = build.ProduceRequest(
+            transactional_id=self._ledger.name,
+            acks=-1,
+            timeout=1_000,
+            topic_data=(build.TopicProduceData(name=topic, partition_data=(data,)),),
+        )
+        try:
+            leader = await self._connections.leader(topic, partition)
+            answer = await self._connections.ask(leader, request, REQUEST_TIMEOUT_MS)
+        except NoAnswerError:
+            return None
+        return ErrorCode(answer.responses[0].partition_responses[0].error_code)
+
+    # The coordinator.
+
+    async def _add(self, place: Place) -> None:
+        build = messages_of(ADD_PARTITIONS_TO_TXN, 3, "request")
+        topic, partition = place
+        producer_id, epoch = self._producer
+        request = build.AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self._ledger.name,
+            v3_and_below_producer_id=producer_id,
+            v3_and_below_producer_epoch=epoch,
+            v3_and_below_topics=(
+                build.AddPartitionsToTxnTopic(name=topic, partitions=(partition,)),
+            ),
+        )
+        await ask_coordinator(
+            self._connections,
+            TRANSACTION,
+            self._ledger.name,
+            request,
+            lambda answer: (
+                answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
+            ),
+        )
+        self._added.add(place)
+
+    async def _end(self, token: int, number: int, *, is_commit: bool) -> None:
+        """Commit or abort; asks again where no answer comes, as clients do."""
+        build = messages_of(END_TXN, self._versions.end_txn, "request")
+        producer_id, epoch = self._producer
+        request = build.EndTxnRequest(
+            transactional_id=self._ledger.name,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            committed=is_commit,
+        )
+        was_fenced = self._ledger.instances.is_fenced(token)
+        if is_commit:
+            self._ledger.committing(number)
+        for _ in range(MAX_TRIES):
+            try:
+                answer = await self._of_transaction(request)
+                break
+            except NoAnswerError:
+                await asyncio.sleep(RETRY_S)
+        else:
+            raise NoAnswerError("the transaction's end is unknown")
+        if self._versions.end_txn >= 5:
+            self._became(answer)
+        self._ledger.ended(number, is_commit=is_commit, was_fenced=was_fenced)
+
+    async def _of_transaction(self, request: Any) -> Any:
+        return await ask_coordinator(
+            self._connections,
+            TRANSACTION,
+            self._ledger.name,
+            request,
+            lambda answer: answer.error_code,
+        )

@@ -1,0 +1,172 @@
+"""Clients that write records in transactions, and the readers of what they write.
+
+For each transactional id there are producers that take over from each other, and a ledger; for each
+partition a read_committed and a read_uncommitted reader.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final
+
+from simulation.cluster import TRANSACTIONS, WRITTEN, Cluster
+from simulation.connection import Connections
+from simulation.process import Process
+from simulation.record_ledger import Place, RecordLedger
+from simulation.record_producer import RecordProducer, Versions
+from simulation.record_reader import READ_COMMITTED, READ_UNCOMMITTED, RecordReader
+from simulation.violation import Violation
+
+VERSIONS: Final = (Versions(12, 5), Versions(11, 3), Versions(9, 2))
+"""Of transaction version 2; below 2 with and without TRANSACTION_ABORTABLE."""
+CHANGES: Final = 0.15
+"""How often a transactional id gets a client of another version."""
+SHORT_LIVED: Final = 0.1
+"""How often a transaction writes to a topic that is about to be deleted, if there is one."""
+HOSTS: Final = "10.0.8."
+SETTLES_WITHIN_MS: Final = 10_000
+
+
+@dataclass(slots=True)
+class _Writer:
+    """One transactional id."""
+
+    versions: Versions
+    ledger: RecordLedger
+    producers: list[RecordProducer] = field(default_factory=list)
+    process: Process | None = None
+    """That of the newest producer."""
+
+
+class Writers:
+    """Starts the clients, lets producers take over, and judges their ledgers."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._random = Random(f"{cluster.seed} writers")
+        self._hosts = 0
+        self._has_stopped = False
+        self._anomalies: list[str] = []
+        versions = (VERSIONS[0], self._random.choice(VERSIONS[1:]))
+        self._writers = [
+            _Writer(each, RecordLedger(f"writer-{number}"))
+            for number, each in enumerate(versions, start=1)
+        ]
+        self._ledgers = {each.ledger.name: each.ledger for each in self._writers}
+        self._readers: list[RecordReader] = []
+
+    @property
+    def committed(self) -> list[int]:
+        """How many transactions of each transactional id are known to be committed."""
+        return [each.ledger.committed for each in self._writers]
+
+    @property
+    def is_forgiven(self) -> bool:
+        """Committed records, of the topic or of the coordinators, may be lost."""
+        invariants = self._cluster.invariants
+        return bool(invariants.forgiven(WRITTEN) or invariants.forgiven(TRANSACTIONS))
+
+    def start(self) -> None:
+        for index in range(self._cluster.written_partitions):
+            self._start_readers((WRITTEN, index))
+        for writer in self._writers:
+            self._start_producer(writer)
+
+    def stop(self) -> None:
+        """Producers end their transactions, and no other one takes over."""
+        self._has_stopped = True
+        for writer in self._writers:
+            for producer in writer.producers:
+                producer.stopping = True
+
+    def add_partition(self) -> None:
+        """The topic has another partition."""
+        place = (WRITTEN, self._cluster.written_partitions)
+        self._cluster.written_partitions += 1
+        self._start_readers(place)
+
+    # Readers.
+
+    def _start_readers(self, place: Place) -> None:
+        for isolation in (READ_COMMITTED, READ_UNCOMMITTED):
+            connections = Connections(f"record reader {place[1]}", self._cluster.addresses)
+            reader = RecordReader(
+                place, isolation, connections, self._ledgers, self._anomalies.append
+            )
+            self._readers.append(reader)
+            self._cluster.loop.start_in(self._process(), reader.run)
+
+    # Producers.
+
+    def _process(self) -> Process:
+        self._hosts += 1
+        return Process(f"{HOSTS}{self._hosts}")
+
+    def _places(self) -> list[Place]:
+        places = [(WRITTEN, index) for index in range(self._cluster.written_partitions)]
+        short = self._cluster.short_lived
+        if short is not None and self._random.random() < SHORT_LIVED:
+            return [(short, 0)]
+        return places
+
+    def _start_producer(self, writer: _Writer) -> None:
+        number = len(writer.producers) + 1
+        name = f"{writer.ledger.name}-{number}"
+        random = Random(f"{self._cluster.seed} {name}")
+        versions = writer.versions
+        if random.random() < CHANGES:
+            versions = random.choice(VERSIONS)
+        producer = RecordProducer(
+            Connections(name, self._cluster.addresses),
+            writer.ledger,
+            self._places,
+            self._cluster.now_ms,
+            random,
+            versions,
+        )
+        writer.producers.append(producer)
+        writer.process = self._process()
+        self._cluster.note(f"producer {name} of {versions} starts")
+        self._cluster.loop.start_in(writer.process, producer.run)
+        pause_s = 2 + self._random.random() * 6
+        self._cluster.loop.call_later(pause_s, self._take_over, writer)
+
+    def _take_over(self, writer: _Writer) -> None:
+        if self._has_stopped:
+            return
+        assert writer.process is not None
+        if self._random.random() < 0.5:
+            self._cluster.note(f"the producer of {writer.ledger.name} is killed")
+            self._cluster.loop.forget(writer.process)
+            self._cluster.loop.network.died(writer.process)
+        self._start_producer(writer)
+
+    # The end.
+
+    async def settle(self) -> None:
+        """After `stop`: no transaction may be stuck. Raises Violation."""
+        if self.is_forgiven:
+            return
+        until_ms = self._cluster.loop.now_ms + SETTLES_WITHIN_MS
+        for reader in self._readers:
+            while True:
+                is_read = await reader.poll(0)
+                if is_read and reader.offset == reader.stable_offset == reader.high_watermark:
+                    break
+                if self._cluster.loop.now_ms > until_ms:
+                    raise Violation(
+                        f"a transaction is stuck in {reader.place}: read to {reader.offset}, "
+                        f"stable to {reader.stable_offset} of {reader.high_watermark}"
+                    )
+        places = {reader.place for reader in self._readers}
+        for writer in self._writers:
+            writer.ledger.settle(places)
+
+    def judge(self) -> None:
+        """Raises Violation for the first anomaly that lost records do not explain."""
+        if self.is_forgiven:
+            return
+        found = [what for writer in self._writers for what in writer.ledger.anomalies]
+        for what in self._anomalies + found:
+            raise Violation(what)
