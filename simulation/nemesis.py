@@ -46,6 +46,7 @@ class Nemesis:
         """End all cuts, pauses and stalls; start every broker and member that is down."""
         self._cluster.note("all is healed")
         self._stalls.end()
+        self._is_rolling = False
         if self._of_transactions is not None:
             self._of_transactions.end()
         self._loop.network.heal()
@@ -182,6 +183,8 @@ class Nemesis:
             until_s = self._loop.time() + ROLL_STEP_MAX_S
             while self._cluster.unhealed() is not None and self._loop.time() < until_s:
                 await asyncio.sleep(0.2)
+            if not self._is_rolling:
+                return  # all is healed
             await self._restart(number, 0.1)
         self._is_rolling = False
 

@@ -13,9 +13,11 @@ from multiprocessing.pool import Pool
 
 import pytest
 from simulation.planted import IN_TRANSACTIONS, PLANTED, Patch, Sighting
+from simulation.traps import TRAPS
 from simulation.world import end_at_once, run
 
 MAX_SEEDS = 60
+OF_TRANSACTIONS = IN_TRANSACTIONS | TRAPS
 BUGS_A_PROCESS = 8
 
 
@@ -41,6 +43,6 @@ def test_a_planted_bug_is_found(plant: Callable[[Patch], None], pool: Pool) -> N
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("plant", IN_TRANSACTIONS, ids=lambda plant: plant.__name__)
+@pytest.mark.parametrize("plant", OF_TRANSACTIONS, ids=lambda plant: plant.__name__)
 def test_a_planted_bug_of_transactions_is_found(plant: Callable[[Patch], None], pool: Pool) -> None:
-    assert pool.apply(partial(_is_found, plant, IN_TRANSACTIONS[plant], transactions=True))
+    assert pool.apply(partial(_is_found, plant, OF_TRANSACTIONS[plant], transactions=True))

@@ -61,9 +61,10 @@ def test_the_invariants_hold_with_transactions(first: int, count: int) -> None:
     assert f"{count} seeds, 0 failed" in done.stdout
 
 
-def test_a_seed_repeats_exactly_in_any_process() -> None:
+@pytest.mark.parametrize("flag", ["", pytest.param(", transactions=True", marks=pytest.mark.full)])
+def test_a_seed_repeats_exactly_in_any_process(flag: str) -> None:
     """Neither the order of sets nor memory addresses may influence a run."""
-    code = "from simulation.world import run; print(run(1).digest, run(2).digest)"
+    code = f"from simulation.world import run;print(run(1{flag}).digest, run(2{flag}).digest)"
     digests = set()
     for hash_seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}

@@ -133,7 +133,7 @@ class MarkerSender:
 
     def _enqueue(self, sending: _Sending, partitions: Iterable[TopicPartition]) -> None:
         gone, later = set(), set()
-        for partition in partitions:
+        for partition in sorted(partitions):  # the same order in every run of a simulation
             leader = self._leader_of(partition)
             if leader is None:
                 gone.add(partition)
