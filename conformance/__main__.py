@@ -7,16 +7,18 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bench.apache_kafka import KafkaJars
+from bench.brokers import running
 from bench.packages import PackageError
 
 from bench import cache, ivy, java
 from conformance import apache_tools, kafka_python, librdkafka
+from conformance.differential import suite as differential
 from conformance.outcome import Outcome, summary
 from conformance.target import Target
 from conformance.warm_up import NotReadyError, warm_up
 from ottla.testing import KitError
 
-SUITES = "ABC"
+SUITES = "ABCD"
 
 
 def chosen(only: str) -> dict[str, list[str]]:
@@ -30,9 +32,13 @@ def chosen(only: str) -> dict[str, list[str]]:
     for item in only.split(","):
         suite, _, name = item.partition(":")
         if suite not in SUITES or not suite:
-            raise ValueError(f"--only has {item!r}; wanted A, B or C, or one test as in A:0001")
+            raise ValueError(f"--only has {item!r}; wanted A, B, C or D, or one test as in A:0001")
         names = wanted.setdefault(suite, [])
-        known = {"A": librdkafka.NUMBERS, "C": apache_tools.names()}.get(suite)
+        known = {
+            "A": librdkafka.NUMBERS,
+            "C": apache_tools.names(),
+            "D": list(differential.scripts()),
+        }.get(suite)
         if name and known is not None and name not in known:
             raise ValueError(f"suite {suite} has no {name!r}; it has: {' '.join(known)}")
         if name:
@@ -84,6 +90,15 @@ def suite_b(target: Target, names: Sequence[str], options: argparse.Namespace) -
     yield from kafka_python.run(suite, target.addresses, names)
 
 
+def suite_d(target: Target, names: Sequence[str], jars: KafkaJars) -> Iterator[Outcome]:
+    if len(target.addresses) > 1:
+        reason = "its requests are for one broker, which leads and coordinates everything"
+        yield Outcome("D", "differential", "skipped", reason=reason)
+        return
+    with running("Apache Kafka", jars) as kafka:
+        yield from differential.run(target.bootstrap, kafka.address, names)
+
+
 def logs() -> Path:
     """The folder with the suites' own output, to read after a failure."""
     place = cache.folder("conformance-logs")
@@ -98,7 +113,7 @@ def keep_logs(target: Target) -> None:
 
 
 def all_outcomes(options: argparse.Namespace, wanted: dict[str, list[str]]) -> Iterator[Outcome]:
-    jars = KafkaJars.fetched(options.ivy_settings) if "C" in wanted else None
+    jars = KafkaJars.fetched(options.ivy_settings) if {"C", "D"} & wanted.keys() else None
     with Target(options.bootstrap, options.data, options.brokers) as target:
         print(f"Under test: {target.bootstrap}", flush=True)
         try:
@@ -107,7 +122,9 @@ def all_outcomes(options: argparse.Namespace, wanted: dict[str, list[str]]) -> I
                 yield from suite_a(target, wanted["A"], options)
             if "B" in wanted:
                 yield from suite_b(target, wanted["B"], options)
-            if jars is not None:
+            if jars is not None and "D" in wanted:
+                yield from suite_d(target, wanted["D"], jars)
+            if jars is not None and "C" in wanted:
                 yield from apache_tools.run(jars, target.bootstrap, wanted["C"])
                 if target.died() is None:
                     yield from apache_tools.after_the_stop(jars, target, wanted["C"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from simulation.faults import FIRST_MS, LAST_MS, Fault
 from simulation.few_epochs import MAX_EPOCH, few_epochs
 from simulation.transaction_faults import KINDS, MAX_COUNT, draw_transaction_faults
@@ -29,6 +30,7 @@ def test_epochs_are_few_for_a_while() -> None:
     assert not stored.is_exhausted(MAX_EPOCH)
 
 
+@pytest.mark.full
 def test_every_fault_happens_and_does_no_harm() -> None:
     kinds = dict.fromkeys(KINDS)
     faults = [Fault(2_500 + 1_200 * n, kind, 1, 2, 500, n) for n, kind in enumerate(kinds)]

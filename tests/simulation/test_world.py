@@ -40,10 +40,10 @@ TRANSACTIONAL = 100
 @pytest.mark.parametrize(
     ("first", "count"),
     [
-        (0, 4),
+        (0, 2),
         *(
             pytest.param(first, PART, marks=pytest.mark.full)
-            for first in range(4, TRANSACTIONAL, PART)
+            for first in range(2, TRANSACTIONAL, PART)
         ),
     ],
 )

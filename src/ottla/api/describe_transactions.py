@@ -30,13 +30,8 @@ async def _described(transactional_id: str, context: Context) -> Any:
     else:
         code = ErrorCode.none if value is not None else ErrorCode.transactional_id_not_found
     if value is None:
-        return build.TransactionState(
-            error_code=code,
-            transactional_id=transactional_id,
-            producer_id=-1,
-            producer_epoch=-1,
-            transaction_start_time=-1,
-        )
+        # The other fields are zero, as in Kafka.
+        return build.TransactionState(error_code=code, transactional_id=transactional_id)
     return build.TransactionState(
         error_code=code,
         transactional_id=transactional_id,

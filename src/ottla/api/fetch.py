@@ -45,6 +45,7 @@ holds at most this, or one batch, even if the client and fetch.max.bytes allow m
 Found: TypeAlias = dict[Key, tuple[FetchedPartition, Partition | None, Read]]
 
 _READ_COMMITTED: Final = 1
+_UNKNOWN: Final = (ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id)
 _FROM_FOLLOWERS: Final = 11
 _REPLICA_STATE: Final = 15
 """The first versions of a request with these fields."""
@@ -237,7 +238,9 @@ class _Reads:
             code = error.code
             if code is ErrorCode.unknown_topic_id and each.name is not None:
                 code = _invalid_id_code(each.name, each.index, context)
-            return None, refused_read(code)
+            refused = refused_read(code)
+            # Kafka's way to say so, also to readers of uncommitted records.
+            return None, refused._replace(aborted=()) if code in _UNKNOWN else refused
         return partition, read
 
 

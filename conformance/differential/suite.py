@@ -1,0 +1,73 @@
+"""Runs every script against both brokers and compares the answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Final
+
+from conformance.differential.known import KNOWN, Known
+from conformance.differential.normal import differences
+from conformance.differential.scripts import SCRIPTS, Script
+from conformance.differential.session import Answer, NotInTimeError, Session
+from conformance.differential.walks import walk
+from conformance.outcome import Outcome, State
+
+SUITE: Final = "D"
+WALKS: Final = 10
+MAX_SHOWN: Final = 6
+
+
+def scripts() -> dict[str, Script]:
+    """By name: the scripts, and the walks of some seeds."""
+    walks = {f"walk_{seed}": partial(walk, seed=seed) for seed in range(WALKS)}
+    return {each.__name__: each for each in SCRIPTS} | walks
+
+
+def run(ottla: str, kafka: str, names: Sequence[str]) -> Iterator[Outcome]:
+    """One outcome for each script; `ottla` and `kafka` are addresses."""
+    seen: set[Known] = set()
+    wanted = scripts()
+    for name in names or wanted:
+        began = time.monotonic()
+        try:
+            found = _compare(name, wanted[name], ottla, kafka, seen)
+        except (NotInTimeError, TimeoutError) as error:
+            found = [f"no answer in time: {error}"]
+        state: State = "failed" if found else "passed"
+        shown = "; ".join(found[:MAX_SHOWN])
+        more = f"; and {len(found) - MAX_SHOWN} more" if len(found) > MAX_SHOWN else ""
+        yield Outcome(SUITE, name, state, time.monotonic() - began, shown + more)
+    for entry in KNOWN if not names else ():
+        if entry not in seen:
+            name = f"{entry.label}{entry.field}"
+            yield Outcome(SUITE, name, "failed", reason="a known difference is gone")
+
+
+def _compare(name: str, script: Script, ottla: str, kafka: str, seen: set[Known]) -> list[str]:
+    mine, theirs = _answers(name, script, ottla), _answers(name, script, kafka)
+    labels = [each.label for each in mine]
+    if labels != [each.label for each in theirs]:
+        return ["the brokers were not asked the same"]
+    found = []
+    for one, other in zip(mine, theirs, strict=True):
+        for difference in differences(one.content, other.content):
+            known = next(
+                (each for each in KNOWN if each.explains(name, one.label, difference)), None
+            )
+            if known is None:
+                found.append(f"{one.label}: {difference}")
+            else:
+                seen.add(known)
+    return found
+
+
+def _answers(name: str, script: Script, address: str) -> list[Answer]:
+    session = Session(address, name)
+    try:
+        session.find_coordinators()
+        script(session)
+    finally:
+        session.close()
+    return session.answers
