@@ -21,7 +21,6 @@ WAIT_SECONDS: Final = 20.0
 PAUSE_SECONDS: Final = 0.02
 TIMEOUT_MS: Final = 60_000
 MAX_BYTES: Final = 1 << 20
-RECORD_MS: Final = 1_700_000_000_000
 UNKNOWN_TOPIC: Final = UUID(int=4711)
 RETRIED: Final = frozenset(
     {
@@ -305,8 +304,9 @@ class Session:
     ) -> None:
         build = self.build(0, version)
         topic, index = place
+        now_ms = int(time.time() * 1000)
         batch = build_batch(
-            [Record(0, RECORD_MS, None, value.encode()) for value in values],
+            [Record(0, now_ms, None, value.encode()) for value in values],
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
             base_sequence=sequence,
