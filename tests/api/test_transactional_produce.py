@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages import messages_of
 from ottla.shards.step import ProducerEpoch
 from ottla.transactions.stored import TopicPartition
 from ottla.transactions.verification import Asked
@@ -158,6 +159,26 @@ async def test_transactional_records_need_a_transactional_id(
     plain = await node_call.produce("t", node_call.batch(b"a"), transactional_id="x")
     assert plain.error_code is NONE, "as in Kafka"
     assert coordinator.questions == []
+
+
+async def test_one_transactional_batch_without_an_id_refuses_the_request(node_call: Any) -> None:
+    """As in Kafka: nothing of it is appended."""
+    await node_call.create("two", 2)
+    build = messages_of(KEY, 9, "request")
+    data = build.TopicProduceData(
+        name="two",
+        partition_data=(
+            build.PartitionProduceData(index=0, records=node_call.batch(b"plain")),
+            build.PartitionProduceData(index=1, records=batch(node_call)),
+        ),
+    )
+    request = build.ProduceRequest(
+        transactional_id=None, acks=-1, timeout=1_000, topic_data=(data,)
+    )
+    (topic,) = (await node_call.ask(request)).responses
+    refused = ErrorCode.transactional_id_authorization_failed
+    assert [each.error_code for each in topic.partition_responses] == [refused, refused]
+    assert node_call.node.partitions.get("two", 0).log.end_offset == 0
 
 
 async def test_without_verification_clients_are_trusted(

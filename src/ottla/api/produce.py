@@ -12,7 +12,13 @@ from typing import Any, Final, NamedTuple
 
 from ottla.api.context import Context
 from ottla.api.current_leader import current_leader, node_endpoints
-from ottla.api.transactional_produce import NOT_TRANSACTIONAL, Verified, verify
+from ottla.api.transactional_produce import (
+    NOT_TRANSACTIONAL,
+    Place,
+    Verified,
+    refused_without_id,
+    verify,
+)
 from ottla.network.handlers import EndConnectionError
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -53,12 +59,10 @@ async def handle(request: Any, context: Context) -> Any:
     requested = _each_once(request.topic_data, by_id)
     verified = NOT_TRANSACTIONAL
     if request.transactional_id is not None:
-        batches = [
-            ((key, each.index), each.records)
-            for key, (_, named) in requested.items()
-            for each in named.values()
-        ]
-        verified = await verify(request.transactional_id, batches, context)
+        verified = await verify(request.transactional_id, _batches(requested), context)
+    elif not _is_single(request.topic_data):
+        # The only batch of a request is refused by the append.
+        verified = refused_without_id(_batches(requested))
     for key, (topic, named) in requested.items():
         answers: list[Any] = []
         for each in named.values():
@@ -132,11 +136,24 @@ def _response(topics: list[tuple[Any, list[Any]]], context: Context) -> Any:
     return build.ProduceResponse(responses=tuple(responses))
 
 
+def _is_single(topics: Any) -> bool:
+    """Whether a request names one partition."""
+    return len(topics) == 1 and len(topics[0].partition_data) == 1
+
+
+def _batches(requested: dict[Any, tuple[Any, dict[int, Any]]]) -> list[tuple[Place, Any]]:
+    return [
+        ((key, each.index), each.records)
+        for key, (_, named) in requested.items()
+        for each in named.values()
+    ]
+
+
 def _each_once(topics: Any, by_id: bool) -> dict[Any, tuple[Any, dict[int, Any]]]:
     """Topics and partitions by name or id and by number. If one is named twice, the last batch
     counts (KafkaApis.handleProduceRequest builds a map).
     """
-    if len(topics) == 1 and len(topics[0].partition_data) == 1:
+    if _is_single(topics):
         (topic,) = topics
         (each,) = topic.partition_data
         return {topic.topic_id if by_id else topic.name: (topic, {each.index: each})}

@@ -16,7 +16,7 @@ from ottla.log.verification import NOT_REQUIRED, Guard
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import INTERNAL_TOPICS
 from ottla.records.errors import CorruptBatchError
-from ottla.records.header import HEADER_BYTES, BatchHeader, read_header
+from ottla.records.header import HEADER_BYTES, TRANSACTIONAL_BIT, BatchHeader, read_header
 from ottla.replica.partition import Partition
 from ottla.shards.step import ProducerEpoch
 from ottla.transactions.stored import TopicPartition
@@ -29,6 +29,9 @@ Verified: TypeAlias = dict[Place, Guard | ApiError | None]
 there."""
 
 NOT_TRANSACTIONAL: Final[Verified] = {}
+
+_ATTRIBUTES_END: Final = 23
+"""In a batch; the last of their two bytes has the transactional bit."""
 
 
 async def verify(
@@ -82,12 +85,27 @@ async def verify(
     return found
 
 
+def refused_without_id(batches: Sequence[tuple[Place, Any]]) -> Verified:
+    """For a request without a transactional id: all its partitions are refused if one has a
+    transactional batch (KafkaApis.handleProduceRequest).
+    """
+    if not any(_header(records) for _, records in batches):
+        return NOT_TRANSACTIONAL
+    refused = ApiError(
+        ErrorCode.transactional_id_authorization_failed,
+        "the request has transactional records but no transactional id",
+    )
+    return {place: refused for place, _ in batches}
+
+
 def _header(records: Any) -> BatchHeader | None:
     """The header of a transactional batch."""
     if not records or len(records) < HEADER_BYTES:
+        return None
+    if not records[_ATTRIBUTES_END - 1] & TRANSACTIONAL_BIT:
         return None
     try:
         header = read_header(records)
     except CorruptBatchError:
         return None
-    return header if header.is_transactional and header.has_producer_id else None
+    return header if header.has_producer_id else None
