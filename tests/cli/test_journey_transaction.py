@@ -86,3 +86,47 @@ def test_a_search_that_ended_early() -> None:
         "Transaction  its marker was not found  by producer 7 (epoch 1)",
         "the log was searched up to offset 900",
     ]
+
+
+def coordinator(**fields: Any) -> dict[str, Any]:
+    nobody = dict.fromkeys(("transactional_id", "broker", "state", "started_ms", "times_out_ms"))
+    return {"hanging": False, "unanswered": [], **nobody, **fields}
+
+
+def coordinator_lines(found: dict[str, Any]) -> list[str]:
+    held = waiting(
+        "open_transaction",
+        producer=PRODUCER,
+        first_offset=40,
+        last_write_ms=None,
+        coordinator=found,
+    )
+    return lines(None, held)[2:]
+
+
+def test_what_ends_the_transaction() -> None:
+    known = {"transactional_id": "x", "broker": 3, "state": "Ongoing", "started_ms": 2_000}
+    assert coordinator_lines(coordinator(**known, times_out_ms=62_000)) == [
+        "transactional id  x, Ongoing, since 00:00:02.000",
+        "broker 3 aborts it after 00:01:02.000; now: ottla transaction abort x",
+    ]
+    known["state"] = "PrepareCommit"
+    assert coordinator_lines(coordinator(**known)) == [
+        "transactional id  x, PrepareCommit, since 00:00:02.000",
+        "broker 3 is writing its markers: ottla transaction describe x",
+    ]
+
+
+def test_nothing_ends_a_hanging_transaction() -> None:
+    assert coordinator_lines(coordinator(hanging=True)) == [
+        "it hangs: no transactional id has this producer, so no coordinator will write its marker",
+        "to find and abort it: ottla transaction hanging",
+    ]
+    (hangs, _) = coordinator_lines(coordinator(hanging=True, transactional_id="x"))
+    assert "the transaction of x does not include this partition" in hangs
+
+
+def test_brokers_that_do_not_answer() -> None:
+    assert coordinator_lines(coordinator(hanging=None, unanswered=[2, 3])) == [
+        "its transactional id is unknown: no answer from broker 2, 3"
+    ]

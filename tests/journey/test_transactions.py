@@ -2,7 +2,9 @@
 
 import pytest
 
+from ottla.journey.moment import Document
 from ottla.journey.transactions import (
+    CoordinatedTransaction,
     EndMarker,
     OpenTransaction,
     TransactionFacts,
@@ -17,6 +19,7 @@ from ottla.records.record import Record
 COMMIT = EndMarker(60, True, 5_000)
 ABORT = EndMarker(60, False, 5_000)
 OPEN = OpenTransaction(7, 1, 40, 4_000)
+ONGOING = CoordinatedTransaction("x", 3, "Ongoing", 2_000, 60_000, True)
 
 
 def header_of(*, is_transactional: bool = True, producer_id: int = 7) -> BatchHeader:
@@ -49,12 +52,14 @@ def test_the_marker_decides(marker: EndMarker, state: str, kind: str) -> None:
         "first_offset": None,
         "marker": {"offset": 60, "type": kind, "timestamp_ms": 5_000},
         "searched_to": None,
+        "coordinator": None,
     }
 
 
 def test_an_open_transaction() -> None:
-    said = transaction_of(header_of(), TransactionFacts(40, [OPEN]))
+    said = transaction_of(header_of(), TransactionFacts(40, [OPEN], coordinated={7: ONGOING}))
     assert said is not None
+    assert said["coordinator"]["transactional_id"] == "x"
     assert (said["state"], said["first_offset"], said["marker"]) == ("open", 40, None)
 
 
@@ -83,7 +88,8 @@ def test_readers_never_get_aborted_records_and_markers() -> None:
 
 def test_the_oldest_open_transaction_holds_the_last_stable_offset() -> None:
     older = OpenTransaction(9, 0, 30, -1)
-    said = read_committed(header_of(), 42, 80, TransactionFacts(30, [older, OPEN]))
+    facts = TransactionFacts(30, [older, OPEN], coordinated={9: ONGOING})
+    said = read_committed(header_of(), 42, 80, facts)
     assert said == {
         "state": "waiting",
         "last_stable_offset": 30,
@@ -92,8 +98,46 @@ def test_the_oldest_open_transaction_holds_the_last_stable_offset() -> None:
             "producer": {"id": 9, "epoch": 0},
             "first_offset": 30,
             "last_write_ms": None,
+            "coordinator": {
+                "hanging": False,
+                "unanswered": [],
+                "transactional_id": "x",
+                "broker": 3,
+                "state": "Ongoing",
+                "started_ms": 2_000,
+                "times_out_ms": 62_000,
+            },
         },
     }
+
+
+def coordinator_of(facts: TransactionFacts) -> Document:
+    held_by = read_committed(header_of(), 42, 80, facts)["held_by"]
+    found: Document = held_by["coordinator"]
+    return found
+
+
+def test_a_decided_transaction_has_no_timeout() -> None:
+    prepared = ONGOING._replace(state="PrepareCommit")
+    said = coordinator_of(TransactionFacts(40, [OPEN], coordinated={7: prepared}))
+    assert (said["state"], said["started_ms"], said["times_out_ms"]) == (
+        "PrepareCommit",
+        2_000,
+        None,
+    )
+
+
+def test_a_transaction_that_hangs() -> None:
+    said = coordinator_of(TransactionFacts(40, [OPEN]))
+    assert (said["hanging"], said["transactional_id"]) == (True, None)
+    ended = ONGOING._replace(state="CompleteAbort", has_partition=False)
+    said = coordinator_of(TransactionFacts(40, [OPEN], coordinated={7: ended}))
+    assert (said["hanging"], said["transactional_id"], said["times_out_ms"]) == (True, "x", None)
+
+
+def test_brokers_that_do_not_answer_may_coordinate_it() -> None:
+    said = coordinator_of(TransactionFacts(40, [OPEN], unanswered=(2, 3)))
+    assert (said["hanging"], said["unanswered"]) == (None, [2, 3])
 
 
 def test_a_marker_that_is_not_replicated_holds_it_too() -> None:

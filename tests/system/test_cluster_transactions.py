@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.system.cluster_load import QUICK, wait_for
 from tests.system.test_transactions import WAIT_S, end_offset, read, transactional, write
 
+from ottla.cli.journey_client import ask_journey
 from ottla.shards.partitioning import partition_for
 from ottla.testing import Cluster
 
@@ -64,10 +65,15 @@ def test_the_leader_of_an_open_transaction_dies(tmp_path: Path) -> None:
         create(cluster, "t")
         write(transactional(cluster, "first"), "t", "begin", commits=True)
         leader = cluster.leader("t")
-        producer = transactional(cluster, id_of_another(cluster, leader))
+        transactional_id = id_of_another(cluster, leader)
+        producer = transactional(cluster, transactional_id)
         producer.begin_transaction()
         producer.produce("t", "one")
         assert producer.flush(WAIT_S) == 0
+        asked = {"journey": 1, "topic": "t", "partition": 0, "offset": 2}
+        held_by = ask_journey(cluster.bootstrap, asked)["read_committed"]["held_by"]
+        assert held_by["coordinator"]["broker"] == coordinator_of(cluster, transactional_id)
+        assert held_by["coordinator"]["transactional_id"] == transactional_id
         cluster.kill(leader)
         producer.produce("t", "two")
         assert producer.flush(WAIT_S) == 0

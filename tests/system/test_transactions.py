@@ -11,6 +11,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from ottla.cli.journey_client import ask_journey
+
 WAIT_S = 60
 
 
@@ -86,6 +88,12 @@ def test_an_open_transaction_ends_what_committed_readers_see(broker: Any) -> Non
     write(second, topic, "behind", commits=True)
     assert end_offset(broker, topic, "read_committed") == 0
     assert end_offset(broker, topic, "read_uncommitted") == 3
+    asked = {"journey": 1, "topic": topic, "partition": 0, "offset": 1}
+    held_by = ask_journey(broker.bootstrap, asked)["read_committed"]["held_by"]
+    assert held_by["first_offset"] == 0
+    coordinator = held_by["coordinator"]
+    assert (coordinator["transactional_id"], coordinator["hanging"]) == (f"first-{topic}", False)
+    assert coordinator["times_out_ms"] - coordinator["started_ms"] == 60_000
     first.commit_transaction(WAIT_S)
     assert read(broker, topic, 2) == ["open", "behind"]
 

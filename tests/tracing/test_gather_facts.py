@@ -110,7 +110,9 @@ async def facts_of(log: Log, offset: int):
         high_watermark=log.end_offset,
     )
     groups: Any = Groups()
-    found = await gather(partition, offset, Around(1, 4, 2, journey, groups), 5 * DAY_MS)
+    nobody: Any = None
+    around = Around(1, 4, 2, journey, groups, nobody)
+    found = await gather(partition, offset, around, 5 * DAY_MS)
     await journey.close()
     return found
 

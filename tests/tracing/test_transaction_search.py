@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ottla.journey.transactions import EndMarker, OpenTransaction, TransactionFacts
+from ottla.journey.transactions import (
+    CoordinatedTransaction,
+    EndMarker,
+    OpenTransaction,
+    TransactionFacts,
+)
 from ottla.log.config import LogConfig
 from ottla.log.log import Log
 from ottla.log.open_file import OpenFiles
@@ -20,7 +26,9 @@ from ottla.records.header import iterate_headers
 from ottla.records.record import Record
 from ottla.tracing.gather_facts import find_location
 from ottla.tracing.key_search import EVERYTHING
+from ottla.tracing.transaction_coordinators import Coordinated
 from ottla.tracing.transaction_search import transaction_facts
+from ottla.transactions.stored import TopicPartition
 
 
 def append(log: Log, batch: bytes) -> None:
@@ -55,14 +63,38 @@ def log(tmp_path: Path) -> Log:
     return log
 
 
-async def facts_of(log: Log, offset: int, **limits: Any) -> TransactionFacts:
-    partition: Any = SimpleNamespace(log=log, high_watermark=log.end_offset)
+class Coordinators:
+    """Knows what the test says; `meanwhile` runs before the answer."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[frozenset[int], TopicPartition]] = []
+        self.known = {7: ONGOING}
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    async def find(self, producer_ids: frozenset[int], place: TopicPartition) -> Coordinated:
+        self.asked.append((producer_ids, place))
+        self.meanwhile()
+        known = {number: self.known[number] for number in producer_ids if number in self.known}
+        return Coordinated(known, ())
+
+
+@pytest.fixture
+def coordinators() -> Coordinators:
+    return Coordinators()
+
+
+async def facts_of(
+    log: Log, offset: int, coordinators: Coordinators | None = None, **limits: Any
+) -> TransactionFacts:
+    partition: Any = SimpleNamespace(topic="t", index=0, log=log, high_watermark=log.end_offset)
     location = await find_location(log, offset)
     assert location is not None
-    return await transaction_facts(partition, location.header, **limits)
+    find = (coordinators or Coordinators()).find
+    return await transaction_facts(partition, location.header, find, **limits)
 
 
 OPEN = [OpenTransaction(7, 1, 8, 2_007)]
+ONGOING = CoordinatedTransaction("x", 1, "Ongoing", 1_000, 60_000, True)
 
 
 async def test_every_record_finds_its_own_marker(log: Log) -> None:
@@ -77,8 +109,41 @@ async def test_a_marker_is_its_own(log: Log) -> None:
 
 
 async def test_open_transactions_and_records_outside_are_not_searched(log: Log) -> None:
-    for offset in (2, 8, 9, 10):
-        assert await facts_of(log, offset) == TransactionFacts(8, OPEN)
+    assert await facts_of(log, 2) == TransactionFacts(8, OPEN)
+    for offset in (8, 9, 10):
+        assert await facts_of(log, offset) == TransactionFacts(8, OPEN, coordinated={7: ONGOING})
+
+
+async def test_coordinators_are_asked_about_what_readers_wait_for(
+    log: Log, coordinators: Coordinators
+) -> None:
+    append(log, data(9))
+    for offset, asked in {2: [], 9: [{7}], 10: [{7}], 12: [{7, 9}]}.items():
+        coordinators.asked.clear()
+        coordinators.known[9] = ONGOING
+        await facts_of(log, offset, coordinators)
+        assert coordinators.asked == [(frozenset(ids), ("t", 0)) for ids in asked], offset
+
+
+async def test_a_transaction_that_ends_during_the_question_does_not_hang(
+    log: Log, coordinators: Coordinators
+) -> None:
+    def end() -> None:
+        append(log, marker(7, ControlType.commit, epoch=1))
+        coordinators.meanwhile = lambda: None
+
+    coordinators.known.clear()
+    coordinators.meanwhile = end
+    facts = await facts_of(log, 8, coordinators)
+    assert facts.marker == EndMarker(12, True, 3_000)
+    assert facts.open == []
+    assert len(coordinators.asked) == 1
+
+
+async def test_a_transaction_that_nobody_coordinates(log: Log, coordinators: Coordinators) -> None:
+    coordinators.known.clear()
+    assert await facts_of(log, 8, coordinators) == TransactionFacts(8, OPEN)
+    assert len(coordinators.asked) == 1
 
 
 async def test_a_search_has_a_limit(log: Log) -> None:

@@ -57,7 +57,34 @@ def _waiting(branch: Branch, reading: Document, clock: Clock) -> None:
             why = "the marker of an ended transaction is not replicated yet"
         case _:
             why = "it is not replicated yet"
-    branch.add((stop, WAITING), why)
+    reason = branch.add((stop, WAITING), why)
+    if held_by.get("coordinator") is not None:
+        _coordinator(reason, held_by, clock)
+
+
+def _coordinator(branch: Branch, held_by: Document, clock: Clock) -> None:
+    """What ends the transaction that is waited for, and what to type if nothing does."""
+    found = held_by["coordinator"]
+    name = found["transactional_id"]
+    if found["hanging"] is None:
+        silent = ", ".join(map(str, found["unanswered"]))
+        branch.add(("its transactional id is unknown", WEAK), f": no answer from broker {silent}")
+        return
+    if found["hanging"]:
+        who = "no transactional id has this producer"
+        if name is not None:
+            who = f"the transaction of {name} does not include this partition"
+        branch.add(("it hangs", BAD), f": {who}, so no coordinator will write its marker")
+        branch.add("to find and abort it: ottla transaction hanging")
+        return
+    said = f"{name}, {found['state']}, since {clock.at(found['started_ms'])}"
+    branch.add(("transactional id  ", WEAK), said)
+    broker = f"broker {found['broker']}"
+    if found["times_out_ms"] is None:
+        branch.add(f"{broker} is writing its markers: ottla transaction describe {name}")
+    else:
+        at = clock.at(found["times_out_ms"])
+        branch.add(f"{broker} aborts it after {at}; now: ottla transaction abort {name}")
 
 
 def _name(document: Any) -> str:

@@ -8,8 +8,8 @@ replicated yet (KIP-98).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ottla.journey.moment import Document
@@ -36,9 +36,25 @@ class EndMarker(NamedTuple):
     """By the clock of the broker that wrote it."""
 
 
+class CoordinatedTransaction(NamedTuple):
+    """What a coordinator says of a producer's transaction."""
+
+    transactional_id: str
+    broker_id: int
+    """The coordinator."""
+    state: str
+    """Ongoing, PrepareCommit ... (Kafka's names)."""
+    started_ms: int
+    timeout_ms: int
+    has_partition: bool
+    """The coordinator will write a marker to this partition. Otherwise the transaction hangs."""
+
+
 @dataclass(frozen=True, slots=True)
 class TransactionFacts:
-    """What the partition says of transactions."""
+    """What the partition says of transactions, and the coordinators of the one that is waited
+    for.
+    """
 
     last_stable_offset: int
     open: Sequence[OpenTransaction] = ()
@@ -46,6 +62,10 @@ class TransactionFacts:
     """The one that ended the record's transaction, or the record itself if that is a marker."""
     searched_to: int = 0
     """The log was searched for the marker up to here."""
+    coordinated: Mapping[int, CoordinatedTransaction] = field(default_factory=dict)
+    """By producer id."""
+    unanswered: tuple[int, ...] = ()
+    """Brokers that may coordinate it and did not answer."""
 
 
 def transaction_of(header: BatchHeader, facts: TransactionFacts) -> Document | None:
@@ -75,6 +95,7 @@ def transaction_of(header: BatchHeader, facts: TransactionFacts) -> Document | N
             "timestamp_ms": marker.timestamp_ms,
         },
         "searched_to": facts.searched_to if state == "unknown" else None,
+        "coordinator": _coordinator(header.producer_id, facts) if state == "open" else None,
     }
 
 
@@ -111,5 +132,36 @@ def _held_by(high_watermark: int, facts: TransactionFacts) -> Document:
                 "producer": {"id": each.producer_id, "epoch": each.producer_epoch},
                 "first_offset": each.first_offset,
                 "last_write_ms": None if each.last_write_ms < 0 else each.last_write_ms,
+                "coordinator": _coordinator(each.producer_id, facts),
             }
     return {"reason": "marker_not_replicated"}
+
+
+def _coordinator(producer_id: int, facts: TransactionFacts) -> Document:
+    """Who will end an open transaction, and by when.
+
+    `hanging`: no coordinator will. It is null if that is unknown: `unanswered` brokers may
+    coordinate it.
+    """
+    found = facts.coordinated.get(producer_id)
+    if found is None:
+        return {
+            "hanging": None if facts.unanswered else True,
+            "unanswered": list(facts.unanswered),
+            "transactional_id": None,
+            "broker": None,
+            "state": None,
+            "started_ms": None,
+            "times_out_ms": None,
+        }
+    is_ongoing = found.has_partition and found.state == "Ongoing"
+    return {
+        "hanging": not found.has_partition,
+        "unanswered": [],
+        "transactional_id": found.transactional_id,
+        "broker": found.broker_id,
+        "state": found.state,
+        "started_ms": found.started_ms if found.has_partition else None,
+        # A decided transaction has no timeout: its markers are written, however long that takes.
+        "times_out_ms": found.started_ms + found.timeout_ms if is_ongoing else None,
+    }

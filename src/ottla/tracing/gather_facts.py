@@ -21,6 +21,7 @@ from ottla.records.header import NO_TIMESTAMP, BatchHeader, ensure_crc, read_hea
 from ottla.replica.partition import Partition
 from ottla.timelines.recorder import TimelineRecorder
 from ottla.tracing.key_search import find_later
+from ottla.tracing.transaction_coordinators import FindTransactions
 from ottla.tracing.transaction_search import transaction_facts
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Around(NamedTuple):
     replica_count: int
     timelines: TimelineRecorder
     groups: GroupCoordinator
+    find_transactions: FindTransactions
     state: PartitionState = PartitionState(-1, -1, (), (), -1)
 
 
@@ -51,7 +53,8 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
     transactions = None
     if log.start_offset <= offset < log.end_offset:
         location = await find_location(log, offset)
-        transactions = await transaction_facts(partition, location.header if location else None)
+        header = location.header if location else None
+        transactions = await transaction_facts(partition, header, around.find_transactions)
         record = location.record.record if location and location.record else None
         if log.config.cleanup_compact and record is not None and record.key is not None:
             superseded_by, searched_to = await find_later(log, record.key, offset)

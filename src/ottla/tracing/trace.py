@@ -21,6 +21,7 @@ from ottla.tracing.find_message import (
     led_partitions,
 )
 from ottla.tracing.gather_facts import Around, gather
+from ottla.tracing.transaction_coordinators import CoordinatingBroker, find_transactions
 
 if TYPE_CHECKING:
     from ottla.coordinator.group_coordinator import GroupCoordinator
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _STORAGE: Final = (ErrorCode.kafka_storage_error, ErrorCode.corrupt_message)
 
 
-class TracedBroker(Cluster, Protocol):
+class TracedBroker(Cluster, CoordinatingBroker, Protocol):
     """The parts of a broker that know something about a message."""
 
     clock: Clock
@@ -65,5 +66,13 @@ async def _facts(topic: str, partition: Partition, offset: int, broker: TracedBr
         raise deleted_meanwhile(topic)
     state = image.partitions[partition.index]
     count, replicas = len(image.partitions), len(state.replicas)
-    around = Around(broker.config.id, count, replicas, broker.timelines, broker.groups, state)
+    around = Around(
+        broker.config.id,
+        count,
+        replicas,
+        broker.timelines,
+        broker.groups,
+        lambda producer_ids, place: find_transactions(producer_ids, place, broker),
+        state,
+    )
     return await gather(partition, offset, around, broker.clock.now_ms())

@@ -1,8 +1,11 @@
-"""Finds what a partition says of the transaction of one record: the open ones, and the marker."""
+"""Finds what a partition says of the transaction of one record, the open ones and the marker; and
+what the coordinators say of the open one that readers wait for.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final
 
 from ottla.journey.transactions import EndMarker, OpenTransaction, TransactionFacts
@@ -14,29 +17,70 @@ from ottla.records.header import BatchHeader
 from ottla.replica.partition import Partition
 from ottla.tracing.key_search import EVERYTHING, oldest_first, storage_refusals
 from ottla.tracing.segment_search import BUDGET_BYTES, Window
+from ottla.tracing.transaction_coordinators import Coordinated, FindTransactions
+from ottla.transactions.stored import TopicPartition
 
 NOT_SEARCHED: Final = 0
+MAX_LOOKS: Final = 3
+"""At the open transactions, while they change."""
 
 
 async def transaction_facts(
-    partition: Partition, header: BatchHeader | None, budget_bytes: int = BUDGET_BYTES
+    partition: Partition,
+    header: BatchHeader | None,
+    find: FindTransactions,
+    budget_bytes: int = BUDGET_BYTES,
 ) -> TransactionFacts:
     """`header` is that of the record's batch, if it is stored.
 
     Raises ApiError KAFKA_STORAGE_ERROR.
     """
     log = partition.log
-    transactions = open_transactions(log)
-    stable = log.last_stable_offset(partition.high_watermark)
+    place = TopicPartition(partition.topic, partition.index)
+    for _ in range(MAX_LOOKS):
+        transactions = open_transactions(log)
+        stable = log.last_stable_offset(partition.high_watermark)
+        asked = waited_for(header, transactions, stable)
+        if not asked:
+            coordinated = Coordinated({}, ())
+            break
+        coordinated = await find(asked, place)
+        known = {number for number, each in coordinated.transactions.items() if each.has_partition}
+        # What its coordinator completed meanwhile looks as if it hung: look again.
+        if asked <= known or open_transactions(log) == transactions:
+            break
     marker, searched_to = None, NOT_SEARCHED
-    if header is not None and header.is_transactional:
-        is_open = any(
-            each.producer_id == header.producer_id and each.first_offset <= header.base_offset
-            for each in transactions
-        )
-        if not is_open:
-            marker, searched_to = await _find_marker(log, header, budget_bytes)
-    return TransactionFacts(stable, transactions, marker, searched_to)
+    is_open = header is not None and _is_open(header, transactions)
+    if header is not None and header.is_transactional and not is_open:
+        marker, searched_to = await _find_marker(log, header, budget_bytes)
+    return TransactionFacts(
+        stable,
+        transactions,
+        marker,
+        searched_to,
+        coordinated.transactions,
+        coordinated.unanswered,
+    )
+
+
+def waited_for(
+    header: BatchHeader | None, transactions: Sequence[OpenTransaction], stable: int
+) -> frozenset[int]:
+    """The producers whose coordinators are asked: the one that holds the last stable offset before
+    the record, and the record's own if its transaction is open.
+    """
+    if header is None or header.last_offset < stable:
+        return frozenset()
+    holding = {each.producer_id for each in transactions if each.first_offset <= stable}
+    own = {header.producer_id} if _is_open(header, transactions) else set()
+    return frozenset(holding | own)
+
+
+def _is_open(header: BatchHeader, transactions: Sequence[OpenTransaction]) -> bool:
+    return header.is_transactional and any(
+        each.producer_id == header.producer_id and each.first_offset <= header.base_offset
+        for each in transactions
+    )
 
 
 def open_transactions(log: Log) -> list[OpenTransaction]:
