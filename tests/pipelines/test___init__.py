@@ -18,7 +18,7 @@ def test_the_guide_names_every_public_call() -> None:
         [
             "PipelineError",
             *("deduplicate", "latest_by_key"),
-            *("rejected", "report_progress", "session", "to_delta", "topic"),
+            *("rejected", "report_progress", "session", "to_delta", "to_topic", "topic"),
         ]
     )
     for name in set(ottla.pipelines.__all__) - {"PipelineError"}:
@@ -35,14 +35,15 @@ def test_the_guides_examples_run(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    name = new_topic()
+    name, late = new_topic(), new_topic()
     flights = [{"carrier": "HA", "dep_delay": 1301}, {"carrier": "UA", "dep_delay": 2}]
     produce(name, [(None, json.dumps(flight)) for flight in flights] + [(None, "no flight")])
     examples = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
-    assert len(examples) == 6
+    assert len(examples) == 7
     script = "\n".join(examples).replace("localhost:9092", bootstrap)
     script = script.replace('"./', f'"{tmp_path}/')
     script = script.replace('    "flights",\n', f'    "{name}",\n')
+    script = script.replace('"late-flights"', f'"{late}"')
 
     listeners = []
     report = ottla.pipelines.report_progress
@@ -59,6 +60,10 @@ def test_the_guides_examples_run(
     rows = spark.read.format("delta").load(str(tmp_path / "lake" / "flights")).collect()
     assert [(row["carrier"], row["dep_delay"]) for row in rows] == [("HA", 1301.0)]
     assert spark.table("delays").count() == 2
+    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", bootstrap)
+    (row,) = reader.option("subscribe", late).load().collect()
+    assert bytes(row["key"]) == b"HA"
+    assert json.loads(row["value"])["dep_delay"] == 1301.0
     assert spark.table("airlines").count() == 1
     assert spark.read.format("delta").load(str(tmp_path / "lake" / "all")).count() == 2
     assert spark.read.format("delta").load(str(tmp_path / "lake" / "last")).count() == 2

@@ -9,20 +9,34 @@ from ottla.pipelines.file.specification import PipelineSpec
 from ottla.pipelines.kafka.brokers import ClusterState, look_up
 
 
-def check_reachable(bootstrap_servers: str) -> None:
-    """Connect to one of the brokers; raises Failed with the reason when none can be reached."""
+def check_reachable(bootstrap_servers: str, table: str = "source") -> None:
+    """Connect to one of the brokers; raises Failed with the reason when none can be reached.
+
+    `table`: the table of the pipeline file that names them.
+    """
     reason = why_unreachable(addresses(bootstrap_servers))
     if reason is not None:
         raise Failed(
             f"cannot reach a broker at {bootstrap_servers}: {reason}.",
-            "Is source.bootstrap_servers right? To start a broker: ottla serve",
+            f"Is {table}.bootstrap_servers right? To start a broker: ottla serve",
         )
 
 
 def look_up_topic(pipeline: PipelineSpec) -> ClusterState:
-    """Return the state of the pipeline's topic. Raises Failed."""
+    """Return the state of the topic that a pipeline reads; look up the one that it writes, too.
+
+    Raises Failed.
+    """
     check_reachable(pipeline.source.kafka.bootstrap_servers)
+    written = pipeline.sink.topic
+    if written is not None and written.kafka.bootstrap_servers != (
+        pipeline.source.kafka.bootstrap_servers
+    ):
+        check_reachable(written.kafka.bootstrap_servers, "sink")
     try:
-        return look_up(pipeline.source.kafka, [pipeline.source.topic])
+        found = look_up(pipeline.source.kafka, [pipeline.source.topic])
+        if written is not None:
+            look_up(written.kafka, [written.topic])
+        return found
     except PipelineError as error:
         raise Failed(f"{pipeline.name}: {error}") from error

@@ -1,12 +1,14 @@
-"""Pipelines on Spark: from a topic into Delta. Needs the extra `spark`; see docs/pipelines.md.
+"""Pipelines on Spark: from a topic into Delta or another topic. See docs/pipelines.md.
 
-They know a broker only by its bootstrap servers, so the same code runs on Apache Kafka.
+They need the extra `spark`. They know a broker only by its bootstrap servers, so the same code runs
+on Apache Kafka.
 """
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.order import deduplicate, latest_by_key
 from ottla.pipelines.progress import report_progress
 from ottla.pipelines.run.start import to_delta
+from ottla.pipelines.run.to_topic import to_topic
 from ottla.pipelines.source.topic import rejected, topic
 from ottla.pipelines.spark.start import session
 
@@ -18,5 +20,6 @@ __all__ = [
     "report_progress",
     "session",
     "to_delta",
+    "to_topic",
     "topic",
 ]

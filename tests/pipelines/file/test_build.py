@@ -24,7 +24,7 @@ view = "flights"
 {transform}
 
 [sink]
-target = "./lake/flights"
+{sink}
 
 [delivery]
 checkpoint = "./checkpoints/flights"
@@ -48,9 +48,10 @@ def write(bootstrap: str, new_topic: Callable[..., str], tmp_path: Path) -> Call
     topic = new_topic()
     (tmp_path / "airlines.csv").write_text("carrier,name\nUA,United\n")
 
-    def make(transform: str) -> PipelineSpec:
+    def make(transform: str, sink: str = 'target = "./lake/flights"') -> PipelineSpec:
         file = tmp_path / "flights.toml"
-        file.write_text(TEXT.format(bootstrap=bootstrap, topic=topic, transform=transform))
+        tables = {"transform": transform, "sink": sink}
+        file.write_text(TEXT.format(bootstrap=bootstrap, topic=topic, **tables))
         return read_file(file, {}).pipelines[0]
 
     return make
@@ -125,3 +126,22 @@ def test_what_spark_refuses_is_one_line(
     with pytest.raises(PipelineError, match=said) as raised:
         build_frame(spark, write(transform))
     assert "\n" not in str(raised.value)
+
+
+def test_a_topic_as_the_sink(
+    spark,
+    write: Callable[..., PipelineSpec],
+    produce: Callable[..., None],
+    bootstrap: str,
+    new_topic: Callable[..., str],
+) -> None:
+    late = new_topic()
+    spec = write('sql = "SELECT value.* FROM flights"', f'topic = "{late}"\nkey = "carrier"')
+    produce(spec.source.topic, [(None, '{"carrier": "UA", "dep_delay": 7}'), (None, "?")])
+
+    assert plan_pipeline(spark, spec).sink.shown == f"topic {late}"
+    start_pipeline(spark, spec).awaitTermination()
+
+    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", bootstrap)
+    (row,) = reader.option("subscribe", late).load().collect()
+    assert (bytes(row["key"]), bytes(row["value"])) == (b"UA", b'{"carrier":"UA","dep_delay":7.0}')

@@ -20,3 +20,11 @@ def test_it_asks_at_most_once_a_second_and_fails_for_another_id() -> None:
     now[0] = 12.0
     with pytest.raises(PipelineError, match="'flights' was deleted and created again"):
         watch.check()
+
+
+def test_it_says_what_to_do() -> None:
+    now = [1.0]
+    watch = TopicWatch({"out": "1"}, dict, lambda: now[0], advice="Use a new checkpoint")
+    now[0] = 3.0
+    with pytest.raises(PipelineError, match=r"not written\. Use a new checkpoint"):
+        watch.check()

@@ -1,11 +1,12 @@
 """One setting reaches librdkafka's clients and Spark's, and shows no secret."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.kafka.settings import read_settings
+from ottla.pipelines.kafka.settings import read_settings, split_producer
 
 SECURED = {
     "security.protocol": "sasl_ssl",
@@ -35,6 +36,34 @@ def test_librdkafka_gets_its_own_names_and_spark_javas() -> None:
 def test_a_wait_of_the_users_own_wins() -> None:
     options = read_settings("a:1", {"fetch.wait.max.ms": 200}).for_spark()
     assert options["kafka.fetch.max.wait.ms"] == "200"
+
+
+def test_a_producer_of_sparks_gets_its_own_settings_and_none_of_a_consumers() -> None:
+    given = {"client.id": "x", "fetch.min.bytes": 9, "linger.ms": 5, "message.max.bytes": 2_000}
+    client, producer = split_producer(given | {"transaction.timeout.ms": 7})
+    assert client == {"client.id": "x", "fetch.min.bytes": 9}
+    assert producer == {
+        "linger.ms": "5",
+        "message.max.bytes": "2000",
+        "transaction.timeout.ms": "7",
+    }
+    assert read_settings("a:1", client).for_spark_producer(producer) == {
+        "kafka.bootstrap.servers": "a:1",
+        "kafka.client.id": "x",
+        "kafka.linger.ms": "5",
+        "kafka.max.request.size": "2000",
+    }
+
+
+def test_a_client_on_an_executor_gets_the_text_of_pem_files(tmp_path: Path) -> None:
+    text = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+    (tmp_path / "ca.pem").write_text(text)
+    given = {"security.protocol": "SSL", "ssl.ca.location": str(tmp_path / "ca.pem")}
+    assert read_settings("a:1", given).for_executors() == {
+        "bootstrap.servers": "a:1",
+        "security.protocol": "SSL",
+        "ssl.ca.pem": text,
+    }
 
 
 def test_no_value_is_shown() -> None:

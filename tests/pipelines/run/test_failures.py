@@ -101,6 +101,14 @@ KAFKA = "org.apache.kafka.common.errors."
             ["raised ValueError: no sevens here (/app/job.py, line 129, in bad)."],
         ),
         (
+            [Cause("x.P", WORKER + "\ntopic_task.RefusedError: out: Too large (X)\n")],
+            ["refused the rows for /lake/flights: out: Too large (X). Nothing of these"],
+        ),
+        (
+            [Cause("x.P", WORKER + "\ntopic_task.NotWrittenError: out: Away (Y)\n")],
+            ["/lake/flights could not be written: out: Away (Y). Check"],
+        ),
+        (
             [Cause("org.apache.spark.SparkNumberFormatException", CAST, "CAST_INVALID_INPUT")],
             ["in 'cast(value.word as int) as n': The value 'w0' of the type", "`try_cast`"],
         ),

@@ -8,6 +8,7 @@ from ottla.pipelines.run.retry import (
     COMMIT,
     STORAGE,
     TOPIC,
+    WRITE,
     Retries,
     RetryLimits,
     passes_by_itself,
@@ -42,6 +43,8 @@ KAFKA = "org.apache.kafka.common.errors."
         ("java.io.IOException", "No space left on device", None),
         ("java.lang.OutOfMemoryError", "Java heap space", None),
         ("ValueError", "no sevens here", None),
+        ("x.PythonException", "cimpl...\ntopic_task.NotWrittenError: out: _TRANSPORT", WRITE),
+        ("x.PythonException", "cimpl...\ntopic_task.RefusedError: out: POLICY", None),
     ],
 )
 def test_only_what_passes_by_itself_is_retried(kind: str, message: str, passes: str | None) -> None:

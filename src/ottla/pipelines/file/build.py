@@ -8,10 +8,19 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ottla.pipelines.errors import PipelineError, explain, require_pyspark
-from ottla.pipelines.file.specification import FileSpec, FunctionSpec, PipelineSpec, TableSpec
+from ottla.pipelines.file.specification import (
+    FileSpec,
+    FunctionSpec,
+    PipelineSpec,
+    TableSpec,
+    TopicSinkSpec,
+)
 from ottla.pipelines.run.plan import Plan, plan
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.start import start
+from ottla.pipelines.run.to_topic import start_topic
+from ottla.pipelines.run.topic_plan import TopicPlan, TopicTarget, plan_topic
+from ottla.pipelines.sinks.topic_columns import RecordColumns
 from ottla.pipelines.source.topic import topic
 from ottla.pipelines.spark.start import session
 
@@ -75,12 +84,14 @@ def build_frame(spark: SparkSession, spec: PipelineSpec) -> DataFrame:
         raise PipelineError(f"{spec.name}: transform.sql: {_reason(error)}") from error
 
 
-def plan_pipeline(spark: SparkSession, spec: PipelineSpec) -> Plan:
-    """Plan a pipeline against brokers, table and checkpoint; changes nothing, runs nothing.
+def plan_pipeline(spark: SparkSession, spec: PipelineSpec) -> Plan | TopicPlan:
+    """Plan a pipeline against brokers, target and checkpoint; changes nothing, runs nothing.
 
     Raises PipelineError.
     """
     sink, delivery = spec.sink, spec.delivery
+    if sink.topic is not None:
+        return _plan_topic(spark, spec, sink.topic)
     return plan(
         Specification(
             build_frame(spark, spec),
@@ -108,7 +119,26 @@ def start_pipeline(
 
     `run`: the run that is already reported to the group; the query continues it.
     """
-    return start(plan_pipeline(spark, spec), run)
+    checked = plan_pipeline(spark, spec)
+    return start_topic(checked, run) if isinstance(checked, TopicPlan) else start(checked, run)
+
+
+def _plan_topic(spark: SparkSession, spec: PipelineSpec, sink: TopicSinkSpec) -> TopicPlan:
+    delivery = spec.delivery
+    specification = Specification(
+        build_frame(spark, spec),
+        sink.topic,
+        delivery.checkpoint,
+        trigger=None if delivery.trigger is None else dict([delivery.trigger]),
+        delivery=delivery.guarantee,
+        on_lost=delivery.on_lost,
+        group=delivery.group,
+        caller="to_topic",
+    )
+    columns = RecordColumns(sink.key, sink.value, sink.headers)
+    return plan_topic(
+        specification, TopicTarget(sink.topic, sink.kafka, columns, dict(sink.producer))
+    )
 
 
 def _given(**arguments: Any) -> dict[str, Any]:

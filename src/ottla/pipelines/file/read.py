@@ -30,6 +30,7 @@ from ottla.pipelines.file.specification import (
     TableSpec,
     TransformSpec,
 )
+from ottla.pipelines.file.topic_sink import read_topic_sink
 from ottla.pipelines.file.variables import replace_variables
 from ottla.pipelines.kafka.settings import KafkaSettings, read_settings
 
@@ -165,11 +166,20 @@ class _File:
         source = self._source(fields.table("source", required=True), fields.has("source"))
         topic = source.topic if source else ""
         transform = self._transform(fields.table("transform"), topic)
-        sink = self._sink(fields.table("sink", required=True), fields.has("sink"))
+        sink = self._sink(
+            fields.table("sink", required=True),
+            fields.has("sink"),
+            source.kafka if source else None,
+        )
         delivery = self._delivery(
             fields.table("delivery", required=True), fields.has("delivery"), name
         )
         fields.end(_ELSEWHERE)
+        if sink and sink.topic and delivery and delivery.max_rejects is not None:
+            fields.problem(
+                "delivery.max_rejects",
+                "is for tables: a topic has no rejected rows beside it. Leave it out",
+            )
         if len(self.problems) > before or not (source and sink and delivery):
             return None
         return PipelineSpec(name, source, transform, sink, delivery)
@@ -307,9 +317,13 @@ class _File:
             return None
         return TableSpec(name, kind, self._path(path), schema, options)
 
-    def _sink(self, fields: Fields, is_there: bool) -> SinkSpec | None:
+    def _sink(
+        self, fields: Fields, is_there: bool, source: KafkaSettings | None
+    ) -> SinkSpec | None:
         if not is_there:
             return None
+        if fields.has("topic"):
+            return read_topic_sink(fields, source)
         target = fields.text("target", "./lake/flights", required=True)
         if target and "/" not in target and not re.fullmatch(r"[A-Za-z_]\w*(\.\w+){0,2}", target):
             fields.problem(

@@ -56,8 +56,20 @@ class TransformSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicSinkSpec:
+    """`[sink]` with `topic`: the topic to write, with `to_topic()`'s arguments."""
+
+    topic: str
+    kafka: KafkaSettings = field(repr=False)  # it may hold a password
+    producer: tuple[tuple[str, str], ...] = ()
+    key: str | None = None
+    value: str | None = None
+    headers: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SinkSpec:
-    """`[sink]`: where the rows go, with `to_delta()`'s arguments."""
+    """`[sink]`: where the rows go, with `to_delta()`'s arguments. `target` may name a topic."""
 
     target: str
     partition_by: tuple[str, ...] = ()
@@ -66,6 +78,7 @@ class SinkSpec:
     order_by: str | None = None
     history: bool = False
     deletes: str = "remove"
+    topic: TopicSinkSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)

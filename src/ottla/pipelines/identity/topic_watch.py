@@ -13,6 +13,9 @@ from typing import Final
 from ottla.pipelines.errors import PipelineError
 
 INTERVAL_S: Final = 1.0
+ADVICE: Final = (
+    "Start again to see what is lost, with on_lost='skip' to continue with the new topic"
+)
 
 
 class TopicWatch:
@@ -23,10 +26,13 @@ class TopicWatch:
         ids: Mapping[str, str],
         ask: Callable[[], Mapping[str, str]],
         clock: Callable[[], float] = time.monotonic,
+        advice: str = ADVICE,
     ) -> None:
+        """`ask` returns the ids of the topics now; `advice` says what to do about another id."""
         self._ids = dict(ids)
         self._ask = ask
         self._clock = clock
+        self._advice = advice
         self._asked_at = clock()
 
     def check(self) -> None:
@@ -39,6 +45,5 @@ class TopicWatch:
             if now.get(name) != topic_id:
                 raise PipelineError(
                     f"Topic {name!r} was deleted and created again while the query ran; this "
-                    "batch is not written. Start again to see what is lost, with on_lost='skip' "
-                    "to continue with the new topic"
+                    f"batch is not written. {self._advice}"
                 )

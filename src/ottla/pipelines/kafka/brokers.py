@@ -173,6 +173,21 @@ class Brokers:
                 found[place.topic][place.partition] = int(self._result(future).offset)
         return found
 
+    def setting(self, name: str) -> str | None:
+        """Return a setting of one broker, None where this user may not read it."""
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import ConfigResource
+
+        broker = str(min(self.metadata().brokers))
+        resource = ConfigResource(ConfigResource.Type.BROKER, broker)
+        (future,) = self._admin.describe_configs([resource], request_timeout=TIMEOUT_S).values()
+        try:
+            entries = future.result(timeout=2 * TIMEOUT_S)
+        except KafkaException:
+            return None  # DESCRIBE_CONFIGS is not allowed
+        entry = entries.get(name)
+        return None if entry is None or entry.value is None else str(entry.value)
+
     def _result(self, future: Any) -> Any:
         from confluent_kafka import KafkaError, KafkaException
 

@@ -136,9 +136,9 @@ def _stores(settings: Mapping[str, str]) -> dict[str, str]:
             "client: give the CA's certificate with ssl.ca.location"
         )
     java: dict[str, str] = {}
-    if authority := _pem(settings, "ssl.ca"):
+    if authority := read_pem(settings, "ssl.ca"):
         java |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": authority}
-    certificate, key = _pem(settings, "ssl.certificate"), _pem(settings, "ssl.key")
+    certificate, key = read_pem(settings, "ssl.certificate"), read_pem(settings, "ssl.key")
     if bool(certificate) != bool(key):
         given, lacking = ("certificate", "key") if certificate else ("key", "certificate")
         raise PipelineError(f"kafka= has ssl.{given}.location, but not ssl.{lacking}.location")
@@ -159,8 +159,12 @@ def _stores(settings: Mapping[str, str]) -> dict[str, str]:
     return java
 
 
-def _pem(settings: Mapping[str, str], name: str) -> str:
-    """Return the text of a PEM, given itself or as a file; empty when it is not given."""
+def read_pem(settings: Mapping[str, str], name: str) -> str:
+    """Return the text of a PEM, given itself or as a file; empty when it is not given.
+
+    `name` is `ssl.ca`, `ssl.certificate` or `ssl.key`. Raises PipelineError for a file that cannot
+    be read.
+    """
     if text := settings.get(f"{name}.pem"):
         _check_key(text, f"{name}.pem", "key.pem")
         return text

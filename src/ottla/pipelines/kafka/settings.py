@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.kafka.java_names import check_names, to_java
+from ottla.pipelines.kafka.java_names import check_names, read_pem, to_java
 
 # The source's own: a task that reaches the end of the log waits this long for more records,
 # 500 ms by default, though it has all records of its batch.
@@ -39,6 +39,18 @@ class KafkaSettings:
         }
         return {"bootstrap.servers": self.bootstrap_servers, **common}
 
+    def for_executors(self) -> dict[str, str]:
+        """Return the same for a client on another machine: with the text of PEM files.
+
+        Raises PipelineError where a PEM file cannot be read.
+        """
+        settings = self.for_librdkafka()
+        for name in ("ssl.ca", "ssl.certificate", "ssl.key"):
+            if text := read_pem(settings, name):
+                settings.pop(f"{name}.location", None)
+                settings[f"{name}.pem"] = text
+        return settings
+
     def for_spark(self) -> dict[str, str]:
         """Return the options of Spark's Kafka source, `kafka.<name of the Java client>`.
 
@@ -50,6 +62,41 @@ class KafkaSettings:
             **to_java(dict(self.settings)),
         }
         return {f"kafka.{name}": value for name, value in java.items()}
+
+    def for_spark_producer(self, producer: Mapping[str, str]) -> dict[str, str]:
+        """Return the options of Spark's Kafka sink; `producer` as `split_producer` returns it.
+
+        Raises PipelineError where a PEM file cannot be read.
+        """
+        common = {
+            name: value for name, value in self.settings if not name.startswith(_CONSUMER_ONLY)
+        }
+        java = {"bootstrap.servers": self.bootstrap_servers, **to_java(common)}
+        java |= {
+            PRODUCER_NAMES[name]: value for name, value in producer.items() if PRODUCER_NAMES[name]
+        }
+        return {f"kafka.{name}": value for name, value in java.items()}
+
+
+# Settings of producers, by librdkafka's names, and their names in Java's producer. Spark's own sink
+# has no transactions.
+PRODUCER_NAMES: Final = {
+    "compression.type": "compression.type",
+    "linger.ms": "linger.ms",
+    "batch.size": "batch.size",
+    "message.max.bytes": "max.request.size",
+    "transaction.timeout.ms": "",
+}
+
+
+def split_producer(kafka: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the settings of clients of any kind, and those of producers alone.
+
+    Raises PipelineError for a value that is neither text nor a number.
+    """
+    given = dict(kafka or {})
+    producer = {name: _text(name, given.pop(name)) for name in PRODUCER_NAMES if name in given}
+    return given, producer
 
 
 def read_settings(

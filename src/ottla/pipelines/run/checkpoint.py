@@ -40,6 +40,17 @@ class Checkpoint:
         """Return the last batch that is done, None when there is none."""
         return self._last("commits")
 
+    def begun_ms(self) -> int | None:
+        """Return when the batch that is planned and not done began, in ms since 1970.
+
+        None when there is no such batch.
+        """
+        planned = self.planned()
+        if planned is None or planned == self.done():
+            return None
+        lines = (self.files.read(f"offsets/{planned}") or "").splitlines()
+        return int(json.loads(lines[1])["batchTimestampMs"]) if len(lines) > 1 else None
+
     def next_offsets(self, delivered: int | None = None) -> Offsets:
         """Return the next offset that is not delivered yet, of each topic.
 

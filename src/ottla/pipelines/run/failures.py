@@ -165,6 +165,22 @@ def _constraint(causes: Sequence[Cause], about: About) -> str | None:
 # ---- a value that cannot be computed ----
 
 
+def _topic_task(causes: Sequence[Cause], about: About) -> str | None:
+    """A task of `to_topic`; see `sinks.topic_task` for its exceptions."""
+    found = _search(causes, r"\b(NotWritten|Refused)Error: (.+)")
+    if found is None:
+        return None
+    if found[1] == "Refused":
+        return (
+            f"{about.servers} refused the rows for {about.target}: {found[2].strip()}. Nothing of "
+            "these transactions is visible; the next start continues from the checkpoint"
+        )
+    return (
+        f"{about.target} could not be written: {found[2].strip()}. Check {about.servers}; the next "
+        "start continues from the checkpoint"
+    )
+
+
 def _python_function(causes: Sequence[Cause], about: About) -> str | None:
     cause = next((one for one in causes if _is_of_python(one)), None)
     if cause is None:
@@ -437,6 +453,7 @@ _RULES: Final[tuple[Callable[[Sequence[Cause], About], str | None], ...]] = (
     _other_columns,
     _other_type,
     _constraint,
+    _topic_task,
     _python_function,
     _unordered_key,
     _row,

@@ -82,7 +82,7 @@ def plan(specification: Specification) -> Plan:
     notices = sink.check()
     checkpoint = Checkpoint(Files(spark, os.fspath(specification.checkpoint)))
     check_place(specification, checkpoint, sink)
-    identity = _identity(checkpoint)
+    identity = identity_of(checkpoint)
     start, replacing = _where(
         specification, sink, checkpoint, identity, sources, cluster, topics, notices
     )
@@ -151,7 +151,7 @@ def check_place(specification: Specification, checkpoint: Checkpoint, sink: Delt
         )
 
 
-def _identity(checkpoint: Checkpoint) -> Identity | None:
+def identity_of(checkpoint: Checkpoint) -> Identity | None:
     text = checkpoint.files.read(FILE)
     return read_identity(text, f"{checkpoint.files.location}/{FILE}") if text else None
 
@@ -183,7 +183,9 @@ def _where(
     if wrong := changes.wrong_source(identity, place, cluster, list(topics), next_offsets):
         raise PipelineError(wrong)
     _check_table(specification, sink, checkpoint, identity)
-    lost = changes.losses(identity, next_offsets, {name: _now(topics[name]) for name in topics})
+    lost = changes.losses(
+        identity, next_offsets, {name: partitions_now(topics[name]) for name in topics}
+    )
     if not lost:
         return (Start(next_offsets), replacing) if replacing else (Start(), None)
     if specification.on_lost == "skip" and checkpoint.count_sources() > len(sources):
@@ -211,7 +213,7 @@ def resolve(lost: list[changes.Loss], on_lost: str, next_offsets: Offsets) -> Of
     return next_offsets | {loss.topic: loss.continue_at for loss in lost}
 
 
-def _now(state: TopicState) -> changes.Partitions:
+def partitions_now(state: TopicState) -> changes.Partitions:
     return changes.Partitions(state.topic_id, state.earliest, state.latest)
 
 

@@ -17,10 +17,13 @@ BROKER: Final = "broker"
 TOPIC: Final = "topic"
 STORAGE: Final = "storage"
 COMMIT: Final = "commit"
+WRITE: Final = "write"
 
 _KAFKA: Final = r"org\.apache\.kafka\.common\.errors\."
 # (what passes by itself, the exception's class, a part of its text).
 _PASSING: Final = (
+    # A task of to_topic; first, because its trace also has librdkafka's exception.
+    (WRITE, r".*", r"\bNotWrittenError: "),
     # Kafka's RetriableException and its subclasses, as far as a reader meets them.
     (BROKER, _KAFKA + r"(Timeout|Disconnect|Network|BrokerNotAvailable|LeaderNotAvailable|"
      r"NotLeaderOrFollower|FencedLeaderEpoch|UnknownLeaderEpoch|OffsetNotAvailable|"
@@ -71,7 +74,10 @@ class RetryLimits:
 
 
 def passes_by_itself(causes: Sequence[Cause]) -> str | None:
-    """Return what to wait for (BROKER, TOPIC, STORAGE, COMMIT), None where a retry cannot help."""
+    """Return what to wait for (BROKER, TOPIC, STORAGE, COMMIT or WRITE).
+
+    None where a retry cannot help.
+    """
     if any(_LASTING.search(f"{cause.kind} {cause.message}") for cause in causes):
         return None
     for kind, name, text in _PASSING:

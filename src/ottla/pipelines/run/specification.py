@@ -21,6 +21,8 @@ _TRIGGERS: Final = ("processingTime", "availableNow", "once")
 class Specification:
     """The arguments of `to_delta`, which describes them; consistent in themselves.
 
+    Those of `to_topic` are the same, with the topic as the target.
+
     Raises PipelineError for an argument that is not allowed.
     """
 
@@ -39,16 +41,17 @@ class Specification:
     order_by: str | None = None
     history: bool = False
     deletes: str = "remove"
+    caller: str = "to_delta"
 
     def __post_init__(self) -> None:
         from pyspark.sql import DataFrame
 
         if not isinstance(self.frame, DataFrame):
-            raise PipelineError(f"to_delta takes a DataFrame, not {type(self.frame).__name__}")
+            raise PipelineError(f"{self.caller} takes a DataFrame, not {type(self.frame).__name__}")
         if not self.checkpoint or not isinstance(self.checkpoint, str | os.PathLike):
             raise PipelineError(
-                "to_delta needs a checkpoint: a folder where the query keeps its progress, kept as "
-                "long as the table, such as checkpoint='./checkpoints/flights'"
+                f"{self.caller} needs a checkpoint: a folder where the query keeps its progress, "
+                "kept as long as the target, such as checkpoint='./checkpoints/flights'"
             )
         chosen = dict(self.trigger or {})
         if len(chosen) > 1 or not set(chosen) <= set(_TRIGGERS):

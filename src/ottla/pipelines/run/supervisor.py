@@ -25,6 +25,7 @@ from ottla.pipelines.run.retry import (
     COMMIT,
     STORAGE,
     TOPIC,
+    WRITE,
     Retries,
     RetryLimits,
     passes_by_itself,
@@ -189,7 +190,7 @@ class Supervisor:
             )  # fmt: skip
             if self._stopping.wait(wait_s):
                 return False
-            away = self.probe() if kind == BROKER else None
+            away = self.probe() if kind in (BROKER, WRITE) else None
             if away:
                 continue
             self.guard.clear()
@@ -212,6 +213,7 @@ class Supervisor:
             BROKER: f"{about.servers} does not answer",
             TOPIC: f"{', '.join(about.topics)} is not on {about.servers}",
             STORAGE: f"The storage of {about.target} does not answer or slows requests down",
+            WRITE: f"A transaction of {about.target} was not committed",
             COMMIT: f"Another job committed to {about.target} at the same time",
         }[kind]
 

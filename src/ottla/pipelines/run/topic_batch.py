@@ -1,0 +1,96 @@
+"""`TopicBatchRunner`: writes each batch of a running query to a topic, as its delivery promises."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ottla.pipelines.delivery import DeliveryGuarantee
+from ottla.pipelines.run.execution import Execution
+from ottla.pipelines.sinks.port import Batch
+from ottla.pipelines.source.source import REJECTED, Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ottla.pipelines.identity.topic_watch import TopicWatch
+    from ottla.pipelines.run.checkpoint import Checkpoint
+    from ottla.pipelines.sinks.topic import TopicSink
+    from ottla.pipelines.spark.files import Files
+
+log: Final = logging.getLogger("ottla.pipelines")
+
+
+@dataclass
+class TopicBatchRunner:
+    """Called by Spark for each batch, and again for a batch that was cut off."""
+
+    spark: SparkSession
+    sink: TopicSink
+    place: Checkpoint
+    delivery: DeliveryGuarantee
+    sources: tuple[Source, ...]
+    watches: tuple[TopicWatch, ...]
+    _query_id: str = ""
+    _has_warned: bool = False
+
+    def __call__(self, frame: DataFrame, number: int) -> None:
+        """Write one batch."""
+        for watch in self.watches:
+            watch.check()
+        query_id = self.query_id()
+        execution = Execution(self.spark, query_id)
+        if self.delivery is DeliveryGuarantee.AT_MOST_ONCE:
+            if number <= self.place.noted(query_id):
+                log.warning(
+                    "Batch %d was begun by a run that was cut off; at-most-once does not write it "
+                    "again: its rows up to %s may be missing in %s",
+                    number,
+                    execution.ends(),
+                    self.sink.shown,
+                )
+                return
+            self.place.note(query_id, number)
+        once = self.delivery is DeliveryGuarantee.EXACTLY_ONCE
+        self.sink.write(frame, Batch(query_id, number, "", once))
+        self._warn_of_rejected(execution)
+
+    def _warn_of_rejected(self, execution: Execution) -> None:
+        """Rows that do not parse are in no frame, and a topic has no table for them beside it."""
+        if self._has_warned:
+            return
+        counted = execution.counted()
+        for source in self.sources:
+            number = counted.get(source.metric, {}).get(REJECTED)
+            if source.can_reject and number:
+                self._has_warned = True
+                log.warning(
+                    "%d rows of the topic %s did not parse and are not written to %s: stream them "
+                    "with rejected(), or call topic() with rejects='keep'",
+                    number,
+                    source.name,
+                    self.sink.shown,
+                )
+
+    def finish(self) -> None:
+        """Do nothing: no rows wait."""
+
+    @property
+    def checkpoint(self) -> Files:
+        """The folder where Spark keeps the query's place."""
+        return self.place.files
+
+    @property
+    def table(self) -> str:
+        """What the query writes to."""
+        return self.sink.shown
+
+    def query_id(self) -> str:
+        """Return the query's id, empty until Spark has written it in the checkpoint."""
+        if not self._query_id:
+            self._query_id = self.place.query_id()
+        return self._query_id
+
+    def version_of(self, batch: int) -> None:
+        """Return None: a topic has no versions."""

@@ -1,0 +1,127 @@
+"""`TopicSink`: batches into a topic; with `once` each row once, whatever is killed.
+
+Spark computes a batch that was cut off again, from the same offsets. It may cut the batch into
+other partitions then, in another order, so Spark's own partitions cannot say what is written. This
+sink makes its own: each row belongs to the task that the hash of its key names (of its value,
+without a key), and the number of tasks is kept in the checkpoint. So a batch that is tried again
+has the same rows in each task, as long as the query computes the same rows: no `rand()`, no
+`uuid()`, no look-up in a table that changes.
+
+Each task is one transaction with a mark of its own (`sinks.topic_task`). A batch is not one
+transaction: under read_committed the rows of one task become visible together, those of two tasks
+one after the other. Marks are commits of a consumer group, so no record of ours stands in the
+topic, and the marks need no topic of their own.
+
+Rows of one key keep the order in which Spark has them in one partition; for rows as `topic` gives
+them that is the order of their offsets.
+
+Without `once` Spark's own Kafka sink writes the batch, and a batch that was cut off may be there
+twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from ottla.pipelines.delivery import DeliveryGuarantee
+from ottla.pipelines.sinks import topic_task
+from ottla.pipelines.sinks.topic_columns import RecordColumns
+from ottla.pipelines.sinks.topic_task import TaskOfBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pyspark.sql import DataFrame
+
+    from ottla.pipelines.kafka.settings import KafkaSettings
+    from ottla.pipelines.sinks.port import Batch
+
+_ORDER: Final = "__ottla_order"
+
+# The settings of an exactly-once producer, where the caller gives no others. Keys go to the same
+# partitions as with Java's clients and Spark's own sink.
+PRODUCER: Final = {"partitioner": "murmur2_random", "transaction.timeout.ms": "300000"}
+
+
+@dataclass
+class TopicSink:
+    """A topic as the place where a pipeline's rows go.
+
+    `producer` has the settings of producers alone, by librdkafka's names; `tasks` is the number
+    of tasks of each batch, which must not change while the checkpoint lives, and is at most the
+    number of the topic's partitions.
+    """
+
+    topic: str
+    kafka: KafkaSettings
+    columns: RecordColumns = field(default_factory=RecordColumns)
+    producer: Mapping[str, str] = field(default_factory=dict)
+    tasks: int = 1
+    deliveries: frozenset[DeliveryGuarantee] = field(default=frozenset(DeliveryGuarantee))
+
+    @property
+    def name(self) -> str:
+        """The name that the user gave."""
+        return self.topic
+
+    @property
+    def shown(self) -> str:
+        """What a person looks for."""
+        return f"topic {self.topic}"
+
+    def make(self) -> None:
+        """Do nothing: a plan refuses a topic that does not exist."""
+
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        """Write a batch; of one that was written in part, what is missing."""
+        records = self.columns.records(frame)
+        if not batch.once:
+            options = self.kafka.for_spark_producer(self.producer)
+            records.write.format("kafka").options(**options).option("topic", self.topic).save()
+            return
+        task = TaskOfBatch(
+            self.topic,
+            group_of(batch.query_id),
+            batch.number,
+            self.kafka.for_executors(),
+            PRODUCER | dict(self.producer),
+        )
+        _send_by_value()
+
+        def write(number: int, rows: Iterable[object]) -> Iterator[int]:
+            return task.write(number, rows)
+
+        in_tasks(records, self.tasks).rdd.mapPartitionsWithIndex(write).collect()
+
+    def version_of(self, query_id: str, batch: int) -> None:
+        """Return None: a topic has no versions."""
+
+
+def group_of(query_id: str) -> str:
+    """The group that holds a query's marks; also the beginning of its transactional ids."""
+    return f"ottla-{query_id}"
+
+
+def in_tasks(records: DataFrame, tasks: int) -> DataFrame:
+    """Return the records in this many partitions, by their content alone.
+
+    Spark's partitioning by hash is the one of its bucketed tables (Murmur3), which stays the same
+    from version to version.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return (
+        records.withColumn(_ORDER, F.monotonically_increasing_id())
+        .repartition(tasks, F.coalesce("key", "value"))
+        .sortWithinPartitions(_ORDER)
+        .drop(_ORDER)
+    )
+
+
+def _send_by_value() -> None:
+    """Let Spark send the task's code to its workers, which then work without Ottla."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(topic_task)

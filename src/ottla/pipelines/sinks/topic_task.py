@@ -1,0 +1,247 @@
+"""One task of a batch: writes its rows to a topic in one transaction. Runs on Spark's executors.
+
+This file imports nothing of Ottla: `sinks.topic` sends it to the executors by value, and they need
+confluent-kafka only.
+
+A task has a number from 0 on, and a batch that is tried again has the same rows in the task of the
+same number (`sinks.topic` says why). Each task has one transactional id and one mark:
+
+    transactional id   <group>-<task>
+    mark               the commit of <group> for partition <task> of the topic that is written:
+                       offset 0, so that it does not count as having read anything, and
+                       {"ottla.written": 1, "batch": <number>, "rows": <number>} as its metadata
+
+The mark is committed in the transaction of the rows (KIP-447), so both are visible or neither. An
+attempt does in this order:
+
+1. InitProducerId. It fences every earlier attempt of this task, and aborts or completes what that
+   one left open; from here on no earlier attempt can commit.
+2. It reads the mark. If that names this batch or a later one, an earlier attempt wrote the rows:
+   nothing is written.
+3. It writes the rows and the mark in one transaction, and commits.
+
+Killed before 3 ends, an attempt leaves an open transaction, which the next attempt or the timeout
+of the transaction aborts. Whether a commit without an answer was made, the next attempt finds by
+the mark.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+VERSION = 1
+TIMEOUT_S = 60.0
+"""For each request, retries included."""
+QUEUE_WAIT_S = 0.1
+
+
+class NotWrittenError(Exception):
+    """The rows are not written for now; another attempt may help."""
+
+
+class RefusedError(Exception):
+    """The brokers or the client refuse the rows; another attempt would fail as well."""
+
+
+@dataclass(frozen=True)
+class TaskOfBatch:
+    """What all tasks of a batch have in common.
+
+    `client` has librdkafka's settings for clients of any kind, `producer` those for producers.
+    """
+
+    topic: str
+    group: str
+    batch: int
+    client: Mapping[str, str]
+    producer: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        """Leave out the settings, which may be secret."""
+        return f"TaskOfBatch({self.topic}, batch {self.batch})"
+
+    def write(self, task: int, rows: Iterable[Any]) -> Iterator[int]:
+        """Write the rows of a task: (key, value, headers) with bytes or None each.
+
+        Yields the number of rows that this attempt wrote; nothing for a task without rows, and 0
+        if an earlier attempt wrote them. Raises NotWrittenError or RefusedError.
+        """
+        from confluent_kafka import KafkaException
+
+        each = iter(rows)
+        first = next(each, None)
+        if first is None:
+            return
+        try:
+            yield _attempt(self, task, itertools.chain((first,), each))
+        except KafkaException as error:
+            reason = error.args[0]
+            words = f"{self.topic}: {reason.str()} ({reason.name()})"
+            if _may_pass(reason):
+                raise NotWrittenError(words) from error
+            raise RefusedError(words) from error
+
+
+def _attempt(batch: TaskOfBatch, task: int, rows: Iterator[Any]) -> int:
+    from confluent_kafka import Consumer, Producer, TopicPartition
+
+    producer = Producer(
+        {
+            **batch.client,
+            **batch.producer,
+            "transactional.id": f"{batch.group}-{task}",
+            "log_level": "0",
+        }
+    )
+    consumer = Consumer(
+        {
+            **batch.client,
+            "group.id": batch.group,
+            "enable.auto.commit": "false",
+            # The read of the mark waits for a transaction that is being completed.
+            "isolation.level": "read_committed",
+            "log_level": "0",
+        }
+    )
+    try:
+        producer.init_transactions(TIMEOUT_S)
+        place = TopicPartition(batch.topic, task)
+        (mark,) = consumer.committed([place], TIMEOUT_S)
+        if mark.error is not None:
+            raise _exception(mark.error)
+        if read_mark(mark.metadata) >= batch.batch:
+            return 0
+        return _write(batch, task, rows, producer, consumer)
+    finally:
+        consumer.close()
+
+
+def _write(batch: TaskOfBatch, task: int, rows: Iterator[Any], producer: Any, consumer: Any) -> int:
+    from confluent_kafka import TopicPartition
+
+    failed: list[Any] = []
+    producer.begin_transaction()
+    try:
+        count = _produce(batch.topic, rows, producer, failed)
+        if failed:
+            raise _exception(failed[0])
+        place = TopicPartition(batch.topic, task, 0, mark_of(batch.batch, count))
+        metadata = consumer.consumer_group_metadata()
+        _until_done(lambda: producer.send_offsets_to_transaction([place], metadata, TIMEOUT_S))
+        _until_done(lambda: producer.commit_transaction(TIMEOUT_S))
+    except BaseException:
+        _abort(producer)
+        raise
+    return count
+
+
+def _produce(topic: str, rows: Iterator[Any], producer: Any, failed: list[Any]) -> int:
+    """Give the rows to the client and wait until they are acknowledged; return their number.
+
+    PySpark has bytes as a bytearray, which the client does not take.
+    """
+
+    def delivered(error: Any, _: Any) -> None:
+        if error is not None and len(failed) < 1:
+            failed.append(error)
+
+    count = 0
+    for key, value, headers in rows:
+        key = None if key is None else bytes(key)
+        value = None if value is None else bytes(value)
+        given = headers and [(name, content and bytes(content)) for name, content in headers]
+        while True:
+            try:
+                producer.produce(topic, value, key, headers=given, on_delivery=delivered)
+                break
+            except BufferError:  # the client's queue is full
+                producer.poll(QUEUE_WAIT_S)
+        count += 1
+        if count % 1_000 == 0:
+            producer.poll(0)
+        if failed:
+            return count
+    until = time.monotonic() + TIMEOUT_S
+    while producer.flush(1.0) and not failed:
+        if time.monotonic() > until:
+            raise NotWrittenError(f"{topic}: not acknowledged within {TIMEOUT_S:.0f} s")
+    return count
+
+
+def _until_done(call: Any) -> None:
+    """Call again what librdkafka says may be called again, for a limited time."""
+    from confluent_kafka import KafkaException
+
+    until = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            call()
+            return
+        except KafkaException as error:
+            if not error.args[0].retriable() or time.monotonic() > until:
+                raise
+            time.sleep(QUEUE_WAIT_S)
+
+
+def _abort(producer: Any) -> None:
+    """Try to abort: readers then do not wait for the transaction's timeout."""
+    from confluent_kafka import KafkaException
+
+    # Otherwise the next attempt's InitProducerId aborts, or the timeout; the failure is raised.
+    with contextlib.suppress(KafkaException):
+        producer.abort_transaction(5.0)
+
+
+def _exception(reason: Any) -> Exception:
+    from confluent_kafka import KafkaException
+
+    error: Exception = KafkaException(reason)
+    return error
+
+
+def _may_pass(reason: Any) -> bool:
+    """Whether another attempt may succeed: the brokers are away, or ended the transaction."""
+    from confluent_kafka import KafkaError
+
+    lasting = (
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        KafkaError.INVALID_TRANSACTION_TIMEOUT,
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.INVALID_MSG,
+        KafkaError.INVALID_RECORD,
+        KafkaError.POLICY_VIOLATION,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError._AUTHENTICATION,
+        KafkaError._SSL,
+        KafkaError._INVALID_ARG,
+        KafkaError._UNSUPPORTED_FEATURE,
+    )
+    return reason.code() not in lasting
+
+
+def mark_of(batch: int, rows: int) -> str:
+    """The metadata of a mark."""
+    return json.dumps({"ottla.written": VERSION, "batch": batch, "rows": rows})
+
+
+def read_mark(metadata: str | None) -> int:
+    """The batch that a mark names, -1 without one."""
+    try:
+        mark = json.loads(metadata or "")
+    except ValueError:
+        return -1
+    if not isinstance(mark, dict) or mark.get("ottla.written") != VERSION:
+        return -1
+    batch = mark.get("batch")
+    return batch if isinstance(batch, int) else -1

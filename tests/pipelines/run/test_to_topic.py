@@ -1,0 +1,155 @@
+"""A stream into a topic: each row once, also when a batch is tried again."""
+
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from ottla.pipelines import PipelineError, to_delta, to_topic, topic
+from ottla.pipelines.run.topic_plan import FILE
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = "id BIGINT NOT NULL, word STRING"
+
+
+def good(start: int, stop: int) -> list[tuple[Any, ...]]:
+    return [
+        (str(number), json.dumps({"id": number, "word": f"w{number}"}), [("h", b"\x01")])
+        for number in range(start, stop)
+    ]
+
+
+def read(bootstrap: str, name: str) -> list[Any]:
+    """Return the messages that a read_committed consumer sees in both partitions."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "reader",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+        }
+    )
+    consumer.assign([TopicPartition(name, number, 0) for number in (0, 1)])
+    found, ends = [], set()
+    try:
+        while len(ends) < 2:
+            message = consumer.poll(30)
+            assert message is not None, "the consumer got nothing for 30 s"
+            if message.error() is not None:
+                ends.add(message.partition())
+            else:
+                found.append(message)
+    finally:
+        consumer.close()
+    return found
+
+
+class Job:
+    """A copy of a topic with another value; `run` takes all there is and ends."""
+
+    def __init__(self, spark: Any, bootstrap: str, source: str, target: str, folder: Path) -> None:
+        self.source, self.target = source, target
+        self.bootstrap = bootstrap
+        self.frame = topic(spark, source, bootstrap_servers=bootstrap, schema=SCHEMA)
+        self.checkpoint = folder / "checkpoint"
+
+    def run(self, **arguments: Any) -> Any:
+        given = {"key": "key", "value": "value.word", "headers": "headers"} | arguments
+        query = to_topic(
+            given.pop("df", self.frame),
+            given.pop("name", self.target),
+            bootstrap_servers=self.bootstrap,
+            checkpoint=self.checkpoint,
+            trigger={"availableNow": True},
+            **given,
+        )
+        query.awaitTermination()
+        return query
+
+    def words(self) -> list[str]:
+        return sorted(message.value().decode() for message in read(self.bootstrap, self.target))
+
+    def forget_last_commit(self) -> None:
+        """Leave the checkpoint as a kill before Spark's note of the last batch leaves it."""
+        last = max((self.checkpoint / "commits").glob("[0-9]*"), key=lambda file: int(file.name))
+        last.unlink()
+        last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
+
+
+@pytest.fixture
+def job(spark: Any, bootstrap: str, new_topic: Callable[..., str], tmp_path: Path) -> Job:
+    return Job(spark, bootstrap, new_topic(), new_topic(), tmp_path)
+
+
+def test_rows_arrive_once_also_when_a_batch_is_tried_again(
+    job: Job, produce: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    produce(job.source, [*good(0, 40), ("bad", b"\xff")])
+    with caplog.at_level(logging.WARNING, "ottla.pipelines"):
+        first = job.run(group=f"group-of-{job.source}")
+    assert "1 rows of the topic" in caplog.text
+    produce(job.source, good(40, 60))
+    job.run()
+    job.forget_last_commit()
+    second = job.run()
+
+    assert first.id == second.id
+    assert job.words() == sorted(f"w{number}" for number in range(60))
+    message = next(each for each in read(job.bootstrap, job.target) if each.value() == b"w7")
+    assert (message.key(), message.headers()) == (b"7", [("h", b"\x01")])
+    assert json.loads((job.checkpoint / FILE).read_text()) == {"version": 1, "tasks": 2}
+
+
+@pytest.mark.parametrize(("delivery", "written"), [("at-least-once", 10), ("at-most-once", 5)])
+def test_other_deliveries_double_or_drop_a_batch_that_was_cut_off(
+    job: Job, produce: Callable[..., None], delivery: str, written: int
+) -> None:
+    produce(job.source, good(0, 5))
+    job.run(delivery=delivery)
+    job.forget_last_commit()
+    job.run(delivery=delivery)
+    assert len(job.words()) == written
+
+
+def test_what_does_not_fit_is_refused(
+    job: Job,
+    spark: Any,
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    def refusal(**arguments: Any) -> str:
+        with pytest.raises(PipelineError) as caught:
+            job.run(**arguments)
+        return str(caught.value)
+
+    assert "is no topic's name" in refusal(name="a b")
+    assert "There is no topic 'not-there'" in refusal(name="not-there")
+    assert "would write to it without end" in refusal(name=job.source)
+    assert "takes a streaming frame" in refusal(df=spark.range(3))
+    assert "delivery='twice' is unknown" in refusal(delivery="twice")
+    assert "kafka= does not know the setting 'acks'" in refusal(kafka={"acks": "1"})
+    assert "key='kye' is no column" in refusal(key="kye")
+    produce(job.source, good(0, 1))
+    job.run()
+    assert f"belongs to topic {job.target}, not to topic" in refusal(name=new_topic())
+    with pytest.raises(PipelineError, match=f"belongs to the table topic {job.target}"):
+        to_delta(job.frame, tmp_path / "table", checkpoint=job.checkpoint)
+    (job.checkpoint / FILE).write_text("{}")
+    (job.checkpoint / f".{FILE}.crc").unlink(missing_ok=True)
+    assert "is damaged" in refusal()
+
+
+def test_a_task_that_is_refused_is_one_line(job: Job, produce: Callable[..., None]) -> None:
+    produce(job.source, good(0, 1))
+    with pytest.raises(PipelineError) as caught:
+        job.run(kafka={"transaction.timeout.ms": 99_999_999})
+    assert "refused the rows for topic" in str(caught.value)
+    assert "INVALID_TRANSACTION_TIMEOUT" in str(caught.value)
+    assert job.words() == []

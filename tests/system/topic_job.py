@@ -1,0 +1,146 @@
+"""A pipeline into a topic, run as a process of its own so that it can be killed.
+
+`python -m tests.system.topic_job BOOTSTRAP SOURCE TARGET FOLDER [--delivery NAME]
+[--die MOMENT [--seed N]]`
+
+Without `--die` it takes all there is and ends. With it, the second batch of the run kills this
+process, its JVM and its Python workers, with SIGKILL, at that moment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.system.pipeline_job import MAX_DELAY_S, SETTINGS
+
+from ottla.pipelines import session, to_topic, topic
+from ottla.pipelines.run.topic_batch import TopicBatchRunner
+from ottla.pipelines.sinks import topic_task
+
+GROUP = os.getpgid(0)
+OTHER_TASKS_S = 2.0
+"""How long the first task that ends waits for others, before all are killed."""
+
+
+def die() -> None:
+    """Kill Python, the JVM, and a worker, which is in a process group of its own."""
+    os.killpg(GROUP, signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def in_tasks(moment: str, at_batch: int) -> None:
+    """Have a task of this batch or a later one die."""
+    write, die_there = topic_task._write, _die_of(GROUP)
+
+    def dying(batch: Any, task: int, rows: Iterator[Any], producer: Any, consumer: Any) -> int:
+        if batch.batch < at_batch:
+            return write(batch, task, rows, producer, consumer)
+        if moment == "among the rows":
+
+            def cut(rows: Iterator[Any]) -> Iterator[Any]:
+                yield from itertools.islice(rows, 1)
+                producer.flush(10)
+                die_there()
+
+            return write(batch, task, cut(rows), producer, consumer)
+        if moment == "before the commit":
+            return write(batch, task, rows, _NoCommit(producer, die_there), consumer)
+        if moment == "between tasks" and task != 0:
+            time.sleep(OTHER_TASKS_S)
+            die_there()
+        count = write(batch, task, rows, producer, consumer)
+        if moment == "after the commit":
+            die_there()
+        return count
+
+    topic_task._write = dying
+
+
+def _die_of(group: int) -> Callable[[], None]:
+    def die_there() -> None:
+        os.killpg(group, signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    return die_there
+
+
+class _NoCommit:
+    """A producer that dies where it would commit."""
+
+    def __init__(self, producer: Any, die_there: Callable[[], None]) -> None:
+        self._producer = producer
+        self._die = die_there
+
+    def commit_transaction(self, _: float) -> None:
+        self._die()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._producer, name)
+
+
+def in_driver(moment: str, seed: int) -> None:
+    """Die when the second batch of this run is written, or some time after it has begun."""
+    call = TopicBatchRunner.__call__
+    batches = itertools.count(1)
+
+    def counted(runner: TopicBatchRunner, frame: Any, number: int) -> None:
+        is_second = next(batches) == 2
+        if is_second and moment == "seeded":
+            threading.Timer(random.Random(seed).uniform(0, MAX_DELAY_S), die).start()
+        call(runner, frame, number)
+        if is_second and moment == "before the checkpoint":
+            die()
+
+    TopicBatchRunner.__call__ = counted  # type: ignore[method-assign]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    for name in ("bootstrap", "source", "target", "folder"):
+        parser.add_argument(name)
+    parser.add_argument("--delivery", default="exactly-once")
+    parser.add_argument("--die")
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args()
+    checkpoint = Path(chosen.folder) / "checkpoint"
+    if chosen.die in ("seeded", "before the checkpoint"):
+        in_driver(chosen.die, chosen.seed)
+    elif chosen.die and chosen.die != "never":
+        planned = [int(file.name) for file in checkpoint.glob("offsets/[0-9]*")]
+        in_tasks(chosen.die, max(planned, default=-1) + 2)
+
+    spark = session("job", master="local[2]", conf=SETTINGS)
+    spark.sparkContext.setLogLevel("ERROR")
+    frame = topic(
+        spark,
+        chosen.source,
+        bootstrap_servers=chosen.bootstrap,
+        schema="bigint",
+        key_schema="string",
+    )
+    query = to_topic(
+        frame,
+        chosen.target,
+        bootstrap_servers=chosen.bootstrap,
+        checkpoint=checkpoint,
+        key="key",
+        value="value",
+        delivery=chosen.delivery,
+        trigger=None if chosen.die else {"availableNow": True},
+    )
+    query.awaitTermination()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
