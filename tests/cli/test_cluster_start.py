@@ -48,11 +48,14 @@ def test_an_unreachable_ensemble() -> None:
 
 
 def test_without_zookeepers_jars_nothing_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("ottla.testing.zookeeper_server.find_spec", lambda name: None)
-    with pytest.raises(Failed, match=r"pip install 'ottla\[zookeeper\]'"):
+    monkeypatch.setattr("ottla.testing.zookeeper_jars.find_spec", lambda name: None)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("OTTLA_MAVEN", "http://127.0.0.1:1")
+    with pytest.raises(Failed, match=r"cannot download ZooKeeper .*OTTLA_MAVEN=URL"):
         run_cluster(1, None, tmp_path / "data", None, None, {})
+    assert "Downloading ZooKeeper" in capsys.readouterr().err
     assert not (tmp_path / "data").exists()
 
 

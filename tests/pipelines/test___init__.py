@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +25,17 @@ def test_the_guide_names_every_public_call() -> None:
     )
     for name in set(ottla.pipelines.__all__) - {"PipelineError"}:
         assert f"`{name}" in text
+
+
+def test_importing_pipelines_and_asking_for_help_loads_no_spark() -> None:
+    code = (
+        "import sys; import ottla.pipelines; from ottla.cli.main import main\n"
+        "try: main(['--help'])\n"
+        "finally: print({'pyspark', 'delta', 'py4j'} & set(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert done.stderr == "set()\n"
 
 
 @pytest.mark.spark

@@ -7,6 +7,7 @@ import pytest
 
 from ottla.coordination.zookeeper import State, ZooKeeperTree
 from ottla.testing import zookeeper_server
+from ottla.testing.zookeeper_jars import JarsError
 from ottla.testing.zookeeper_server import (
     ZooKeeperEnsemble,
     ZooKeeperError,
@@ -95,11 +96,15 @@ def test_expire_uses_a_server_that_serves(monkeypatch: pytest.MonkeyPatch) -> No
         ensemble.expire(7)
 
 
-def test_a_missing_java_or_pyspark_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zookeeper_server, "find_spec", lambda name: None)
-    with pytest.raises(ZooKeeperError, match=r"PySpark.*ottla\[zookeeper\]"):
+def test_missing_jars_and_a_missing_java_are_errors_of_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def no_network(_tell: object) -> list[Path]:
+        raise JarsError("cannot download ZooKeeper")
+
+    monkeypatch.setattr(zookeeper_server, "zookeeper_jars", no_network)
+    with pytest.raises(ZooKeeperError, match="cannot download ZooKeeper"):
         zookeeper_command()
-    monkeypatch.undo()
     monkeypatch.setattr(zookeeper_server, "find_java", lambda: None)
     with pytest.raises(ZooKeeperError, match=r"ottla\[zookeeper\]"):
         zookeeper_command()

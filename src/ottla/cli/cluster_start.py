@@ -90,12 +90,12 @@ def check_settings(settings: Mapping[str, str]) -> None:
 
 
 def check_zookeeper(given: str | None) -> None:
-    """Raises Failed if ZooKeeper is unavailable: no jars, no Java, or nothing listens at the
-    address.
+    """Raises Failed if ZooKeeper is unavailable: no Java, no jars and no download, or nothing
+    listens at the address.
     """
     if given is None:
         try:
-            zookeeper_command()
+            zookeeper_command(note)
         except KitError as error:
             raise failure(error) from None
         return

