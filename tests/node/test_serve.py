@@ -75,6 +75,22 @@ def test_the_open_file_limit_is_raised_to_the_hard_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+def test_macos_allows_fewer_open_files_than_its_hard_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    allowed: list[tuple[int, int]] = []
+
+    def setrlimit(_kind: int, limits: tuple[int, int]) -> None:
+        if limits[0] > 10_240:
+            raise ValueError("not allowed to raise maximum limit")
+        allowed.append(limits)
+
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (256, 2**63 - 1))
+    monkeypatch.setattr(resource, "setrlimit", setrlimit)
+    raise_file_limit()
+    assert allowed == [(10_240, 2**63 - 1)]
+
+
 def test_runs_with_and_without_uvloop(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> int:
         return 7

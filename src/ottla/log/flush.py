@@ -2,6 +2,7 @@
 
 import os
 
+from ottla.log.durable import sync_data
 from ottla.log.errors import storage_error
 from ottla.log.log import Log
 from ottla.log.open_file import OpenFile
@@ -48,7 +49,7 @@ class FlushTask:
             return
         try:
             for file in self._files:
-                os.fdatasync(file.fd)
+                sync_data(file.fd)
             for path in dict.fromkeys(self._paths):
                 _sync(path)
         except OSError as error:

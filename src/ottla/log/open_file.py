@@ -8,6 +8,8 @@ import os
 from collections import OrderedDict
 from typing import Final, Protocol
 
+from ottla.log.durable import reserve
+
 MAX_OPEN_FILES: Final = 512
 
 
@@ -22,7 +24,7 @@ class OpenFile:
 
     def preallocate(self, size_bytes: int) -> None:
         """Reserve the file's space on the disk. Raises OSError."""
-        os.posix_fallocate(self.fd, 0, size_bytes)
+        reserve(self.fd, size_bytes)
 
     def __del__(self) -> None:
         if self.fd >= 0:

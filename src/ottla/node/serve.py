@@ -29,6 +29,8 @@ from ottla.runtime.freed_memory import keep_freed_memory
 EXIT_STOPPED = 0
 EXIT_FAILED = 1
 EXIT_BAD_SETTING = 2
+MACOS_MAX_FILES = 10_240
+"""OPEN_MAX: macOS reports no hard limit, and refuses a soft limit above this."""
 
 
 def serve(
@@ -85,8 +87,10 @@ def open_listeners(endpoints: Iterable[Endpoint]) -> list[str]:
 def raise_file_limit() -> None:
     """Raises the limit of open files to the hard limit: each connection needs one."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    for limit in (hard, MACOS_MAX_FILES):
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+            return
 
 
 def run(main: Coroutine[object, object, int]) -> int:
