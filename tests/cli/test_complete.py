@@ -1,11 +1,18 @@
-"""Completion of names that only a broker knows."""
+"""Completion of names that only a broker knows, of settings, and of words."""
 
 from typing import Any
 
 import pytest
 
 from ottla.cli import client
+from ottla.cli.app import build
 from ottla.cli.main import COMPLETION_VARIABLE, main
+
+
+@pytest.fixture(autouse=True)
+def commands_are_imported() -> None:
+    """Before `client.connect` is replaced: a module imported then would keep the substitute."""
+    build([])
 
 
 class KnownTopics:
@@ -39,3 +46,34 @@ def test_topics_come_from_the_broker_that_the_command_would_use(
     assert end.value.code == 0
     assert capsys.readouterr().out == "orders\n"
     assert addresses == [asked]
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("ottla topic create t -c retention.", "retention.bytes= retention.ms="),
+        ("ottla topic alter t --unset cleanup", "cleanup.policy"),
+        ("ottla config alter topic t segment.b", "segment.bytes="),
+        ("ottla config alter broker 1 log.segment.b", "log.segment.bytes="),
+        ("ottla config describe broker 1 zookeeper.s", "zookeeper.session.timeout.ms"),
+        ("ottla serve -c num.part", "num.partitions="),
+        ("ottla serve --log-level w", "warning"),
+        ("ottla cluster start -c default.rep", "default.replication.factor="),
+        ("ottla consume t --from b", "beginning"),
+        ("ottla consume t --from 15", "15m"),
+    ],
+)
+def test_settings_and_words_need_no_broker(
+    line: str,
+    offered: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(client, "connect", lambda *_: pytest.fail("connected"))
+    words = line.split()
+    monkeypatch.setenv(COMPLETION_VARIABLE, "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
+    with pytest.raises(SystemExit):
+        main(words[1:])
+    assert capsys.readouterr().out.split() == offered.split()

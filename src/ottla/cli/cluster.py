@@ -11,7 +11,7 @@ from ottla.cli import cluster_brokers
 from ottla.cli.client import connect, pairs
 from ottla.cli.cluster_documents import cluster_document, show_cluster
 from ottla.cli.cluster_drain import drain_broker, show_drained
-from ottla.cli.complete import complete_broker
+from ottla.cli.complete import complete_broker, complete_broker_setting
 from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig, DryRun
 from ottla.cli.screen import show_json
 
@@ -57,6 +57,7 @@ BrokerConfig = Annotated[
         "-c",
         metavar="NAME=VALUE",
         help="A setting for all brokers. Repeatable.",
+        autocompletion=complete_broker_setting,
     ),
 ]
 BrokerNumber = Annotated[

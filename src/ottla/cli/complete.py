@@ -1,11 +1,14 @@
-"""Tab completion of names that only the broker knows: topics, groups and broker ids.
+"""Tab completion: names that only the broker knows (topics, groups and broker ids), settings, and
+words that options take.
 
-Without a reachable broker it offers nothing and prints nothing: the shell is waiting.
+Without a reachable broker it offers no names and prints nothing: the shell is waiting. Settings are
+Kafka's, so they need no broker.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import typer
@@ -45,6 +48,47 @@ def complete_broker(context: typer.Context, incomplete: str) -> list[str]:
         return map(str, connection.metadata().brokers)
 
     return complete(context, incomplete, names)
+
+
+def complete_topic_setting(incomplete: str) -> list[str]:
+    """Names of topic settings, each with its `=`."""
+    from ottla.config.topic import TopicConfig
+
+    return assignments(TopicConfig.definitions, incomplete)
+
+
+def complete_broker_setting(incomplete: str) -> list[str]:
+    """Names of broker settings, each with its `=`."""
+    from ottla.config import BrokerConfig
+
+    return assignments(BrokerConfig.definitions, incomplete)
+
+
+def complete_unset(context: typer.Context, incomplete: str) -> list[str]:
+    """Names of settings to reset: a broker's after `config alter broker`, else a topic's."""
+    kind = str(context.params.get("kind"))
+    complete = complete_broker_setting if kind == "broker" else complete_topic_setting
+    return [each.removesuffix("=") for each in complete(incomplete)]
+
+
+def complete_setting(context: typer.Context, incomplete: str) -> list[str]:
+    """The same, each with its `=`."""
+    return [f"{each}=" for each in complete_unset(context, incomplete)]
+
+
+def assignments(names: Iterable[str], incomplete: str) -> list[str]:
+    return [f"{name}=" for name in sorted(names) if name.startswith(incomplete)]
+
+
+def complete_start(incomplete: str) -> list[tuple[str, str]]:
+    """What `--from` takes, with examples of times and ages."""
+    words = {
+        "beginning": "the first record",
+        "end": "only records from now on",
+        "15m": "the records of the last 15 minutes; also s, h, d",
+        f"{datetime.now():%Y-%m-%dT%H:00}": "since that local time",
+    }
+    return [(word, what) for word, what in words.items() if word.startswith(incomplete)]
 
 
 def complete(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ottla.cli.client import Connection, connect, pairs
-from ottla.cli.complete import complete_topic
+from ottla.cli.complete import complete_setting, complete_topic, complete_unset
 from ottla.cli.configs import alter_configs, describe_configs
 from ottla.cli.failures import Failed, UsageFailed, unknown
 from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig, UnsetConfig
@@ -37,11 +37,14 @@ Name = Annotated[
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Argument(metavar="SETTING=VALUE", help="Settings to change."),
+    typer.Argument(
+        metavar="SETTING=VALUE", help="Settings to change.", autocompletion=complete_setting
+    ),
 ]
 All = Annotated[bool, typer.Option("--all", "-a", help="Include defaults.")]
 Setting = Annotated[
-    list[str] | None, typer.Argument(metavar="SETTING", help="Only these settings.")
+    list[str] | None,
+    typer.Argument(metavar="SETTING", help="Only these settings.", autocompletion=complete_unset),
 ]
 
 

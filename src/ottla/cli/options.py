@@ -6,7 +6,12 @@ from typing import Annotated, Final
 
 import typer
 
-from ottla.cli.complete import complete_group, complete_topic
+from ottla.cli.complete import (
+    complete_group,
+    complete_topic,
+    complete_topic_setting,
+    complete_unset,
+)
 
 DEFAULT_BOOTSTRAP: Final = "localhost:9092"
 
@@ -62,11 +67,17 @@ TopicConfig = Annotated[
         "-c",
         metavar="NAME=VALUE",
         help="A topic setting, such as retention.ms=3600000. Repeatable.",
+        autocompletion=complete_topic_setting,
     ),
 ]
 UnsetConfig = Annotated[
     list[str] | None,
-    typer.Option("--unset", metavar="NAME", help="Reset a setting to its default."),
+    typer.Option(
+        "--unset",
+        metavar="NAME",
+        help="Reset a setting to its default.",
+        autocompletion=complete_unset,
+    ),
 ]
 Internal = Annotated[bool, typer.Option("--internal", help="Include internal topics.")]
 

@@ -56,18 +56,34 @@ class Interruption:
 
 
 Show = Callable[[Sequence[Any], int], None]
+Matches = Callable[[Any], bool]
 
 
 class Reader:
     """Reads and shows records until it is done, or without end if `follow`."""
 
-    def __init__(self, connection: Connection, *, group: str | None, start: Start, follow: bool):
-        """Raises UsageFailed if librdkafka rejects a setting."""
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        group: str | None,
+        start: Start,
+        follow: bool,
+        matches: Matches | None = None,
+    ):
+        """`matches`: only these records are shown and counted; the others are read all the same.
+
+        Raises UsageFailed if librdkafka rejects a setting.
+        """
+        self.matches = matches
+        self.bounds: dict[Partition, int] = {}
         self.connection = connection
         self.group = group
         self.start = start
         self.follow = follow
         self.records = 0
+        """Shown so far."""
+        self.was_read = False
         self.ends: dict[Partition, int] = {}
         self.begins: dict[Partition, int] = {}
         self.positions: dict[Partition, int] = {}
@@ -104,9 +120,17 @@ class Reader:
             if self.follow:
                 note("No broker responds. Waiting for one ...")
 
-    def assign(self, begins: Mapping[Partition, int], ends: Mapping[Partition, int]) -> None:
-        """Read these partitions, without a group."""
+    def assign(
+        self,
+        begins: Mapping[Partition, int],
+        ends: Mapping[Partition, int],
+        *,
+        bounded: bool = False,
+    ) -> None:
+        """Read these partitions, without a group. `bounded`: nothing from the ends on is shown."""
         self.expect(begins, ends)
+        if bounded:
+            self.bounds = dict(ends)
         self.consumer.assign(
             [TopicPartition(topic, number, at) for (topic, number), at in begins.items()]
         )
@@ -169,17 +193,27 @@ class Reader:
             while most is None or self.records < most:
                 if self.assigned and not self.waiting and not self.follow:
                     return
-                wanted = BATCH_RECORDS if most is None else min(BATCH_RECORDS, most - self.records)
+                wanted = BATCH_RECORDS
+                if most is not None and (self.matches is None or self.group is not None):
+                    # With a group, no more than what is shown may be committed.
+                    wanted = min(BATCH_RECORDS, most - self.records)
                 events = self.poll(wanted)
                 if interruption.wanted:
                     raise KeyboardInterrupt
                 records = [event for event in events if not self.is_news(event)]
+                if self.bounds:
+                    records = [record for record in records if self.is_before_bound(record)]
                 if events:
                     heard_s, self.gone = time.monotonic(), False
                 elif not self.follow:
                     self.check_patience(time.monotonic() - heard_s)
                 if records:
-                    show(records, self.records)
+                    shown = records if self.matches is None else [*filter(self.matches, records)]
+                    if most is not None:
+                        shown = shown[: most - self.records]
+                    if shown:
+                        show(shown, self.records)
+                        self.records += len(shown)
                     self.passed(records)
 
     def poll(self, most: int) -> list[Any]:
@@ -206,9 +240,17 @@ class Reader:
             raise Failed(f"topic {event.topic()!r} was deleted.")
         raise Failed(f"cannot continue to read: {explain(error)}")
 
+    def is_before_bound(self, record: Any) -> bool:
+        """Whether the record is to be read; one at or after the bound ends its partition."""
+        key = (record.topic(), record.partition())
+        if record.offset() < self.bounds[key]:
+            return True
+        self.waiting.discard(key)
+        return False
+
     def passed(self, records: Sequence[Any]) -> None:
-        """Note up to which offset each partition was shown."""
-        self.records += len(records)
+        """Note up to which offset each partition was read."""
+        self.was_read = True
         latest: dict[Partition, int] = {}
         for record in records:
             latest[record.topic(), record.partition()] = record.offset() + 1
@@ -243,7 +285,7 @@ class Reader:
 
     def close(self) -> None:
         """Commit what was shown and leave the group. Raises Failed when the commit fails."""
-        if self.group is not None and self.records:
+        if self.group is not None and self.was_read:
             self.commit()
         if not self.gone:
             # Without a broker, librdkafka would wait for a minute. The group will miss our

@@ -6,7 +6,13 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.serve import ServeOptions, run
+from ottla.cli.complete import complete_broker_setting
+from ottla.cli.serve import LOG_LEVELS, ServeOptions, run
+
+
+def complete_level(incomplete: str) -> list[str]:
+    return [level for level in LOG_LEVELS if level.startswith(incomplete)]
+
 
 Listen = Annotated[
     str | None,
@@ -59,6 +65,7 @@ Config = Annotated[
         "-c",
         metavar="NAME=VALUE",
         help="A setting. Overrides the file. Repeatable.",
+        autocompletion=complete_broker_setting,
     ),
 ]
 
@@ -68,6 +75,7 @@ LogLevel = Annotated[
         "--log-level",
         metavar="LEVEL",
         help="What to log, on standard error: debug, info (default), warning or error.",
+        autocompletion=complete_level,
     ),
 ]
 Quiet = Annotated[

@@ -1,0 +1,62 @@
+"""Which of the consumed records are shown: those before a bound, those that match, the newest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from heapq import heappush, heappushpop
+from itertools import count
+from typing import Any
+
+from ottla.cli.failures import UsageFailed
+
+Matches = Callable[[Any], bool]
+
+
+def matcher(pattern: str) -> Matches:
+    """Whether the key or the value of a record has a part that matches (RE2 syntax, so that no
+    pattern takes longer than linear time). Raises UsageFailed.
+    """
+    # Imported late: few commands need it.
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    # Bytes that are not UTF-8 must not make a record unreadable.
+    options.encoding = re2.Options.Encoding.LATIN1
+    try:
+        compiled = re2.compile(pattern.encode(), options=options)
+    except re2.error as error:
+        reason = error.args[0].decode() if isinstance(error.args[0], bytes) else error.args[0]
+        raise UsageFailed(
+            f"--grep: {pattern!r} is not a regular expression: {reason}.",
+            "The syntax is RE2's; to search for a text with signs, escape them: '\\$5\\.00'",
+        ) from None
+
+    def matches(message: Any) -> bool:
+        for data in (message.value(), message.key()):
+            if data is not None and compiled.search(data) is not None:
+                return True
+        return False
+
+    return matches
+
+
+class Newest:
+    """The newest `most` records of those added, by their timestamps."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._heap: list[tuple[int, int, Any]] = []
+        self._numbers = count()
+
+    def add(self, messages: Sequence[Any]) -> None:
+        for message in messages:
+            entry = (message.timestamp()[1], next(self._numbers), message)
+            if len(self._heap) < self._most:
+                heappush(self._heap, entry)
+            else:
+                heappushpop(self._heap, entry)
+
+    def in_order(self) -> list[Any]:
+        """Oldest first."""
+        return [message for _, _, message in sorted(self._heap, key=lambda entry: entry[:2])]

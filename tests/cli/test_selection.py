@@ -1,0 +1,43 @@
+"""Which records are shown."""
+
+import pytest
+from tests.cli.test_rendering import FakeMessage
+
+from ottla.cli.failures import UsageFailed
+from ottla.cli.selection import Newest, matcher
+
+
+@pytest.mark.parametrize(
+    ("pattern", "key", "value", "found"),
+    [
+        ("ORD", b"k", b"EWR-ORD", True),
+        ("^ORD", b"k", b"EWR-ORD", False),
+        ("N1.1", b"N101", b"x", True),
+        ("x", None, None, False),
+        ("a.c", b"k", b"a\xffc", True),
+        ("é", b"k", "café".encode(), True),
+        ("(?i)ord", b"k", b"ORD", True),
+    ],
+)
+def test_key_or_value_match(
+    pattern: str, key: bytes | None, value: bytes | None, found: bool
+) -> None:
+    assert matcher(pattern)(FakeMessage(key, value)) is found
+
+
+@pytest.mark.parametrize("pattern", ["(", "[a", "a**", "(?=x)"])
+def test_a_bad_pattern_is_a_usage_error(pattern: str) -> None:
+    with pytest.raises(UsageFailed, match="is not a regular expression") as caught:
+        matcher(pattern)
+    assert "RE2" in str(caught.value.hint)
+
+
+def test_the_newest_by_time_oldest_first() -> None:
+    messages = [FakeMessage(value_=b"%d" % at, timestamp_=(1, at)) for at in (5, 1, 9, 5, 7)]
+    newest = Newest(3)
+    newest.add(messages[:2])
+    newest.add(messages[2:])
+    assert [message.value() for message in newest.in_order()] == [b"5", b"7", b"9"]
+    same = Newest(2)
+    same.add([FakeMessage(value_=value, timestamp_=(1, 3)) for value in (b"a", b"b", b"c")])
+    assert [message.value() for message in same.in_order()] == [b"b", b"c"]
