@@ -78,6 +78,22 @@ def test_the_worst_problem_comes_first(capsys: pytest.CaptureFixture[str]) -> No
     assert lines[9] == ["short", "0", "under", "min", "isr", "2", "2", "3", "2"]
 
 
+@pytest.mark.parametrize(
+    ("replicas", "in_sync", "least", "is_under"),
+    [
+        ([1], [1], 2, False),
+        ([1], [], 2, True),
+        ([1, 2, 3], [1], 2, True),
+        ([1, 2, 3], [1, 2], 2, False),
+    ],
+)
+def test_no_more_in_sync_replicas_are_needed_than_there_are_replicas(
+    replicas: list[int], in_sync: list[int], least: int, is_under: bool
+) -> None:
+    partition = {"replicas": replicas, "in_sync": in_sync, "min_in_sync": least}
+    assert is_under_min_isr(partition) is is_under
+
+
 def test_internal_topics_have_one_row_each_after_the_users_topics(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

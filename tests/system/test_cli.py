@@ -168,6 +168,45 @@ def test_where_to_begin_and_end(cli: Typed, topic: str) -> None:
     assert "has partitions 0 to 2, not 9" in said
 
 
+def committed(cli: Typed, group: str) -> int:
+    """All partitions' committed offsets together."""
+    (described,) = cli.json("group", "describe", group)
+    return sum(each["committed_offset"] or 0 for each in described["partitions"])
+
+
+def test_ends_selections_and_formats(cli: Typed, topic: str) -> None:
+    # Recent: retention deletes records of last year at any moment.
+    at_ms = int(time.time() * 1000) - 600_000
+    rows = [
+        {"key": f"k{n}", "value": f"v{n}", "partition": n % 3, "timestamp": at_ms + n * 1000}
+        for n in range(30)
+    ]
+    data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    cli.run("produce", topic, "--json", data=data)
+
+    def values(*words: object) -> list[str]:
+        return [line.decode() for line in lines(cli.run("consume", topic, *words))]
+
+    assert values("--last", 4) == ["v26", "v27", "v28", "v29"]
+    assert values("--last", 2, "--grep", "^v1") == ["v18", "v19"]
+    assert values("--last", 1, "--partition", 1) == ["v28"]
+    until = sorted(values("--until", at_ms + 5000))
+    assert until == ["v0", "v1", "v2", "v3", "v4"]
+    assert values("-p", 0, "--until-offset", 2) == ["v0", "v3"]
+    assert values("-p", 0, "-o", 1, "--until-offset", 3) == ["v3", "v6"]
+    assert sorted(values("--grep", "k(7|11)$")) == ["v11", "v7"]
+    assert len(values("--grep", "v2", "--max", 5)) == 5
+    assert values("--grep", "nothing") == []
+    assert values("-p", 2, "--max", 1, "--format", "%t %p %o %T %k %S %s\\n") == [
+        f"{topic} 2 0 {at_ms + 2000} k2 2 v2"
+    ]
+    # A group's place passes the records that did not match, but not those that --max left.
+    assert values("-g", f"g-{topic}", "-n", 1, "--grep", "v")
+    assert committed(cli, f"g-{topic}") == 1
+    values("-g", f"g-{topic}", "--grep", "nothing")
+    assert committed(cli, f"g-{topic}") == 30
+
+
 def test_undelivered_records_are_told_and_the_others_are_there(cli: Typed, topic: str) -> None:
     data = b"small\n" + b"x" * 3_000_000 + b"\nsmall too\n"
     done = cli.run("produce", topic, "--partition", 0, data=data, code=1)
@@ -231,6 +270,40 @@ def wait_for(what: Callable[[], bool]) -> None:
     while not what():
         assert time.monotonic() < until, "it did not happen"
         time.sleep(0.1)
+
+
+def test_trimmed_records_are_gone(cli: Typed, topic: str) -> None:
+    at_ms = int(time.time() * 1000) - 600_000
+    rows = [{"value": f"{n}", "partition": n % 3, "timestamp": at_ms + n} for n in range(9)]
+    cli.run("produce", topic, "--json", data="\n".join(map(json.dumps, rows)).encode())
+    found = cli.json("topic", "offsets", topic, "--at", at_ms + 5)
+    assert [(each["start_offset"], each["end_offset"]) for each in found] == [(0, 3)] * 3
+    assert [each["offset_at"] for each in found] == [2, 2, 1]
+    planned = cli.json("topic", "trim", topic, "--before", at_ms + 5, "--dry-run")
+    assert [each["after"] for each in planned["partitions"]] == [2, 2, 1]
+    assert not planned["applied"]
+    refused = cli.run("topic", "trim", topic, "--before", "end", code=2).stderr.decode()
+    assert "add --yes" in refused
+    done = cli.json("topic", "trim", topic, "--before", at_ms + 5, "--yes")
+    assert done["partitions"] == planned["partitions"]
+    assert sorted(lines(cli.run("consume", topic))) == [b"5", b"6", b"7", b"8"]
+    cli.run("topic", "trim", topic, "-p", 0, "--before-offset", 3, "--yes")
+    assert sorted(lines(cli.run("consume", topic))) == [b"5", b"7", b"8"]
+    said = cli.run("topic", "trim", topic, "-p", 0, "--before-offset", 4, "-y", code=1).stderr
+    assert b"allowed are 3 to 3, the end" in said
+    assert cli.json("health")["state"] == "healthy"
+
+
+def test_a_watched_group_is_shown_again(cli: Typed, topic: str) -> None:
+    cli.run("produce", topic, data=b"one\n")
+    cli.run("consume", topic, "-g", f"watched-{topic}")
+    words = ("group", "describe", f"watched-{topic}", "--watch", "--every", 0.2)
+    with cli.start(*words, stdout=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        shown = [watching.stdout.readline() for _ in range(9)]
+        watching.send_signal(signal.SIGINT)
+    assert sum(line.startswith(f"watched-{topic}: empty") for line in shown) >= 2
+    assert watching.returncode == 130
 
 
 def test_follower_in_a_group_is_seen_and_keeps_its_place_at_ctrl_c(

@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "config": "ottla.cli.config",
     "log": "ottla.cli.log",
     "cluster": "ottla.cli.cluster",
+    "health": "ottla.cli.health",
 }
 GROUPS: Final = frozenset({"topic", "group", "transaction", "pipeline", "config", "log", "cluster"})
 

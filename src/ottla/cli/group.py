@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -31,11 +32,13 @@ from ottla.cli.options import (
     SomeGroupNames,
     Yes,
 )
-from ottla.cli.screen import note, show_documents, show_json, show_list, show_table
+from ottla.cli.screen import note, show_documents, show_json, show_list, show_table, write
 
 commands = typer.Typer(help="List, describe, reset and delete consumer groups.")
 
 NO_GROUPS = "No groups yet. Create one with: ottla consume TOPIC --group NAME"
+CLEAR = "\x1b[H\x1b[J"
+"""Of a terminal: the cursor to the top left, and everything after it erased."""
 LIST_HINT = "To list all groups: ottla group list"
 Topics = Annotated[
     list[str] | None,
@@ -63,6 +66,12 @@ ToTime = Annotated[
 ShiftBy = Annotated[
     int | None,
     typer.Option("--shift-by", metavar="N", help="Forward by N records, or back if N is negative."),
+]
+
+WatchIt = Annotated[bool, typer.Option("--watch", "-w", help="Show it again until Ctrl-C.")]
+Every = Annotated[
+    float,
+    typer.Option("--every", min=0.2, metavar="SECONDS", help="How often --watch shows it."),
 ]
 
 
@@ -105,24 +114,39 @@ def readers(description: Any) -> str:
 @commands.command()
 def describe(
     groups: SomeGroupNames = None,
+    watch: WatchIt = False,
+    every: Every = 2.0,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     client_config: ClientConfig = None,
 ) -> None:
     """Show each partition's committed offset, lag and consumer."""
     connection = connect(bootstrap, client_config)
+    show_groups(connection, groups, as_json=as_json, again=False)
+    while watch:
+        time.sleep(every)
+        show_groups(connection, groups, as_json=as_json, again=True)
+
+
+def show_groups(
+    connection: Connection, groups: Sequence[str] | None, *, as_json: bool, again: bool
+) -> None:
+    """Print the present state, on a terminal in place of the last."""
     if groups:
         found = existing_groups(connection, groups)
     else:
         names = [str(group.group_id) for group in connection.groups()]
         found = described_groups(connection, names)
     documents = [group_document(connection, name, each) for name, each in found.items()]
+    if again and sys.stdout.isatty():
+        write(CLEAR)
     show_documents(
         documents,
         show_group,
         as_json=as_json,
         none=NO_GROUPS,
     )
+    sys.stdout.flush()
 
 
 @commands.command()

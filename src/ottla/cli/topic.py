@@ -35,8 +35,9 @@ from ottla.cli.topic_documents import (
     topic_documents,
     topic_summary,
 )
+from ottla.cli.topic_offsets import offsets, trim
 
-commands = typer.Typer(help="Create, list, describe, alter and delete topics.")
+commands = typer.Typer(help="Create, list, describe, alter, trim and delete topics.")
 
 IfNotExists = Annotated[
     bool, typer.Option("--if-not-exists", help="Do not fail if the topic exists.")
@@ -272,3 +273,7 @@ def delete(
         yes=yes,
         as_json=as_json,
     )
+
+
+commands.command()(offsets)
+commands.command()(trim)
