@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import urllib.request
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from ottla.testing.ports import free_ports
 
 WAIT_S = 60
 RECORDS = 500
+PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 
 
 def scrape(port: int) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -57,6 +60,15 @@ def test_what_went_through_is_counted(new_broker: Callable[..., Any]) -> None:
     consumer.close()
     assert broker.stop() == 0
     assert "Traceback" not in broker.said()
+
+
+def test_the_page_lists_every_metric(new_broker: Callable[..., Any]) -> None:
+    (port,) = free_ports(1)
+    new_broker("--config", f"ottla.metrics.listener=127.0.0.1:{port}")
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=WAIT_S) as answer:
+        kinds = re.findall(r"^# TYPE (\S+) (\S+)$", answer.read().decode(), re.MULTILINE)
+    page = re.findall(r"^\| `(\w+)[^|]*` \| (\w+) \|", PAGE.read_text(), re.MULTILINE)
+    assert sorted(page) == sorted(kinds)
 
 
 def test_a_port_in_use_ends_the_start_with_one_line(new_broker: Callable[..., Any]) -> None:

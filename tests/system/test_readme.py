@@ -37,7 +37,10 @@ def test_every_make_target_is_in_the_makefile() -> None:
 
 
 def test_first_records_and_a_pipeline(broker: BrokerProcess, tmp_path: Path) -> None:
-    """The commands in their order, then the Python example on what they left."""
+    """The commands of the second terminal in their order; each block ends or stays in front."""
+    assert [block for block in blocks("") if "ottla serve" in block] == [
+        "ottla serve --data ./ottla-data\n"
+    ]
     (commands,) = [block for block in blocks("") if "ottla topic create" in block]
     bin_folder = Path(sys.executable).parent
     environment = os.environ | {
@@ -45,8 +48,6 @@ def test_first_records_and_a_pipeline(broker: BrokerProcess, tmp_path: Path) -> 
         "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
     }
     for line in commands.splitlines():
-        if line.startswith("ottla serve"):
-            continue  # the fixture has one
         done = subprocess.run(
             line, shell=True, env=environment, capture_output=True, text=True, timeout=WITHIN_S
         )
