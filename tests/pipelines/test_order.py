@@ -7,7 +7,6 @@ import itertools
 import json
 import random
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,53 +19,6 @@ from ottla.pipelines import PipelineError, deduplicate, latest_by_key, to_delta,
 pytestmark = pytest.mark.spark
 
 ONCE = {"availableNow": True}
-
-
-def minutes(number: int) -> str:
-    return f"2026-01-31T{number // 60:02}:{number % 60:02}:00Z"
-
-
-def event(number: int, minute: int) -> tuple[None, str]:
-    return None, json.dumps({"id": number, "at": minutes(minute)})
-
-
-def test_duplicates_are_left_out_and_late_rows_are_kept_once(
-    spark: Any,
-    bootstrap: str,
-    new_topic: Callable[..., str],
-    produce: Callable[..., None],
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    name, table, checkpoint = new_topic(1), tmp_path / "table", tmp_path / "checkpoint"
-    place = {"bootstrap_servers": bootstrap, "schema": "id BIGINT, at TIMESTAMP", "max_rows": 3}
-
-    def run() -> None:
-        rows = topic(spark, name, **place).select("value.*", "offset")
-        once = deduplicate(rows, "id", within="10 minutes", time="at")
-        to_delta(once, table, checkpoint=checkpoint, trigger=ONCE).awaitTermination()
-
-    produce(name, [event(1, 60), event(2, 61), (None, "bad")])
-    produce(name, [event(1, 62), event(3, 120), event(2, 63)])  # the watermark is 1:50 after these
-    produce(name, [event(3, 121), event(6, 115), event(6, 116)])
-    produce(name, [event(4, 70), event(5, 119), event(3, 121)])
-    run()
-    # As after a kill between Delta's commit and Spark's own note that the last batch is done.
-    for number, folder in ((3, "commits"), (4, "commits"), (4, "offsets")):
-        (checkpoint / folder / str(number)).unlink(missing_ok=True)
-        (checkpoint / folder / f".{number}.crc").unlink(missing_ok=True)
-    run()
-
-    found = spark.read.format("delta").load(str(table)).collect()
-    assert sorted(row["id"] for row in found) == [1, 2, 3, 5, 6]
-    (late,) = spark.read.format("delta").load(f"{table}_late").collect()
-    assert json.loads(late["row"])["id"] == 4
-    assert late["offset"] == 9
-    shown = [late[column].astimezone().isoformat() for column in ("event_time", "watermark")]
-    wanted = [datetime.fromisoformat(minutes(minute)).astimezone() for minute in (70, 110)]
-    assert shown == [one.isoformat() for one in wanted]
-    assert caplog.text.count("1 rows were later than the watermark in batch 3") == 1
-    assert spark.read.format("delta").load(f"{table}_rejected").count() == 1
 
 
 def test_a_join_of_two_topics_out_of_order_equals_the_batch_join(
