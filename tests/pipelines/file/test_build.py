@@ -1,6 +1,7 @@
 """From specifications to Spark."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,15 @@ def test_sql_with_a_lookup_table_into_delta(
     rejected = spark.read.format("delta").load(str(tmp_path / "lake/flights_rejected"))
     assert rejected.count() == 1
     assert (tmp_path / "checkpoints/flights/commits/0").is_file()
+
+
+def test_the_plan_finds_a_key_that_is_no_column(
+    spark, write: Callable[[str], PipelineSpec]
+) -> None:
+    spec = write('sql = "SELECT value.*, partition, offset FROM flights"')
+    keyed = replace(spec, sink=replace(spec.sink, keys=("carier",)))
+    with pytest.raises(PipelineError, match=r"no column 'carier'; did you mean 'carrier'\?"):
+        plan_pipeline(spark, keyed)
 
 
 def test_a_function_makes_the_rows(
