@@ -168,6 +168,23 @@ def test_a_key_in_two_partitions_needs_an_order(
     assert table.rows() == [(1, "a", 0, 0, 0)]
 
 
+@pytest.mark.full
+def test_new_columns_are_added_before_the_merge(spark: Any, tmp_path: Path) -> None:
+    table = Table(spark, tmp_path / "table")
+    table.write([Record(1, "a", 0, 0, 0), Record(2, "b", 0, 0, 1)])
+
+    wider = spark.createDataFrame([(2, "c", 1, 0, 2, False, 7)], f"{SCHEMA}, extra INT")
+    keyed = read_keyed_table(wider.schema, ["id"])
+    sink = DeltaSink(spark, table.sink.target, wider.schema, "add", keyed=keyed)
+    assert sink.check() == [f"The table {tmp_path}/table gets the column extra (int)"]
+    sink.make()
+    sink.write(wider, Batch("query", 1, ""))
+
+    assert table.rows() == [(1, "a", 0, 0, 0, None), (2, "c", 1, 0, 2, 7)]
+    properties = sink.table.snapshot().properties()
+    assert properties["delta.enableDeletionVectors"] == "true"
+
+
 def test_the_user_s_session_keeps_its_own_settings(spark: Any, tmp_path: Path) -> None:
     table = Table(spark, tmp_path / "table")
     table.write([Record(1, "a", 0, 0, 0)])

@@ -132,10 +132,21 @@ class DeltaSink:
         An append adds new columns itself; for a merge they are added here.
         """
         schema = self._table_schema()
-        self.target = self.target.made(self.spark, schema, self.partition_by)
+        self.target = self.target.made(self.spark, schema, self.partition_by, self._properties())
         if self.keyed is not None and self._compare(self.table.snapshot().schema):
             empty = self.spark.createDataFrame([], schema).write.format("delta").mode("append")
             empty.option("mergeSchema", True).save(self.target.location)
+
+    def _properties(self) -> dict[str, str]:
+        """Return the properties of a new table.
+
+        A merge changes few rows of many files: with deletion vectors it does not write the files
+        again. Spark's default for new tables has precedence where it is set.
+        """
+        default = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
+        if self.keyed is None or self.spark.conf.get(default, None) is not None:
+            return {}
+        return {"delta.enableDeletionVectors": "true"}
 
     def constrained(self, frame: DataFrame) -> DataFrame:
         """Mark the rows of a frame that the table's constraints refuse; see `constraints.split`.
@@ -152,7 +163,7 @@ class DeltaSink:
         """Append or merge a batch; None when the table has it already."""
         session = frame.sparkSession
         if self.keyed is not None:
-            version = merge(frame, self.keyed, self.target.location, batch)
+            version = merge(frame, self.keyed, self.target.location, batch, self.spark)
             self._look_ahead(session)
             return version
         forget_last_commit(session)

@@ -1,14 +1,18 @@
 """Runs a MERGE on a Delta table: one commit, which carries its batch as an append does.
 
 MERGE takes no options, so query id, batch and metadata are settings of the session in which it
-runs. That session is a copy that nothing else writes with: a commit by another thread in the
-user's own session would carry them as well. Delta skips a batch that the table has. The id is
-always given: a merge that changes no row makes no commit without it.
+runs. Nothing else may write with that session: a commit by another thread would carry them as well.
+The batches of a stream have such a session; of the user's own session a copy is taken.
+
+Delta skips a batch that the table has. The id is always given: a merge that changes no row makes no
+commit without it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import secrets
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.sinks.delta_table import forget_last_commit, last_commit
@@ -26,8 +30,13 @@ _BATCH: Final = "spark.databricks.delta.write.txnVersion"
 _METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
 
 
-def merge(frame: DataFrame, keyed: KeyedTable, location: str, batch: Batch) -> int | None:
-    """Merge a batch into a table; None when the table has it already."""
+def merge(
+    frame: DataFrame, keyed: KeyedTable, location: str, batch: Batch, users: SparkSession
+) -> int | None:
+    """Merge a batch into a table; None when the table has it already.
+
+    `users` is the user's session.
+    """
     view = f"ottla_batch_{secrets.token_hex(8)}"
     # A history reads the batch twice, and Spark would count its rows twice.
     cached = frame.persist() if keyed.history else None
@@ -35,18 +44,30 @@ def merge(frame: DataFrame, keyed: KeyedTable, location: str, batch: Batch) -> i
         if cached is not None:
             cached.count()  # now Spark knows how large it is, and whether to send it to all tasks
         frame.createOrReplaceTempView(view)
-        session = copied(frame.sparkSession)
-        session.conf.set(_QUERY, batch.query_id)
-        session.conf.set(_BATCH, str(batch.number))
-        session.conf.set(_METADATA, batch.metadata)
-        forget_last_commit(session)
+        own = frame.sparkSession
+        session = copied(own) if own._jsparkSession.equals(users._jsparkSession) else own
         statement = history_statement if keyed.history else upsert_statement
-        session.sql(statement(keyed, location, view))
-        return last_commit(session)
+        with _settings(session, batch):
+            forget_last_commit(session)
+            session.sql(statement(keyed, location, view))
+            return last_commit(session)
     finally:
         frame.sparkSession.catalog.dropTempView(view)
         if cached is not None:
             cached.unpersist()
+
+
+@contextlib.contextmanager
+def _settings(session: SparkSession, batch: Batch) -> Iterator[None]:
+    """Give a batch's id and metadata to the commits in the block."""
+    settings = {_QUERY: batch.query_id, _BATCH: str(batch.number), _METADATA: batch.metadata}
+    try:
+        for name, value in settings.items():
+            session.conf.set(name, value)
+        yield
+    finally:
+        for name in settings:
+            session.conf.unset(name)
 
 
 def copied(session: SparkSession) -> SparkSession:

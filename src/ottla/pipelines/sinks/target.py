@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,11 @@ class Target:
         return find_target(spark, self.name.rstrip("/") + suffix, path=not self.is_table)
 
     def made(
-        self, spark: SparkSession, schema: StructType, partition_by: tuple[str, ...]
+        self,
+        spark: SparkSession,
+        schema: StructType,
+        partition_by: tuple[str, ...],
+        properties: Mapping[str, str] | None = None,
     ) -> Target:
         """Create the table, empty, unless it exists; return it with its folder.
 
@@ -64,9 +69,9 @@ class Target:
 
         try:
             if self.is_table:
-                _make_table(spark, self, schema, partition_by)
+                _make_table(spark, self, schema, partition_by, properties or {})
             elif not DeltaTable(spark, self.location).exists():
-                _create(spark, self, schema, partition_by)
+                _create(spark, self, schema, partition_by, properties or {})
         except (PySparkException, Py4JJavaError) as error:
             if not self._is_there(spark):
                 if isinstance(error, Py4JJavaError):
@@ -125,7 +130,11 @@ def _home(spark: SparkSession, name: str) -> str:
 
 
 def _make_table(
-    spark: SparkSession, target: Target, schema: StructType, partition_by: tuple[str, ...]
+    spark: SparkSession,
+    target: Target,
+    schema: StructType,
+    partition_by: tuple[str, ...],
+    properties: Mapping[str, str],
 ) -> None:
     if spark.catalog.tableExists(target.name):
         return
@@ -134,11 +143,15 @@ def _make_table(
     if target.location and DeltaTable(spark, target.location).exists():
         spark.sql(f"CREATE TABLE {target.name} USING delta LOCATION '{target.location}'")
     else:
-        _create(spark, target, schema, partition_by)
+        _create(spark, target, schema, partition_by, properties)
 
 
 def _create(
-    spark: SparkSession, target: Target, schema: StructType, partition_by: tuple[str, ...]
+    spark: SparkSession,
+    target: Target,
+    schema: StructType,
+    partition_by: tuple[str, ...],
+    properties: Mapping[str, str],
 ) -> None:
     """Create the table by its metadata alone: writing a frame of no rows takes a Spark job.
 
@@ -151,5 +164,7 @@ def _create(
         builder.tableName(target.name) if target.is_table else builder.location(target.location)
     )
     builder = builder.addColumns(java.parseDataType(schema.json()).asNullable())
+    for name, value in properties.items():
+        builder = builder.property(name, value)
     columns = jvm.PythonUtils.toSeq(list(partition_by))
     builder.partitionedBy(columns).execute()
