@@ -316,8 +316,13 @@ query.awaitTermination()
 def test_the_screen_stays_empty_and_ctrl_c_is_one_line(
     lab: Lab, tmp_path: Path, state_folder: Path
 ) -> None:
-    # PySpark 4.2 warns of pandas 3, which is installed here, where a function is made.
-    quiet = ["-W", "ignore:PySpark does not yet fully support pandas:FutureWarning"]
+    # Where a function is made, PySpark 4.2 warns of pandas 3, which is installed here, and of
+    # PyArrow, which is not.
+    warnings = (
+        "PySpark does not yet fully support pandas:FutureWarning",
+        "Arrow optimization failed to enable:RuntimeWarning",
+    )
+    quiet = [word for warning in warnings for word in ("-W", f"ignore:{warning}")]
     process = subprocess.Popen(
         [sys.executable, *quiet, "-c", SCRIPT, lab.bootstrap, lab.name, str(tmp_path)],
         stdout=subprocess.PIPE,
@@ -327,7 +332,7 @@ def test_the_screen_stays_empty_and_ctrl_c_is_one_line(
     )
     try:
         assert process.stdout is not None
-        said = list(itertools.takewhile(lambda line: line != "ready\n", process.stdout))
+        lines = list(itertools.takewhile(lambda line: line != "ready\n", process.stdout))
         # A terminal sends Ctrl-C to all processes of its group, Spark's as well.
         os.killpg(process.pid, signal.SIGINT)
         _, shown = process.communicate(timeout=60)
@@ -337,7 +342,7 @@ def test_the_screen_stays_empty_and_ctrl_c_is_one_line(
             process.communicate()
 
     for line, part in zip(
-        said,
+        lines,
         [
             "STRING in the table",
             "raised ValueError: no such word",
