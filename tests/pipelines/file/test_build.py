@@ -1,5 +1,6 @@
 """From specifications to Spark."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from ottla.pipelines.file.specification import PipelineSpec
 
 pytestmark = pytest.mark.spark
 
+GUIDE = Path(__file__).parents[3] / "docs" / "pipelines.md"
 TEXT = """
 [source]
 bootstrap_servers = "{bootstrap}"
@@ -58,30 +60,43 @@ def write(bootstrap: str, new_topic: Callable[..., str], tmp_path: Path) -> Call
     return make
 
 
-def test_sql_with_a_lookup_table_into_delta(
-    spark, write: Callable[[str], PipelineSpec], produce: Callable[..., None], tmp_path: Path
+def test_the_guides_file_joins_a_lookup_table_into_delta(
+    spark,
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    tmp_path: Path,
 ) -> None:
-    sql = "SELECT value.*, name FROM flights LEFT JOIN airlines ON value.carrier = airlines.carrier"
-    spec = write(f'sql = "{sql}"\n{TABLE}options = {{ header = true }}\n')
-    produce(
-        spec.source.topic,
-        [(None, '{"carrier": "UA", "dep_delay": 7}'), (None, '{"carrier": "AA"}'), (None, "?")],
-    )
+    example = re.findall(r"```toml\n(.*?)```", GUIDE.read_text(), re.DOTALL)[0]
+    topic = new_topic()
+    for old, new in (
+        ("localhost:9092", bootstrap),
+        ('topic = "flights"', f'topic = "{topic}"'),
+        ("[transform]\n", '[transform]\nview = "flights"\n'),
+        ('trigger = "10 seconds"', 'trigger = "available-now"'),
+    ):
+        assert example.count(old) == 1
+        example = example.replace(old, new)
+    (tmp_path / "late.toml").write_text(example)
+    (tmp_path / "airlines.csv").write_text("carrier,name\nUA,United\n")
+    spec = read_file(tmp_path / "late.toml", {}).pipelines[0]
+    rows = ('{"carrier": "UA", "dep_delay": 70}', '{"carrier": "AA", "dep_delay": 99}')
+    produce(topic, [(None, row) for row in (*rows, '{"carrier": "UA", "dep_delay": 60}', "?")])
 
     planned = plan_pipeline(spark, spec)
-    assert planned.sink.shown == str(tmp_path / "lake/flights")
+    assert planned.sink.shown == str(tmp_path / "lake/late")
     assert not (tmp_path / "lake").exists()
     assert not (tmp_path / "checkpoints").exists()
     start_pipeline(spark, spec).awaitTermination()
 
-    rows = spark.read.format("delta").load(str(tmp_path / "lake/flights"))
-    assert {tuple(row) for row in rows.select("carrier", "dep_delay", "name").collect()} == {
-        ("UA", 7.0, "United"),
-        ("AA", None, None),
+    written = spark.read.format("delta").load(str(tmp_path / "lake/late"))
+    assert {tuple(row) for row in written.select("carrier", "dep_delay", "airline").collect()} == {
+        ("UA", 70.0, "United"),
+        ("AA", 99.0, None),
     }
-    rejected = spark.read.format("delta").load(str(tmp_path / "lake/flights_rejected"))
+    rejected = spark.read.format("delta").load(str(tmp_path / "lake/late_rejected"))
     assert rejected.count() == 1
-    assert (tmp_path / "checkpoints/flights/commits/0").is_file()
+    assert (tmp_path / "checkpoints/late/commits/0").is_file()
 
 
 def test_the_plan_finds_a_key_that_is_no_column(
