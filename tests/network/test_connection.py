@@ -227,6 +227,22 @@ async def test_a_connection_that_ends_cancels_its_request(client: Client, when: 
     assert client.transport.written == b""
 
 
+async def test_a_connection_that_ends_in_its_first_turn_cancels_its_request() -> None:
+    """Its task has not run by then."""
+    clients = []
+
+    def begin() -> None:
+        client = Client()
+        clients.append(client)
+        client.connection.received([b"hold"])
+        client.connection.lost(None)
+
+    asyncio.get_running_loop().call_soon(begin)
+    await settle()
+    (client,) = clients
+    assert (client.ends, client.cancelled) == (1, [b"hold"])
+
+
 @pytest.mark.parametrize("before", [(b"a",), (b"hold",)])
 async def test_a_request_that_cannot_be_answered_ends_the_connection(
     client: Client, before: tuple[bytes, ...], caplog: pytest.LogCaptureFixture

@@ -105,7 +105,9 @@ class Connection:
 
     def lost(self, error: Exception | None) -> None:
         self._frames.clear()
-        self._worker.cancel()
+        # Not at once: a task that is cancelled before its first step runs none of its code. Then
+        # nobody would end a handler that waits, and it would hold its locks for ever.
+        self._worker.get_loop().call_soon(self._worker.cancel)
         self._ended(self)
 
     def pause_writing(self) -> None:
