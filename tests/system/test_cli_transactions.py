@@ -7,20 +7,25 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from bench.apache_kafka import ApacheKafka, KafkaJars
 from confluent_kafka import KafkaException
 from tests.system.test_cli import Typed
 from tests.system.test_cli_terminal import at_terminal
 from tests.system.test_transactions import WAIT_S, end_offset, new_topic, transactional, write
 from tests.system.wire import Wire
 
+from bench import fixture
 from ottla.protocol.errors import ErrorCode
 from ottla.records.build import build_batch
 from ottla.records.record import Record
 from ottla.testing import BrokerProcess
+
+kafka_jars = fixture.kafka_jars
 
 PRODUCE, INIT_PRODUCER_ID = 0, 22
 
@@ -173,3 +178,24 @@ def test_no_transactional_ids(new_broker: Any, tmp_path: Path) -> None:
     assert b"No transactional ids." in cli.run("transaction", "list").stderr
     assert b"No open transactions." in cli.run("transaction", "describe").stderr
     assert cli.json("transaction", "hanging") == []
+
+
+@pytest.mark.full
+@pytest.mark.kafka
+def test_the_same_on_apache_kafka(kafka_jars: KafkaJars, tmp_path: Path) -> None:
+    settings = {
+        **fixture.SETTINGS,
+        "transaction.partition.verification.enable": "false",
+        "transaction.state.log.num.partitions": "2",
+    }
+    kafka = ApacheKafka(kafka_jars, tmp_path / "kafka", settings, jvm=fixture.JVM_FLAGS)
+    kafka.start()
+    try:
+        kafka.child.wait_for_port(kafka.port, fixture.START_WAIT_MS)
+        broker = SimpleNamespace(bootstrap=kafka.address)
+        cli = Typed(kafka.address)
+        test_an_open_transaction_from_its_begin_to_its_abort(broker, cli)
+        test_a_hanging_transaction_is_found_and_ended(broker, cli)
+        test_a_pattern_that_is_not_one(cli)
+    finally:
+        kafka.stop()
