@@ -3,7 +3,8 @@
 It joins, reads its assigned partitions from the committed offsets, commits, and rejoins when the
 coordinator asks for it. The group's leader assigns each partition to one member. After a commit
 without a response it rejoins as a new member: the request may still be in flight, and must not take
-effect between later commits.
+effect between later commits. After a rebalance it sometimes sends a late commit of the generation
+before, as a consumer whose thread slept would: the coordinator must refuse it.
 """
 
 from __future__ import annotations
@@ -85,6 +86,8 @@ class Member:
         self._instance = instance
         self._member_id = ""
         self._generation = -1
+        self._former: tuple[int, dict[int, int]] = (-1, {})
+        """The last generation with partitions, and the positions at its end."""
         self._positions: dict[int, int] = {}
         """The next offset to read of each assigned partition."""
         self._committed: dict[int, int] = {}
@@ -110,7 +113,8 @@ class Member:
     def _revoke(self) -> None:
         if self._positions:
             self._note(Revoked(self._now_ms(), self.number, tuple(self._positions)))
-        self._positions.clear()
+            self._former = self._generation, self._positions
+        self._positions = {}
 
     async def _take_part(self) -> None:
         joined = await self._join()
@@ -119,6 +123,8 @@ class Member:
         partitions = await self._sync(joined, count)
         self._note(Synced(self._now_ms(), self.number, joined.generation, partitions))
         self._note(Assigned(self._now_ms(), self.number, partitions))
+        if self._former[0] < self._generation and self._random.random() < 0.2:
+            await self._commit_late()
         self._positions = await self.committed(partitions)
         self._committed = dict(self._positions)
         heartbeat_at = 0.0
@@ -247,8 +253,21 @@ class Member:
             for partition, offset in self._positions.items()
             if offset != self._committed.get(partition)
         )
-        if not offsets:
-            return
+        if offsets:
+            check(await self._send_commit(self._generation, offsets))
+            self._committed.update(offsets)
+
+    async def _commit_late(self) -> None:
+        """Commit what the generation before had read, as if the request had been delayed."""
+        generation, positions = self._former
+        self._former = -1, {}
+        if positions:
+            await asyncio.sleep(self._random.random() * 0.1)
+            await self._send_commit(generation, tuple(positions.items()))
+
+    async def _send_commit(
+        self, generation: int, offsets: tuple[tuple[int, int], ...]
+    ) -> ErrorCode:
         build = messages_of(OFFSET_COMMIT, 7, "request")
         topic = build.OffsetCommitRequestTopic(
             name=self._topic,
@@ -261,7 +280,7 @@ class Member:
         )
         request = build.OffsetCommitRequest(
             group_id=GROUP,
-            generation_id_or_member_epoch=self._generation,
+            generation_id_or_member_epoch=generation,
             member_id=self._member_id,
             group_instance_id=self._instance,
             topics=(topic,),
@@ -276,11 +295,8 @@ class Member:
             self._member_id = ""
             raise
         finally:
-            self._note(
-                Committed(self._now_ms(), sent_ms, self.number, offsets, error, self._generation)
-            )
-        check(code)
-        self._committed.update(offsets)
+            self._note(Committed(self._now_ms(), sent_ms, self.number, offsets, error, generation))
+        return code
 
     async def _leave(self) -> None:
         build = messages_of(LEAVE_GROUP, 3, "request")

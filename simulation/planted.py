@@ -33,6 +33,9 @@ from ottla.coordinator.coordinator_partition import CoordinatorPartition
 from ottla.coordinator.loading import Loading
 from ottla.coordinator.partition_log import PartitionLog
 from ottla.coordinator.transaction_verifier import TransactionVerifier
+from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.classic.heartbeat import commit_error
+from ottla.groups.offsets import commit
 from ottla.groups.offsets.pending import PendingOffsets
 from ottla.groups.shard import GroupShard
 from ottla.protocol.errors import ErrorCode
@@ -245,6 +248,20 @@ def isr_changes_are_not_sent(patch: Patch) -> None:
     patch.setattr(AlterPartitionSender, "propose", lambda *_: None)
 
 
+def open_proposals_are_dropped(patch: Patch) -> None:
+    """A proposal whose request got no answer is not sent again."""
+    right = AlterPartitionSender._ask
+
+    async def ask(self: AlterPartitionSender, changes: list[InSyncChange]) -> Any:
+        answers = await right(self, changes)
+        if answers is None:
+            for change in changes:
+                self._waiting.pop((change.topic_id, change.index), None)
+        return answers
+
+    patch.setattr(AlterPartitionSender, "_ask", ask)
+
+
 # Membership and the controller's tenure.
 
 
@@ -309,6 +326,18 @@ def a_former_incarnation_is_believed(patch: Patch) -> None:
         return state
 
     patch.setattr(metadata_applier, "in_this_incarnation", believe)
+
+
+# Consumer groups.
+
+
+def generations_are_not_compared(patch: Patch) -> None:
+    """A member may commit in a generation that has ended."""
+
+    def error(group: ClassicGroup, member: str, instance: str | None, generation: int) -> ErrorCode:
+        return commit_error(group, member, instance, group.generation if generation >= 0 else -1)
+
+    patch.setattr(commit, "commit_error", error)
 
 
 # Forwarding, and the coordinator runtime.
@@ -421,14 +450,14 @@ class Sighting(NamedTuple):
 
 # It is tried first.
 PLANTED: Final[dict[Callable[[Patch], None], Sighting]] = {
-    high_watermark_ignores_one: Sighting(1),
+    high_watermark_ignores_one: Sighting(6),
     high_watermark_waits_for_nobody: Sighting(),
     the_maximal_set_is_ignored: Sighting(1, (Fault(3_000, "stall leave", 2, 1, 100, 0),)),
     anybody_joins: Sighting(),
     divergence_is_ignored: Sighting(6),
     anybody_is_elected: Sighting(),
     lost_disks_are_forgotten: Sighting(4, (Fault(5_000, "lose disk", 2, 1, 100, 0),)),
-    elections_have_no_delta: Sighting(),
+    elections_have_no_delta: Sighting(1),
     partition_epochs_are_not_compared: Sighting(1, (Fault(3_000, "stall join", 2, 1, 100, 1),)),
     broker_epochs_are_not_compared: Sighting(1, (Fault(3_000, "stall join", 2, 1, 100, 0),)),
     follower_keeps_its_tail: Sighting(6),
@@ -437,12 +466,14 @@ PLANTED: Final[dict[Callable[[Patch], None], Sighting]] = {
     fetches_are_not_woken: Sighting(),
     nothing_is_flushed: Sighting(1),
     isr_changes_are_not_sent: Sighting(),
+    open_proposals_are_dropped: Sighting(),
     nobody_registers_again: Sighting(1),
     the_watch_is_blind: Sighting(),
     writes_are_not_fenced: Sighting(0, (Fault(3_000, "stall tree", 2, 1, 100, 0),)),
     deltas_are_lost: Sighting(),
     role_changes_are_missed: Sighting(),
     a_former_incarnation_is_believed: Sighting(4, (Fault(5_000, "lose disk", 2, 1, 100, 0),)),
+    generations_are_not_compared: Sighting(),
     the_first_controller_is_asked: Sighting(8),
     groups_do_not_wait_for_replicas: Sighting(27),
     groups_are_not_loaded: Sighting(),
