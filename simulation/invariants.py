@@ -17,24 +17,24 @@ from uuid import UUID
 from ottla.controller import layout
 from ottla.controller.image import NO_LEADER, PartitionState
 from ottla.coordination.tree import TreeNode
+from ottla.replica.partition_role import Role
 from simulation.broker import Broker
 from simulation.replicas import Entry, Replica
 from simulation.violation import Violation
 
-LEADER: Final = "leader"
 _NO_ASSIGNMENT: Final = layout.Assignment(())
 
 
 class _Seen(NamedTuple):
     """A partition after the last step of its broker."""
 
-    role: str
+    role: Role
     epoch: int
     high_watermark: int
     end_offset: int
 
 
-_NEW: Final = _Seen("", -1, -1, -1)
+_NEW: Final = _Seen(Role.NONE, -1, -1, -1)
 
 
 @dataclass(slots=True)
@@ -255,21 +255,15 @@ class Invariants:
         seen = self._seen
         for partition in node.partitions:
             before = seen.get(partition, _NEW)
-            log = partition.log
-            if (
-                before.end_offset == log.end_offset
-                and before.high_watermark == partition.high_watermark
-                and before.epoch == partition.leader_epoch
-                and before.role == partition.role.value
-            ):
-                continue
-            now = seen[partition] = _Seen(
-                partition.role.value,
+            now = (
+                partition.role,
                 partition.leader_epoch,
                 partition.high_watermark,
-                log.end_offset,
+                partition.log.end_offset,
             )
-            self._changed(broker.number, partition, before, now)
+            if now != before:
+                seen[partition] = _Seen(*now)
+                self._changed(broker.number, partition, before, seen[partition])
 
     def _changed(self, broker: int, partition: Any, before: _Seen, now: _Seen) -> None:
         key = partition.topic_id, partition.index
@@ -286,10 +280,10 @@ class Invariants:
             )
         if self._has(broker, key, account.committed):
             self._torn.pop((broker, *key), None)
-        if now.role == LEADER:
-            if (before.role, before.epoch) != (LEADER, now.epoch):
+        if now.role is Role.LEADER:
+            if (before.role, before.epoch) != (Role.LEADER, now.epoch):
                 self._leads(broker, account, entries, now)
-            if now.high_watermark > before.high_watermark or before.role != LEADER:
+            if now.high_watermark > before.high_watermark or before.role is not Role.LEADER:
                 self._leader_committed(broker, account, key, entries, now)
         elif now.high_watermark > before.high_watermark and before[:2] == now[:2]:
             # At first it has its checkpointed one, and records that it has yet to truncate.

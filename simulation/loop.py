@@ -41,7 +41,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.network = Network(self, random)
         self._now_s = 0.0
         self._processes: list[Process] = []
-        self._timers: list[asyncio.TimerHandle] = []
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        """A heap, by time and then in the order of the calls."""
+        self._timers_made = 0
         self._dead: list[Process] = []
 
     def time(self) -> float:
@@ -88,7 +90,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         handle = events.TimerHandle(when, callback, args, self, context)
-        heapq.heappush(self._timers, handle)
+        self._timers_made += 1
+        heapq.heappush(self._timers, (when, self._timers_made, handle))
         return handle
 
     def call_later(  # type: ignore[override]
@@ -154,9 +157,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _run_once(self) -> None:
         """Run one callback; called again and again by `run_forever`."""
-        while self._timers and self._timers[0].when() <= self._now_s:
-            self._due(heapq.heappop(self._timers))
-        runnable = [process for process in self._processes if process.runs]
+        timers = self._timers
+        while timers and timers[0][0] <= self._now_s:
+            self._due(heapq.heappop(timers)[2])
+        # Each of these has a callback that is ready.
+        runnable = [each for each in self._processes if each.is_alive and not each.is_paused]
         if not runnable:
             self._jump()
             return
@@ -172,7 +177,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _jump(self) -> None:
         assert self._timers, "nothing is left to run and nobody has ended the loop"
-        self._now_s = max(self._now_s, self._timers[0].when())
+        self._now_s = max(self._now_s, self._timers[0][0])
 
     def _due(self, handle: asyncio.TimerHandle) -> None:
         if not handle._cancelled:

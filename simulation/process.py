@@ -24,11 +24,6 @@ class Process:
         self.context: Context = copy_context()
         self.context.run(CURRENT.set, self)
 
-    @property
-    def runs(self) -> bool:
-        """True if one of its callbacks may run now."""
-        return self.is_alive and not self.is_paused and bool(self.ready)
-
     def kill(self) -> None:
         """SIGKILL: no more callbacks run, and no `finally` either."""
         self.is_alive = False
