@@ -13,9 +13,9 @@ from rich.progress import Progress
 
 from simulation.shrink import shrink
 from simulation.transcript import show
-from simulation.world import Outcome, end_at_once, run
+from simulation.world import Outcome, end_at_once, own_process, run
 
-SEEDS_A_PROCESS = 100
+SEEDS_A_PROCESS = 50
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -53,7 +53,7 @@ def many(seeds: Iterable[int], jobs: int, console: Console, *, transactions: boo
     acknowledged = elections = generations = lost = committed = 0
     context = multiprocessing.get_context("spawn")
     with (
-        context.Pool(jobs, end_at_once, maxtasksperchild=SEEDS_A_PROCESS) as pool,
+        context.Pool(jobs, own_process, maxtasksperchild=SEEDS_A_PROCESS) as pool,
         Progress(console=console) as progress,
     ):
         task = progress.add_task("seeds", total=len(wanted))

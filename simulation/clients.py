@@ -79,6 +79,7 @@ class Producer:
         self.number = number
         self.acknowledged = 0
         self.stopping = False
+        self.has_stopped = False
         self._topic, self._partition = place
         self._connections = Connections(f"producer-{number}", addresses)
         self._brokers = list(addresses)
@@ -94,7 +95,7 @@ class Producer:
             producer_id, epoch = await self._init_producer_id()
             sequence = 0
             while not self.stopping:
-                await asyncio.sleep(self._random.random() * 0.2)
+                await asyncio.sleep(self._pause_s())
                 count = self._random.randrange(1, MAX_IN_BATCH + 1)
                 values = [value_of(self.number, self._sequence + each) for each in range(count)]
                 self._sequence += count
@@ -104,6 +105,11 @@ class Producer:
                 if not await self._deliver(values, batch):
                     break
                 sequence += count
+        self.has_stopped = True
+
+    def _pause_s(self) -> float:
+        """Bursts with pauses between them: batches overlap as under load, and a run stays cheap."""
+        return self._random.random() * (1.0 if self._random.random() < 0.3 else 0.1)
 
     def _batch(self, values: list[str], producer_id: int, epoch: int, sequence: int) -> bytes:
         # Retention would delete records that are too old by the brokers' clock.

@@ -18,7 +18,7 @@ from zlib import crc32
 from ottla.controller import layout
 from ottla.coordination.tree import TreeNode
 from simulation.broker import PORT, Broker
-from simulation.disk import SyncedSizes
+from simulation.disk import PageCache, SyncedSizes
 from simulation.invariants import Invariants
 from simulation.loop import VirtualLoop
 from simulation.operator import Operator
@@ -79,6 +79,7 @@ class Cluster:
         self.addresses = {number: (each.host, PORT) for number, each in self.brokers.items()}
         self.operator = Operator(self.addresses, Random(f"{seed} operator"), self.note)
         self.synced = SyncedSizes()
+        self.page_cache = PageCache(Random(f"{seed} page cache"))
         self.invariants = Invariants(
             self.brokers,
             self._unclean_allowed,

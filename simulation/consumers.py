@@ -33,6 +33,7 @@ PROTOCOL: Final = "range"
 SESSION_MS: Final = 2_000
 REBALANCE_MS: Final = 3_000
 HEARTBEAT_S: Final = 0.3
+POLL_MS: Final = 150
 COORDINATOR_MOVED: Final = frozenset(
     {
         ErrorCode.not_coordinator,
@@ -134,14 +135,14 @@ class Member:
                 heartbeat_at = now + HEARTBEAT_S
                 await self._heartbeat()
             await self._poll()
-            if self._random.random() < 0.3:
+            if self._random.random() < 0.5:
                 await self._commit()
-            if not self.stays and self._random.random() < 0.004:
+            if not self.stays and self._random.random() < 0.008:
                 await self._leave()
                 return
             if joined.leads and count != self._partitions():
                 return
-            await asyncio.sleep(self._random.random() * 0.1)
+            await asyncio.sleep(self._random.random() * 0.2)
 
     async def _join(self) -> Membership:
         build = messages_of(JOIN_GROUP, 5, "request")
@@ -230,7 +231,7 @@ class Member:
         for partition, offset in list(self._positions.items()):
             try:
                 code, batches = await fetch(
-                    self._connections, self._topic, partition, offset, max_wait_ms=50
+                    self._connections, self._topic, partition, offset, max_wait_ms=POLL_MS
                 )
             except NoAnswerError:
                 code, batches = ErrorCode.leader_not_available, []

@@ -1,16 +1,51 @@
-"""What a power failure leaves of a broker's files: all synced bytes and a part of the others.
+"""The kernel's part of a simulated disk: which bytes are synced, and which are in the page cache.
 
 A killed process loses nothing that it wrote, because the kernel keeps its pages. A power failure
-loses unsynced bytes, so a log may end at any byte after the last sync.
+loses unsynced bytes, so a log may end at any byte after the last sync. A read that must not wait
+for the disk gets all of its bytes, or some, or none.
 """
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from typing import Final
+
+COLD_READS: Final = 0.1
+"""The share of reads whose bytes are not all in the page cache."""
+
+
+class PageCache:
+    """Decides which reads find their bytes in the page cache; files in memory cannot tell."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Carry out RWF_NOWAIT for every `preadv` of this process."""
+        original = os.preadv
+
+        def preadv(fd: int, buffers: Sequence[memoryview], position: int, flags: int = 0) -> int:
+            if not flags & os.RWF_NOWAIT:
+                return original(fd, buffers, position, flags)
+            if self._random.random() >= COLD_READS:
+                return original(fd, buffers, position)
+            (buffer,) = buffers
+            count = self._random.randrange(len(buffer) + 1)
+            if not count:
+                raise BlockingIOError(errno.EAGAIN, "nothing is in the page cache")
+            return original(fd, [buffer[:count]], position)
+
+        os.preadv = preadv  # type: ignore[assignment]
+        try:
+            yield
+        finally:
+            os.preadv = original
 
 
 class SyncedSizes:

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from asyncio import events
 from collections.abc import Callable
 from concurrent.futures import Executor
-from contextvars import Context
+from contextvars import Context, copy_context
 from random import Random
 from typing import Any, Final, TypeVar
 
 from simulation.network import Network
-from simulation.process import CURRENT, Process
+from simulation.process import CURRENT, Handle, Process
 
 T = TypeVar("T")
 
@@ -41,7 +40,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.network = Network(self, random)
         self._now_s = 0.0
         self._processes: list[Process] = []
-        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._timers: list[tuple[float, int, Handle]] = []
         """A heap, by time and then in the order of the calls."""
         self._timers_made = 0
         self._dead: list[Process] = []
@@ -75,8 +74,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
-    ) -> asyncio.Handle:
-        handle = events.Handle(callback, args, self, context)
+    ) -> Handle:
+        handle = self._handle(self._now_s, callback, args, context)
         self._enqueue(handle)
         return handle
 
@@ -88,8 +87,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         callback: Callable[..., object],
         *args: Any,
         context: Context | None = None,
-    ) -> asyncio.TimerHandle:
-        handle = events.TimerHandle(when, callback, args, self, context)
+    ) -> Handle:
+        handle = self._handle(when, callback, args, context)
         self._timers_made += 1
         heapq.heappush(self._timers, (when, self._timers_made, handle))
         return handle
@@ -100,7 +99,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         callback: Callable[..., object],
         *args: Any,
         context: Context | None = None,
-    ) -> asyncio.TimerHandle:
+    ) -> Handle:
         return self.call_at(self._now_s + delay, callback, *args, context=context)
 
     def run_in_executor(  # type: ignore[override]
@@ -143,12 +142,19 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _thread_delay_s(self) -> float:
         return self.random.random() * MAX_THREAD_DELAY_S
 
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """A cancelled timer is dropped when it is due."""
+    def _handle(
+        self,
+        when_s: float,
+        callback: Callable[..., object],
+        args: tuple[Any, ...],
+        context: Context | None,
+    ) -> Handle:
+        if context is None:
+            context = copy_context()
+        return Handle(when_s, callback, args, context, context.get(CURRENT) or self.driver)
 
-    def _enqueue(self, handle: asyncio.Handle) -> None:
-        context: Context = handle._context  # type: ignore[attr-defined]
-        process = context.get(CURRENT) or self.driver
+    def _enqueue(self, handle: Handle) -> None:
+        process = handle.process
         if not process.is_alive:
             return
         if not process.ready:
@@ -156,32 +162,45 @@ class VirtualLoop(asyncio.BaseEventLoop):
         process.ready.append(handle)
 
     def _run_once(self) -> None:
-        """Run one callback; called again and again by `run_forever`."""
-        timers = self._timers
-        while timers and timers[0][0] <= self._now_s:
-            self._due(heapq.heappop(timers)[2])
-        # Each of these has a callback that is ready.
-        runnable = [each for each in self._processes if each.is_alive and not each.is_paused]
-        if not runnable:
-            self._jump()
-            return
-        self.callbacks += 1
-        assert self.callbacks < MAX_CALLBACKS, "the simulation does not end"
-        process = runnable[0] if len(runnable) == 1 else self.random.choice(runnable)
-        handle = process.ready.popleft()
-        if not process.ready:
-            self._processes.remove(process)
-        if not handle._cancelled:
-            handle._run()
-            self.stepped(process)
+        """Run callbacks until the loop is stopped. (asyncio's `run_forever` would call this after
+        each of them.)
+        """
+        timers, processes, draw = self._timers, self._processes, self.random.random
+        while not self._stopping:  # type: ignore[attr-defined]
+            while timers and timers[0][0] <= self._now_s:
+                due = heapq.heappop(timers)[2]
+                if not due.is_cancelled:
+                    self._enqueue(due)
+            # Each of these has a callback that is ready, and is alive.
+            runnable = [each for each in processes if not each.is_paused]
+            if not runnable:
+                self._jump()
+                continue
+            self.callbacks += 1
+            assert self.callbacks < MAX_CALLBACKS, "the simulation does not end"
+            process = runnable[0 if len(runnable) == 1 else int(draw() * len(runnable))]
+            handle = process.ready.popleft()
+            if not process.ready:
+                processes.remove(process)
+            if not handle.is_cancelled:
+                self._run(handle)
+                self.stepped(process)
+
+    def _run(self, handle: Handle) -> None:
+        try:
+            handle.context.run(handle.callback, *handle.args)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001 - as asyncio's handles do
+            message = f"Exception in callback {handle.callback!r}"
+            self.call_exception_handler({"message": message, "exception": error})
 
     def _jump(self) -> None:
-        assert self._timers, "nothing is left to run and nobody has ended the loop"
-        self._now_s = max(self._now_s, self._timers[0][0])
-
-    def _due(self, handle: asyncio.TimerHandle) -> None:
-        if not handle._cancelled:
-            self._enqueue(handle)
+        timers = self._timers
+        while timers and timers[0][2].is_cancelled:
+            heapq.heappop(timers)
+        assert timers, "nothing is left to run and nobody has ended the loop"
+        self._now_s = max(self._now_s, timers[0][0])
 
     def forget(self, process: Process) -> None:
         """Drop a killed process: its callbacks never run, its tasks neither run nor end."""

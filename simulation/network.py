@@ -76,7 +76,7 @@ class Network:
         return 0.000_05 + self.random.random() ** 3 * MAX_DELAY_S
 
     def is_cut(self, one: str, other: str) -> bool:
-        return frozenset((one, other)) in self.cuts
+        return bool(self.cuts) and frozenset((one, other)) in self.cuts
 
     def cut(self, one: str, other: str) -> None:
         self.cuts[frozenset((one, other))] = None
@@ -227,7 +227,7 @@ class Endpoint(asyncio.Transport):
 
     def soon(self, callback: Callable[..., object], *args: Any) -> None:
         """Schedule a callback in this end's process."""
-        self.process.context.run(self._network.loop.call_soon, callback, *args)
+        self._network.loop.call_soon(callback, *args, context=self.process.context.copy())
 
     def _send(self, data: bytes | None) -> None:
         """Send bytes, or the end of the stream, to this end."""
@@ -239,7 +239,7 @@ class Endpoint(asyncio.Transport):
         self._wake_at(self._last_s)
 
     def _wake_at(self, when_s: float) -> None:
-        self.process.context.run(self._network.loop.call_at, when_s, self._deliver)
+        self._network.loop.call_at(when_s, self._deliver, context=self.process.context.copy())
 
     def deliver_soon(self) -> None:
         if self._inbox:

@@ -450,14 +450,14 @@ class Sighting(NamedTuple):
 
 # It is tried first.
 PLANTED: Final[dict[Callable[[Patch], None], Sighting]] = {
-    high_watermark_ignores_one: Sighting(6),
+    high_watermark_ignores_one: Sighting(2),
     high_watermark_waits_for_nobody: Sighting(),
     the_maximal_set_is_ignored: Sighting(1, (Fault(3_000, "stall leave", 2, 1, 100, 0),)),
-    anybody_joins: Sighting(),
+    anybody_joins: Sighting(2),
     divergence_is_ignored: Sighting(6),
-    anybody_is_elected: Sighting(),
-    lost_disks_are_forgotten: Sighting(4, (Fault(5_000, "lose disk", 2, 1, 100, 0),)),
-    elections_have_no_delta: Sighting(1),
+    anybody_is_elected: Sighting(6),
+    lost_disks_are_forgotten: Sighting(2, (Fault(5_000, "lose disk", 1, 2, 100, 0),)),
+    elections_have_no_delta: Sighting(),
     partition_epochs_are_not_compared: Sighting(1, (Fault(3_000, "stall join", 2, 1, 100, 1),)),
     broker_epochs_are_not_compared: Sighting(1, (Fault(3_000, "stall join", 2, 1, 100, 0),)),
     follower_keeps_its_tail: Sighting(6),
@@ -472,10 +472,10 @@ PLANTED: Final[dict[Callable[[Patch], None], Sighting]] = {
     writes_are_not_fenced: Sighting(0, (Fault(3_000, "stall tree", 2, 1, 100, 0),)),
     deltas_are_lost: Sighting(),
     role_changes_are_missed: Sighting(),
-    a_former_incarnation_is_believed: Sighting(4, (Fault(5_000, "lose disk", 2, 1, 100, 0),)),
+    a_former_incarnation_is_believed: Sighting(2, (Fault(5_000, "lose disk", 1, 2, 100, 0),)),
     generations_are_not_compared: Sighting(),
-    the_first_controller_is_asked: Sighting(8),
-    groups_do_not_wait_for_replicas: Sighting(27),
+    the_first_controller_is_asked: Sighting(7),
+    groups_do_not_wait_for_replicas: Sighting(),
     groups_are_not_loaded: Sighting(),
 }
 

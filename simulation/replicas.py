@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -62,15 +63,16 @@ class Replica:
         if path != self.path or size_bytes < self._position:
             return False
         try:
-            with open(path, "rb") as file:
-                file.seek(self._last_position)
-                if file.read(len(self._last)) != self._last:
-                    return False
-                file.seek(self._position)
-                data = file.read(size_bytes - self._position)
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return True
-        self._take(data)
+        try:
+            data = os.pread(fd, size_bytes - self._last_position, self._last_position)
+        finally:
+            os.close(fd)
+        if not data.startswith(self._last):
+            return False
+        self._take(data[self._position - self._last_position :])
         return True
 
     def _read_all(self, paths: Sequence[str]) -> None:
@@ -80,7 +82,7 @@ class Replica:
                 data = Path(path).read_bytes()
             except FileNotFoundError:
                 return
-            self.path, self._position = path, 0
+            self.path, self._position, self._last, self._last_position = path, 0, b"", 0
             self._take(data)
 
     def _take(self, data: bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -35,6 +36,7 @@ CATCHES_UP_WITHIN_MS: Final = 30_000
 WRITTEN_PARTITIONS: Final = 2
 FEW_EPOCHS: Final = 0.3
 """How often the epochs of a producer id are used up soon."""
+RESTS_WITHIN_S: Final = 8
 OF_GROUP: Final = frozenset({Kind.lost_commit, Kind.stale_generation, Kind.two_owners})
 """The anomalies that follow if `__consumer_offsets` lost committed records."""
 
@@ -90,7 +92,7 @@ class World:
         cluster.open()
         try:
             epochs = few_epochs() if self.has_few_epochs else nullcontext()
-            with cluster.synced.watching(), epochs:
+            with cluster.synced.watching(), cluster.page_cache.watching(), epochs:
                 cluster.loop.run(self._main)
             if cluster.found:
                 violation = cluster.found[0]
@@ -138,15 +140,38 @@ class World:
         await cluster.operator.check_forwarding(TOPIC)
         for producer in self.workload.producers:
             producer.stopping = True
-        if self.transactional is not None:
+        if self.transactional is None:
+            await self._rest()
+        else:
             self.transactional.stop()
-        await asyncio.sleep(8)  # producers finish their last batch batch, replicas copy it
-        if self.transactional is not None:
+            await asyncio.sleep(RESTS_WITHIN_S)
             await self.transactional.settle()
             self.transactional.judge()
         await self._check()
 
     # The end.
+
+    async def _rest(self) -> None:
+        """Wait until producers have finished their last batch, and replicas have copied it."""
+        loop = self.cluster.loop
+        until_s = loop.time() + RESTS_WITHIN_S
+        while not self._is_at_rest() and loop.time() < until_s:
+            await asyncio.sleep(0.2)
+
+    def _is_at_rest(self) -> bool:
+        if not all(producer.has_stopped for producer in self.workload.producers):
+            return False
+        for name in self.cluster.states():
+            topic, _, index = name.rpartition("-")
+            copies = [
+                partition_of(each, topic, int(index)) for each in self.cluster.brokers.values()
+            ]
+            logs = [each.log for each in copies if each is not None]
+            marks = [each.high_watermark for each in copies if each is not None]
+            # The group goes on committing.
+            if topic != OFFSETS and len({*marks, *(log.end_offset for log in logs)}) > 1:
+                return False
+        return True
 
     async def _recovered(self) -> None:
         """Wait until every broker is back and every partition whole, and producers go on."""
@@ -291,6 +316,13 @@ what these do and log would be taken for another seed's. `__main__` ends its wor
 def run(seed: int, faults: Sequence[Fault] | None = None, *, transactions: bool = False) -> Outcome:
     """One seed."""
     return World(seed, faults, transactions=transactions).run()
+
+
+def own_process() -> None:
+    """Called once in a process that runs only seeds, before them."""
+    # What a run leaves is kept anyway, and looking for garbage in it takes a tenth of the time.
+    gc.disable()
+    end_at_once()
 
 
 def end_at_once(code: int = 0) -> None:

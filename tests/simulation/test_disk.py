@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from random import Random
 
-from simulation.disk import SyncedSizes
+from simulation.disk import PageCache, SyncedSizes
 
 
 def test_a_power_failure_truncates_unsynced_bytes_only(tmp_path: Path) -> None:
@@ -34,3 +34,21 @@ def test_a_fully_synced_file_is_not_truncated(tmp_path: Path) -> None:
         file.write(b"x" * 100)
         os.fdatasync(file.fileno())
     assert synced.cut_unsynced(tmp_path, Random(1)) == []
+
+
+def test_a_read_that_must_not_wait_gets_all_bytes_or_some_or_none(tmp_path: Path) -> None:
+    path = tmp_path / "0.log"
+    path.write_bytes(b"12345678")
+    counts = []
+    with PageCache(Random(1)).watching(), path.open("rb") as file:
+        for _ in range(500):
+            buffer = bytearray(8)
+            try:
+                count = os.preadv(file.fileno(), [memoryview(buffer)], 0, os.RWF_NOWAIT)
+            except BlockingIOError:
+                count = 0
+            assert buffer == b"12345678"[:count].ljust(8, b"\0")
+            counts.append(count)
+            assert os.preadv(file.fileno(), [memoryview(buffer)], 0) == 8
+    assert set(counts) == set(range(9))
+    assert counts.count(8) > 400

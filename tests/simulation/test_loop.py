@@ -98,3 +98,30 @@ def test_a_thread_returns_its_result_or_error_later() -> None:
     assert result == "done"
     assert 0 < took_s < 0.01
     assert "no number" in error
+
+
+def test_a_cancelled_callback_does_not_run() -> None:
+    async def main(loop: VirtualLoop) -> tuple[list[str], float]:
+        seen: list[str] = []
+        later = loop.call_later(5, seen.append, "later")
+        soon = loop.call_soon(seen.append, "soon")
+        assert (later.when(), later.cancelled()) == (5, False)
+        for handle in (later, soon):
+            handle.cancel()
+            assert handle.cancelled()
+        await asyncio.sleep(10)
+        return seen, loop.time()
+
+    assert run(main) == ([], 10)
+
+
+def test_an_error_in_a_callback_is_reported_and_does_not_end_the_loop() -> None:
+    async def main(loop: VirtualLoop) -> list[str]:
+        seen: list[str] = []
+        loop.set_exception_handler(lambda _, context: seen.append(repr(context["exception"])))
+        loop.call_soon(int, "no number")
+        await asyncio.sleep(1)
+        return seen
+
+    (error,) = run(main)
+    assert error.startswith("ValueError(")

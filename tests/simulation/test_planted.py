@@ -14,7 +14,7 @@ from multiprocessing.pool import Pool
 import pytest
 from simulation.planted import IN_TRANSACTIONS, PLANTED, Patch, Sighting
 from simulation.traps import TRAPS
-from simulation.world import end_at_once, run
+from simulation.world import own_process, run
 
 MAX_SEEDS = 60
 OF_TRANSACTIONS = IN_TRANSACTIONS | TRAPS
@@ -23,7 +23,7 @@ BUGS_A_PROCESS = 8
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[Pool]:
-    with get_context("spawn").Pool(1, end_at_once, maxtasksperchild=BUGS_A_PROCESS) as pool:
+    with get_context("spawn").Pool(1, own_process, maxtasksperchild=BUGS_A_PROCESS) as pool:
         yield pool
 
 

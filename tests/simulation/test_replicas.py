@@ -70,3 +70,17 @@ def test_a_missing_file_is_not_an_error(tmp_path: Path) -> None:
     replica = Replica()
     replica.update(gone)
     assert replica.entries == []
+
+
+def test_a_new_segment_without_a_batch_is_read_from_its_start(tmp_path: Path) -> None:
+    first, second = batch(0, 1, b"a"), batch(1, 1, b"b")
+    begun = log(tmp_path / "0.log", first)
+    new = log(tmp_path / "1.log", second[:-3]).segments
+    begun.segments += new
+    replica = Replica()
+    replica.update(begun)
+    assert len(replica.entries) == 1
+    # Retention removed the first one.
+    replica.update(log(tmp_path / "1.log", second))
+    assert replica.entries[1].crc == read_header(second).crc
+    assert len(replica.entries) == 2
