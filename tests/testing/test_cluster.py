@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.testing import Cluster, KitError
+from ottla.testing.broker_metadata import partitions_known_to
 
 ANSWER_WITHIN_S = 60
 SILENCE_S = 0.5
@@ -34,6 +35,19 @@ def produced(cluster: Cluster, **settings: Any) -> int:
     for number in range(100):
         producer.produce("flights", str(number).encode(), partition=0)
     return int(producer.flush(ANSWER_WITHIN_S))
+
+
+def test_every_broker_knows_partitions_that_are_in_sync(cluster: Cluster) -> None:
+    """A controller writes the tree before it notifies the brokers."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    for number in range(10):
+        topic = f"known-{number}"
+        admin.create_topics([NewTopic(topic, 2, 3)])[topic].result(ANSWER_WITHIN_S)
+        cluster.wait_in_sync(topic)
+        actual = cluster.state.known(topic)
+        assert [each.isr for each in actual.values()] == [{1, 2, 3}] * 2
+        for broker in cluster.brokers.values():
+            assert partitions_known_to(broker.bootstrap, [topic]) == actual
 
 
 def test_a_killed_leader_is_replaced_and_restarts(cluster: Cluster) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
+from ottla.testing.broker_metadata import not_yet_known
 from ottla.testing.broker_process import BrokerProcess
 from ottla.testing.cluster_state import ClusterState
 from ottla.testing.errors import KitError, last_lines
@@ -361,15 +362,28 @@ class Cluster:
         )
 
     def wait_in_sync(self, topic: str | None = None, timeout_s: float = WAIT_S) -> None:
-        """Wait until each partition of the topic, or of all topics, has a leader and a full ISR."""
+        """Wait until each partition of the topic, or of all topics, has a leader and a full ISR,
+        and every registered broker says so to clients."""
         behind: list[str] = []
 
         def whole() -> bool | None:
-            topics: Iterable[str] = self.state.topics() if topic is None else [topic]
+            topics = self.state.topics() if topic is None else [topic]
             behind[:] = [line for each in topics for line in self.state.not_in_sync(each)]
+            if not behind:
+                behind[:] = self._not_yet_known(topics)
             return not behind or None
 
         self.wait_for("all replicas to be in sync", whole, timeout_s, lambda: behind[:20])
+
+    def _not_yet_known(self, topics: Sequence[str]) -> list[str]:
+        """What the registered brokers' metadata does not say yet."""
+        actual = {key: known for each in topics for key, known in self.state.known(each).items()}
+        return [
+            line
+            for broker_id in self.state.live_brokers()
+            if broker_id in self.brokers and self.brokers[broker_id].running
+            for line in not_yet_known(self.brokers[broker_id].bootstrap, topics, actual)
+        ]
 
     def wait_registered(self, broker_ids: Iterable[int], timeout_s: float = WAIT_S) -> None:
         """Wait until exactly these brokers are registered."""

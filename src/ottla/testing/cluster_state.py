@@ -10,6 +10,7 @@ from kazoo.exceptions import KazooException, NoNodeError, SessionExpiredError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from ottla.controller import layout
+from ottla.testing.broker_metadata import KnownPartition
 from ottla.testing.errors import KitError
 
 CONNECT_WITHIN_S: Final = 20.0
@@ -66,6 +67,17 @@ class ClusterState:
         """The leader's broker id, or None."""
         state = self.partition(topic, partition)
         return None if state is None or state["leader"] < 0 else int(state["leader"])
+
+    def known(self, topic: str) -> dict[tuple[str, int], KnownPartition]:
+        """The topic's partitions that have a state, as every broker should know them."""
+        found = {}
+        for partition in self.replicas(topic) or {}:
+            state = self.partition(topic, partition)
+            if state is not None:
+                found[topic, partition] = KnownPartition(
+                    state["leader"], state["leader_epoch"], frozenset(state["isr"])
+                )
+        return found
 
     def not_in_sync(self, topic: str) -> list[str]:
         """One line for each partition without a leader or with an incomplete ISR."""
