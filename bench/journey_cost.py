@@ -133,7 +133,7 @@ async def append(enabled: bool) -> float:
         began = time.process_time()
         for _ in range(APPENDS // APPENDS_A_TURN):
             for _ in range(APPENDS_A_TURN):
-                partition.append(batch, "rdkafka", to_all=True)
+                partition.appends.append(batch, "rdkafka", to_all=True)
             await asyncio.sleep(0)
         took = time.process_time() - began
         await journey.close()

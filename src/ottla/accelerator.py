@@ -34,6 +34,8 @@ COMPILED: Final = (
     "records/check",
     "records/header",
     "records/walk",
+    "replica/counts",
+    "replica/leader_appends",
     "replica/partition",
     "replica/partition_role",
     "runtime/clock",

@@ -31,7 +31,7 @@ async def test_open_and_ended_transactions(node_call: Any) -> None:
     held = node_call.node.partitions.get("t", 0)
     await node_call.produce("t", node_call.batch(b"of nobody"))
     for producer_id in (7, 8):
-        guard = held.begin_verification(producer_id, 3, 0, version_2=True)
+        guard = held.appends.begin_verification(producer_id, 3, 0, version_2=True)
         batch = node_call.batch(
             b"a",
             producer_id=producer_id,
@@ -39,8 +39,8 @@ async def test_open_and_ended_transactions(node_call: Any) -> None:
             base_sequence=0,
             is_transactional=True,
         )
-        held.append(batch, "tests", to_all=True, is_transactional=True, guard=guard)
-    held.append_marker(8, 4, is_commit=True, coordinator_epoch=5, transaction_version=2)
+        held.appends.append(batch, "tests", to_all=True, is_transactional=True, guard=guard)
+    held.appends.append_marker(8, 4, is_commit=True, coordinator_epoch=5, transaction_version=2)
     (partition,) = await ask(node_call, "t", 0)
     open_one, ended = partition.active_producers
     assert (open_one.current_txn_start_offset, open_one.coordinator_epoch) == (1, -1)

@@ -329,12 +329,12 @@ def transact(
         base_sequence=sequence,
         is_transactional=True,
     )
-    guard = partition.begin_verification(producer_id, 0, sequence, version_2=False)
-    partition.append(batch, "tests", to_all=True, is_transactional=True, guard=guard)
+    guard = partition.appends.begin_verification(producer_id, 0, sequence, version_2=False)
+    partition.appends.append(batch, "tests", to_all=True, is_transactional=True, guard=guard)
 
 
 def end(node_call: Any, producer_id: int, *, is_commit: bool) -> None:
-    node_call.node.partitions.get("t", 0).append_marker(
+    node_call.node.partitions.get("t", 0).appends.append_marker(
         producer_id, 0, is_commit=is_commit, coordinator_epoch=0, transaction_version=0
     )
 

@@ -65,7 +65,7 @@ async def produce(node_call: Any, sequence: int = 0, epoch: int = 0, **how: Any)
 
 
 def end(node_call: Any, epoch: int = 0) -> None:
-    node_call.node.partitions.get("t", 0).append_marker(
+    node_call.node.partitions.get("t", 0).appends.append_marker(
         7, epoch, is_commit=True, coordinator_epoch=0, transaction_version=0
     )
 

@@ -44,8 +44,8 @@ def transact(node_call: Any, producer_id: int = 7, epoch: int = 0, sequence: int
         base_sequence=sequence,
         is_transactional=True,
     )
-    guard = partition.begin_verification(producer_id, epoch, sequence, version_2=False)
-    partition.append(batch, "tests", to_all=True, is_transactional=True, guard=guard)
+    guard = partition.appends.begin_verification(producer_id, epoch, sequence, version_2=False)
+    partition.appends.append(batch, "tests", to_all=True, is_transactional=True, guard=guard)
 
 
 @pytest.mark.parametrize("version", [1, 2])

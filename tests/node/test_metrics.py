@@ -36,7 +36,7 @@ async def test_transactions_that_hold_readers_back(node_call: Any) -> None:
     partition = node_call.node.partitions.get("t", 0)
     now_ms = node_call.node.clock.now_ms()
     for producer_id, age_ms in ((7, 21 * 60_000), (8, 19 * 60_000)):
-        guard = partition.begin_verification(producer_id, 0, 0, version_2=False)
+        guard = partition.appends.begin_verification(producer_id, 0, 0, version_2=False)
         batch = node_call.batch(
             b"a",
             b"b",
@@ -46,7 +46,7 @@ async def test_transactions_that_hold_readers_back(node_call: Any) -> None:
             base_sequence=0,
             is_transactional=True,
         )
-        partition.append(batch, "tests", to_all=True, is_transactional=True, guard=guard)
+        partition.appends.append(batch, "tests", to_all=True, is_transactional=True, guard=guard)
 
     async def values(name: str) -> list[float]:
         return [each.value for each in (await collect(node_call))[name].samples]
@@ -55,7 +55,7 @@ async def test_transactions_that_hold_readers_back(node_call: Any) -> None:
     hanging = "ottla_partition_hanging_transactions"
     assert await values(hanging) == [1], "15 minutes is the longest timeout, and 5 are for markers"
     for producer_id in (7, 8):
-        partition.append_marker(
+        partition.appends.append_marker(
             producer_id, 0, is_commit=False, coordinator_epoch=0, transaction_version=0
         )
     assert await values("ottla_partition_last_stable_lag") == [0]

@@ -33,9 +33,9 @@ def alone(node_call: Any) -> Any:
 async def test_an_append_gives_the_next_offsets_and_raises_the_high_watermark(
     node_call: Any, alone: Any
 ) -> None:
-    first = alone.append(node_call.batch(b"a", b"b"), "me", to_all=True)
+    first = alone.appends.append(node_call.batch(b"a", b"b"), "me", to_all=True)
     assert first == (0, 1, -1, 0, alone.leadership, True)
-    assert alone.append(node_call.batch(b"c"), "me", to_all=True).first_offset == 2
+    assert alone.appends.append(node_call.batch(b"c"), "me", to_all=True).first_offset == 2
     assert alone.high_watermark == 3
     counts = alone.counts
     assert (counts.batches_in, counts.records_in) == (2, 3)
@@ -45,7 +45,7 @@ async def test_an_append_gives_the_next_offsets_and_raises_the_high_watermark(
 async def test_an_append_wakes_waiters(node_call: Any, alone: Any) -> None:
     waiting = asyncio.create_task(Waiter([alone]).wait(60_000))
     await asyncio.sleep(0)
-    alone.append(node_call.batch(b"a"), "me", to_all=True)
+    alone.appends.append(node_call.batch(b"a"), "me", to_all=True)
     assert await waiting
     assert alone.waiters is None
 
@@ -53,14 +53,14 @@ async def test_an_append_wakes_waiters(node_call: Any, alone: Any) -> None:
 async def test_a_refused_append_changes_nothing(node_call: Any, alone: Any) -> None:
     for records in (None, b"", b"x" * 100, node_call.batch(b"a")[:-1]):
         with pytest.raises(ApiError):
-            alone.append(records, "me", to_all=True)
+            alone.appends.append(records, "me", to_all=True)
     assert (alone.high_watermark, alone.counts.batches_in) == (0, 0)
 
 
 async def test_a_duplicate_is_not_counted(node_call: Any, alone: Any) -> None:
     batch = node_call.batch(b"a", producer_id=3, producer_epoch=0, base_sequence=0)
-    assert alone.append(batch, "me", to_all=True).last_offset == 0
-    assert alone.append(batch, "me", to_all=True).last_offset == 0
+    assert alone.appends.append(batch, "me", to_all=True).last_offset == 0
+    assert alone.appends.append(batch, "me", to_all=True).last_offset == 0
     assert (alone.high_watermark, alone.counts.records_in) == (1, 1)
     assert [each.producer_id for each in alone.active_producers()] == [3]
 
@@ -68,7 +68,7 @@ async def test_a_duplicate_is_not_counted(node_call: Any, alone: Any) -> None:
 async def test_one_replica_is_enough_if_there_is_only_one(node_call: Any, alone: Any) -> None:
     """min.insync.replicas is limited to the number of replicas (KIP-966)."""
     alone.min_insync_replicas = 2
-    alone.append(node_call.batch(b"a"), "me", to_all=True)
+    alone.appends.append(node_call.batch(b"a"), "me", to_all=True)
 
 
 async def test_acknowledged_only_when_on_disk(
@@ -88,7 +88,7 @@ async def test_acknowledged_only_when_on_disk(
     monkeypatch.setattr(FlushTask, "run", slowly)
     waiting = []
     for _ in range(5):
-        appended = alone.append(node_call.batch(b"a"), "me", to_all=True)
+        appended = alone.appends.append(node_call.batch(b"a"), "me", to_all=True)
         waiting.append(asyncio.create_task(alone.acknowledged(appended, WAIT_MS)))
         await asyncio.sleep(0)
     await asyncio.sleep(0.02)
@@ -113,19 +113,19 @@ async def test_a_truncated_offset_is_synced_again(
 
     monkeypatch.setattr(FlushTask, "run", noted)
     for _ in range(2):
-        appended = alone.append(node_call.batch(b"a"), "me", to_all=False)
+        appended = alone.appends.append(node_call.batch(b"a"), "me", to_all=False)
         await alone.acknowledged(appended, WAIT_MS)
     await node_call.place("synced", (2, 1))
     alone.truncate_to(0, 0)
     await node_call.place("synced", (1, 2))
-    appended = alone.append(node_call.batch(b"b"), "me", to_all=False)
+    appended = alone.appends.append(node_call.batch(b"b"), "me", to_all=False)
     await alone.acknowledged(appended, WAIT_MS)
     assert syncs == [1, 2, 1]
 
 
 async def test_the_log_start_never_moves_back(node_call: Any, alone: Any) -> None:
     for _ in range(5):
-        alone.append(node_call.batch(b"a"), "me", to_all=True)
+        alone.appends.append(node_call.batch(b"a"), "me", to_all=True)
     assert alone.delete_before(3) == 3
     assert alone.delete_before(2) == 3
     for offset in (-2, 6):
@@ -139,7 +139,7 @@ async def test_a_batch_of_a_transaction_is_refused(node_call: Any, alone: Any) -
         b"a", producer_id=3, producer_epoch=0, base_sequence=0, is_transactional=True
     )
     with pytest.raises(ApiError) as refused:
-        alone.append(batch, "me", to_all=True)
+        alone.appends.append(batch, "me", to_all=True)
     assert refused.value.code is ErrorCode.transactional_id_authorization_failed
     assert alone.last_stable_offset == alone.high_watermark == 0
 
@@ -191,7 +191,7 @@ def append_transaction(partition: Any, batch: Any, leadership: int) -> None:
         batch(b"a", b"b", base_sequence=0, **written_by),
         build_batch(marker, is_control=True, **written_by),
     ):
-        partition.append_own(built, list(iterate_headers(built)), 5, leadership)
+        partition.appends.append_own(built, list(iterate_headers(built)), 5, leadership)
 
 
 async def test_a_transaction_is_stable_once_its_marker_is_committed(
@@ -227,7 +227,7 @@ async def test_a_follower_waits_for_the_marker_to_be_committed_too(
 async def test_only_records_on_the_whole_isr_are_committed_and_read(
     node_call: Any, partition: Any
 ) -> None:
-    partition.append(node_call.batch(b"a", b"b"), "me", to_all=True)
+    partition.appends.append(node_call.batch(b"a", b"b"), "me", to_all=True)
     assert (partition.high_watermark, partition.last_stable_offset) == (0, 0)
     assert consume(partition, 0).size_bytes == 0
     assert fetch(partition, 2, 0).size_bytes > 0
@@ -236,7 +236,7 @@ async def test_only_records_on_the_whole_isr_are_committed_and_read(
 
 
 async def test_a_producer_waits_for_the_high_watermark(node_call: Any, partition: Any) -> None:
-    by_leader = partition.append(node_call.batch(b"a"), "me", to_all=False)
+    by_leader = partition.appends.append(node_call.batch(b"a"), "me", to_all=False)
     await partition.acknowledged(by_leader, 0)
     appended = by_leader._replace(to_all=True)
     waiting = asyncio.create_task(partition.acknowledged(appended, 60_000))
@@ -248,30 +248,33 @@ async def test_a_producer_waits_for_the_high_watermark(node_call: Any, partition
 
 
 async def test_waits_fail_when_another_broker_leads(node_call: Any, partition: Any) -> None:
-    appended = partition.append(node_call.batch(b"a"), "me", to_all=True)
+    appended = partition.appends.append(node_call.batch(b"a"), "me", to_all=True)
     waiting = asyncio.create_task(partition.acknowledged(appended, 60_000))
     await asyncio.sleep(0)
     assert partition.update(state(leader=2, epoch=2, at=2), 0) is Role.FOLLOWER
     with pytest.raises(ApiError) as refused:
         await waiting
     assert refused.value.code is ErrorCode.not_leader_or_follower
-    assert code_of(partition.append, node_call.batch(b"a"), "me", to_all=True) is refused.value.code
+    assert (
+        code_of(partition.appends.append, node_call.batch(b"a"), "me", to_all=True)
+        is refused.value.code
+    )
 
 
 async def test_too_few_in_sync_before_and_after_the_append(node_call: Any, partition: Any) -> None:
     partition.min_insync_replicas = 2
-    appended = partition.append(node_call.batch(b"a"), "me", to_all=True)
+    appended = partition.appends.append(node_call.batch(b"a"), "me", to_all=True)
     fetch(partition, 2, 1)
     partition.update(state(isr=(1,), at=2), 0)
     batch = node_call.batch(b"b")
-    code = code_of(partition.append, batch, "me", to_all=True)
+    code = code_of(partition.appends.append, batch, "me", to_all=True)
     assert code is ErrorCode.not_enough_replicas
     own = code_of(
-        partition.append_own, batch, list(iterate_headers(batch)), 0, partition.leadership
+        partition.appends.append_own, batch, list(iterate_headers(batch)), 0, partition.leadership
     )
     assert own is ErrorCode.not_enough_replicas
     assert partition.log.end_offset == 1
-    partition.append(batch, "me", to_all=False)
+    partition.appends.append(batch, "me", to_all=False)
     with pytest.raises(ApiError) as refused:
         await partition.acknowledged(appended, 1000)
     assert refused.value.code is ErrorCode.not_enough_replicas_after_append
@@ -281,7 +284,7 @@ async def test_waits_fail_when_the_isr_shrank_before_the_answer(
     node_call: Any, partition: Any
 ) -> None:
     partition.min_insync_replicas = 2
-    appended = partition.append(node_call.batch(b"a"), "me", to_all=True)
+    appended = partition.appends.append(node_call.batch(b"a"), "me", to_all=True)
     waiting = asyncio.create_task(partition.acknowledged(appended, 60_000))
     await asyncio.sleep(0)
     fetch(partition, 2, 1)  # committed, and in the same turn of the loop:
@@ -293,7 +296,7 @@ async def test_waits_fail_when_the_isr_shrank_before_the_answer(
 
 async def test_an_isr_below_the_minimum_commits_nothing(node_call: Any, partition: Any) -> None:
     partition.min_insync_replicas = 2
-    appended = partition.append(node_call.batch(b"a"), "me", to_all=True)
+    appended = partition.appends.append(node_call.batch(b"a"), "me", to_all=True)
     partition.update(state(isr=(1,), at=2), 0)
     assert partition.high_watermark == 0
     with pytest.raises(ApiError) as refused:
@@ -304,7 +307,7 @@ async def test_an_isr_below_the_minimum_commits_nothing(node_call: Any, partitio
 async def test_no_append_if_the_epoch_cannot_be_written(
     node_call: Any, partition: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    partition.append(node_call.batch(b"a"), "me", to_all=True)
+    partition.appends.append(node_call.batch(b"a"), "me", to_all=True)
     fetch(partition, 2, 1)
     partition.update(state(leader=2, epoch=2, at=2), 0)
 
@@ -315,10 +318,10 @@ async def test_no_append_if_the_epoch_cannot_be_written(
     # An epoch is written only with its first record.
     assert partition.update(state(epoch=3, isr=(1,), at=3), 0) is Role.LEADER
     assert consume(partition, 0).size_bytes > 0
-    assert code_of(partition.append, node_call.batch(b"b"), "me", to_all=True) is FULL
+    assert code_of(partition.appends.append, node_call.batch(b"b"), "me", to_all=True) is FULL
     assert partition.log.epochs.end_of(1, partition.log.end_offset) == (1, 1)
     monkeypatch.undo()
-    assert partition.append(node_call.batch(b"b"), "me", to_all=True).last_offset == 1
+    assert partition.appends.append(node_call.batch(b"b"), "me", to_all=True).last_offset == 1
     assert partition.log.epochs.entries[-1] == (3, 1)
 
 
@@ -337,7 +340,7 @@ async def test_an_unknown_broker_is_not_a_replica(partition: Any) -> None:
 
 
 async def test_a_caught_up_follower_is_proposed(node_call: Any, partition: Any) -> None:
-    partition.append(node_call.batch(b"a"), "me", to_all=True)
+    partition.appends.append(node_call.batch(b"a"), "me", to_all=True)
     fetch(partition, 2, 1)
     assert partition.in_sync_change(0) is None
     proposed: list[Any] = []
@@ -352,7 +355,7 @@ async def test_a_caught_up_follower_is_proposed(node_call: Any, partition: Any) 
 async def test_latest_is_not_available_before_the_epoch_is_reached(
     node_call: Any, partition: Any
 ) -> None:
-    partition.append(node_call.batch(b"a"), "me", to_all=True)
+    partition.appends.append(node_call.batch(b"a"), "me", to_all=True)
     partition.update(state(leader=2, epoch=2, at=2), 0)
     partition.update(state(epoch=3, at=3), 0)
     high = partition.high_watermark
@@ -364,8 +367,8 @@ async def test_latest_is_not_available_before_the_epoch_is_reached(
 async def test_a_follower_copies_truncates_and_serves_committed_records(
     node_call: Any, partition: Any
 ) -> None:
-    partition.append(node_call.batch(b"a"), "me", to_all=True)
-    partition.append(node_call.batch(b"b"), "me", to_all=True)
+    partition.appends.append(node_call.batch(b"a"), "me", to_all=True)
+    partition.appends.append(node_call.batch(b"b"), "me", to_all=True)
     data = partition.log.read(0, max_bytes=1 << 20).read()
     partition.update(state(leader=2, epoch=2, at=2), 0)
     partition.truncate_to(1, 5)
@@ -387,7 +390,7 @@ async def test_a_follower_copies_truncates_and_serves_committed_records(
 async def test_truncated_segments_are_deleted_later(node_call: Any, partition: Any) -> None:
     partition.log.config = replace(partition.log.config, segment_bytes=100)
     for value in (b"a", b"b", b"c"):
-        partition.append(node_call.batch(value), "me", to_all=True)
+        partition.appends.append(node_call.batch(value), "me", to_all=True)
     partition.update(state(leader=2, epoch=2, at=2), 0)
 
     def files(end: str) -> set[str]:
@@ -407,7 +410,7 @@ async def test_truncated_segments_are_deleted_later(node_call: Any, partition: A
 
 
 async def test_the_low_watermark_waits_for_the_followers(node_call: Any, partition: Any) -> None:
-    partition.append(node_call.batch(b"a"), "me", to_all=True)
+    partition.appends.append(node_call.batch(b"a"), "me", to_all=True)
     for broker in (2, 3):
         fetch(partition, broker, 1)
     assert partition.delete_before(1) == 1
@@ -421,7 +424,7 @@ async def test_no_wait_for_dead_brokers(node_call: Any, partition: Any) -> None:
     """The delta about a dead broker may arrive after the smaller ISR; the next fetch shows it."""
     fetch(partition, 3, 0)
     partition.update(state(isr=(1, 2, 3), at=2), 0)
-    partition.append(node_call.batch(b"a"), "me", to_all=True)
+    partition.appends.append(node_call.batch(b"a"), "me", to_all=True)
     fetch(partition, 2, 1)
     partition.update(state(isr=(1, 2), at=3), 0)
     assert partition.high_watermark == 0
@@ -440,7 +443,7 @@ async def test_an_idle_follower_counts_as_fetching_until_the_next_append(
     partition.was_idle(3, fetched_ms + 20_000)
     assert partition.leader.followers[2].caught_up_ms == fetched_ms + 20_000
     assert partition.leader.followers[3].caught_up_ms < fetched_ms, "out of sync: it has to show it"
-    partition.append(node_call.batch(b"a"), "me", to_all=True)
+    partition.appends.append(node_call.batch(b"a"), "me", to_all=True)
     assert partition.in_sync_change(fetched_ms + 45_000) is None
     change = partition.in_sync_change(fetched_ms + 50_001)
     assert [broker for broker, _ in change.isr] == [1]
@@ -450,7 +453,7 @@ async def test_only_an_in_sync_follower_at_the_high_watermark_is_idle(
     node_call: Any, partition: Any
 ) -> None:
     assert not fetch(partition, 3, 0).at_end, "it may be proposed at any fetch"
-    partition.append(node_call.batch(b"a"), "me", to_all=True)
+    partition.appends.append(node_call.batch(b"a"), "me", to_all=True)
     assert not fetch(partition, 2, 0).at_end
     assert not fetch(partition, 2, 1).at_end, "broker 3 is about to join and is waited for"
     fetch(partition, 3, 1)
@@ -464,7 +467,7 @@ async def test_an_earlier_leadership_appends_and_acknowledges_nothing(
 ) -> None:
     """Another broker has led in between: the offset may belong to its record by now."""
     batch, headers = node_call.batch(b"a"), list(iterate_headers(node_call.batch(b"a")))
-    appended = partition.append_own(batch, headers, 0, partition.leadership)
+    appended = partition.appends.append_own(batch, headers, 0, partition.leadership)
     by_leader = appended._replace(to_all=False)
     partition.update(state(leader=2, epoch=2, at=2), 0)
     for led_again in (False, True):
@@ -472,7 +475,7 @@ async def test_an_earlier_leadership_appends_and_acknowledges_nothing(
             partition.update(state(epoch=3, at=3), 0)
             fetch(partition, 2, 1)
             assert partition.high_watermark == 1
-        refused = code_of(partition.append_own, batch, headers, 0, appended.leadership)
+        refused = code_of(partition.appends.append_own, batch, headers, 0, appended.leadership)
         assert refused is ErrorCode.not_leader_or_follower
         with pytest.raises(ApiError) as error:
             await partition.acknowledged(appended, 60_000)
@@ -508,10 +511,12 @@ async def test_each_failed_write_is_reported_by_the_partition_itself(
     with monkeypatch.context() as broken:
         # Compiled code calls `Log.append` in C, so only the system's call can be replaced.
         broken.setattr(os, "pwritev", no_space)
-        assert code_of(partition.append, batch, "me", to_all=False) is FULL
-        assert code_of(partition.append_own, batch, headers, 0, partition.leadership) is FULL
+        assert code_of(partition.appends.append, batch, "me", to_all=False) is FULL
+        assert (
+            code_of(partition.appends.append_own, batch, headers, 0, partition.leadership) is FULL
+        )
     assert len(failures) == 2
-    appended = partition.append(batch, "me", to_all=False)
+    appended = partition.appends.append(batch, "me", to_all=False)
     with monkeypatch.context() as broken:
         broken.setattr("ottla.log.flush.FlushTask.run", full)
         with pytest.raises(ApiError):
@@ -521,12 +526,14 @@ async def test_each_failed_write_is_reported_by_the_partition_itself(
             await partition.acknowledged(appended, 60_000)
     assert len(failures) == 4
     partition.update(state(leader=2, epoch=2, at=2), 0)
+    copied = partition.log.end_offset.to_bytes(8, "big") + batch[8:]
     with monkeypatch.context() as broken:
-        broken.setattr("ottla.log.log.Log.append_as_follower", full)
+        broken.setattr(os, "pwritev", no_space)
         broken.setattr("ottla.replica.partition_follower.truncate_to", full)
         broken.setattr("ottla.replica.partition_follower.truncate_fully", full)
         numbers = {"leader_high_watermark": 0, "leader_log_start": 0, "now_ms": 0}
-        assert code_of(partition.append_fetched, batch, headers, **numbers) is FULL
+        headers = list(iterate_headers(copied))
+        assert code_of(partition.append_fetched, copied, headers, **numbers) is FULL
         assert code_of(partition.truncate_to, 0, 0) is FULL
         assert code_of(partition.truncate_fully, 9, 0) is FULL
     assert [each.rpartition(": ")[2] for each in failures] == ["the disk is full"] * 7
@@ -534,16 +541,16 @@ async def test_each_failed_write_is_reported_by_the_partition_itself(
 
 def end_transaction(partition: Any, producer_id: int, epoch: int, **changes: Any) -> Any:
     given = {"is_commit": False, "coordinator_epoch": 4, "transaction_version": 2, **changes}
-    return partition.append_marker(producer_id, epoch, **given)
+    return partition.appends.append_marker(producer_id, epoch, **given)
 
 
 def transact(partition: Any, batch: Any, epoch: int, sequence: int = 0) -> None:
     """One batch of producer 6, verified if need be."""
-    guard = partition.begin_verification(6, epoch, sequence, version_2=True)
+    guard = partition.appends.begin_verification(6, epoch, sequence, version_2=True)
     built = batch(
         b"a", producer_id=6, producer_epoch=epoch, base_sequence=sequence, is_transactional=True
     )
-    partition.append(built, "me", to_all=True, is_transactional=True, guard=guard)
+    partition.appends.append(built, "me", to_all=True, is_transactional=True, guard=guard)
 
 
 async def test_trap_4_a_marker_sent_again_is_no_error(node_call: Any, partition: Any) -> None:
@@ -578,6 +585,6 @@ async def test_markers_need_the_in_sync_replicas(node_call: Any, partition: Any)
     partition.update(state(leader=2, epoch=2, at=10), 0)
     assert code_of(end_transaction, partition, 6, 2) is ErrorCode.not_leader_or_follower
     assert (
-        code_of(partition.begin_verification, 6, 2, 0, version_2=True)
+        code_of(partition.appends.begin_verification, 6, 2, 0, version_2=True)
         is ErrorCode.not_leader_or_follower
     )

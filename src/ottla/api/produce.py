@@ -23,7 +23,8 @@ from ottla.network.handlers import EndConnectionError
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import INTERNAL_TOPICS
-from ottla.replica.partition import AppendResult, Partition
+from ottla.replica.leader_appends import AppendResult
+from ottla.replica.partition import Partition
 
 KEY: Final = 0
 ACCESS: Final = (
@@ -104,7 +105,7 @@ def _append(
             ErrorCode.invalid_topic_exception,
             f"Cannot append to internal topic {partition.topic}",
         )
-    appended = partition.append(
+    appended = partition.appends.append(
         each.records,
         context.client_id,
         to_all=acks == _ACKS_ALL,

@@ -59,7 +59,7 @@ async def verify(
             partition: Partition = context.broker.partitions.find(*place)
             if partition.topic in INTERNAL_TOPICS:
                 continue
-            found[place] = partition.begin_verification(
+            found[place] = partition.appends.begin_verification(
                 header.producer_id,
                 header.producer_epoch,
                 header.base_sequence,

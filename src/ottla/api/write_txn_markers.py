@@ -16,7 +16,8 @@ from ottla.protocol.access import BETWEEN_BROKERS, Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import OFFSETS_TOPIC
 from ottla.protocol.versioned_field import VersionedField
-from ottla.replica.partition import AppendResult, Partition
+from ottla.replica.leader_appends import AppendResult
+from ottla.replica.partition import Partition
 
 KEY: Final = 27
 ACCESS: Final = (Access(Operation.ALTER, Resource.CLUSTER), *BETWEEN_BROKERS)
@@ -70,7 +71,7 @@ def _append(marker: Any, topic: str, index: int, codes: _Codes, context: Context
     if partition is None:
         # As in Kafka, also if another broker has it: the coordinator asks for the leader again.
         raise ApiError(ErrorCode.unknown_topic_or_partition)
-    appended = partition.append_marker(
+    appended = partition.appends.append_marker(
         marker.producer_id,
         marker.producer_epoch,
         is_commit=marker.transaction_result,

@@ -36,7 +36,7 @@ class PartitionLog:
 
     def begin_verification(self, producer: ProducerEpoch, *, version_2: bool) -> Verification:
         """See `CoordinatorLog`. Raises ApiError: INVALID_PRODUCER_EPOCH, NOT_LEADER_OR_FOLLOWER."""
-        guard = self._partition.begin_verification(
+        guard = self._partition.appends.begin_verification(
             producer.producer_id, producer.epoch, NO_SEQUENCE, version_2=version_2
         )
         # Without a guard the transaction is ongoing. A new one equals none, so that the append is
@@ -92,7 +92,7 @@ class PartitionLog:
         if len(batch) > max_bytes:
             raise ApiError(ErrorCode.message_too_large, f"{len(batch)} bytes of {max_bytes}")
         headers = [read_header(batch)]
-        appended = self._partition.append_own(
+        appended = self._partition.appends.append_own(
             batch,
             headers,
             now_ms,

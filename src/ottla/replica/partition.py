@@ -5,10 +5,11 @@ waiters.
 
     role              leader, ISR, high watermark                        partition_role.py
     reader            what consumers and replicas read                  partition_reader.py
+    appends           what a leader appends                             leader_appends.py
     acknowledgement   waits for the disk or the high watermark          acknowledgement.py
     follower          appends and truncations of a follower             partition_follower.py
 
-The produce path ends in `append`; the fetch path reads here. A replica's fetch is its
+The produce path ends in `appends`; the fetch path reads here. A replica's fetch is its
 acknowledgement. If this broker is the only replica, the high watermark is the log's end as soon as
 an append returns, without a decision.
 """
@@ -18,20 +19,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import NamedTuple
 from uuid import UUID
 
 from ottla.controller.image import PartitionState
 from ottla.log.flush import FlushTask
 from ottla.log.log import Log
 from ottla.log.producer_state import Producer
-from ottla.log.verification import NOT_REQUIRED, Guard
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.records.check import check_batch
-from ottla.records.control import ControlType, write_end_marker
-from ottla.records.header import BatchHeader, Buffer, read_header
+from ottla.records.header import BatchHeader, Buffer
 from ottla.replica.acknowledgement import Acknowledgement, wants_flush
+from ottla.replica.counts import Counts
+from ottla.replica.leader_appends import AppendResult, LeaderAppends
 from ottla.replica.partition_follower import PartitionFollower
 from ottla.replica.partition_host import PartitionHost
 from ottla.replica.partition_reader import PartitionReader, Read
@@ -40,36 +38,8 @@ from ottla.replication.leader import FetchingReplica, InSyncChange, Leader
 from ottla.runtime.waiting import Change, Watcher, wake
 from ottla.timelines.partition_timeline import Timeline
 
-MAX_DECOMPRESSED_BYTES = 64 << 20
-"""Limits a batch's decompressed size: it is checked on the event loop (see
-docs/decisions/batch-checks.md), and a small batch may grow to a thousand times its size."""
 HIGH_WATERMARK = -1
 """The offset in DeleteRecords that means all committed records."""
-
-
-class AppendResult(NamedTuple):
-    """The result of an append, for `Partition.acknowledged`.
-
-    `log_append_time_ms` is -1 if the producer's timestamps stay; `leadership` and `to_all` are
-    those of the append.
-    """
-
-    first_offset: int
-    last_offset: int
-    log_append_time_ms: int
-    log_start_offset: int
-    leadership: int
-    to_all: bool
-
-
-@dataclass(slots=True)
-class Counts:
-    """Counts since the start; for the metrics."""
-
-    bytes_in: int = 0
-    bytes_out: int = 0
-    batches_in: int = 0
-    records_in: int = 0
 
 
 class Partition:
@@ -78,6 +48,7 @@ class Partition:
     __slots__ = (
         "_acknowledgement",
         "_after_crash",
+        "_appends",
         "_follower",
         "_host",
         "_role",
@@ -117,6 +88,7 @@ class Partition:
         self.reader = PartitionReader(log, self._role)
         # Most partitions never need these.
         self._acknowledgement: Acknowledgement | None = None
+        self._appends: LeaderAppends | None = None
         self._follower: PartitionFollower | None = None
         self._timeline: Timeline | None = None
         self._after_crash = after_crash
@@ -245,181 +217,21 @@ class Partition:
 
     # The leader's appends and their acknowledgement.
 
-    def append(
-        self,
-        records: Buffer | None,
-        client_id: str,
-        *,
-        to_all: bool,
-        zstd_allowed: bool = True,
-        is_transactional: bool = False,
-        guard: Guard | None = None,
-    ) -> AppendResult:
-        """Check and append the records of one Produce request for this partition.
+    @property
+    def appends(self) -> LeaderAppends:
+        """What a leader appends."""
+        if self._appends is None:
+            self._appends = LeaderAppends(self.log, self._role, self._host, self)
+        return self._appends
 
-        `to_all`: the producer requires all in-sync replicas (acks=all). `is_transactional`: it has
-        a transactional id; `guard` is that of `begin_verification`. Raises ApiError, the error of
-        this partition in the response.
-        """
-        role = self._role
-        if role.leader is None:
-            raise ApiError(ErrorCode.not_leader_or_follower)
-        if to_all:
-            role.check_in_sync()
-        config = self.log.config
-        if not records:
-            raise ApiError(ErrorCode.invalid_record, "the produce request has no records")
-        now_ms = self._host.clock.now_ms()
-        header, batch = check_batch(
-            records,
-            max_message_bytes=config.max_message_bytes,
-            now_ms=now_ms,
-            timestamp_type=config.stamped_type,
-            timestamp_before_max_ms=config.timestamp_before_max_ms,
-            timestamp_after_max_ms=config.timestamp_after_max_ms,
-            keys_required=config.cleanup_compact,
-            zstd_allowed=zstd_allowed,
-            compression=config.stored_compression,
-            compression_level=config.compression_level,
-            limit_bytes=MAX_DECOMPRESSED_BYTES,
-        )
-        if header.is_transactional and not is_transactional:
-            # Written without a transaction, it would block read_committed for ever.
-            raise ApiError(
-                ErrorCode.transactional_id_authorization_failed,
-                "the request has transactional records but no transactional id",
-            )
-        return self._append(batch, [header], now_ms, client_id, to_all=to_all, guard=guard)
-
-    def begin_verification(
-        self, producer_id: int, producer_epoch: int, sequence: int, *, version_2: bool
-    ) -> Guard | None:
-        """See `ProducerState.begin_verification`; also raises NOT_LEADER_OR_FOLLOWER."""
-        self._role.leading()
-        return self.log.producers.begin_verification(
-            producer_id,
-            producer_epoch,
-            sequence,
-            version_2=version_2,
-            now_ms=self._host.clock.now_ms(),
-        )
-
-    def append_own(
-        self,
-        batch: bytes,
-        headers: Sequence[BatchHeader],
-        now_ms: int,
-        leadership: int,
-        *,
-        guard: Guard | None = NOT_REQUIRED,
-        transaction_version: int = 0,
-    ) -> AppendResult:
-        """Append a batch that the broker itself built (a coordinator's), for all replicas.
-
-        `guard` is for a transaction's batch, `transaction_version` for a marker. Raises ApiError:
-        NOT_LEADER_OR_FOLLOWER if `leadership` is not the current one; NOT_ENOUGH_REPLICAS;
-        KAFKA_STORAGE_ERROR; the refusals of `ProducerState`.
-        """
-        self._role.check_leadership(leadership)
-        self._role.check_in_sync()
-        appended = self._append(
-            batch,
-            headers,
-            now_ms,
-            "",
-            to_all=True,
-            guard=guard,
-            is_own=True,
-            transaction_version=transaction_version,
-        )
+    def grown(self, now_ms: int) -> None:
+        """The leader's log has grown: raise the high watermark and wake waiters."""
         if self._role.is_alone:
-            # Only these append transaction markers; else only the high watermark moves later.
-            self.log.high_watermark_moved(self.log.end_offset)
-        return appended
-
-    def append_marker(
-        self,
-        producer_id: int,
-        producer_epoch: int,
-        *,
-        is_commit: bool,
-        coordinator_epoch: int,
-        transaction_version: int,
-    ) -> AppendResult:
-        """Append the marker that ends the producer's transaction, if it has one here.
-
-        Raises ApiError as `append_own`; INVALID_PRODUCER_EPOCH and TRANSACTION_COORDINATOR_FENCED
-        tell the coordinator to give up.
-        """
-        now_ms = self._host.clock.now_ms()
-        kind = ControlType.commit if is_commit else ControlType.abort
-        batch = write_end_marker(kind, producer_id, producer_epoch, coordinator_epoch, now_ms)
-        return self.append_own(
-            batch,
-            [read_header(batch)],
-            now_ms,
-            self._role.leadership,
-            transaction_version=transaction_version,
-        )
-
-    def _append(
-        self,
-        records: Buffer,
-        headers: Sequence[BatchHeader],
-        now_ms: int,
-        client_id: str,
-        *,
-        to_all: bool,
-        guard: Guard | None = None,
-        is_own: bool = False,
-        transaction_version: int = 0,
-    ) -> AppendResult:
-        log, role = self.log, self._role
-        # Opened before the append, so that it starts with the previous state.
-        timeline = self.timeline
-        try:
-            appended = log.append(
-                records,
-                headers,
-                leader_epoch=role.leader_epoch,
-                now_ms=now_ms,
-                guard=guard,
-                is_own=is_own,
-                transaction_version=transaction_version,
-            )
-        except ApiError as error:
-            self._host.write_failed(self, error)
-            raise
-        if not appended.is_duplicate:
-            self._count(headers)
-            timeline.appended(
-                appended.first_offset,
-                appended.last_offset,
-                now_ms,
-                client_id,
-                headers[0].producer_id,
-            )
-            if role.is_alone:
-                timeline.high_watermark(log.end_offset, now_ms)
-                wake(self)
-            else:
-                self._advance()
-                wake(self, Change.APPENDED)
-        return AppendResult(
-            appended.first_offset,
-            appended.last_offset,
-            appended.append_time_ms,
-            log.start_offset,
-            role.leadership,
-            to_all,
-        )
-
-    def _count(self, headers: Sequence[BatchHeader]) -> None:
-        counts = self.counts
-        for header in headers:
-            counts.bytes_in += header.size_bytes
-            counts.records_in += header.count
-            counts.batches_in += 1
+            self.timeline.high_watermark(self.log.end_offset, now_ms)
+            wake(self)
+        else:
+            self._advance()
+            wake(self, Change.APPENDED)
 
     @property
     def acknowledged_offset(self) -> int:
@@ -565,7 +377,7 @@ class Partition:
                 leader_log_start=leader_log_start,
                 now_ms=now_ms,
             )
-        self._count(headers)
+        self.counts.add(headers)
         if moved:
             # Consumers of a follower only read committed records.
             wake(self)

@@ -1,0 +1,230 @@
+"""What the leader of one partition appends: producers' batches, the broker's own, markers.
+
+It checks, writes the log and records the event. The partition then raises the high watermark and
+wakes waiters, who may wait for the acknowledgement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from ottla.log.log import Log
+from ottla.log.verification import NOT_REQUIRED, Guard
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.records.check import check_batch
+from ottla.records.control import ControlType, write_end_marker
+from ottla.records.header import BatchHeader, Buffer, read_header
+from ottla.replica.counts import Counts
+from ottla.replica.partition_host import PartitionHost
+from ottla.replica.partition_role import PartitionRole
+from ottla.timelines.partition_timeline import Timeline
+
+MAX_DECOMPRESSED_BYTES = 64 << 20
+"""Limits a batch's decompressed size: it is checked on the event loop (see
+docs/decisions/batch-checks.md), and a small batch may grow to a thousand times its size."""
+
+
+class AppendResult(NamedTuple):
+    """The result of an append, for `Partition.acknowledged`.
+
+    `log_append_time_ms` is -1 if the producer's timestamps stay; `leadership` and `to_all` are
+    those of the append.
+    """
+
+    first_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+    leadership: int
+    to_all: bool
+
+
+class LedPartition(Protocol):
+    """The partition; its timeline is opened at the first event."""
+
+    counts: Counts
+
+    @property
+    def timeline(self) -> Timeline: ...
+
+    def grown(self, now_ms: int) -> None:
+        """The leader's log has grown."""
+
+
+class LeaderAppends:
+    """See the module's text. Use only from the event loop's thread."""
+
+    __slots__ = ("_host", "_log", "_partition", "_role")
+
+    def __init__(
+        self, log: Log, role: PartitionRole, host: PartitionHost, partition: LedPartition
+    ) -> None:
+        self._log = log
+        self._role = role
+        self._host = host
+        self._partition = partition
+
+    def append(
+        self,
+        records: Buffer | None,
+        client_id: str,
+        *,
+        to_all: bool,
+        zstd_allowed: bool = True,
+        is_transactional: bool = False,
+        guard: Guard | None = None,
+    ) -> AppendResult:
+        """Check and append the records of one Produce request for this partition.
+
+        `to_all`: the producer requires all in-sync replicas (acks=all). `is_transactional`: it has
+        a transactional id; `guard` is that of `begin_verification`. Raises ApiError, the error of
+        this partition in the response.
+        """
+        role = self._role
+        if role.leader is None:
+            raise ApiError(ErrorCode.not_leader_or_follower)
+        if to_all:
+            role.check_in_sync()
+        config = self._log.config
+        if not records:
+            raise ApiError(ErrorCode.invalid_record, "the produce request has no records")
+        now_ms = self._host.clock.now_ms()
+        header, batch = check_batch(
+            records,
+            max_message_bytes=config.max_message_bytes,
+            now_ms=now_ms,
+            timestamp_type=config.stamped_type,
+            timestamp_before_max_ms=config.timestamp_before_max_ms,
+            timestamp_after_max_ms=config.timestamp_after_max_ms,
+            keys_required=config.cleanup_compact,
+            zstd_allowed=zstd_allowed,
+            compression=config.stored_compression,
+            compression_level=config.compression_level,
+            limit_bytes=MAX_DECOMPRESSED_BYTES,
+        )
+        if header.is_transactional and not is_transactional:
+            # Written without a transaction, it would block read_committed for ever.
+            raise ApiError(
+                ErrorCode.transactional_id_authorization_failed,
+                "the request has transactional records but no transactional id",
+            )
+        return self._append(batch, [header], now_ms, client_id, to_all=to_all, guard=guard)
+
+    def begin_verification(
+        self, producer_id: int, producer_epoch: int, sequence: int, *, version_2: bool
+    ) -> Guard | None:
+        """See `ProducerState.begin_verification`; also raises NOT_LEADER_OR_FOLLOWER."""
+        self._role.leading()
+        return self._log.producers.begin_verification(
+            producer_id,
+            producer_epoch,
+            sequence,
+            version_2=version_2,
+            now_ms=self._host.clock.now_ms(),
+        )
+
+    def append_own(
+        self,
+        batch: bytes,
+        headers: Sequence[BatchHeader],
+        now_ms: int,
+        leadership: int,
+        *,
+        guard: Guard | None = NOT_REQUIRED,
+        transaction_version: int = 0,
+    ) -> AppendResult:
+        """Append a batch that the broker itself built (a coordinator's), for all replicas.
+
+        `guard` is for a transaction's batch, `transaction_version` for a marker. Raises ApiError:
+        NOT_LEADER_OR_FOLLOWER if `leadership` is not the current one; NOT_ENOUGH_REPLICAS;
+        KAFKA_STORAGE_ERROR; the refusals of `ProducerState`.
+        """
+        self._role.check_leadership(leadership)
+        self._role.check_in_sync()
+        appended = self._append(
+            batch,
+            headers,
+            now_ms,
+            "",
+            to_all=True,
+            guard=guard,
+            is_own=True,
+            transaction_version=transaction_version,
+        )
+        if self._role.is_alone:
+            # Only these append transaction markers; else only the high watermark moves later.
+            self._log.high_watermark_moved(self._log.end_offset)
+        return appended
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        is_commit: bool,
+        coordinator_epoch: int,
+        transaction_version: int,
+    ) -> AppendResult:
+        """Append the marker that ends the producer's transaction, if it has one here.
+
+        Raises ApiError as `append_own`; INVALID_PRODUCER_EPOCH and TRANSACTION_COORDINATOR_FENCED
+        tell the coordinator to give up.
+        """
+        now_ms = self._host.clock.now_ms()
+        kind = ControlType.commit if is_commit else ControlType.abort
+        batch = write_end_marker(kind, producer_id, producer_epoch, coordinator_epoch, now_ms)
+        return self.append_own(
+            batch,
+            [read_header(batch)],
+            now_ms,
+            self._role.leadership,
+            transaction_version=transaction_version,
+        )
+
+    def _append(
+        self,
+        records: Buffer,
+        headers: Sequence[BatchHeader],
+        now_ms: int,
+        client_id: str,
+        *,
+        to_all: bool,
+        guard: Guard | None = None,
+        is_own: bool = False,
+        transaction_version: int = 0,
+    ) -> AppendResult:
+        log, role, partition = self._log, self._role, self._partition
+        # Opened before the append, so that it starts with the previous state.
+        timeline = partition.timeline
+        try:
+            appended = log.append(
+                records,
+                headers,
+                leader_epoch=role.leader_epoch,
+                now_ms=now_ms,
+                guard=guard,
+                is_own=is_own,
+                transaction_version=transaction_version,
+            )
+        except ApiError as error:
+            self._host.write_failed(partition, error)
+            raise
+        if not appended.is_duplicate:
+            partition.counts.add(headers)
+            timeline.appended(
+                appended.first_offset,
+                appended.last_offset,
+                now_ms,
+                client_id,
+                headers[0].producer_id,
+            )
+            partition.grown(now_ms)
+        return AppendResult(
+            appended.first_offset,
+            appended.last_offset,
+            appended.append_time_ms,
+            log.start_offset,
+            role.leadership,
+            to_all,
+        )
