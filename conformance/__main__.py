@@ -35,7 +35,7 @@ def chosen(only: str) -> dict[str, list[str]]:
             raise ValueError(f"--only has {item!r}; wanted A, B, C or D, or one test as in A:0001")
         names = wanted.setdefault(suite, [])
         known = {
-            "A": librdkafka.NUMBERS,
+            "A": (*librdkafka.NUMBERS, *librdkafka.WITH_SEVERAL),
             "C": apache_tools.names(),
             "D": list(differential.scripts()),
         }.get(suite)
@@ -74,7 +74,7 @@ def suite_a(target: Target, names: Sequence[str], options: argparse.Namespace) -
     with ThreadPoolExecutor(options.jobs) as pool:
         waiting = [
             pool.submit(librdkafka.run_one, suite, number, target.bootstrap)
-            for number in librdkafka.tests(names)
+            for number in librdkafka.tests(names, len(target.addresses))
         ]
         try:
             for job in waiting:

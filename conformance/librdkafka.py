@@ -29,6 +29,8 @@ NUMBERS = tuple(
         137, 140,
     )
 )  # fmt: skip
+WITH_SEVERAL = ("0103",)
+"""Its topics have three replicas."""
 SECONDS = 240
 TIMED_OUT = 124
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -97,6 +99,12 @@ def run_one(suite: Suite, number: str, bootstrap: str) -> Outcome:
     return Outcome(SUITE, number, "passed" if passed else "failed", took, why)
 
 
-def tests(wanted: Sequence[str]) -> Sequence[str]:
-    """The tests to run: all, or those wanted."""
-    return [number for number in NUMBERS if not wanted or number in wanted]
+def tests(wanted: Sequence[str], brokers: int) -> Sequence[str]:
+    """The tests to run on so many brokers: all, or those wanted. Raises ValueError if a wanted one
+    needs more brokers.
+    """
+    numbers = (*NUMBERS, *WITH_SEVERAL) if brokers >= 3 else NUMBERS
+    for number in wanted:
+        if number not in numbers:
+            raise ValueError(f"test {number} of suite A needs three brokers: --brokers 3")
+    return [number for number in numbers if not wanted or number in wanted]

@@ -32,11 +32,17 @@ def test_anything_else_is_a_failure_with_its_reason(output: str, code: int, why:
 
 
 def test_chosen_numbers() -> None:
-    assert librdkafka.tests(["0129", "0001"]) == ["0001", "0129"]
+    assert librdkafka.tests(["0129", "0001"], 1) == ["0001", "0129"]
+
+
+def test_topics_with_three_replicas_need_three_brokers() -> None:
+    assert librdkafka.tests(["0103", "0001"], 3) == ["0001", "0103"]
+    with pytest.raises(ValueError, match="0103 of suite A needs three brokers"):
+        librdkafka.tests(["0103", "0001"], 1)
 
 
 def test_all_numbers_of_the_list_are_planned() -> None:
-    assert len(librdkafka.tests([])) == 69
+    assert (len(librdkafka.tests([], 1)), len(librdkafka.tests([], 3))) == (69, 70)
 
 
 def test_one_process_runs_one_number_against_the_given_broker(tmp_path: Path) -> None:
