@@ -34,6 +34,15 @@ def test_the_invariants_hold(first: int) -> None:
     assert f"{PART} seeds, 0 failed" in done.stdout
 
 
+FOUND = (604,)
+"""Seeds that have found a bug: a request that nobody continued held the controller's lock."""
+
+
+@pytest.mark.parametrize("seed", FOUND)
+def test_a_seed_that_found_a_bug(seed: int) -> None:
+    assert run(seed).violation is None
+
+
 TRANSACTIONAL = 100
 
 
