@@ -61,6 +61,13 @@ class Names:
             if content.get("topic") == OFFSETS_TOPIC:
                 # They depend on the groups' names.
                 content["partitions"] = len(content["partitions"])
+            if content.get("aborted_transactions"):
+                # Kafka bounds the list by its offset index: transactions may be in it that begin
+                # after all that is returned.
+                end = content["last_stable_offset"]
+                content["aborted_transactions"] = [
+                    each for each in content["aborted_transactions"] if each["first_offset"] < end
+                ]
             return content
         if isinstance(value, tuple | list):
             parts = [self.normal(each, field) for each in value]

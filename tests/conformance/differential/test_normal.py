@@ -40,6 +40,15 @@ def test_records_are_decoded() -> None:
     ]
 
 
+def test_aborted_transactions_after_the_last_stable_offset_do_not_count() -> None:
+    build = messages_of(1, 12)
+    aborted = tuple(build.AbortedTransaction(producer_id=7, first_offset=each) for each in (0, 3))
+    data = build.PartitionData(last_stable_offset=2, aborted_transactions=aborted, records=b"")
+    assert Names().normal(data)["aborted_transactions"] == [
+        {"producer_id": "P1", "first_offset": 0}
+    ]
+
+
 def test_what_differs_is_named_with_its_place() -> None:
     one = {"a": [{"x": 1, "y": "s"}], "b": 2}
     assert differences(one, {"a": [{"x": 1, "y": "s"}], "b": 2}) == []
