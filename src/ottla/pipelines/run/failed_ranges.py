@@ -84,13 +84,22 @@ def _inputs(rdd: Any, index: int) -> Iterator[Any]:
     from pyspark import SparkContext
 
     if rdd.getClass().getSimpleName() == "DataSourceRDD":
-        inputs = _items(rdd.partitions()[index].inputPartitions())
+        inputs = _input_partitions(rdd.partitions()[index])
         yield from (one for one in inputs if one.getClass().getSimpleName() == _KAFKA_PARTITION)
         return
     for dependency in _items(rdd.dependencies()):
         if is_instance_of(SparkContext._gateway, dependency, "org.apache.spark.NarrowDependency"):
             for parent in _items(dependency.getParents(index)):
                 yield from _inputs(dependency.rdd(), parent)
+
+
+def _input_partitions(partition: Any) -> list[Any]:
+    """Return what a partition of Spark's DataSourceRDD reads: several inputs, one in Spark 4.2."""
+    names = {str(method.getName()) for method in partition.getClass().getMethods()}
+    if "inputPartitions" in names:
+        return _items(partition.inputPartitions())
+    one = partition.inputPartition()
+    return [one.get()] if one.isDefined() else []
 
 
 def _items(sequence: Any) -> list[Any]:
