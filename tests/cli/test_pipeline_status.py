@@ -8,7 +8,7 @@ from tests.cli.test_pipeline_snapshot import RUN
 
 from ottla.cli.pipeline_status import COLUMNS, remarks, status_document, status_row
 from ottla.pipelines.file.read import read_text
-from ottla.pipelines.progress.state import Run, Said
+from ottla.pipelines.progress.state import OffsetMetadata, Run
 from ottla.pipelines.progress.status import Lag, Status
 
 TEXT = """
@@ -28,8 +28,8 @@ NOW_MS = RUN.seen_ms + 5_000
 
 
 def status(run: Run | None) -> Status:
-    said = Said("flights", "id-1", 0, "/lake/flights", 0, run) if run else None
-    return Status("g", {("t", 0): 5}, said, Lag(7, 2_300))
+    metadata = OffsetMetadata("flights", "id-1", 0, "/lake/flights", 0, run) if run else None
+    return Status("g", {("t", 0): 5}, metadata, Lag(7, 2_300))
 
 
 def test_a_run_is_a_row() -> None:

@@ -4,7 +4,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ottla.journey.offset_history import (
@@ -200,7 +200,20 @@ def run(partition: Partition, events: list[tuple]) -> None:
     partition.check()
 
 
+# A crash takes the step of the first delivery; the second one does not say where it began.
+FIRST_DELIVERY_LOST = [
+    ("append", 1, "a", -1),
+    ("raise_high", 0),
+    ("append", 1, "a", -1),
+    ("deliver", False),
+    ("raise_high", 0),
+    ("crash", 0, 0),
+    ("deliver", False),
+]
+
+
 @given(st.lists(EVENTS, max_size=80))
+@example(FIRST_DELIVERY_LOST)
 def test_answers_are_right_or_bounded_never_wrong(events):
     with tempfile.TemporaryDirectory() as folder:
         run(Partition(Path(folder)), events)
@@ -282,6 +295,11 @@ def test_a_delivery_names_its_version_or_bounds_it():
     assert [one[2:4] for one in deliveries(steps, 15)] == [(2, 2)]
     # Versions 3 and 4 are lost, and one of them, or 5, holds it.
     assert [one[1:4] for one in deliveries(steps, 25)] == [((200, 900), 3, 5)]
+
+
+def test_a_delivery_without_its_begin_may_not_be_the_first():
+    (one,) = deliveries([delivery(900, 50, 50, 5, unknown=True)], 25)
+    assert one[1:] == ((None, 900), 0, 5, 0, 5, True)
 
 
 def test_records_that_a_pipeline_skipped_are_not_delivered():

@@ -264,7 +264,7 @@ class Terminal:
         os.close(self.ours)
 
 
-@pytest.mark.parametrize("columns", [57, 150])
+@pytest.mark.parametrize("columns", [57, pytest.param(150, marks=pytest.mark.full)])
 def test_the_live_table_over_a_restart_of_the_broker(tmp_path: Path, columns: int) -> None:
     address = f"127.0.0.1:{free_ports(1)[0]}"
     terminal: Terminal | None = None

@@ -204,6 +204,11 @@ def _delivered(pipeline: Pipeline, steps: Sequence[Step], offset: int) -> Delive
                 first_version = min(first_version, earlier.versions.last_version + 1)
             when = _crossed(step, earlier, offset)
             first_seen = step.unknown_before and earlier is None and offset < step.first
+            if first_seen:
+                # Nothing says where this delivery began, so an earlier one, whose step a crash
+                # took, may have had the offset.
+                when = When(None, when.until_ms)
+                first_batch, first_version = 0, min(first_version, 0)
             numbers = (first_version, last_version, first_batch, last_batch)
             return Delivered(pipeline, when, *numbers, first_seen)
         earlier = step
