@@ -66,7 +66,7 @@ class Session:
         return messages_of(key, version, "request")
 
     def record(self, label: str, content: Any) -> None:
-        """Add what is to be compared; names of this script lose their prefix."""
+        """Add a value to compare; names of this script lose their prefix."""
         text = self._names.normal(content)
         self.answers.append(Answer(label, _without(text, f"{self._prefix}-")))
 

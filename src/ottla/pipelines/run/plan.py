@@ -7,6 +7,7 @@ topics, table and checkpoint that exist. Planning changes nothing; `run.start` c
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,11 +62,7 @@ def plan(specification: Specification) -> Plan:
     frame = specification.frame
     spark = frame.sparkSession
     sources = tuple(sources_of(frame))
-    if specification.group is not None and not sources:
-        raise PipelineError(
-            f"group={specification.group!r} is kept on the brokers of the frame's topic, and the "
-            "frame reads no topic(): leave out group"
-        )
+    check_group(specification, sources)
     _check_tombstones(specification.keyed_table, sources)
     cluster, topics = look_up_topics(sources)
     target = find_target(spark, specification.target)
@@ -110,6 +107,15 @@ def _check_tombstones(keyed: KeyedTable | None, sources: tuple[tuple[int, Source
         )
 
 
+def check_group(specification: Specification, sources: tuple[tuple[int, Source], ...]) -> None:
+    """Refuse a group without a topic that is read."""
+    if specification.group is not None and not sources:
+        raise PipelineError(
+            f"group={specification.group!r} is kept on the brokers of the frame's topic, and the "
+            "frame reads no topic(): leave out group"
+        )
+
+
 def look_up_topics(
     sources: tuple[tuple[int, Source], ...],
 ) -> tuple[str, dict[str, TopicState]]:
@@ -145,6 +151,11 @@ def check_place(specification: Specification, checkpoint: Checkpoint, sink: Delt
             f"The checkpoint {specification.checkpoint} lies inside the table {sink.name}: Delta's "
             "VACUUM would delete it. Give it a folder of its own, beside the table"
         )
+    check_folder(specification, checkpoint)
+
+
+def check_folder(specification: Specification, checkpoint: Checkpoint) -> None:
+    """Refuse a checkpoint that is a file."""
     if checkpoint.files.is_file():
         raise PipelineError(
             f"The checkpoint {specification.checkpoint} is a file: give the name of a folder"
@@ -183,11 +194,31 @@ def _where(
     if wrong := changes.wrong_source(identity, place, cluster, list(topics), next_offsets):
         raise PipelineError(wrong)
     _check_table(specification, sink, checkpoint, identity)
-    lost = changes.losses(
-        identity, next_offsets, {name: partitions_now(topics[name]) for name in topics}
+    starting = without_lost(
+        specification, checkpoint, identity, sources, topics, next_offsets, notices
     )
-    if not lost:
+    if starting is None:
         return (Start(next_offsets), replacing) if replacing else (Start(), None)
+    return Start(starting), make_room(specification, checkpoint, replacing, starting, notices)
+
+
+def without_lost(
+    specification: Specification,
+    checkpoint: Checkpoint,
+    identity: Identity | None,
+    sources: tuple[tuple[int, Source], ...],
+    topics: Mapping[str, TopicState],
+    next_offsets: Offsets,
+    notices: list[str],
+) -> Offsets | None:
+    """Return where to continue without the records that are lost, None where none are.
+
+    Raises PipelineError where on_lost="skip" is not chosen, or cannot be used.
+    """
+    now = {name: partitions_now(state) for name, state in topics.items()}
+    lost = changes.losses(identity, next_offsets, now)
+    if not lost:
+        return None
     if specification.on_lost == "skip" and checkpoint.count_sources() > len(sources):
         raise PipelineError(
             f"{lost[0].sentence}. on_lost='skip' cannot be used here: the frame also reads streams "
@@ -195,12 +226,23 @@ def _where(
         )
     starting = resolve(lost, specification.on_lost, next_offsets)
     notices += [loss.sentence + "; on_lost='skip' continues without them" for loss in lost]
+    return starting
+
+
+def make_room(
+    specification: Specification,
+    checkpoint: Checkpoint,
+    replacing: Replacing | None,
+    starting: Offsets,
+    notices: list[str],
+) -> Replacing:
+    """Return the move of a query's state, so that a new one begins; `replacing`: one cut off."""
     number = replacing.number if replacing else checkpoint.next_replaced()
     notices.append(
-        f"The state of the query in {place} is moved to replaced-{number}: a new query begins, "
-        "and a stateful query loses its state"
+        f"The state of the query in {specification.checkpoint} is moved to replaced-{number}: a "
+        "new query begins, and a stateful query loses its state"
     )
-    return Start(starting), Replacing(number, starting)
+    return Replacing(number, starting)
 
 
 def resolve(lost: list[changes.Loss], on_lost: str, next_offsets: Offsets) -> Offsets:

@@ -26,7 +26,14 @@ from ottla.pipelines.identity.record import Identity, Offsets, Replacing
 from ottla.pipelines.kafka.brokers import Brokers, TopicState, look_up
 from ottla.pipelines.kafka.settings import KafkaSettings
 from ottla.pipelines.run.checkpoint import Checkpoint
-from ottla.pipelines.run.plan import identity_of, look_up_topics, partitions_now, resolve
+from ottla.pipelines.run.plan import (
+    check_folder,
+    check_group,
+    identity_of,
+    look_up_topics,
+    make_room,
+    without_lost,
+)
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.sinks.topic import TopicSink
 from ottla.pipelines.sinks.topic_columns import RecordColumns
@@ -101,11 +108,7 @@ def plan_topic(specification: Specification, target: TopicTarget) -> TopicPlan:
             "own sink: df.write.format('kafka')"
         )
     sources = tuple(sources_of(frame))
-    if specification.group is not None and not sources:
-        raise PipelineError(
-            f"group={specification.group!r} is kept on the brokers of the frame's topic, and the "
-            "frame reads no topic(): leave out group"
-        )
+    check_group(specification, sources)
     target.columns.records(frame)
     cluster, topics = look_up_topics(sources)
     written = look_up(target.kafka, [target.name])
@@ -117,10 +120,7 @@ def plan_topic(specification: Specification, target: TopicTarget) -> TopicPlan:
         )
     files = Files(frame.sparkSession, os.fspath(specification.checkpoint))
     checkpoint = Checkpoint(files)
-    if files.is_file():
-        raise PipelineError(
-            f"The checkpoint {specification.checkpoint} is a file: give the name of a folder"
-        )
+    check_folder(specification, checkpoint)
     cores = frame.sparkSession.sparkContext.defaultParallelism
     tasks = read_tasks(files) or max(1, min(len(state.latest), cores))
     sink = TopicSink(target.name, target.kafka, target.columns, target.producer, tasks)
@@ -191,27 +191,16 @@ def _where(
         return {each.name: _first_offsets(each, topics) for _, each in sources} or None, None
     if wrong := changes.wrong_source(identity, place, cluster, list(topics), next_offsets):
         raise PipelineError(wrong)
-    now = {name: partitions_now(state) for name, state in topics.items()}
-    lost = changes.losses(identity, next_offsets, now)
-    if not lost:
+    starting = without_lost(
+        specification, checkpoint, identity, sources, topics, next_offsets, notices
+    )
+    if starting is None:
         return (next_offsets, replacing) if replacing else (None, None)
-    if specification.on_lost == "skip" and checkpoint.count_sources() > len(sources):
-        raise PipelineError(
-            f"{lost[0].sentence}. on_lost='skip' cannot be used here: the frame also reads streams "
-            "that are not topic()'s, and they would start again from their beginning"
-        )
-    starting = resolve(lost, specification.on_lost, next_offsets)
-    notices += [loss.sentence + "; on_lost='skip' continues without them" for loss in lost]
     if checkpoint.begun_ms() is not None:
         notices.append(
             "The last batch was cut off: what is written of it is written again by the new query"
         )
-    number = replacing.number if replacing else checkpoint.next_replaced()
-    notices.append(
-        f"The state of the query in {place} is moved to replaced-{number}: a new query begins, "
-        "and a stateful query loses its state"
-    )
-    return starting, Replacing(number, starting)
+    return starting, make_room(specification, checkpoint, replacing, starting, notices)
 
 
 def _first_offsets(source: Source, topics: Mapping[str, TopicState]) -> dict[int, int]:
