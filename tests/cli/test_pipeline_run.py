@@ -3,11 +3,20 @@
 import logging
 import subprocess
 import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from ottla.cli import pipeline_run
-from ottla.cli.pipeline_run import end_at_once, told_log
+from ottla.cli.pipeline_run import Session, end_at_once, told_log
+from ottla.cli.pipeline_view import open_view
+from ottla.pipelines.file.read import read_file
+from ottla.pipelines.progress.commits import Delivered
+from ottla.pipelines.progress.report import QueryReporter
+from ottla.pipelines.progress.status import Lag
 
 
 def test_what_pipelines_log_is_told_and_not_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,3 +50,44 @@ def test_the_command_line_starts_without_pyspark() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0
     assert done.stderr == "set()\n"
+
+
+FILE = """
+[source]
+bootstrap_servers = "localhost:9092"
+topic = "numbers"
+schema = "n INT"
+[sink]
+target = "./lake/numbers"
+[delivery]
+checkpoint = "./cp/numbers"
+group = "numbers-delta"
+"""
+
+
+class Lags:
+    """Answers with the lag at each offset of one partition that ends at offset 3."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self.settings = settings
+
+    def read(self, offsets: Mapping[tuple[str, int], int]) -> Lag:
+        return Lag(3 - offsets["numbers", 0], 0)
+
+
+def test_the_lag_is_that_of_the_last_batch_when_the_queries_have_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "numbers.toml"
+    file.write_text(FILE)
+    monkeypatch.setattr(pipeline_run, "LagReader", Lags)
+    session = Session(read_file(file, {}), open_view(as_json=True))
+    (pipeline,) = session.pipelines
+    pipeline.lag = Lag(3, 0)
+    latest = Delivered("numbers", "id-1", 7, {"numbers": {0: 3}})
+    pipeline.reporter = cast("QueryReporter", SimpleNamespace(latest=latest))
+
+    session._queries_have_ended.set()
+    session._watch_lag()
+
+    assert pipeline.lag == Lag(0, 0)

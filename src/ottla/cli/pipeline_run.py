@@ -78,6 +78,21 @@ class Pipeline:
         latest = reporter.latest if reporter else None
         return Snapshot(self.spec.name, run, latest, self.lag, self.failure)
 
+    def read_lag(self, reader: LagReader) -> None:
+        """Ask the brokers for the lag behind the last batch that was reported."""
+        latest = self.reporter.latest if self.reporter else None
+        if latest is None:
+            return
+        offsets = {
+            (topic, partition): offset
+            for topic, places in latest.offsets.items()
+            for partition, offset in places.items()
+        }
+        try:
+            self.lag = reader.read(offsets)
+        except GroupError:
+            self.lag = None  # shown as not known
+
     @property
     def has_failed(self) -> bool:
         return self.snapshot().state == "failed"
@@ -95,13 +110,15 @@ class Session:
         self._is_stopping = threading.Event()
         self._has_session = threading.Event()
         self._has_ended = threading.Event()
+        self._queries_have_ended = threading.Event()
+        self._lag_watch = threading.Thread(target=self._watch_lag, name="lag", daemon=True)
         self._lines: list[str] = []
 
     def run(self) -> int:
         """Run until all pipelines have ended; returns the exit code."""
         with self._signals(), told_log(self._lines):
             threading.Thread(target=self._work, name="pipelines", daemon=True).start()
-            threading.Thread(target=self._watch_lag, name="lag", daemon=True).start()
+            self._lag_watch.start()
             try:
                 self._show_until_end()
             except BaseException:
@@ -155,9 +172,11 @@ class Session:
         except PipelineError as error:
             self.failure = str(error)
         finally:
+            self._queries_have_ended.set()
             try:
                 if spark is not None:
                     spark.stop()
+                self._end_lag_watch()
             finally:
                 self._has_ended.set()
 
@@ -197,24 +216,21 @@ class Session:
                 pipeline.reporter.finish()
 
     def _watch_lag(self) -> None:
-        """Ask the brokers for the lag of each pipeline while it runs."""
-        readers = {
-            id(one): LagReader(one.spec.source.kafka.for_librdkafka()) for one in self.pipelines
-        }
-        while not self._has_ended.wait(LAG_S):
+        """Ask the brokers for the lag of each pipeline while it runs, and once after its end."""
+        readers = [LagReader(one.spec.source.kafka.for_librdkafka()) for one in self.pipelines]
+        while True:
+            has_ended = self._queries_have_ended.wait(LAG_S)
+            for pipeline, reader in zip(self.pipelines, readers, strict=True):
+                pipeline.read_lag(reader)
+            if has_ended:
+                return
+
+    def _end_lag_watch(self) -> None:
+        """Wait for the lag at the end; a broker that does not answer leaves it unknown."""
+        self._lag_watch.join(LAG_S)
+        if self._lag_watch.is_alive():
             for pipeline in self.pipelines:
-                latest = pipeline.reporter.latest if pipeline.reporter else None
-                if latest is None:
-                    continue
-                offsets = {
-                    (topic, partition): offset
-                    for topic, places in latest.offsets.items()
-                    for partition, offset in places.items()
-                }
-                try:
-                    pipeline.lag = readers[id(pipeline)].read(offsets)
-                except GroupError:
-                    pipeline.lag = None  # shown as not known
+                pipeline.lag = None
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
