@@ -199,7 +199,7 @@ def _where(
     )
     if starting is None:
         return (Start(next_offsets), replacing) if replacing else (Start(), None)
-    return Start(starting), make_room(specification, checkpoint, replacing, starting, notices)
+    return Start(starting), plan_move(specification, checkpoint, replacing, starting, notices)
 
 
 def without_lost(
@@ -229,7 +229,7 @@ def without_lost(
     return starting
 
 
-def make_room(
+def plan_move(
     specification: Specification,
     checkpoint: Checkpoint,
     replacing: Replacing | None,

@@ -5,22 +5,18 @@ Each batch is one commit. The delivery decides what a kill leaves: see `delivery
 
 from __future__ import annotations
 
-import functools
-import logging
 import os
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.delivery import DeliveryGuarantee
-from ottla.pipelines.errors import PipelineError, require_pyspark
-from ottla.pipelines.identity.lease import Lease
+from ottla.pipelines.errors import require_pyspark
 from ottla.pipelines.identity.record import FILE, Identity
 from ottla.pipelines.identity.topic_watch import TopicWatch
-from ottla.pipelines.kafka.brokers import Brokers, look_up
-from ottla.pipelines.progress.report import report_query
+from ottla.pipelines.kafka.brokers import Brokers
 from ottla.pipelines.run.batch import BatchRunner
+from ottla.pipelines.run.begin import begin, make_room, stream_writer, topic_ids_now, why_silent
 from ottla.pipelines.run.due_rejects import write_due
 from ottla.pipelines.run.failures import About
 from ottla.pipelines.run.frame import Written, write_frame
@@ -33,16 +29,12 @@ from ottla.pipelines.run.rejects import Rejects
 from ottla.pipelines.run.report import reported
 from ottla.pipelines.run.spark_log import route_failures
 from ottla.pipelines.run.specification import Specification
-from ottla.pipelines.running import QUERIES
-from ottla.pipelines.source.starting import write_initial_offsets
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
 
     from ottla.pipelines.progress.state import Run
-
-log: Final = logging.getLogger("ottla.pipelines")
 
 
 def to_delta(
@@ -135,52 +127,17 @@ def start(checked: Plan, run: Run | None = None) -> StreamingQuery:
 
 
 def _carry_out(checked: Plan, run: Run | None) -> StreamingQuery:
-    specification, checkpoint = checked.specification, checked.checkpoint
-    spark = specification.frame.sparkSession
-    _check_active(checked)
-    lease = Lease(checkpoint.files)
-    lease.acquire()
-    try:
-        for notice in checked.notices:
-            log.warning("%s", notice)
+    def start_runner() -> tuple[BatchRunner, StreamingQuery]:
         checked.sink.make()
         _prepare_checkpoint(checked)
         runner = _runner(checked)
-        query = _run(checked, runner)
-    except BaseException:
-        lease.release()
-        raise
-    lease.keep(lambda: bool(query.isActive), query.stop)
-    QUERIES[query.id] = runner
-    if specification.group is not None:
-        settings = checked.sources[0][1].kafka.for_librdkafka()
-        report_query(
-            spark,
-            query,
-            group=specification.group,
-            settings=settings,
-            ends_by_itself=specification.ends_by_itself,
-            run=run,
-        )
-    return query
+        return runner, _run(checked, runner)
 
-
-def _check_active(checked: Plan) -> None:
-    """Refuse a second query on a checkpoint: Spark would stop the first one silently."""
-    specification = checked.specification
-    query_id = checked.checkpoint.query_id()
-    if query_id in [query.id for query in specification.frame.sparkSession.streams.active]:
-        raise PipelineError(
-            f"A query of this session runs on the checkpoint {specification.checkpoint} already. "
-            "Stop that query first, or use another checkpoint"
-        )
+    return begin(checked, run, start_runner)
 
 
 def _prepare_checkpoint(checked: Plan) -> None:
-    """Record what belongs together; make room for a new query and write its first offsets.
-
-    A move is noted before it begins, and the note is removed when all is in place.
-    """
+    """Record what belongs together, and make room for a new query."""
     checkpoint, sink = checked.checkpoint, checked.sink
     identity = Identity(
         checked.cluster,
@@ -190,15 +147,7 @@ def _prepare_checkpoint(checked: Plan) -> None:
         str(checked.specification.delivery),
         checked.replacing,
     )
-    if checked.replacing is not None:
-        checkpoint.files.write(FILE, identity.text())
-        checkpoint.replace(checked.replacing.number)
-    if checked.starting is not None:
-        checkpoint.files.delete("sources")
-        spark = checked.specification.frame.sparkSession
-        for number, source in checked.sources:
-            first = {source.name: checked.starting[source.name]}
-            write_initial_offsets(spark, checkpoint.files.location, number, first)
+    make_room(checked, identity)
     if checked.due:
         write_due(checkpoint.files, list(checked.due))
     checkpoint.files.write(FILE, replace(identity, replacing=None).text())
@@ -210,13 +159,6 @@ def _runner(checked: Plan) -> BatchRunner:
     sources = [source for _, source in checked.sources]
     # The same clients as long as the query runs.
     brokers = {source.kafka: Brokers(source.kafka) for source in sources}
-
-    def ask() -> dict[str, str]:
-        ids: dict[str, str] = {}
-        for source in sources:
-            ids |= brokers[source.kafka].topic_ids([source.name])
-        return ids
-
     return BatchRunner(
         spark,
         checked.sink,
@@ -231,7 +173,7 @@ def _runner(checked: Plan) -> BatchRunner:
             specification.max_rejects,
             reads_all(specification.frame),
         ),
-        TopicWatch(checked.topic_ids, ask),
+        TopicWatch(checked.topic_ids, topic_ids_now(sources, brokers)),
         checked.cluster,
         checked.topic_ids,
         LateRows(checked.sink) if has_watermark(specification.frame) else None,
@@ -265,21 +207,14 @@ def _nodes(frame: DataFrame) -> Iterator[Any]:
 def _run(checked: Plan, runner: BatchRunner) -> StreamingQuery:
     from ottla.pipelines.run.query import supervised
 
-    specification = checked.specification
     location = checked.checkpoint.files.location
     guard = BatchGuard(runner)
-    frame = checked.sink.constrained(specification.frame)
-    writer = frame.writeStream.foreachBatch(guard)
-    writer = writer.option("checkpointLocation", location)
-    name = re.sub(r"\W+", "_", checked.sink.target.short_name)
-    if name not in [query.name for query in runner.spark.streams.active]:
-        writer = writer.queryName(name)
+    frame = checked.sink.constrained(checked.specification.frame)
+    writer, name, is_named = stream_writer(
+        checked, frame, guard, checked.sink.target.short_name, runner
+    )
+    if is_named:
         runner.query_name = name
-    if specification.trigger:
-        writer = writer.trigger(**specification.trigger)
-    if runner.query_id():
-        # A former run's checkpoint: its listeners ask for it while the query starts.
-        QUERIES[runner.query_id()] = runner
     servers = {source.kafka.bootstrap_servers: None for _, source in checked.sources}
     about = About(
         query=name,
@@ -294,14 +229,7 @@ def _run(checked: Plan, runner: BatchRunner) -> StreamingQuery:
         with local_files(runner.spark, location, checked.sink.target.location):
             return writer.start()
 
-    return supervised(start_query, guard, about, functools.partial(_probe, checked), runner.finish)
+    def probe() -> str | None:
+        return why_silent((source.kafka, source.name) for _, source in checked.sources)
 
-
-def _probe(checked: Plan) -> str | None:
-    """Return why a source cannot be read now, None when all can."""
-    try:
-        for _, source in checked.sources:
-            look_up(source.kafka, [source.name])
-    except PipelineError as error:
-        return str(error)
-    return None
+    return supervised(start_query, guard, about, probe, runner.finish)

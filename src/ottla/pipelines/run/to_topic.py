@@ -5,8 +5,6 @@ The delivery decides what a kill leaves: see `delivery` and `sinks.topic`.
 
 from __future__ import annotations
 
-import functools
-import logging
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -15,12 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError, require_pyspark
-from ottla.pipelines.identity.lease import Lease
 from ottla.pipelines.identity.record import FILE
 from ottla.pipelines.identity.topic_watch import TopicWatch
-from ottla.pipelines.kafka.brokers import Brokers, look_up
+from ottla.pipelines.kafka.brokers import Brokers
 from ottla.pipelines.kafka.settings import read_settings, split_producer
-from ottla.pipelines.progress.report import report_query
+from ottla.pipelines.run.begin import begin, make_room, stream_writer, topic_ids_now, why_silent
 from ottla.pipelines.run.failures import About
 from ottla.pipelines.run.guard import BatchGuard
 from ottla.pipelines.run.interrupt import interruptible
@@ -30,9 +27,7 @@ from ottla.pipelines.run.spark_log import route_failures
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.topic_batch import TopicBatchRunner
 from ottla.pipelines.run.topic_plan import TopicPlan, TopicTarget, keep_tasks, plan_topic
-from ottla.pipelines.running import QUERIES
 from ottla.pipelines.sinks.topic_columns import Given, RecordColumns
-from ottla.pipelines.source.starting import write_initial_offsets
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -40,7 +35,6 @@ if TYPE_CHECKING:
 
     from ottla.pipelines.progress.state import Run
 
-log: Final = logging.getLogger("ottla.pipelines")
 
 _WATCH_ADVICE: Final = "Use a new checkpoint to write the new topic from the beginning"
 
@@ -132,55 +126,20 @@ def start_topic(checked: TopicPlan, run: Run | None = None) -> StreamingQuery:
 
 
 def _carry_out(checked: TopicPlan, run: Run | None) -> StreamingQuery:
-    specification, checkpoint = checked.specification, checked.checkpoint
-    spark = specification.frame.sparkSession
-    if checkpoint.query_id() in [query.id for query in spark.streams.active]:
-        raise PipelineError(
-            f"A query of this session runs on the checkpoint {specification.checkpoint} already. "
-            "Stop that query first, or use another checkpoint"
-        )
-    lease = Lease(checkpoint.files)
-    lease.acquire()
-    try:
-        for notice in checked.notices:
-            log.warning("%s", notice)
+    def start_runner() -> tuple[TopicBatchRunner, StreamingQuery]:
         _prepare_checkpoint(checked)
         runner = _runner(checked)
-        query = _run(checked, runner)
-    except BaseException:
-        lease.release()
-        raise
-    lease.keep(lambda: bool(query.isActive), query.stop)
-    QUERIES[query.id] = runner
-    if specification.group is not None:
-        report_query(
-            spark,
-            query,
-            group=specification.group,
-            settings=checked.sources[0][1].kafka.for_librdkafka(),
-            ends_by_itself=specification.ends_by_itself,
-            run=run,
-        )
-    return query
+        return runner, _run(checked, runner)
+
+    return begin(checked, run, start_runner)
 
 
 def _prepare_checkpoint(checked: TopicPlan) -> None:
-    """Record what belongs together; make room for a new query and write its first offsets.
-
-    A move is noted before it begins, and the note is removed when all is in place.
-    """
+    """Record what belongs together, and make room for a new query."""
     checkpoint = checked.checkpoint
     identity = checked.identity(checked.replacing)
     keep_tasks(checkpoint.files, checked.sink.tasks)
-    if checked.replacing is not None:
-        checkpoint.files.write(FILE, identity.text())
-        checkpoint.replace(checked.replacing.number)
-    if checked.starting is not None:
-        checkpoint.files.delete("sources")
-        spark = checked.specification.frame.sparkSession
-        for number, source in checked.sources:
-            first = {source.name: checked.starting[source.name]}
-            write_initial_offsets(spark, checkpoint.files.location, number, first)
+    make_room(checked, identity)
     checkpoint.files.write(FILE, replace(identity, replacing=None).text())
 
 
@@ -189,13 +148,6 @@ def _runner(checked: TopicPlan) -> TopicBatchRunner:
     sink = checked.sink
     # The same clients as long as the query runs.
     brokers = {kafka: Brokers(kafka) for kafka in (sink.kafka, *(each.kafka for each in sources))}
-
-    def ask() -> dict[str, str]:
-        ids: dict[str, str] = {}
-        for source in sources:
-            ids |= brokers[source.kafka].topic_ids([source.name])
-        return ids
-
     return TopicBatchRunner(
         checked.specification.frame.sparkSession,
         sink,
@@ -203,7 +155,7 @@ def _runner(checked: TopicPlan) -> TopicBatchRunner:
         DeliveryGuarantee(checked.specification.delivery),
         sources,
         (
-            TopicWatch(checked.topic_ids, ask),
+            TopicWatch(checked.topic_ids, topic_ids_now(sources, brokers)),
             TopicWatch(
                 {sink.name: checked.topic_id},
                 lambda: brokers[sink.kafka].topic_ids([sink.name]),
@@ -216,19 +168,11 @@ def _runner(checked: TopicPlan) -> TopicBatchRunner:
 def _run(checked: TopicPlan, runner: TopicBatchRunner) -> StreamingQuery:
     from ottla.pipelines.run.query import supervised
 
-    specification, sink = checked.specification, checked.sink
+    sink = checked.sink
     location = checked.checkpoint.files.location
     guard = BatchGuard(runner)
-    writer = specification.frame.writeStream.foreachBatch(guard)
-    writer = writer.option("checkpointLocation", location)
-    name = re.sub(r"\W+", "_", sink.name)
-    if name not in [query.name for query in runner.spark.streams.active]:
-        writer = writer.queryName(name)
-    if specification.trigger:
-        writer = writer.trigger(**specification.trigger)
-    if runner.query_id():
-        # A former run's checkpoint: its listeners ask for it while the query starts.
-        QUERIES[runner.query_id()] = runner
+    frame = checked.specification.frame
+    writer, name, _ = stream_writer(checked, frame, guard, sink.name, runner)
     kafkas = (*(source.kafka for _, source in checked.sources), sink.kafka)
     about = About(
         query=name,
@@ -242,16 +186,8 @@ def _run(checked: TopicPlan, runner: TopicBatchRunner) -> StreamingQuery:
         with local_files(runner.spark, location):
             return writer.start()
 
-    probe = functools.partial(_probe, checked)
+    def probe() -> str | None:
+        sources = ((source.kafka, source.name) for _, source in checked.sources)
+        return why_silent((*sources, (sink.kafka, sink.name)))
+
     return supervised(start_query, guard, about, probe, runner.finish)
-
-
-def _probe(checked: TopicPlan) -> str | None:
-    """Return why a topic cannot be read or written now, None when all can."""
-    try:
-        for _, source in checked.sources:
-            look_up(source.kafka, [source.name])
-        look_up(checked.sink.kafka, [checked.sink.name])
-    except PipelineError as error:
-        return str(error)
-    return None

@@ -31,7 +31,7 @@ from ottla.pipelines.run.plan import (
     check_group,
     identity_of,
     look_up_topics,
-    make_room,
+    plan_move,
     without_lost,
 )
 from ottla.pipelines.run.specification import Specification
@@ -200,7 +200,7 @@ def _where(
         notices.append(
             "The last batch was cut off: what is written of it is written again by the new query"
         )
-    return starting, make_room(specification, checkpoint, replacing, starting, notices)
+    return starting, plan_move(specification, checkpoint, replacing, starting, notices)
 
 
 def _first_offsets(source: Source, topics: Mapping[str, TopicState]) -> dict[int, int]:

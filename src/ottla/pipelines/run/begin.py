@@ -1,0 +1,149 @@
+"""What the start of a query needs, whatever it writes to: the checkpoint, its name, its group."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.identity.lease import Lease
+from ottla.pipelines.identity.record import FILE, Identity, Offsets, Replacing
+from ottla.pipelines.kafka.brokers import Brokers, look_up
+from ottla.pipelines.progress.report import report_query
+from ottla.pipelines.run.checkpoint import Checkpoint
+from ottla.pipelines.run.specification import Specification
+from ottla.pipelines.running import QUERIES
+from ottla.pipelines.source.source import Source
+from ottla.pipelines.source.starting import write_initial_offsets
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming import StreamingQuery
+
+    from ottla.pipelines.kafka.settings import KafkaSettings
+    from ottla.pipelines.progress.state import Run
+    from ottla.pipelines.run.batch import BatchRunner
+    from ottla.pipelines.run.topic_batch import TopicBatchRunner
+
+    Runner: TypeAlias = BatchRunner | TopicBatchRunner
+
+log: Final = logging.getLogger("ottla.pipelines")
+
+
+class Checked(Protocol):
+    """What the plans of all sinks have."""
+
+    @property
+    def specification(self) -> Specification: ...
+    @property
+    def checkpoint(self) -> Checkpoint: ...
+    @property
+    def sources(self) -> tuple[tuple[int, Source], ...]: ...
+    @property
+    def starting(self) -> Offsets | None: ...
+    @property
+    def replacing(self) -> Replacing | None: ...
+    @property
+    def notices(self) -> tuple[str, ...]: ...
+
+
+def begin(
+    checked: Checked, run: Run | None, start: Callable[[], tuple[Runner, StreamingQuery]]
+) -> StreamingQuery:
+    """Start a query while nothing else uses its checkpoint, and report it to its group.
+
+    `start` prepares the checkpoint and starts the query. Raises PipelineError.
+    """
+    specification, checkpoint = checked.specification, checked.checkpoint
+    spark = specification.frame.sparkSession
+    # Spark would stop the first query silently.
+    if checkpoint.query_id() in [query.id for query in spark.streams.active]:
+        raise PipelineError(
+            f"A query of this session runs on the checkpoint {specification.checkpoint} already. "
+            "Stop that query first, or use another checkpoint"
+        )
+    lease = Lease(checkpoint.files)
+    lease.acquire()
+    try:
+        for notice in checked.notices:
+            log.warning("%s", notice)
+        runner, query = start()
+    except BaseException:
+        lease.release()
+        raise
+    lease.keep(lambda: bool(query.isActive), query.stop)
+    QUERIES[query.id] = runner
+    if specification.group is not None:
+        report_query(
+            spark,
+            query,
+            group=specification.group,
+            settings=checked.sources[0][1].kafka.for_librdkafka(),
+            ends_by_itself=specification.ends_by_itself,
+            run=run,
+        )
+    return query
+
+
+def make_room(checked: Checked, identity: Identity) -> None:
+    """Move the state of a former query away, and write the first offsets of a new one.
+
+    A move is noted before it begins. The caller removes the note when all is in place.
+    """
+    checkpoint = checked.checkpoint
+    if checked.replacing is not None:
+        checkpoint.files.write(FILE, identity.text())
+        checkpoint.replace(checked.replacing.number)
+    if checked.starting is not None:
+        checkpoint.files.delete("sources")
+        spark = checked.specification.frame.sparkSession
+        for number, source in checked.sources:
+            first = {source.name: checked.starting[source.name]}
+            write_initial_offsets(spark, checkpoint.files.location, number, first)
+
+
+def topic_ids_now(
+    sources: Iterable[Source], brokers: Mapping[KafkaSettings, Brokers]
+) -> Callable[[], dict[str, str]]:
+    """Return a question for the ids of the topics, to clients that stay."""
+    asked = tuple(sources)
+
+    def ask() -> dict[str, str]:
+        ids: dict[str, str] = {}
+        for source in asked:
+            ids |= brokers[source.kafka].topic_ids([source.name])
+        return ids
+
+    return ask
+
+
+def stream_writer(
+    checked: Checked, frame: DataFrame, write: Callable[..., None], target: str, runner: Runner
+) -> tuple[Any, str, bool]:
+    """Return Spark's writer, the query's name, and whether Spark knows the query by that name:
+    not where another one of the session has it.
+    """
+    location = checked.checkpoint.files.location
+    writer = frame.writeStream.foreachBatch(write).option("checkpointLocation", location)
+    name = re.sub(r"\W+", "_", target)
+    is_named = name not in [query.name for query in frame.sparkSession.streams.active]
+    if is_named:
+        writer = writer.queryName(name)
+    if checked.specification.trigger:
+        writer = writer.trigger(**checked.specification.trigger)
+    if query_id := runner.query_id():
+        # A former run's checkpoint: its listeners ask for it while the query starts.
+        QUERIES[query_id] = runner
+    return writer, name, is_named
+
+
+def why_silent(topics: Iterable[tuple[KafkaSettings, str]]) -> str | None:
+    """Return why a topic cannot be read or written now, None when all can."""
+    try:
+        for kafka, name in topics:
+            look_up(kafka, [name])
+    except PipelineError as error:
+        return str(error)
+    return None
