@@ -1,6 +1,14 @@
 """What changed around a checkpoint since its last run."""
 
-from ottla.pipelines.identity.changes import Partitions, losses, wrong_source, wrong_table
+from dataclasses import replace
+
+from ottla.pipelines.identity.changes import (
+    Partitions,
+    losses,
+    wrong_keys,
+    wrong_source,
+    wrong_table,
+)
 from ottla.pipelines.identity.record import Identity
 
 IDENTITY = Identity("cluster-a", {"flights": "id-1"}, "table-1", "file:/lake/flights", "x")
@@ -46,6 +54,22 @@ def test_a_table_created_again_differs_from_another_table() -> None:
     assert "was deleted and created again" in again
     assert other is not None
     assert "belongs to the table file:/lake/flights, not to trains" in other
+
+
+def test_other_keys_are_refused_by_name() -> None:
+    keyed = replace(IDENTITY, keys=("id", "Day"))
+    assert wrong_keys(None, "cp", "flights", ("id",)) is None
+    assert wrong_keys(IDENTITY, "cp", "flights", ("id",)) is None
+    assert wrong_keys(keyed, "cp", "flights", ("day", "id")) is None
+    assert wrong_keys(keyed, "./cp", "flights", ("id",)) == (
+        "The checkpoint ./cp has written the table flights with keys=['id', 'Day'], and this query "
+        "has keys=['id']. Write keys=['id', 'Day'], or use a new checkpoint and a new table"
+    )
+    appended = replace(IDENTITY, keys=())
+    assert wrong_keys(appended, "cp", "flights", ()) is None
+    said = wrong_keys(appended, "./cp", "flights", ("id",))
+    assert said is not None
+    assert "the table flights with no keys=, and this query has keys=['id']" in said
 
 
 def test_a_topic_created_again_starts_at_its_beginning() -> None:

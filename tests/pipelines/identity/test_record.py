@@ -1,5 +1,7 @@
 """What a checkpoint belongs to, as it is kept."""
 
+from dataclasses import replace
+
 import pytest
 
 from ottla.pipelines.errors import PipelineError
@@ -12,7 +14,8 @@ def test_it_is_read_as_it_was_written() -> None:
     moving = Identity(
         "c", {"a": "1", "b": "2"}, "t", "l", "at-most-once", Replacing(2, {"a": {0: 5, 11: 7}})
     )
-    for identity in (IDENTITY, moving):
+    keyed = replace(IDENTITY, keys=("id", "day"))
+    for identity in (IDENTITY, moving, keyed, replace(IDENTITY, keys=())):
         assert read_identity(identity.text(), "cp/ottla.json") == identity
 
 

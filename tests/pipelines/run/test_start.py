@@ -225,6 +225,9 @@ def test_a_table_with_keys_follows_its_topic_over_restarts(
         "the key column id is null",
     ]
 
+    with pytest.raises(PipelineError, match=r"with keys=\['id'\], and this query has keys="):
+        run(keys=["id", "word"])
+
     # What was read is not read again, for it could not be told from what is newer.
     shutil.rmtree(checkpoint)
     again = topic(spark, name, tombstones="mark", starting={0: 0, 1: 0}, **where)

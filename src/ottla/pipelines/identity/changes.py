@@ -82,6 +82,29 @@ def wrong_table(
     )
 
 
+def wrong_keys(
+    identity: Identity | None, place: str, name: str, keys: tuple[str, ...]
+) -> str | None:
+    """Return why this checkpoint cannot write rows with these keys, None when it can.
+
+    Rows that are in the table were matched by the former keys: a key would have several rows.
+    """
+    if identity is None or identity.keys is None:
+        return None
+    # Spark ignores the case of a column's name.
+    if {name.lower() for name in identity.keys} == {name.lower() for name in keys}:
+        return None
+    return (
+        f"The checkpoint {place} has written the table {name} with {_keys(identity.keys)}, and "
+        f"this query has {_keys(keys)}. Write {_keys(identity.keys)}, or use a new checkpoint and "
+        "a new table"
+    )
+
+
+def _keys(columns: tuple[str, ...]) -> str:
+    return f"keys={list(columns)!r}" if columns else "no keys="
+
+
 def losses(
     identity: Identity | None, next_offsets: Offsets, topics: Mapping[str, Partitions]
 ) -> list[Loss]:

@@ -4,11 +4,13 @@
 
     {"version": 1, "cluster": "<cluster id>", "topics": {"<name>": "<topic id>"},
      "table": {"id": "<Delta's table id>", "location": "<folder>"}, "delivery": "<its name>",
+     "keys": ["<column>"],
      "replacing": null or {"number": n, "starting": {"<name>": {"<partition>": offset}}}}
 
 It is replaced as a whole, so a crash leaves the former record or the new one. `replacing` is set
 before the state of a query is moved to `replaced-<n>/` and cleared when the next query's first
-offsets are written; a start that finds it set finishes that move.
+offsets are written; a start that finds it set finishes that move. `keys` is empty for a table
+that is appended to, and missing in a record of a version that did not keep it.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ class Identity:
     table_location: str
     delivery: str
     replacing: Replacing | None = None
+    keys: tuple[str, ...] | None = None  # of the table's rows; None: not known
 
     def text(self) -> str:
         """Return the record as it is kept."""
@@ -50,7 +53,7 @@ class Identity:
             "number": self.replacing.number,
             "starting": self.replacing.starting,
         }
-        document = {
+        document: dict[str, Any] = {
             "version": VERSION,
             "cluster": self.cluster,
             "topics": self.topics,
@@ -58,6 +61,8 @@ class Identity:
             "delivery": self.delivery,
             "replacing": replacing,
         }
+        if self.keys is not None:
+            document["keys"] = self.keys
         return json.dumps(document, indent=1) + "\n"
 
 
@@ -80,6 +85,7 @@ def read_identity(text: str, place: str) -> Identity:
             document["table"]["location"],
             document["delivery"],
             _read_replacing(document["replacing"]),
+            _read_keys(document.get("keys")),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise PipelineError(
@@ -90,6 +96,10 @@ def read_identity(text: str, place: str) -> Identity:
 
 def _read_replacing(document: Any) -> Replacing | None:
     return document and Replacing(int(document["number"]), read_offsets(document["starting"]))
+
+
+def _read_keys(columns: Any) -> tuple[str, ...] | None:
+    return None if columns is None else tuple(str(column) for column in columns)
 
 
 def read_offsets(document: dict[str, dict[str, int]]) -> Offsets:

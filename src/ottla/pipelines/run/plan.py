@@ -276,6 +276,8 @@ def _check_table(
         sink.target.location,
     ):
         raise PipelineError(wrong)
+    if wrong := changes.wrong_keys(identity, place, sink.name, specification.key_columns):
+        raise PipelineError(wrong)
     if identity is None and checkpoint.done() is not None:
         # A checkpoint from before checkpoints kept their identity: it wrote exactly once.
         held = snapshot.transactions() if snapshot and snapshot.version >= 0 else {}

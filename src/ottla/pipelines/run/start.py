@@ -146,6 +146,7 @@ def _prepare_checkpoint(checked: Plan) -> None:
         sink.target.location,
         str(checked.specification.delivery),
         checked.replacing,
+        checked.specification.key_columns,
     )
     make_room(checked, identity)
     if checked.due:
