@@ -21,6 +21,15 @@ def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_hidden(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """A failure is reported without its records rather than not at all, but never in a test."""
+    from ottla.pipelines.run.supervisor import NOT_FOUND
+
+    yield
+    assert [text for text in caplog.messages if NOT_FOUND in text] == []
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A session as users get it; its warehouse and temporary files are the test's own."""

@@ -2,18 +2,24 @@
 
 import json
 import logging
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JError
 from tests.pipelines.environment import serve
 
 from ottla.pipelines import PipelineError, to_delta, topic
+from ottla.pipelines.run import supervisor
+from ottla.pipelines.run.causes import Cause
+from ottla.pipelines.run.failures import About
+from ottla.pipelines.run.guard import BatchGuard
 from ottla.pipelines.run.retry import RetryLimits
-
-pytestmark = pytest.mark.spark
+from ottla.pipelines.run.supervisor import Failure, Supervisor
 
 WITHIN_S = 120.0
 
@@ -41,6 +47,88 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
+@pytest.fixture
+def supervised(monkeypatch: pytest.MonkeyPatch) -> Supervisor:
+    """The supervisor of a query that failed before its batch was written; nothing runs."""
+    made = Supervisor(
+        start=lambda: None,
+        guard=BatchGuard(lambda frame, number: None),
+        about=About(query="flights"),
+        probe=lambda: None,
+        finish=lambda: None,
+    )
+    made.current = SimpleNamespace(stop=lambda: None)
+    monkeypatch.setattr(made, "_wait", lambda: Failure([Cause("E", "a bad row")], "trace"))
+    monkeypatch.setattr(supervisor, "_process_ended", lambda: None)
+    return made
+
+
+def test_a_failure_names_its_records(
+    supervised: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def ranges(*about: object) -> str:
+        asked.append(about)
+        return "flights partition 0, offset 7"
+
+    monkeypatch.setattr(supervisor, "failed_ranges", ranges)
+    supervised._run()
+
+    assert str(supervised.error).startswith(
+        "flights stopped: E: a bad row while it read flights partition 0, offset 7"
+    )
+    assert asked == [(supervised.current, None)]
+    assert supervised.ended.is_set()
+
+
+def test_a_failure_whose_records_another_spark_hides_is_reported_with_the_reason(
+    supervised: Supervisor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def ranges(*about: object) -> str:
+        raise Py4JError("Method inputRDD([]) does not exist\nat py4j")
+
+    monkeypatch.setattr(supervisor, "failed_ranges", ranges)
+    supervised._run()
+
+    assert str(supervised.error).startswith("flights stopped: E: a bad row (")
+    line = f"flights: {supervisor.NOT_FOUND}: Method inputRDD([]) does not exist at py4j"
+    assert line in caplog.messages
+    caplog.clear()
+
+
+def test_the_records_of_a_start_that_failed_are_not_asked_for(
+    supervised: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failure = Failure([Cause("E", "no start")], "", None, ValueError("no start"))
+    monkeypatch.setattr(supervised, "_wait", lambda: failure)
+    monkeypatch.setattr(supervisor, "failed_ranges", lambda *about: 1 / 0)
+
+    supervised._run()
+
+    assert str(supervised.error).startswith("flights stopped: ValueError: no start")
+
+
+@pytest.mark.parametrize("place", ["_failed_ranges", "_start_again"])
+def test_a_bug_of_the_supervisor_is_no_end_without_a_failure(
+    supervised: Supervisor, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    stopped = threading.Event()
+    supervised.current = SimpleNamespace(stop=stopped.set)
+    monkeypatch.setattr(supervised, place, lambda failure: 1 / 0)
+
+    with pytest.raises(ZeroDivisionError):
+        supervised._run()
+
+    assert supervised.ended.is_set()
+    if place == "_failed_ranges":
+        assert str(supervised.error).startswith("flights stopped: E: a bad row")
+    else:
+        assert str(supervised.error).startswith("flights stopped: ZeroDivisionError: division")
+        assert stopped.wait(WITHIN_S)
+
+
+@pytest.mark.spark
 def test_a_query_outlives_its_broker_for_a_while(
     spark: Any,
     tmp_path: Path,
@@ -87,6 +175,7 @@ def test_a_query_outlives_its_broker_for_a_while(
     assert noise == []
 
 
+@pytest.mark.spark
 def test_a_topic_that_was_deleted_is_not_waited_for_long(
     spark: Any, bootstrap: str, new_topic: Callable[..., str], tmp_path: Path
 ) -> None:
@@ -106,6 +195,7 @@ def test_a_topic_that_was_deleted_is_not_waited_for_long(
     assert "Gave up after 3 tries in " in str(caught.value)
 
 
+@pytest.mark.spark
 def test_stop_ends_the_wait_for_the_next_try(
     spark: Any, bootstrap: str, new_topic: Callable[..., str], tmp_path: Path
 ) -> None:

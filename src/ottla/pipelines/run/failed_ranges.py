@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming import StreamingQuery
 
 MAX_RANGES: Final = 3
 MAX_RDDS: Final = 1_000
@@ -20,25 +21,36 @@ MAX_TASKS: Final = 2_000
 EVENTS_WITHIN_MS: Final = 5_000
 
 _KAFKA_PARTITION: Final = "KafkaBatchInputPartition"
+# The status store has not heard of the stage yet (LiveListenerBus.waitUntilEmpty), or no longer
+# keeps it (spark.ui.retainedStages).
+_NOT_KEPT: Final = ("java.util.concurrent.TimeoutException", "java.util.NoSuchElementException")
 
 
-def failed_ranges(spark: SparkSession, run_id: str, batch: DataFrame) -> str:
-    """Return what the failed task of a batch was reading, "" where that is not known.
+def failed_ranges(query: StreamingQuery, batch: DataFrame | None) -> str:
+    """Return what the failed task of a query was reading, "" where Spark does not know it.
 
-    `run_id` names the jobs of the query's run; `batch` is the frame that Spark gave to the sink.
+    `query`: the run that failed. `batch`: the frame that Spark gave to the sink, None where it
+    failed before that. Raises Py4JError: this Spark has other methods than the ones called here.
     """
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JJavaError, Py4JNetworkError
 
+    execution: Any = query._jsq.streamingQuery()
     try:
-        failed = _failed_task(spark, run_id)
-        return "" if failed is None else _shown(_ranges(batch, *failed))
-    except (Py4JError, OSError, AttributeError):
-        return ""  # Spark's process may be gone; the failure itself is reported all the same
+        context = execution.sparkSession().sparkContext()
+        failed = None if context.isStopped() else _failed_task(context, str(query.runId))
+        if failed is None:
+            return ""
+        return _shown(_ranges(_shuffled(execution) if batch is None else [_rdd(batch)], *failed))
+    except Py4JJavaError as error:
+        if error.java_exception.getClass().getName() not in _NOT_KEPT:
+            raise
+        return ""
+    except (Py4JNetworkError, OSError):
+        return ""  # Spark's process is gone; the failure itself is reported all the same
 
 
-def _failed_task(spark: SparkSession, run_id: str) -> tuple[int, int, set[int]] | None:
+def _failed_task(context: Any, run_id: str) -> tuple[int, int, set[int]] | None:
     """Return of the newest failed stage: the failed task, the number of tasks, its RDDs."""
-    context: Any = spark._jsc.sc()
     context.listenerBus().waitUntilEmpty(EVENTS_WITHIN_MS)
     tracker, store = context.statusTracker(), context.statusStore()
     for job in sorted(tracker.getJobIdsForGroup(run_id), reverse=True):
@@ -55,10 +67,35 @@ def _failed_task(spark: SparkSession, run_id: str) -> tuple[int, int, set[int]] 
     return None
 
 
-def _ranges(batch: DataFrame, task: int, tasks: int, stage: set[int]) -> Iterator[Any]:
+def _rdd(batch: DataFrame) -> Any:
+    return batch._jdf.queryExecution().analyzed().rdd()
+
+
+def _shuffled(execution: Any) -> list[Any]:
+    """Return what the shuffles of the batch's plan read that were begun.
+
+    Since Spark 4.1 a plan without state is adaptive in a stream, too (SPARK-53941): its shuffles
+    run before the sink is given a frame.
+    """
+    found: list[Any] = []
+    batch = execution.lastExecution()
+    plans = [] if batch is None else [batch.executedPlan()]
+    while plans and len(found) < MAX_RDDS:
+        node = plans.pop()
+        kind = node.getClass().getSimpleName()
+        if kind == "AdaptiveSparkPlanExec":
+            plans.append(node.executedPlan())
+        elif kind == "ShuffleQueryStageExec":
+            found.append(node.shuffle().inputRDD())
+            plans += _items(node.shuffle().children())
+        else:
+            plans += _items(node.children())
+    return found
+
+
+def _ranges(roots: list[Any], task: int, tasks: int, stage: set[int]) -> Iterator[Any]:
     """Yield the input partitions of Kafka's source that a task of a stage reads."""
-    lineage = _lineage(batch._jdf.queryExecution().analyzed().rdd())
-    inside = [rdd for rdd in lineage if rdd.id() in stage]
+    inside = [rdd for rdd in _lineage(roots) if rdd.id() in stage]
     # An RDD is made after its parents, so the newest one is what the stage computes. Above it
     # the write adds steps with the same partitions.
     top = max(inside, key=lambda rdd: int(rdd.id()), default=None)
@@ -66,10 +103,10 @@ def _ranges(batch: DataFrame, task: int, tasks: int, stage: set[int]) -> Iterato
         yield from _inputs(top, task)
 
 
-def _lineage(rdd: Any) -> list[Any]:
-    """Return an RDD and all that it is computed from."""
+def _lineage(roots: list[Any]) -> list[Any]:
+    """Return some RDDs and all that they are computed from."""
     found: dict[int, Any] = {}
-    waiting = [rdd]
+    waiting = list(roots)
     while waiting and len(found) < MAX_RDDS:
         one = waiting.pop()
         if one.id() not in found:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.run.causes import Cause, causes_of, failure_of_query, trace_of
 from ottla.pipelines.run.failed_ranges import failed_ranges
-from ottla.pipelines.run.failures import About
+from ottla.pipelines.run.failures import About, one_line
 from ottla.pipelines.run.guard import BatchGuard
 from ottla.pipelines.run.report import report, report_exception
 from ottla.pipelines.run.retry import (
@@ -43,6 +43,9 @@ STILL_POLLS: Final = 4
 # Spark's status while it waits for the broker or for the tasks that read from it.
 _WAITING: Final = ("Getting offsets", "Processing new data")
 STOP_WITHIN_S: Final = 20.0
+NOT_FOUND: Final = (
+    "the records that the failed task was reading could not be found in this version of Spark"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,12 @@ class Supervisor:
                 failure = self._wait()
             if failure is None:
                 self._finish()
+        except Exception as bug:
+            # A bug here must not look like an end without a failure.
+            if self.error is None:
+                self.error = report_exception(bug, self.about, f"{self.about.query} stopped")
+                threading.Thread(target=self.current.stop, daemon=True).start()
+            raise
         finally:
             with self._changed:
                 self.ended.set()
@@ -223,7 +232,13 @@ class Supervisor:
         if tries := self._retries.tries:
             minutes = self._retries.elapsed(time.monotonic()) / 60
             after = f"Gave up after {tries} tries in {minutes:.1f} min"
-        about = replace(self.about, place=self._failed_ranges(failure))
+        place = ""
+        try:
+            place = self._failed_ranges(failure)
+        finally:  # a bug there must not hide the failure
+            self._end_with(failure, replace(self.about, place=place), before, after)
+
+    def _end_with(self, failure: Failure, about: About, before: str, after: str) -> None:
         if failure.error is not None:
             self.error = report_exception(failure.error, about, before, after)
         else:
@@ -234,10 +249,18 @@ class Supervisor:
 
     def _failed_ranges(self, failure: Failure) -> str:
         """Return which records the failed task was reading, "" where that is not known."""
-        batch = self.guard.frame
-        if failure.error is None or failure.error is not self.guard.error or batch is None:
+        from py4j.protocol import Py4JError
+
+        # Without an exception of its own the batch failed before it was written. Any other
+        # exception is of a start, and `current` is a run before it.
+        own = failure.error is not None and failure.error is self.guard.error
+        if _process_ended() or not (own or failure.error is None):
             return ""
-        return failed_ranges(batch.sparkSession, str(self.current.runId), batch)
+        try:
+            return failed_ranges(self.current, self.guard.frame)
+        except Py4JError as error:
+            log.error("%s: %s: %s", self.about.query, NOT_FOUND, one_line(str(error)))
+            return ""
 
     def _broker_stayed_away(self, query: Any) -> bool:
         """Ask the broker when a batch does not move; True when it was away for too long."""
