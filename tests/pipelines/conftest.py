@@ -43,7 +43,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         conf={
             "spark.ui.enabled": False,
             "spark.ui.showConsoleProgress": False,
-            "spark.sql.shuffle.partitions": 2,
             "spark.databricks.delta.snapshotPartitions": 1,
             # Tests run each thing once: compiling it well takes longer than running it.
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",

@@ -157,8 +157,9 @@ class BatchRunner:
 def _adaptive(session: SparkSession) -> Iterator[None]:
     """Let Spark plan the write adaptively: it switches that off for the stream's own plan.
 
-    The stream's plan is made before the batch is handed over, and again for the next one, so the
-    setting holds for the write alone.
+    Since Spark 4.1 it does so only where that plan has state (SPARK-53941). The stream's plan is
+    made before the batch is handed over, and again for the next one, so the setting holds for the
+    write alone.
     """
     before = session.conf.get(_ADAPTIVE)
     session.conf.set(_ADAPTIVE, "true")
