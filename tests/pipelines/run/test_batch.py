@@ -1,10 +1,13 @@
-"""What a batch is written with: the session that Spark gives it, and its settings."""
+"""What a batch is written with, and what becomes of one that is not written again."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.run.batch import BatchRunner
@@ -18,62 +21,103 @@ ADAPTIVE = "spark.sql.adaptive.enabled"
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
-class Writes:
-    """A sink that shuffles each batch, and keeps with which settings and how Spark did it."""
+class Sink:
+    """A sink that writes with `write_rows`; it has no version of a batch that was cut off."""
 
     name = "rows"
     keyed = None
 
-    def __init__(self) -> None:
-        self.session: Any = None
-        self.settings: dict[str, str] = {}
-        self.plan = ""
+    def __init__(self, write_rows: Callable[[Any], None]) -> None:
+        self.write_rows = write_rows
 
     def write(self, frame: Any, batch: Any) -> int:
-        self.session = frame.sparkSession
-        self.settings = {
-            name: self.session.conf.get(name) for name in (ADAPTIVE, SHUFFLE_PARTITIONS)
-        }
-        counted = frame.groupBy("id").count()
-        assert counted.count() == 2
-        rows = counted.repartition(counted["count"])
-        rows.collect()
-        self.plan = rows._jdf.queryExecution().executedPlan().toString()
+        self.write_rows(frame)
         return batch.number + 1
 
+    def version_of(self, query_id: str, batch: int) -> int | None:
+        return None
 
-def test_a_batch_is_written_adaptively_with_a_shuffle_partition_for_each_core(
-    spark: Any, tmp_path: Path
-) -> None:
-    (tmp_path / "rows").mkdir()
-    (tmp_path / "rows" / "one.json").write_text('{"id": 1}\n{"id": 2}\n{"id": 2}\n')
-    # Spark switches adaptive execution off in a stream: in 4.0 always, later where it has state.
-    frame = spark.readStream.schema("id BIGINT").json(str(tmp_path / "rows")).distinct()
-    sink, files = Writes(), Files(spark, str(tmp_path / "checkpoint"))
-    runner = BatchRunner(
-        spark,
-        sink,
-        Checkpoint(files),
-        DeliveryGuarantee.EXACTLY_ONCE,
-        Rejects(spark, sink, files, (), {}),
-        SimpleNamespace(check=lambda: None),
-        "cluster",
-        {},
-    )
-    before = []
 
-    def write(rows: Any, number: int) -> None:
-        before.append(rows.sparkSession.conf.get(ADAPTIVE))
-        runner(rows, number)
+class Job:
+    """Streams the distinct ids of JSON files, which keeps state, through a BatchRunner."""
 
-    writer = frame.writeStream.foreachBatch(write).outputMode("update").trigger(availableNow=True)
-    writer.option("checkpointLocation", files.location).start().awaitTermination()
+    def __init__(self, spark: Any, folder: Path) -> None:
+        self.spark = spark
+        self.rows = folder / "rows"
+        self.rows.mkdir()
+        self.files = Files(spark, str(folder / "checkpoint"))
+        self.sessions: list[dict[str, str]] = []
 
-    assert before == ["false"]
-    assert sink.settings == {ADAPTIVE: "true", SHUFFLE_PARTITIONS: "2"}
-    assert sink.plan.startswith("AdaptiveSparkPlan isFinalPlan=true")
-    # The stream's own plan is made with the setting that Spark chose; the user's is not changed.
-    assert sink.session.conf.get(ADAPTIVE) == "false"
-    assert not sink.session._jsparkSession.equals(spark._jsparkSession)
-    assert spark.conf.get(ADAPTIVE) == "true"
+    def add(self, name: str, *ids: int) -> None:
+        (self.rows / name).write_text("".join(json.dumps({"id": one}) + "\n" for one in ids))
+
+    def run(self, delivery: DeliveryGuarantee, write_rows: Callable[[Any], None]) -> BatchRunner:
+        sink = Sink(write_rows)
+        runner = BatchRunner(
+            self.spark,
+            sink,
+            Checkpoint(self.files),
+            delivery,
+            Rejects(self.spark, sink, self.files, (), {}),
+            SimpleNamespace(check=lambda: None),
+            "cluster",
+            {},
+        )
+        frame = self.spark.readStream.schema("id BIGINT").json(str(self.rows)).distinct()
+        writer = frame.writeStream.foreachBatch(runner).outputMode("update")
+        writer = writer.option("checkpointLocation", self.files.location)
+        writer.trigger(availableNow=True).start().awaitTermination()
+        return runner
+
+
+@pytest.fixture
+def job(spark: Any, tmp_path: Path) -> Job:
+    return Job(spark, tmp_path)
+
+
+def test_a_batch_is_written_adaptively_with_a_shuffle_partition_for_each_core(job: Job) -> None:
+    settings: dict[str, str] = {}
+    sessions: list[Any] = []
+    plans: list[str] = []
+
+    def write(frame: Any) -> None:
+        sessions.append(frame.sparkSession)
+        for name in (ADAPTIVE, SHUFFLE_PARTITIONS):
+            settings[name] = frame.sparkSession.conf.get(name)
+        shuffled = frame.repartition("id")
+        shuffled.collect()
+        plans.append(shuffled._jdf.queryExecution().executedPlan().toString())
+
+    job.add("one", 1, 2, 2)
+    runner = job.run(DeliveryGuarantee.EXACTLY_ONCE, write)
+
+    assert settings == {ADAPTIVE: "true", SHUFFLE_PARTITIONS: "2"}
+    assert plans[0].startswith("AdaptiveSparkPlan isFinalPlan=true")
+    # Spark's own choice holds for the stream: off, as the query keeps state. The user's session
+    # is another one.
+    assert sessions[0].conf.get(ADAPTIVE) == "false"
+    assert job.spark.conf.get(ADAPTIVE) == "true"
     assert runner.versions == {0: 1}
+
+
+def test_a_batch_that_is_not_written_again_keeps_its_state(
+    job: Job, caplog: pytest.LogCaptureFixture
+) -> None:
+    found: list[int] = []
+
+    def write(frame: Any) -> None:
+        found.extend(row["id"] for row in frame.collect())
+
+    def fail(frame: Any) -> None:
+        raise OSError("cut off before the rows were computed")
+
+    job.add("one", 1, 2)
+    with pytest.raises(StreamingQueryException, match="cut off"):
+        job.run(DeliveryGuarantee.AT_MOST_ONCE, fail)
+    job.add("two", 2, 3)
+    runner = job.run(DeliveryGuarantee.AT_MOST_ONCE, write)
+
+    # The 2 of the first batch is lost, and known.
+    assert found == [3]
+    assert runner.versions == {0: None, 1: 2}
+    assert "Batch 0 was begun by a run that was cut off" in caplog.text

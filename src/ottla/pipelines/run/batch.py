@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.identity.record import Offsets
 from ottla.pipelines.run.execution import Execution
+from ottla.pipelines.run.state import keep_state
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata
 from ottla.pipelines.sinks.constraints import is_marked, split
 from ottla.pipelines.sinks.port import Batch
@@ -75,6 +76,7 @@ class BatchRunner:
                     ends,
                     self.sink.name,
                 )
+                keep_state(frame, execution.plan())
                 self._keep(number, self.sink.version_of(query_id, number), ends)
                 return
             self.place.note(query_id, number)
@@ -95,6 +97,8 @@ class BatchRunner:
             version = self.sink.write(rows, batch)
         # An earlier run committed this batch, and the sink skipped it: nothing was read.
         skipped = version is None
+        if skipped:
+            keep_state(frame, execution.plan())
         self._watch_tombstones(execution)
         self.rejects.write(execution, batch, refused, skipped=skipped)
         if self.late is not None:

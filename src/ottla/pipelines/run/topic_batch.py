@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.run.execution import Execution
+from ottla.pipelines.run.state import keep_state
 from ottla.pipelines.sinks.port import Batch
 from ottla.pipelines.source.source import REJECTED, Source
 
@@ -50,6 +51,7 @@ class TopicBatchRunner:
                     execution.ends(),
                     self.sink.shown,
                 )
+                keep_state(frame, execution.plan())
                 return
             self.place.note(query_id, number)
         once = self.delivery is DeliveryGuarantee.EXACTLY_ONCE
