@@ -270,7 +270,7 @@ def test_a_query_that_is_stopped_inside_a_batch_has_not_failed(
 
 
 SCRIPT = """
-import sys
+import sys, threading, time
 from pyspark.sql import functions as F
 from ottla.pipelines import PipelineError, session, to_delta, topic
 
@@ -307,7 +307,13 @@ for number, (bad, target) in enumerate([
         print(error, flush=True)
 query = to_delta(rows, f"{folder}/table", checkpoint=f"{folder}/cp-1")
 query.processAllAvailable()
-print("ready", flush=True)
+
+def report_wait():
+    while not query._supervisor.waiters:
+        time.sleep(0.1)
+    print("ready", flush=True)
+
+threading.Thread(target=report_wait).start()
 query.awaitTermination()
 """
 
