@@ -37,12 +37,17 @@ def no_sevens(word: str) -> str:
     ("query", "read"),
     [
         (lambda frame, word: frame.select(word), "partition 1, offsets 0 to 4"),
-        (
+        pytest.param(
             lambda frame, word: frame.select("value.word").union(frame.select(word)),
             "partition 1, offsets 0 to 4",
+            marks=pytest.mark.full,
         ),
         (lambda frame, word: frame.select(word).repartition(2), "partition 1, offsets 0 to 4"),
-        (lambda frame, word: frame.select(word).coalesce(1), "partition 0, offsets 0 to 4"),
+        pytest.param(
+            lambda frame, word: frame.select(word).coalesce(1),
+            "partition 0, offsets 0 to 4",
+            marks=pytest.mark.full,
+        ),
         (lambda frame, word: frame.repartition(2).select(word), None),
     ],
     ids=["plain", "union", "before a shuffle", "several at once", "after a shuffle"],
