@@ -1,0 +1,102 @@
+"""OffsetCommit: whose offsets are stored, until when, and which are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.groups.classic.members import GENERATION, NOW_MS, group_in, new_step
+
+from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.classic.state import COMPLETING_REBALANCE, EMPTY, STABLE
+from ottla.groups.offsets.commit import CommitRequest, OffsetsCommitted, OffsetToCommit, commit
+from ottla.groups.offsets.pending import PendingOffsets
+from ottla.groups.offsets.store import OffsetStore
+from ottla.groups.step import Step
+from ottla.groups.stored import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue
+from ottla.protocol.errors import ApiError, ErrorCode
+
+NONE, TOO_LARGE = ErrorCode.none, ErrorCode.offset_metadata_too_large
+MEMBER = ("a", None)
+
+
+def offset(partition: int = 0, metadata: str | None = None) -> OffsetToCommit:
+    return OffsetToCommit("t", None, partition, 7, 2, metadata)
+
+
+def request(*offsets: OffsetToCommit, **changes: Any) -> CommitRequest:
+    made = CommitRequest("g", GENERATION, "a", None, -1, offsets or (offset(),), True)
+    return made._replace(**changes)
+
+
+def committed(group: ClassicGroup | None, asked: CommitRequest, step: Step) -> list[ErrorCode]:
+    return commit(group, asked, OffsetStore(), PendingOffsets(), step)
+
+
+def test_an_offset_becomes_a_record_and_extends_the_session() -> None:
+    step = new_step()
+    assert committed(group_in(STABLE, MEMBER), request(offset(3, "note")), step) == [NONE]
+    value = OffsetCommitValue(7, 2, "note", NOW_MS)
+    assert step.records == [CoordinatorRecord(OffsetCommitKey("g", "t", 3), value)]
+    assert step.committed == [OffsetsCommitted(step.records, NOW_MS)]
+    assert len(step.timers) == 1
+
+
+@pytest.mark.parametrize(
+    ("retention_ms", "expires_ms"),
+    [(-1, -1), (0, NOW_MS), (60, NOW_MS + 60), (2**63 - 1, 2**63 - 1)],
+)
+def test_clients_before_kip_211_choose_a_retention(retention_ms: int, expires_ms: int) -> None:
+    step = new_step()
+    committed(None, request(generation=-1, retention_ms=retention_ms), step)
+    (record,) = step.records
+    assert isinstance(record.value, OffsetCommitValue)
+    assert record.value.expire_timestamp_ms == expires_ms
+
+
+def test_too_long_metadata_is_refused_for_its_partition_only() -> None:
+    """In Java's characters: the letter outside the first plane counts as two."""
+    step = new_step(offset_metadata_max_bytes=4)
+    offsets = [offset(0, "x" * 5), offset(1, "x" * 4), offset(2, "𝄞𝄞"), offset(3, "𝄞𝄞𝄞")]
+    errors = committed(None, request(*offsets, generation=-1), step)
+    assert errors == [TOO_LARGE, NONE, NONE, TOO_LARGE]
+    assert [record.key[2] for record in step.records] == [1, 2]  # type: ignore[misc]
+
+
+def test_nothing_is_announced_if_nothing_is_stored() -> None:
+    step = new_step(offset_metadata_max_bytes=0)
+    assert committed(None, request(offset(0, "x"), generation=-1), step) == [TOO_LARGE]
+    assert (step.records, step.committed) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("group", "changes", "error"),
+    [
+        (None, {}, "group_id_not_found"),
+        (None, {"knows_group_id_not_found": False}, "illegal_generation"),
+        (group_in(STABLE, MEMBER), {"generation": GENERATION - 1}, "illegal_generation"),
+        (group_in(STABLE, MEMBER), {"member_id": "x"}, "unknown_member_id"),
+        (group_in(COMPLETING_REBALANCE, MEMBER), {}, "rebalance_in_progress"),
+        (group_in(EMPTY), {}, "unknown_member_id"),
+    ],
+)
+def test_who_may_not_commit(
+    group: ClassicGroup | None, changes: dict[str, Any], error: str
+) -> None:
+    step = new_step()
+    with pytest.raises(ApiError) as refused:
+        committed(group, request(**changes), step)
+    assert refused.value.code is ErrorCode[error]
+    assert step.records == []
+
+
+def test_a_groups_partitions_are_limited_pending_ones_included() -> None:
+    store, pending = OffsetStore(), PendingOffsets()
+    value = OffsetCommitValue(1, -1, "", 0)
+    store.apply(OffsetCommitKey("g", "t", 0), value)
+    pending.add(9, OffsetCommitKey("g", "t", 1), value, 0)
+    asked = request(offset(2), generation=-1)
+    assert commit(None, asked, store, pending, new_step(max_group_offsets=3)) == [NONE]
+    with pytest.raises(ApiError) as refused:
+        commit(None, asked, store, pending, new_step(max_group_offsets=2))
+    assert refused.value.code is ErrorCode.invalid_commit_offset_size
