@@ -1,0 +1,175 @@
+"""Which transactions may be aborted, by whom, and which are left to their coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+import typer
+
+from ottla.cli import transaction
+from ottla.cli.failures import Failed, UsageFailed
+from ottla.cli.transaction import (
+    abort,
+    abort_by_id,
+    abort_in_partition,
+    coordinated,
+    existing,
+    milliseconds,
+    not_ended,
+)
+from ottla.cli.transaction_client import DescribedTransaction, ListedTransaction, OpenProducer
+
+PLACE = ("t", 0)
+OPEN = OpenProducer("t", 0, 7, 3, -1, 12, 5_000)
+ONGOING = DescribedTransaction("x", 1, "Ongoing", 7, 3, 60_000, 1_000, (PLACE,))
+
+
+class Client:
+    """A cluster with topic t of one partition, and what the brokers say of its transactions."""
+
+    def __init__(
+        self,
+        described: Sequence[DescribedTransaction] = (),
+        producers: Sequence[OpenProducer] = (),
+        why: dict[tuple[str, int], str] | None = None,
+    ) -> None:
+        self.topics = {"t": None}
+        self._described = {each.transactional_id: each for each in described}
+        self._producers, self._why = list(producers), why or {}
+        self.fenced: list[tuple[str, int]] = []
+        self.aborted: list[OpenProducer] = []
+
+    def partitions(self, _topic: str) -> list[tuple[str, int]]:
+        return [PLACE]
+
+    def listed(
+        self, _states: Sequence[str] = (), producer_ids: Iterable[int] = ()
+    ) -> list[ListedTransaction]:
+        wanted = set(producer_ids)
+        return [
+            ListedTransaction(each.transactional_id, 1, each.state, each.producer_id)
+            for each in self._described.values()
+            if not wanted or each.producer_id in wanted
+        ]
+
+    def described(self, names: Iterable[str]) -> dict[str, DescribedTransaction]:
+        return {name: self._described[name] for name in names if name in self._described}
+
+    def open_producers(self, _places: object) -> tuple[list[OpenProducer], dict[Any, str]]:
+        return self._producers, self._why
+
+    def fence(self, transactional_id: str, timeout_ms: int) -> None:
+        self.fenced.append((transactional_id, timeout_ms))
+
+    def abort_in_partition(self, producer: OpenProducer) -> None:
+        self.aborted.append(producer)
+
+
+def by_id(client: Any, name: str = "x") -> None:
+    abort_by_id(client, name, yes=True)
+
+
+def in_partition(client: Any, place: tuple[str, int] = PLACE) -> OpenProducer:
+    return abort_in_partition(client, place, 7, yes=True)
+
+
+def test_ages() -> None:
+    assert (milliseconds("--open-for", "15m"), milliseconds("--open-for", "2s")) == (900_000, 2_000)
+    with pytest.raises(UsageFailed, match="--open-for: 'soon' is not an age"):
+        milliseconds("--open-for", "soon")
+
+
+def test_an_open_transaction_is_aborted_by_fencing_its_producer() -> None:
+    client = Client([ONGOING])
+    by_id(client)
+    assert client.fenced == [("x", 60_000)]
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ("PrepareCommit", "the outcome of 'x' is decided"),
+        ("PrepareAbort", "the outcome of 'x' is decided"),
+        ("CompleteCommit", "'x' has no open transaction"),
+        ("Empty", "'x' has no open transaction"),
+    ],
+)
+def test_nothing_else_is_aborted(state: str, message: str) -> None:
+    client = Client([ONGOING._replace(state=state)])
+    with pytest.raises(Failed, match=message):
+        by_id(client)
+    assert client.fenced == []
+
+
+def test_an_unknown_id_suggests_the_nearest() -> None:
+    client: Any = Client([ONGOING._replace(transactional_id="payments")])
+    assert existing(client, ["payments"])["payments"].state == "Ongoing"
+    with pytest.raises(Failed, match=r"no transactional id 'payment'\. Did you mean 'payments'"):
+        by_id(client, "payment")
+
+
+def test_a_transaction_that_hangs_is_aborted_in_its_partition() -> None:
+    """Its producer has no transactional id any more, or that id's transaction lacks it."""
+    elsewhere = ONGOING._replace(partitions=(("u", 5),))
+    for described in ([], [elsewhere], [ONGOING._replace(producer_id=8)]):
+        client = Client(described, [OPEN])
+        assert in_partition(client) == OPEN
+        assert client.aborted == [OPEN]
+
+
+@pytest.mark.parametrize(
+    ("client", "place", "message"),
+    [
+        (Client([ONGOING], [OPEN]), PLACE, "the coordinator of 'x' will end it"),
+        (Client([], []), PLACE, "producer 7 has no open transaction in t-0"),
+        (
+            Client([], [], {PLACE: "no leader"}),
+            PLACE,
+            "cannot read the producers of t-0: no leader",
+        ),
+        (Client(), ("t", 1), "t has no partition 1"),
+        (Client(), ("u", 0), "there is no topic 'u'"),
+    ],
+)
+def test_what_does_not_hang_is_left_alone(
+    client: Client, place: tuple[str, int], message: str
+) -> None:
+    with pytest.raises(Failed, match=message):
+        in_partition(client, place)
+    assert client.aborted == []
+
+
+def test_without_a_yes_nothing_is_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transaction, "ask", lambda *_, **__: False)
+    client: Any = Client([ONGOING], [OPEN])
+    with pytest.raises(typer.Exit) as left:
+        abort_by_id(client, "x", yes=False)
+    assert (left.value.exit_code, client.fenced) == (1, [])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"transactional_id": "x", "topic": "t"},
+        {"topic": "t", "partition": 0},
+        {"topic": "t", "producer": 7},
+    ],
+)
+def test_one_way_to_name_a_transaction(given: dict[str, Any]) -> None:
+    with pytest.raises(UsageFailed, match="which transaction"):
+        abort(**given)
+
+
+def test_nobody_is_asked_for_the_ids_of_no_producers() -> None:
+    client: Any = Client([ONGOING])
+    assert coordinated(client, []) == ({}, {})
+    assert coordinated(client, [OPEN]) == ({7: "x"}, {"x": ONGOING})
+
+
+def test_what_ended_meanwhile_does_not_hang() -> None:
+    next_one = OpenProducer("t", 0, 7, 4, -1, 20, 5_000)
+    client: Any = Client([], [next_one])
+    assert not_ended(client, [OPEN, next_one]) == [next_one]
