@@ -49,7 +49,11 @@ def test_an_edited_source_puts_all_of_them_out_of_use(checkout: Path) -> None:
 
 def test_without_a_library_extensions_are_not_used(checkout: Path) -> None:
     (checkout / f"{LIBRARY}{EXTENSION_SUFFIXES[0]}").unlink()
-    assert why_from_source(str(checkout)) == "Ottla was installed without compiled modules"
+    why = why_from_source(str(checkout))
+    assert why is not None
+    assert "without compiled modules" in why
+    assert "C compiler" in why
+    assert "\n" not in why
 
 
 def test_pure_python_can_be_required(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,10 @@ def why_from_source(folder: str = _FOLDER) -> str | None:
     try:
         built_ns = os.stat(f"{folder}/{LIBRARY}{EXTENSION_SUFFIXES[0]}").st_mtime_ns
     except FileNotFoundError:
-        return "Ottla was installed without compiled modules"
+        return (
+            "Ottla was installed without compiled modules; compiling them needs a C compiler and "
+            "Python's headers (on Debian: apt-get install gcc python3-dev)"
+        )
     # The files of an installed wheel have the time of the installation, in any order.
     if os.path.exists(f"{folder}/../../pyproject.toml"):
         for path in COMPILED:
