@@ -6,13 +6,17 @@ import os
 import re
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from random import Random
+from threading import Event
 from typing import Any
 
 import pytest
 from bench.apache_kafka import KafkaJars
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.system.torn_tails import spoil_indexes, tear
 
 from bench import fixture
 from conformance import log_dump
@@ -23,6 +27,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 SEGMENT_BYTES = 1_048_576
 KEYS = 50
+KILLS = 6
+WRITERS = 3
 WAIT_S = 90
 COMPACTED_AWAY = re.compile(
     r"compacted-transactions-0/.*( is followed by |Index timestamp: \d+, log timestamp: -1$)"
@@ -154,6 +160,86 @@ def test_nothing_is_wrong_with_all_compressions_compaction_and_a_crash(
     found = log_dump.faults(kafka_jars, broker.data)
     assert [each for each in found if not COMPACTED_AWAY.search(each)] == []
     assert found, "nothing was compacted"
+
+
+def end_transaction(end: Callable[[float], None], is_killed: Event) -> None:
+    """Commits or aborts; after the kill the outcome is unknown."""
+    while True:
+        try:
+            end(0.5)
+        except KafkaException as error:
+            if is_killed.is_set():
+                return
+            if not error.args[0].retriable():
+                raise
+        else:
+            return
+
+
+def writers(bootstrap: str) -> list[Producer]:
+    """Each with its transactional id; what was open under that id is aborted."""
+    found = []
+    for number in range(WRITERS):
+        settings = {"transactional.id": f"writer {number}", "linger.ms": 0, "log_level": 0}
+        found.append(Producer({"bootstrap.servers": bootstrap, **settings}))
+        found[-1].init_transactions(WAIT_S)
+    return found
+
+
+def transact_until(producer: Producer, is_killed: Event) -> int:
+    """Short transactions, each third aborted; returns how many."""
+    count = 0
+    while not is_killed.is_set():
+        producer.begin_transaction()
+        producer.produce("crashed", os.urandom(300))
+        if count % 3 == 2:
+            producer.flush(0.5)
+            end_transaction(producer.abort_transaction, is_killed)
+        else:
+            end_transaction(producer.commit_transaction, is_killed)
+        count += 1
+    producer.purge()
+    return count
+
+
+@pytest.mark.full
+def test_nothing_is_wrong_after_crashes_in_transactions(
+    kafka_jars: KafkaJars, new_broker: Callable[..., Any]
+) -> None:
+    """SIGKILL again and again while transactions begin and end, then torn tails; also those of the
+    coordinator's own partitions.
+    """
+    random = Random(1)
+    broker = new_broker("--config", f"transaction.state.log.num.partitions={WRITERS}")
+    make_topic(broker.bootstrap, "crashed")
+    transactions = 0
+    for _ in range(KILLS):
+        is_killed = Event()
+        with ThreadPoolExecutor(WRITERS) as pool:
+            running = [
+                pool.submit(transact_until, producer, is_killed)
+                for producer in writers(broker.bootstrap)
+            ]
+            time.sleep(random.uniform(0.5, 1))
+            is_killed.set()
+            broker.kill()
+            transactions += sum(each.result(WAIT_S) for each in running)
+        for folder in (*broker.data.glob("__transaction_state-*"), broker.data / "crashed-0"):
+            if random.random() < 0.5:
+                tear(folder, random)
+            if random.random() < 0.3:
+                spoil_indexes(folder, random)
+        broker.start()
+    writers(broker.bootstrap)
+    assert broker.stop() == 0
+    assert "Traceback" not in broker.said(), broker.said()[-3000:]
+    assert transactions > KILLS * WRITERS
+    assert log_dump.faults(kafka_jars, broker.data) == []
+    states = sorted(broker.data.glob("__transaction_state-*/*.log"))
+    files = ",".join(str(path) for path in states if path.stat().st_size)
+    said = kafka_jars.run(log_dump.TOOL, "--files", files, "--transaction-log-decoder")
+    statuses = set(map(int, re.findall(r'"transactionStatus":(\d)', said)))
+    assert statuses == set(range(6)), "Empty to CompleteAbort, as Kafka numbers the states"
 
 
 def test_the_tool_does_find_a_fault_where_there_is_one(
