@@ -1,0 +1,74 @@
+"""`ottla pipeline check`: all problems of a file at once, or what each pipeline will do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ottla.cli import pipeline_check
+from ottla.cli.failures import Failed
+from ottla.cli.pipeline_check import check_file
+
+
+def pipeline(name: str, topic: str) -> Any:
+    return SimpleNamespace(
+        name=name,
+        source=SimpleNamespace(topic=topic),
+        delivery=SimpleNamespace(group=f"{name}-group", guarantee="exactly once"),
+        sink=SimpleNamespace(target=f"/tables/{name}"),
+    )
+
+
+def spec(*pipelines: Any) -> Any:
+    return SimpleNamespace(file=Path("flights.toml"), pipelines=pipelines)
+
+
+@pytest.fixture(autouse=True)
+def broker_with_topic_t(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = SimpleNamespace(name="t", earliest={0: 5, 1: 0}, latest={0: 8, 1: 4})
+
+    def look_up(asked: Any) -> Any:
+        if asked.source.topic != "t":
+            raise Failed(f"there is no topic {asked.source.topic!r}.")
+        return SimpleNamespace(topics={"t": state})
+
+    monkeypatch.setattr(pipeline_check, "look_up_topic", look_up)
+
+
+def test_what_a_pipeline_reads_and_writes(capsys: pytest.CaptureFixture[str]) -> None:
+    check_file(spec(pipeline("one", "t")), with_spark=False, as_json=True)
+    (document,) = json.loads(capsys.readouterr().out)
+    assert document == {
+        "pipeline": "one",
+        "topic": "t",
+        "partitions": 2,
+        "messages": 7,
+        "group": "one-group",
+        "target": "/tables/one",
+        "delivery": "exactly once",
+        "columns": None,
+        "notices": [],
+    }
+
+
+def test_nothing_wrong_says_what_was_not_planned(capsys: pytest.CaptureFixture[str]) -> None:
+    check_file(spec(pipeline("one", "t")), with_spark=False, as_json=False)
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "Nothing wrong was found. The queries were not planned (--no-spark)."
+
+
+def test_one_problem_is_the_message() -> None:
+    file = spec(pipeline("one", "t"), pipeline("two", "u"))
+    with pytest.raises(Failed, match=r"^there is no topic 'u'"):
+        check_file(file, with_spark=False, as_json=False)
+
+
+def test_all_problems_are_listed_and_spark_is_not_started() -> None:
+    file = spec(pipeline("one", "u"), pipeline("two", "v"))
+    with pytest.raises(Failed, match=r"flights\.toml has 2 problems") as failure:
+        check_file(file, with_spark=True, as_json=False)
+    assert failure.value.hint == "there is no topic 'u'.\n  there is no topic 'v'."
