@@ -16,6 +16,8 @@ from simulation.transcript import show
 from simulation.world import Outcome, end_at_once, own_process, run
 
 SEEDS_A_PROCESS = 50
+LINE_EVERY = 500
+"""Seeds: where no terminal shows the progress, a line says how far a long run is."""
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -50,7 +52,7 @@ def many(seeds: Iterable[int], jobs: int, console: Console, *, transactions: boo
     """Run seeds; the exit code is 0 if all invariants held. Workers restart after some seeds."""
     wanted = list(seeds)
     failed: list[Outcome] = []
-    acknowledged = elections = generations = lost = committed = 0
+    done = acknowledged = elections = generations = lost = committed = 0
     context = multiprocessing.get_context("spawn")
     with (
         context.Pool(jobs, own_process, maxtasksperchild=SEEDS_A_PROCESS) as pool,
@@ -59,6 +61,9 @@ def many(seeds: Iterable[int], jobs: int, console: Console, *, transactions: boo
         task = progress.add_task("seeds", total=len(wanted))
         for outcome in pool.imap_unordered(partial(run, transactions=transactions), wanted):
             progress.advance(task)
+            done += 1
+            if not console.is_terminal and done % LINE_EVERY == 0 and done < len(wanted):
+                console.print(f"{done:,} of {len(wanted):,} seeds, {len(failed)} failed")
             acknowledged += outcome.acknowledged
             elections += outcome.elections
             generations += outcome.generations
@@ -66,7 +71,8 @@ def many(seeds: Iterable[int], jobs: int, console: Console, *, transactions: boo
             committed += outcome.transactions
             if outcome.violation is not None:
                 failed.append(outcome)
-                progress.console.print(line_of(outcome), markup=False, highlight=False)
+                line = line_of(outcome)
+                progress.console.print(line, markup=False, highlight=False, soft_wrap=True)
     console.print(
         f"{len(wanted):,} seeds, {len(failed)} failed; {acknowledged:,} records acknowledged, "
         f"{lost:,} batches lost as allowed, {elections:,} elections, {generations:,} generations"
