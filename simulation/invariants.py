@@ -85,6 +85,8 @@ class Invariants:
         self._synced_bytes = synced_bytes
         self._topic_ids: dict[str, UUID] = {}
         self._replicas: dict[tuple[int, UUID, int], Replica] = {}
+        self._states: dict[int, list[tuple[Any, Role, int, int, int]]] = {}
+        """By broker: its partitions and their states after its last step."""
         self._seen: dict[Any, _Seen] = {}
         """By the brokers' partition objects, which end with their processes."""
         self._lost_at: dict[int, int] = {}
@@ -252,18 +254,21 @@ class Invariants:
         node = broker.node
         if node is None:
             return
+        # Most steps change nothing, and every step is checked.
+        states = [
+            (each, each.role, each.leader_epoch, each.high_watermark, each.log.end_offset)
+            for each in node.partitions
+        ]
+        if states == self._states.get(broker.number):
+            return
+        self._states[broker.number] = states
         seen = self._seen
-        for partition in node.partitions:
+        for partition, role, epoch, high_watermark, end_offset in states:
             before = seen.get(partition, _NEW)
-            now = (
-                partition.role,
-                partition.leader_epoch,
-                partition.high_watermark,
-                partition.log.end_offset,
-            )
+            now = _Seen(role, epoch, high_watermark, end_offset)
             if now != before:
-                seen[partition] = _Seen(*now)
-                self._changed(broker.number, partition, before, seen[partition])
+                seen[partition] = now
+                self._changed(broker.number, partition, before, now)
 
     def _changed(self, broker: int, partition: Any, before: _Seen, now: _Seen) -> None:
         key = partition.topic_id, partition.index
@@ -271,7 +276,8 @@ class Invariants:
         if account is None:
             return
         replica = self._replicas.setdefault((broker, *key), Replica())
-        replica.update(partition.log)
+        if now._replace(high_watermark=before.high_watermark) != before:
+            replica.update(partition.log)
         entries = replica.entries
         if len(entries) != now.end_offset:
             raise Violation(

@@ -75,6 +75,7 @@ class RecordProducer:
         versions: Versions,
     ) -> None:
         self.stopping = False
+        self.has_stopped = False
         self._connections = connections
         self._ledger = ledger
         self._places = places
@@ -89,6 +90,10 @@ class RecordProducer:
 
     async def run(self) -> None:
         """Runs until it is stopped, or another instance has taken over."""
+        await self._run()
+        self.has_stopped = True
+
+    async def _run(self) -> None:
         token = 0
         while not self.stopping:
             try:

@@ -44,6 +44,11 @@ class TransactionalClients:
         for each in self._parts:
             each.stop()
 
+    @property
+    def have_stopped(self) -> bool:
+        """After `stop`: all producers that are alive have ended their transactions."""
+        return all(each.have_stopped for each in self._parts)
+
     async def settle(self) -> None:
         """After `stop`: no transaction may be stuck. Raises Violation."""
         for each in self._parts:

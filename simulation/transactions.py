@@ -95,12 +95,17 @@ class TransactionalProducer(_Client):
     ) -> None:
         super().__init__(name, transactional_id, groups, topic, addresses, ledger, random)
         self.stopping = False
+        self.has_stopped = False
         self._version = version
         self._now_ms = now_ms
         self._producer = (-1, -1)
 
     async def run(self) -> None:
         """Runs until it is stopped, or another instance has taken over."""
+        await self._run()
+        self.has_stopped = True
+
+    async def _run(self) -> None:
         token = 0
         while not self.stopping:
             try:

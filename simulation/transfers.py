@@ -30,8 +30,8 @@ class _Transfer:
     groups: tuple[str, str]
     ledger: Ledger
     producers: list[TransactionalProducer] = field(default_factory=list)
-    process: Process | None = None
-    """That of the newest producer."""
+    processes: list[Process] = field(default_factory=list)
+    """One for each producer."""
 
 
 class Transfers:
@@ -58,6 +58,15 @@ class Transfers:
             self._start_producer(transfer)
             reader = self._reader(transfer)
             self._cluster.loop.start_in(self._process(), reader.run)
+
+    @property
+    def have_stopped(self) -> bool:
+        """All producers that are alive have ended their transactions."""
+        return all(
+            producer.has_stopped or not process.is_alive
+            for transfer in self._transfers
+            for producer, process in zip(transfer.producers, transfer.processes, strict=True)
+        )
 
     def stop(self) -> None:
         """Producers end their transactions, and no other one takes over."""
@@ -95,20 +104,19 @@ class Transfers:
             self._cluster.now_ms,
         )
         transfer.producers.append(producer)
-        transfer.process = self._process()
+        transfer.processes.append(self._process())
         self._cluster.note(f"producer {number} of {transfer.name} starts")
-        self._cluster.loop.start_in(transfer.process, producer.run)
+        self._cluster.loop.start_in(transfer.processes[-1], producer.run)
         pause_s = 2 + self._random.random() * 6
         self._cluster.loop.call_later(pause_s, self._take_over, transfer)
 
     def _take_over(self, transfer: _Transfer) -> None:
         if self._has_stopped:
             return
-        assert transfer.process is not None
         if self._random.random() < 0.5:
             self._cluster.note(f"the producer of {transfer.name} is killed")
-            self._cluster.loop.forget(transfer.process)
-            self._cluster.loop.network.died(transfer.process)
+            self._cluster.loop.forget(transfer.processes[-1])
+            self._cluster.loop.network.died(transfer.processes[-1])
         self._start_producer(transfer)
 
     async def settle(self) -> None:

@@ -7,7 +7,7 @@ import atexit
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from random import Random
@@ -140,27 +140,31 @@ class World:
         await cluster.operator.check_forwarding(TOPIC)
         for producer in self.workload.producers:
             producer.stopping = True
-        if self.transactional is None:
-            await self._rest()
-        else:
+        if self.transactional is not None:
             self.transactional.stop()
-            await asyncio.sleep(RESTS_WITHIN_S)
+        await self._until(self._have_producers_stopped)
+        if self.transactional is not None:
+            # The coordinators may still have to end what dead producers began.
             await self.transactional.settle()
             self.transactional.judge()
+        await self._until(self._are_replicas_equal)
         await self._check()
 
     # The end.
 
-    async def _rest(self) -> None:
-        """Wait until producers have finished their last batch, and replicas have copied it."""
+    async def _until(self, is_at_rest: Callable[[], bool]) -> None:
+        """Wait for a time; what is not at rest then, the checks show."""
         loop = self.cluster.loop
         until_s = loop.time() + RESTS_WITHIN_S
-        while not self._is_at_rest() and loop.time() < until_s:
+        while not is_at_rest() and loop.time() < until_s:
             await asyncio.sleep(0.2)
 
-    def _is_at_rest(self) -> bool:
-        if not all(producer.has_stopped for producer in self.workload.producers):
-            return False
+    def _have_producers_stopped(self) -> bool:
+        return all(producer.has_stopped for producer in self.workload.producers) and (
+            self.transactional is None or self.transactional.have_stopped
+        )
+
+    def _are_replicas_equal(self) -> bool:
         for name in self.cluster.states():
             topic, _, index = name.rpartition("-")
             copies = [

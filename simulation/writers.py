@@ -35,8 +35,8 @@ class _Writer:
     versions: Versions
     ledger: RecordLedger
     producers: list[RecordProducer] = field(default_factory=list)
-    process: Process | None = None
-    """That of the newest producer."""
+    processes: list[Process] = field(default_factory=list)
+    """One for each producer."""
 
 
 class Writers:
@@ -72,6 +72,15 @@ class Writers:
             self._start_readers((WRITTEN, index))
         for writer in self._writers:
             self._start_producer(writer)
+
+    @property
+    def have_stopped(self) -> bool:
+        """All producers that are alive have ended their transactions."""
+        return all(
+            producer.has_stopped or not process.is_alive
+            for writer in self._writers
+            for producer, process in zip(writer.producers, writer.processes, strict=True)
+        )
 
     def stop(self) -> None:
         """Producers end their transactions, and no other one takes over."""
@@ -126,20 +135,19 @@ class Writers:
             versions,
         )
         writer.producers.append(producer)
-        writer.process = self._process()
+        writer.processes.append(self._process())
         self._cluster.note(f"producer {name} of {versions} starts")
-        self._cluster.loop.start_in(writer.process, producer.run)
+        self._cluster.loop.start_in(writer.processes[-1], producer.run)
         pause_s = 2 + self._random.random() * 6
         self._cluster.loop.call_later(pause_s, self._take_over, writer)
 
     def _take_over(self, writer: _Writer) -> None:
         if self._has_stopped:
             return
-        assert writer.process is not None
         if self._random.random() < 0.5:
             self._cluster.note(f"the producer of {writer.ledger.name} is killed")
-            self._cluster.loop.forget(writer.process)
-            self._cluster.loop.network.died(writer.process)
+            self._cluster.loop.forget(writer.processes[-1])
+            self._cluster.loop.network.died(writer.processes[-1])
         self._start_producer(writer)
 
     # The end.
