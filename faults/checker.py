@@ -8,7 +8,7 @@ here have no transactions and no compaction, so offsets have no gaps at all.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from faults import consumers, generations
@@ -34,6 +34,8 @@ class Facts:
     refused: dict[str, Refused] = field(default_factory=dict)
     polled: dict[tuple[int, int], dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
     """When the group first read each value at each place."""
+    epochs: dict[tuple[int, int, str], int] = field(default_factory=dict)
+    """By (partition, offset, value): the newest leader epoch in which it was seen, if known."""
     final: dict[int, FinalRead] = field(default_factory=dict)
 
     @classmethod
@@ -45,6 +47,7 @@ class Facts:
                     facts.sent[event.value] = event
                 case Acknowledged():
                     facts.acknowledged[event.value] = event
+                    facts._seen(event.partition, event.offset, event.value, event.leader_epoch)
                 case Refused():
                     facts.refused[event.value] = event
                 case FinalRead():
@@ -52,7 +55,20 @@ class Facts:
                 case Polled():
                     for offset, value in event.records:
                         facts.polled[event.partition, offset].setdefault(value, event.at_ms)
+                    for (offset, value), epoch in zip(
+                        event.records, event.leader_epochs, strict=False
+                    ):
+                        facts._seen(event.partition, offset, value, epoch)
         return facts
+
+    def _seen(self, partition: int, offset: int, value: str, epoch: int) -> None:
+        place = (partition, offset, value)
+        self.epochs[place] = max(epoch, self.epochs.get(place, -1))
+
+    def first_epoch(self, places: Iterable[tuple[int, int, str]]) -> int:
+        """The oldest known leader epoch at any of these places; -1 if none is known."""
+        known = (self.epochs.get(place, -1) for place in places)
+        return min((epoch for epoch in known if epoch >= 0), default=-1)
 
     def read_places(self) -> Iterator[tuple[int, int, str]]:
         """(partition, offset, value) of every read, by the group or by the final read."""
@@ -106,24 +122,32 @@ def _lost(facts: Facts, elections: Elections, policy: Policy) -> Iterator[Anomal
             seen = polled[ack.partition]
         if value not in seen:
             taken = ack.offset in offsets.get(ack.partition, ())
-            because = elections.excuse(policy, ack.partition, ack.offset, ack.at_ms, is_taken=taken)
+            because = elections.excuse(
+                policy,
+                ack.partition,
+                ack.offset,
+                ack.at_ms,
+                is_taken=taken,
+                leader_epoch=facts.first_epoch([(ack.partition, ack.offset, value)]),
+            )
             what = f"{value} was acknowledged at offset {ack.offset} ({ack.at_ms} ms) and is gone"
             yield Anomaly(Kind.lost_write, ack.partition, what, because)
     for (partition, offset), values in facts.polled.items():
         for value, at_ms in values.items():
             if partition in last and value not in last[partition]:
                 # Consumers read only committed records, and acks=1 loses only uncommitted ones.
-                because = _excuse_unclean(elections, policy, partition, offset, at_ms)
+                epoch = facts.first_epoch([(partition, offset, value)])
+                because = _excuse_unclean(elections, policy, partition, offset, at_ms, epoch)
                 what = f"{value} was read at offset {offset} ({at_ms} ms) and is gone"
                 yield Anomaly(Kind.lost_read, partition, what, because)
 
 
 def _excuse_unclean(
-    elections: Elections, policy: Policy, partition: int, offset: int, at_ms: int
+    elections: Elections, policy: Policy, partition: int, offset: int, at_ms: int, epoch: int
 ) -> str | None:
     if policy is not Policy.unclean:
         return None
-    return elections.excuse(policy, partition, offset, at_ms)
+    return elections.excuse(policy, partition, offset, at_ms, leader_epoch=epoch)
 
 
 def _never_written(facts: Facts) -> Iterator[Anomaly]:
@@ -159,9 +183,34 @@ def _two_values(facts: Facts, elections: Elections, policy: Policy) -> Iterator[
         times = [at_ms for at_ms in values.values() if at_ms is not None]
         because = None
         if excused:
-            because = elections.excuse(policy, partition, offset, min(times), is_taken=True)
+            last = dict(facts.final[partition].records) if partition in facts.final else {}
+            gone = [(offset, value, at_ms) for value, at_ms in values.items()
+                    if at_ms is not None and value != last.get(offset)]  # fmt: skip
+            because = elections.excuse(
+                policy, partition, offset, min(times), is_taken=True
+            ) or _all_excused(facts, elections, policy, partition, gone)
         what = f"offset {offset} was seen with {', '.join(sorted(values))}"
         yield Anomaly(Kind.two_values, partition, what, because)
+
+
+def _all_excused(
+    facts: Facts,
+    elections: Elections,
+    policy: Policy,
+    partition: int,
+    gone: Iterable[tuple[int, str, int]],
+) -> str | None:
+    """Why each of these (offset, value, when it was seen) is no longer there; None if one may not.
+
+    An unclean leader may bring back a record that is older than the one that was committed.
+    """
+    because = None
+    for offset, value, at_ms in gone:
+        epoch = facts.first_epoch([(partition, offset, value)])
+        because = elections.excuse(policy, partition, offset, at_ms, leader_epoch=epoch)
+        if because is None:
+            return None
+    return because
 
 
 def _twice(facts: Facts, elections: Elections, policy: Policy) -> Iterator[Anomaly]:
@@ -193,9 +242,12 @@ def _twice(facts: Facts, elections: Elections, policy: Policy) -> Iterator[Anoma
         if policy is Policy.acks_1:
             because = "a retry without idempotence may write twice"
         elif len(finals[value]) <= 1:
+            partition = partition_of[value]
+            gone = [(each, value, at_ms) for each, at_ms in offsets.items()
+                    if each not in finals[value]]  # fmt: skip
             because = elections.excuse(
-                policy, partition_of[value], min(offsets), min(offsets.values())
-            )
+                policy, partition, min(offsets), min(offsets.values())
+            ) or _all_excused(facts, elections, policy, partition, gone)
         what = f"{value} was seen at offsets {', '.join(map(str, sorted(offsets)))}"
         yield Anomaly(Kind.duplicate, partition_of[value], what, because)
 

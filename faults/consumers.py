@@ -25,7 +25,10 @@ class Group:
     """By (consumer, partition); missing until the first poll of an assignment."""
     floor: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     ceiling: dict[int, int] = field(default_factory=lambda: defaultdict(int))
-    floor_at_assignment: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    floor_at_assignment: dict[tuple[int, int], int] = field(
+        default_factory=lambda: defaultdict(int)
+    )
+    """By (consumer, partition)."""
 
 
 def check(events: Sequence[Event], elections: Elections, policy: Policy) -> list[Anomaly]:
@@ -40,8 +43,11 @@ def check(events: Sequence[Event], elections: Elections, policy: Policy) -> list
         match event:
             case Assigned():
                 for partition in event.partitions:
-                    group.next_offset.pop((event.consumer, partition), None)
-                    group.floor_at_assignment[partition] = group.floor[partition]
+                    place = (event.consumer, partition)
+                    group.next_offset.pop(place, None)
+                    # A replaced coordinator answers OffsetFetch from memory, like Kafka's.
+                    floor = 0 if event.by_deposed else group.floor[partition]
+                    group.floor_at_assignment[place] = floor
             case Revoked():
                 for partition in event.partitions:
                     group.next_offset.pop((event.consumer, partition), None)
@@ -76,7 +82,7 @@ def _first(
     group: Group, event: Polled, offset: int, elections: Elections, policy: Policy
 ) -> Iterator[Anomaly]:
     who = f"consumer {event.consumer} at {event.at_ms} ms"
-    floor = group.floor_at_assignment[event.partition]
+    floor = group.floor_at_assignment[event.consumer, event.partition]
     ceiling = group.ceiling[event.partition]
     if offset < floor:
         because = _excuse_cut(elections, policy, event.partition, floor)

@@ -57,9 +57,13 @@ class Elections:
         acknowledged_ms: int,
         *,
         is_taken: bool = False,
+        leader_epoch: int = -1,
     ) -> str | None:
         """Why the policy allows the loss of a record that was seen at this offset and time.
 
+        `leader_epoch`: that in which the record was appended, if it is known. Then the election of
+        a later epoch may also be before that time: a leader that was replaced and does not know it
+        acknowledges a record as soon as the in-sync followers that it knows have it, as in Kafka.
         `is_taken`: another record has this offset, so two leaders assigned it. With acks=1, one may
         have been elected before the other, which did not know of it, acknowledged its record.
         """
@@ -68,7 +72,10 @@ class Elections:
         slack_ms = STALE_LEADER_MS if policy is Policy.acks_1 and is_taken else 0
         # The first leader has no predecessor, so it truncates nothing.
         for election in self._of[partition][1:]:
-            if election.at_ms + slack_ms < acknowledged_ms or election.leader == -1:
+            is_later = election.at_ms + slack_ms >= acknowledged_ms
+            if leader_epoch >= 0 and election.leader_epoch > leader_epoch:
+                is_later = True
+            if not is_later or election.leader == -1:
                 continue
             if policy is Policy.unclean and not election.is_unclean:
                 continue
@@ -76,7 +83,8 @@ class Elections:
             if start is None:
                 continue
             if start <= offset or (
-                election.is_unclean and self._is_older(partition, offset, acknowledged_ms)
+                election.is_unclean
+                and self._is_older(partition, offset, acknowledged_ms, leader_epoch)
             ):
                 how = "uncleanly " if election.is_unclean else ""
                 return (
@@ -85,12 +93,16 @@ class Elections:
                 )
         return None
 
-    def _is_older(self, partition: int, offset: int, acknowledged_ms: int) -> bool:
+    def _is_older(
+        self, partition: int, offset: int, acknowledged_ms: int, leader_epoch: int
+    ) -> bool:
         """Whether the surviving log has an older record at this offset; only the election of an
         out-of-sync replica can bring it back."""
-        then = [each.leader_epoch for each in self._of[partition] if each.at_ms <= acknowledged_ms]
+        if leader_epoch < 0:
+            then = (each for each in self._of[partition] if each.at_ms <= acknowledged_ms)
+            leader_epoch = max((each.leader_epoch for each in then), default=-1)
         there = [epoch for epoch, start in self._starts.get(partition, ()) if start <= offset]
-        return bool(then and there) and there[-1] < then[-1]
+        return bool(there) and there[-1] < leader_epoch
 
     def _start(self, partition: int, leader_epoch: int) -> int | None:
         """The start offset of this epoch, or of the next one in the log: an epoch without records

@@ -4,6 +4,11 @@ A generation that completed SyncGroup is in the coordinator's log, so every late
 it. From then on generations only grow, a partition has one owner in each, and commits from members
 of earlier generations are rejected. (A generation that only completed JoinGroup may be assigned
 again: a coordinator that fails loses it.)
+
+Like Kafka's (GroupMetadataManager.classicGroupJoin and classicGroupSync), a coordinator answers a
+member of a stable group from memory: it appends nothing, so it does not notice that it was
+replaced. A consumer that asks such a coordinator is told its old generation. Nothing else is
+excused: what has to be appended, as an assignment or a commit, a replaced coordinator must refuse.
 """
 
 from __future__ import annotations
@@ -42,7 +47,7 @@ def _synced(
 ) -> Iterator[Anomaly]:
     who = f"consumer {event.consumer} at {event.at_ms} ms"
     former = newest.get(event.consumer, -1)
-    if event.generation < former:
+    if event.generation < former and not event.by_deposed:
         what = f"{who} was told generation {event.generation} after {former}"
         yield Anomaly(Kind.stale_generation, -1, what)
     newest[event.consumer] = max(former, event.generation)

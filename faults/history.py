@@ -35,12 +35,14 @@ class Sent:
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
     """The broker acknowledged the record. Offset -1 if the client did not learn it, as after
-    DUPLICATE_SEQUENCE_NUMBER."""
+    DUPLICATE_SEQUENCE_NUMBER. `leader_epoch` is the epoch in which it was appended; -1 if unknown.
+    """
 
     at_ms: int
     value: str
     partition: int
     offset: int
+    leader_epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +67,13 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """A consumer of the group now also owns these partitions."""
+    """A consumer of the group now also owns these partitions. `by_deposed` as in `Synced`: so the
+    committed offsets that it begins at may be old ones too."""
 
     at_ms: int
     consumer: int
     partitions: tuple[int, ...]
+    by_deposed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,22 +87,26 @@ class Revoked:
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """A consumer's assignment in this generation, from SyncGroup."""
+    """A consumer's assignment in this generation, from SyncGroup. `by_deposed`: the coordinator
+    that answered was already replaced when it was asked, and did not know it."""
 
     at_ms: int
     consumer: int
     generation: int
     partitions: tuple[int, ...]
+    by_deposed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Polled:
-    """The records of one partition from one poll of a consumer."""
+    """The records of one partition from one poll of a consumer. `leader_epochs` are the epochs in
+    which they were appended, one for each; empty if unknown."""
 
     at_ms: int
     consumer: int
     partition: int
     records: Run
+    leader_epochs: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ Note = Callable[[Event], None]
 
 
 class Observer(Protocol):
-    """Receives what clients see, immediately: `simulation.invariants`."""
+    """Receives what clients see, immediately, and knows what clients cannot:
+    `simulation.invariants`."""
 
     def acknowledged(self, topic: str, index: int, offset: int, crc: int) -> None:
         """A broker acknowledged a producer's batch at this offset."""
@@ -33,6 +34,12 @@ class Observer(Protocol):
 
     def latest(self, topic: str, index: int, offset: int, epoch: int) -> None:
         """The leader of this epoch returned this latest offset to a client."""
+
+    def epoch_of(self, topic: str, index: int, offset: int, crc: int) -> int:
+        """The leader epoch in which this batch was appended at this offset; -1 if unknown."""
+
+    def is_deposed(self, group: str, broker: int) -> bool:
+        """Whether this broker was replaced as the group's coordinator, and does not know it."""
 
 
 LIST_OFFSETS: Final = 2
@@ -137,13 +144,7 @@ class Producer:
         while True:
             code, offset = await self._try(batch)
             if code is ErrorCode.none or code is ErrorCode.duplicate_sequence_number:
-                for number, value in enumerate(values):
-                    at = offset + number if offset >= 0 else -1
-                    self._note(Acknowledged(self._now_ms(), value, self._partition, at))
-                self.acknowledged += len(values)
-                if offset >= 0:
-                    crc = read_header(batch).crc
-                    self._observer.acknowledged(self._topic, self._partition, offset, crc)
+                self._acknowledged(values, offset, read_header(batch).crc)
                 return True
             if code is not None and code not in RETRIABLE:
                 for value in values:
@@ -151,6 +152,17 @@ class Producer:
                 return False
             self._connections.forget_leader(self._topic, self._partition)
             await asyncio.sleep(RETRY_S)
+
+    def _acknowledged(self, values: list[str], offset: int, crc: int) -> None:
+        """`offset` is -1 where the answer names none."""
+        place = self._topic, self._partition
+        epoch = self._observer.epoch_of(*place, offset, crc) if offset >= 0 else -1
+        for number, value in enumerate(values):
+            at = offset + number if offset >= 0 else -1
+            self._note(Acknowledged(self._now_ms(), value, self._partition, at, epoch))
+        self.acknowledged += len(values)
+        if offset >= 0:
+            self._observer.acknowledged(*place, offset, crc)
 
     async def _try(self, batch: bytes) -> tuple[ErrorCode | None, int]:
         build = messages_of(PRODUCE, PRODUCE_VERSION, "request")
@@ -223,7 +235,9 @@ class Reader:
         if found:
             self.offset = found[-1][0] + 1
             self.records += found
-            self._note(Polled(self._now_ms(), self.number, self._partition, tuple(found)))
+            epochs = epochs_from(batches, found[0][0])
+            now_ms = self._now_ms()
+            self._note(Polled(now_ms, self.number, self._partition, tuple(found), epochs))
         return True
 
     async def _ask_latest(self) -> None:
@@ -290,3 +304,15 @@ def values_from(
         for record in records
         if record.offset >= offset
     ]
+
+
+def epochs_from(
+    batches: Iterable[tuple[BatchHeader, list[Record]]], offset: int
+) -> tuple[int, ...]:
+    """The leader epochs of the records that `values_from` returns."""
+    return tuple(
+        header.leader_epoch
+        for header, records in batches
+        for record in records
+        if record.offset >= offset
+    )

@@ -19,7 +19,7 @@ from faults.history import Assigned, Committed, Polled, Revoked, Synced
 
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
-from simulation.clients import RETRY_S, Note, Observer, fetch, values_from
+from simulation.clients import RETRY_S, Note, Observer, epochs_from, fetch, values_from
 from simulation.connection import Connections, NoAnswerError
 
 OFFSET_COMMIT: Final = 8
@@ -121,9 +121,11 @@ class Member:
         joined = await self._join()
         self._generation = joined.generation
         count = self._partitions()
-        partitions = await self._sync(joined, count)
-        self._note(Synced(self._now_ms(), self.number, joined.generation, partitions))
-        self._note(Assigned(self._now_ms(), self.number, partitions))
+        partitions, by_deposed = await self._sync(joined, count)
+        now_ms, generation = self._now_ms(), joined.generation
+        self._note(Synced(now_ms, self.number, generation, partitions, by_deposed))
+        by_deposed = self._observer.is_deposed(GROUP, await self._connections.coordinator(GROUP))
+        self._note(Assigned(now_ms, self.number, partitions, by_deposed))
         if self._former[0] < self._generation and self._random.random() < 0.2:
             await self._commit_late()
         self._positions = await self.committed(partitions)
@@ -171,7 +173,8 @@ class Member:
         topic = self._topic.encode()
         return b"\0\0" + (1).to_bytes(4, "big") + len(topic).to_bytes(2, "big") + topic + b"\0" * 4
 
-    async def _sync(self, joined: Membership, count: int) -> tuple[int, ...]:
+    async def _sync(self, joined: Membership, count: int) -> tuple[tuple[int, ...], bool]:
+        """The assignment, and whether a coordinator that had been replaced returned it."""
         build = messages_of(SYNC_GROUP, 3, "request")
         assignments = ()
         if joined.leads:
@@ -191,9 +194,11 @@ class Member:
             group_instance_id=self._instance,
             assignments=assignments,
         )
-        answer = await self._ask(request, 2 * REBALANCE_MS)
+        broker = await self._connections.coordinator(GROUP)
+        by_deposed = self._observer.is_deposed(GROUP, broker)
+        answer = await self._connections.ask(broker, request, 2 * REBALANCE_MS)
         check(ErrorCode(answer.error_code))
-        return tuple(json.loads(bytes(answer.assignment) or b"[]"))
+        return tuple(json.loads(bytes(answer.assignment) or b"[]")), by_deposed
 
     async def committed(self, partitions: tuple[int, ...]) -> dict[int, int]:
         """The group's committed offsets, 0 without one. Raises NoAnswerError, RefusedError."""
@@ -246,7 +251,9 @@ class Member:
             found = values_from(batches, offset)
             if found:
                 self._positions[partition] = found[-1][0] + 1
-                self._note(Polled(self._now_ms(), self.number, partition, tuple(found)))
+                epochs = epochs_from(batches, found[0][0])
+                now_ms = self._now_ms()
+                self._note(Polled(now_ms, self.number, partition, tuple(found), epochs))
 
     async def _commit(self) -> None:
         offsets = tuple(

@@ -404,6 +404,19 @@ class Invariants:
             )
         account.latest = (epoch, offset)
 
+    def epoch_of(self, topic: str, index: int, offset: int, crc: int) -> int:
+        """The newest leader epoch in which a replica ever had this batch at this offset; -1 if none
+        had it."""
+        topic_id = self._topic_ids.get(topic)
+        return max(
+            (
+                replica.epochs.get((offset, crc), -1)
+                for (_, *key), replica in self._replicas.items()
+                if key == [topic_id, index]
+            ),
+            default=-1,
+        )
+
     def ended(self) -> None:
         """The run is over and all replicas are equal: check that no acknowledged record is lost.
         Raises Violation."""

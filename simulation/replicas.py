@@ -33,6 +33,8 @@ class Replica:
         self.entries: list[Entry] = []
         self.ends: list[int] = []
         """By offset: the position in the file at which its batch ends."""
+        self.epochs: dict[tuple[int, int], int] = {}
+        """By base offset and checksum: the leader epoch of each batch that was ever in the log."""
         self.path = ""
         """Of the last segment."""
         self._position = 0
@@ -92,6 +94,7 @@ class Replica:
                 if len(entries) < header.base_offset:
                     entries += [NOTHING] * (header.base_offset - len(entries))
                 entry = Entry(header.leader_epoch, header.crc)
+                self.epochs[header.base_offset, header.crc] = header.leader_epoch
                 entries += [entry] * (header.next_offset - len(entries))
                 self._last_position = self._position
                 self._position += header.size_bytes

@@ -11,8 +11,9 @@ from typing import Any, Final
 from faults.history import Elected, Event, Synced
 
 from ottla.coordination.tree import TreeNode
+from ottla.shards.partitioning import partition_for
 from simulation.clients import Producer, Reader
-from simulation.cluster import TOPIC, Cluster
+from simulation.cluster import OFFSETS, OFFSETS_PARTITIONS, TOPIC, Cluster
 from simulation.consumers import Member
 from simulation.process import Process
 from simulation.violation import Violation
@@ -105,6 +106,19 @@ class Workload:
     def latest(self, topic: str, index: int, offset: int, epoch: int) -> None:
         """See `simulation.clients.Observer`."""
         self._guarded(partial(self._cluster.invariants.latest, topic, index, offset, epoch))
+
+    def epoch_of(self, topic: str, index: int, offset: int, crc: int) -> int:
+        """See `simulation.clients.Observer`."""
+        return self._cluster.invariants.epoch_of(topic, index, offset, crc)
+
+    def is_deposed(self, group: str, broker: int) -> bool:
+        """See `simulation.clients.Observer`."""
+        place = OFFSETS, partition_for(group, OFFSETS_PARTITIONS)
+        state, node = self._cluster.state(*place), self._cluster.brokers[broker].node
+        partition = None if node is None else node.partitions.get(*place)
+        if state is None or partition is None:
+            return False
+        return bool(partition.leader_epoch < state["leader_epoch"])
 
     def _guarded(self, check: Callable[[], None]) -> None:
         try:

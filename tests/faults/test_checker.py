@@ -199,6 +199,26 @@ def test_an_unclean_election_before_the_acknowledgement_excuses_nothing(
     assert [each.kind for each in found] == [Kind.lost_write] * 6
 
 
+def test_an_unclean_leader_may_bring_back_an_older_record() -> None:
+    """Offset 0 had 0-0 of epoch 0, then 1-0 of epoch 1, then 0-0 again, which a retry had put at 1.
+
+    0-0 was not committed before: only broker 2 had it besides its leader.
+    """
+    elected = (Elected(1, 0, 0, 0, (0, 1)), Elected(5, 0, 1, 1, (1,)), Elected(20, 0, 2, 2, (2,)))
+    history: History = [
+        Sent(2, "0-0", 0),
+        Sent(2, "1-0", 0),
+        *elected,
+        Acknowledged(10, "1-0", 0, 0, 1),
+        Acknowledged(11, "0-0", 0, 1, 1),
+        Polled(30, 1, 0, ((0, "0-0"),), (0,)),
+        FinalRead(90, 0, 0, 1, ((0, "0-0"),)),
+        Epochs(90, 0, ((0, 0), (2, 1))),
+    ]
+    assert kinds(history, Policy.unclean) == set()
+    assert kinds(history) == {Kind.lost_write, Kind.two_values, Kind.duplicate}
+
+
 def test_a_deposed_leader_may_still_acknowledge_acks_1(clean_history: Clean) -> None:
     """Offset 1 was assigned twice: by the leader since 2 ms, and later by its predecessor."""
     events = without_polls(clean_history([2]))

@@ -57,6 +57,15 @@ def test_a_new_owner_starts_at_the_committed_offset() -> None:
     assert kinds(*start, Assigned(6, 1, (0,)), polled(7, 1, 3)) == [Kind.poll_skip]
 
 
+def test_a_replaced_coordinator_may_return_older_offsets() -> None:
+    """It answers OffsetFetch from memory; the next owner's coordinator knows all commits."""
+    start = (Assigned(1, 0, (0,)), polled(2, 0, 0, 1), committed(4, 2), Revoked(5, 0, (0,)))
+    stale = Assigned(6, 1, (0,), by_deposed=True)
+    assert kinds(*start, stale, polled(7, 1, 1, 2)) == []
+    assert kinds(*start, stale, polled(7, 1, 3)) == [Kind.poll_skip]
+    assert kinds(*start, Assigned(6, 2, (0,)), stale, polled(8, 2, 1)) == [Kind.lost_commit]
+
+
 def test_a_commit_without_a_response_may_count_or_not() -> None:
     start = (Assigned(1, 0, (0,)), polled(2, 0, 0, 1), committed(4, 2, "timed out"))
     for offset in (0, 1, 2):

@@ -51,6 +51,14 @@ def test_a_stale_leader_may_acknowledge_acks_1_for_a_while() -> None:
     assert found.excuse(Policy.unclean, 0, 7, 201, is_taken=True) is None
 
 
+def test_the_epoch_of_a_record_tells_more_than_the_time_of_its_acknowledgement() -> None:
+    """A leader that was replaced and does not know it acknowledges with its followers' help."""
+    found = elections((0, 0), (2, 0))
+    assert found.excuse(Policy.unclean, 0, 7, 201, leader_epoch=0) is not None
+    assert found.excuse(Policy.unclean, 0, 7, 201) is None
+    assert found.excuse(Policy.unclean, 0, 7, 201, leader_epoch=2) is None
+
+
 def test_a_time_without_a_leader_is_not_an_election() -> None:
     alone = Elections(
         [Elected(1, 0, 0, 0, (0,)), Elected(9, 0, -1, 1, (0,)), Epochs(9, 0, ((1, 0),))]

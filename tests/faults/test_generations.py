@@ -27,6 +27,12 @@ def test_a_member_gets_an_older_generation_than_before() -> None:
     assert kinds(Synced(1, 1, 4, ()), Synced(2, 1, 3, ())) == [Kind.stale_generation]
 
 
+def test_a_replaced_coordinator_may_repeat_an_older_generation() -> None:
+    """It answers from memory, and cannot give a partition to another member (seed 717)."""
+    assert kinds(Synced(1, 1, 4, (0,)), Synced(2, 1, 3, (0,), by_deposed=True)) == []
+    assert kinds(Synced(1, 1, 4, (0,)), Synced(2, 2, 4, (0,), by_deposed=True)) == [Kind.two_owners]
+
+
 def test_another_member_may_learn_its_generation_late() -> None:
     assert kinds(Synced(1, 1, 4, ()), Synced(2, 2, 3, ())) == []
 
