@@ -27,6 +27,9 @@ OFFSET_FETCH: Final = 9
 JOIN_GROUP: Final = 11
 HEARTBEAT: Final = 12
 LEAVE_GROUP: Final = 13
+JOIN_GROUP_VERSION: Final = 9
+"""From 9 on, a static leader that comes back learns that it leads (KIP-814). Before, nobody notices
+new partitions from then on."""
 SYNC_GROUP: Final = 14
 GROUP: Final = "g"
 PROTOCOL: Final = "range"
@@ -56,6 +59,8 @@ class Membership(NamedTuple):
 
     generation: int
     leads: bool
+    skips_assignment: bool
+    """The leader is a static member that came back: the assignment stays (KIP-814)."""
     members: tuple[str, ...]
 
 
@@ -92,6 +97,8 @@ class Member:
         self._positions: dict[int, int] = {}
         """The next offset to read of each assigned partition."""
         self._committed: dict[int, int] = {}
+        self._assigned_count: int | None = None
+        """How many partitions the topic had at its last assignment as the group's leader."""
 
     async def run(self) -> None:
         """Run as long as the process lives."""
@@ -120,8 +127,13 @@ class Member:
     async def _take_part(self) -> None:
         joined = await self._join()
         self._generation = joined.generation
-        count = self._partitions()
-        partitions, by_deposed = await self._sync(joined, count)
+        count: int | None = self._partitions()
+        if joined.skips_assignment:
+            # It may have missed new partitions. A new process knows of none and joins again.
+            count = self._assigned_count
+        elif joined.leads:
+            self._assigned_count = count
+        partitions, by_deposed = await self._sync(joined, self._partitions())
         now_ms, generation = self._now_ms(), joined.generation
         self._note(Synced(now_ms, self.number, generation, partitions, by_deposed))
         by_deposed = self._observer.is_deposed(GROUP, await self._connections.coordinator(GROUP))
@@ -147,7 +159,7 @@ class Member:
             await asyncio.sleep(self._random.random() * 0.2)
 
     async def _join(self) -> Membership:
-        build = messages_of(JOIN_GROUP, 5, "request")
+        build = messages_of(JOIN_GROUP, JOIN_GROUP_VERSION, "request")
         protocol = build.JoinGroupRequestProtocol(name=PROTOCOL, metadata=self._subscription())
         while True:
             request = build.JoinGroupRequest(
@@ -167,7 +179,8 @@ class Member:
             check(code)
             self._member_id = answer.member_id
             members = tuple(each.member_id for each in answer.members)
-            return Membership(answer.generation_id, answer.leader == answer.member_id, members)
+            leads = answer.leader == answer.member_id
+            return Membership(answer.generation_id, leads, answer.skip_assignment, members)
 
     def _subscription(self) -> bytes:
         topic = self._topic.encode()
@@ -177,7 +190,7 @@ class Member:
         """The assignment, and whether a coordinator that had been replaced returned it."""
         build = messages_of(SYNC_GROUP, 3, "request")
         assignments = ()
-        if joined.leads:
+        if joined.leads and not joined.skips_assignment:
             owned: dict[str, list[int]] = {member: [] for member in joined.members}
             for partition in range(count):
                 owned[joined.members[partition % len(joined.members)]].append(partition)

@@ -45,6 +45,7 @@ CUT_OFF = (
 FOUND = (
     (604, None),
     (717, CUT_OFF),
+    (1517, None),
     # Their lessons are in tests of the checker.
     pytest.param(717, None, marks=pytest.mark.full),
     pytest.param(1193, None, marks=pytest.mark.full),
@@ -56,6 +57,7 @@ FOUND = (
   checker has to allow that.
 - A leader that had been replaced uncleanly acknowledged a record, as Kafka's does.
 - An unclean leader brought back a record that was older than the committed one.
+- A static leader came back with JoinGroup 5, so nobody noticed a new partition (KIP-814).
 """
 
 
