@@ -15,7 +15,7 @@ from ottla.pipelines.file.specification import (
     TableSpec,
     TopicSinkSpec,
 )
-from ottla.pipelines.run.plan import Plan, plan
+from ottla.pipelines.run.plan import Plan, delta_sink, plan
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.start import start
 from ottla.pipelines.run.to_topic import start_topic
@@ -92,24 +92,23 @@ def plan_pipeline(spark: SparkSession, spec: PipelineSpec) -> Plan | TopicPlan:
     sink, delivery = spec.sink, spec.delivery
     if sink.topic is not None:
         return _plan_topic(spark, spec, sink.topic)
-    return plan(
-        Specification(
-            build_frame(spark, spec),
-            sink.target,
-            delivery.checkpoint,
-            trigger=None if delivery.trigger is None else dict([delivery.trigger]),
-            delivery=delivery.guarantee,
-            schema_changes=sink.schema_changes,
-            on_lost=delivery.on_lost,
-            partition_by=sink.partition_by,
-            group=delivery.group,
-            max_rejects=delivery.max_rejects,
-            keys=sink.keys,
-            order_by=sink.order_by,
-            history=sink.history,
-            deletes=sink.deletes,
-        )
+    specification = Specification(
+        build_frame(spark, spec),
+        sink.target,
+        delivery.checkpoint,
+        trigger=None if delivery.trigger is None else dict([delivery.trigger]),
+        delivery=delivery.guarantee,
+        schema_changes=sink.schema_changes,
+        on_lost=delivery.on_lost,
+        partition_by=sink.partition_by,
+        group=delivery.group,
+        max_rejects=delivery.max_rejects,
+        keys=sink.keys,
+        order_by=sink.order_by,
+        history=sink.history,
+        deletes=sink.deletes,
     )
+    return plan(specification, delta_sink(specification))
 
 
 def start_pipeline(

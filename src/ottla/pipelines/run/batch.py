@@ -19,7 +19,7 @@ from ottla.pipelines.run.execution import Execution
 from ottla.pipelines.run.state import keep_state
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata
 from ottla.pipelines.sinks.constraints import is_marked, split
-from ottla.pipelines.sinks.port import Batch
+from ottla.pipelines.sinks.port import NO_VERSION, Batch
 from ottla.pipelines.source.source import TOMBSTONES
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ottla.pipelines.run.checkpoint import Checkpoint
     from ottla.pipelines.run.late_rows import LateRows
     from ottla.pipelines.run.rejects import Rejects
-    from ottla.pipelines.sinks.delta import DeltaSink
+    from ottla.pipelines.sinks.port import TableSink
     from ottla.pipelines.spark.files import Files
 
 log: Final = logging.getLogger("ottla.pipelines")
@@ -47,7 +47,7 @@ class BatchRunner:
     """
 
     spark: SparkSession
-    sink: DeltaSink
+    sink: TableSink
     place: Checkpoint
     delivery: DeliveryGuarantee
     rejects: Rejects
@@ -127,7 +127,7 @@ class BatchRunner:
         self.rejects.finish()
 
     def _keep(self, number: int, version: int | None, ends: Offsets) -> None:
-        self.versions[number] = version
+        self.versions[number] = None if version == NO_VERSION else version
         self.offsets[number] = ends
         while len(self.versions) > MAX_KEPT:
             del self.versions[min(self.versions)]

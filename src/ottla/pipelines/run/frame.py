@@ -26,9 +26,7 @@ from ottla.pipelines.run.checkpoint import Checkpoint
 from ottla.pipelines.run.plan import check_place
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata
 from ottla.pipelines.sinks.constraints import ROW, is_marked, split
-from ottla.pipelines.sinks.delta import DeltaSink
-from ottla.pipelines.sinks.port import Batch
-from ottla.pipelines.sinks.target import find_target
+from ottla.pipelines.sinks.port import NO_VERSION, Batch, TableSink
 from ottla.pipelines.spark.files import Files
 
 if TYPE_CHECKING:
@@ -43,7 +41,8 @@ FILE: Final = "ottla-calls.json"
 class Written:
     """A completed call; it behaves like a query that has ended, so that code can handle both.
 
-    `version` is the table's version that holds the rows, None when nothing was written.
+    `version` is the table's version that holds the rows, None when nothing was written or the
+    place has no versions.
     """
 
     table: str
@@ -70,8 +69,8 @@ class _Call:
     done: bool = False
 
 
-def write_frame(specification: Specification) -> Written:
-    """Write a batch frame to a Delta table, as its delivery promises.
+def write_frame(specification: Specification, sink: TableSink) -> Written:
+    """Write a batch frame to a table, as its delivery promises.
 
     Raises PipelineError: an argument that is for streams only, a table or a checkpoint that does
     not fit, another call under way on this checkpoint.
@@ -81,16 +80,7 @@ def write_frame(specification: Specification) -> Written:
             "trigger and group are for streaming frames; this frame is not streaming: leave "
             "them out"
         )
-    frame = specification.frame
-    spark = frame.sparkSession
-    sink = DeltaSink(
-        spark,
-        find_target(spark, specification.target),
-        frame.schema,
-        specification.schema_changes,
-        specification.partition_columns,
-        specification.keyed_table,
-    )
+    spark = specification.frame.sparkSession
     checkpoint = Checkpoint(Files(spark, os.fspath(specification.checkpoint)))
     check_place(specification, checkpoint, sink)
     if checkpoint.planned() is not None:
@@ -111,7 +101,7 @@ def write_frame(specification: Specification) -> Written:
         lease.release()
 
 
-def _check_rows(specification: Specification, sink: DeltaSink) -> None:
+def _check_rows(specification: Specification, sink: TableSink) -> None:
     """Refuse rows that no key can find; of a frame that is appended, Delta refuses its own."""
     if specification.key_columns:
         marked = sink.constrained(specification.frame)
@@ -122,8 +112,8 @@ def _check_rows(specification: Specification, sink: DeltaSink) -> None:
             )
 
 
-def _write(specification: Specification, files: Files, sink: DeltaSink) -> Written:
-    table_id = sink.table.snapshot().table_id
+def _write(specification: Specification, files: Files, sink: TableSink) -> Written:
+    table_id = sink.table_id()
     before = _read(files)
     call = _next(before, table_id)
     if before == call:
@@ -134,16 +124,16 @@ def _write(specification: Specification, files: Files, sink: DeltaSink) -> Writt
         if specification.delivery == DeliveryGuarantee.AT_MOST_ONCE:
             log.warning("at-most-once does not write it again: nothing is written")
             _keep(files, replace(call, done=True))
-            return Written(sink.shown, None, sink.target.short_name)
+            return Written(sink.shown, None, sink.short_name)
     _keep(files, call)
-    metadata = CommitMetadata(sink.target.short_name, call.id, call.call, "", {}, {})
+    metadata = CommitMetadata(sink.short_name, call.id, call.call, "", {}, {})
     once = specification.delivery == DeliveryGuarantee.EXACTLY_ONCE
     version = sink.write(specification.frame, Batch(call.id, call.call, metadata.text(), once))
     if version is None:
         log.warning("%s has the rows of that call already: nothing is written", sink.name)
         version = sink.version_of(call.id, call.call)
     _keep(files, replace(call, done=True))
-    return Written(sink.shown, version, sink.target.short_name)
+    return Written(sink.shown, None if version == NO_VERSION else version, sink.short_name)
 
 
 def _next(before: _Call | None, table_id: str) -> _Call:

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from ottla.pipelines.run.execution import Execution
-    from ottla.pipelines.sinks.delta import DeltaSink
-    from ottla.pipelines.sinks.port import Batch
+    from ottla.pipelines.sinks.port import Batch, TableSink
 
 log: Final = logging.getLogger("ottla.pipelines")
 
@@ -45,9 +44,9 @@ _PLACE: Final = (("partition", "int"), ("offset", "bigint"))
 class LateRows:
     """The late rows of one run: `count` of them so far."""
 
-    sink: DeltaSink
+    sink: TableSink
     count: int = 0
-    _place: DeltaSink | None = None
+    _place: TableSink | None = None
 
     def write(
         self, session: SparkSession, execution: Execution, batch: Batch, *, skipped: bool

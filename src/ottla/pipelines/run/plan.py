@@ -21,6 +21,7 @@ from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.starting import Start, first_offsets
 from ottla.pipelines.sinks.delta import DeltaSink
 from ottla.pipelines.sinks.keyed_table import KeyedTable
+from ottla.pipelines.sinks.port import TableSink
 from ottla.pipelines.sinks.target import find_target
 from ottla.pipelines.source.source import Source, sources_of
 from ottla.pipelines.spark.files import Files
@@ -37,7 +38,7 @@ class Plan:
     """
 
     specification: Specification
-    sink: DeltaSink
+    sink: TableSink
     checkpoint: Checkpoint
     sources: tuple[tuple[int, Source], ...]
     cluster: str
@@ -53,7 +54,20 @@ class Plan:
         return {name: state.topic_id for name, state in self.topics.items()}
 
 
-def plan(specification: Specification) -> Plan:
+def delta_sink(specification: Specification) -> DeltaSink:
+    """Return the Delta table that a specification names. Raises PipelineError."""
+    frame = specification.frame
+    return DeltaSink(
+        frame.sparkSession,
+        find_target(frame.sparkSession, specification.target),
+        frame.schema,
+        specification.schema_changes,
+        specification.partition_columns,
+        specification.keyed_table,
+    )
+
+
+def plan(specification: Specification, sink: TableSink) -> Plan:
     """Check a specification of a streaming frame against what is there; change nothing.
 
     Raises PipelineError: brokers that do not answer, a topic, table or checkpoint that does not
@@ -65,17 +79,7 @@ def plan(specification: Specification) -> Plan:
     check_group(specification, sources)
     _check_tombstones(specification.keyed_table, sources)
     cluster, topics = look_up_topics(sources)
-    target = find_target(spark, specification.target)
-    sink = DeltaSink(
-        spark,
-        target,
-        frame.schema,
-        specification.schema_changes,
-        specification.partition_columns,
-        specification.keyed_table,
-    )
-    if target.location:
-        sink.table.forget()
+    sink.forget()
     notices = sink.check()
     checkpoint = Checkpoint(Files(spark, os.fspath(specification.checkpoint)))
     check_place(specification, checkpoint, sink)
@@ -142,9 +146,9 @@ def look_up_topics(
     return ",".join(clusters), topics
 
 
-def check_place(specification: Specification, checkpoint: Checkpoint, sink: DeltaSink) -> None:
+def check_place(specification: Specification, checkpoint: Checkpoint, sink: TableSink) -> None:
     """Refuse a checkpoint that Delta would delete, and one that is a file."""
-    place, table = checkpoint.files.location, sink.target.location
+    place, table = checkpoint.files.location, sink.location
     inside = place.removeprefix(table.rstrip("/") + "/")
     if place == table or (inside != place and not inside.startswith("_")):
         raise PipelineError(
@@ -169,7 +173,7 @@ def identity_of(checkpoint: Checkpoint) -> Identity | None:
 
 def _where(
     specification: Specification,
-    sink: DeltaSink,
+    sink: TableSink,
     checkpoint: Checkpoint,
     identity: Identity | None,
     sources: tuple[tuple[int, Source], ...],
@@ -261,29 +265,21 @@ def partitions_now(state: TopicState) -> changes.Partitions:
 
 def _check_table(
     specification: Specification,
-    sink: DeltaSink,
+    sink: TableSink,
     checkpoint: Checkpoint,
     identity: Identity | None,
 ) -> None:
     """Refuse a checkpoint whose batches are not in the table: their rows would be missing."""
     place = str(specification.checkpoint)
-    snapshot = sink.table.snapshot() if sink.target.location else None
-    if wrong := changes.wrong_table(
-        identity,
-        place,
-        sink.name,
-        snapshot.table_id if snapshot else "",
-        sink.target.location,
-    ):
+    if wrong := changes.wrong_table(identity, place, sink.name, sink.table_id(), sink.location):
         raise PipelineError(wrong)
     if wrong := changes.wrong_keys(identity, place, sink.name, specification.key_columns):
         raise PipelineError(wrong)
-    if identity is None and checkpoint.done() is not None:
-        # A checkpoint from before checkpoints kept their identity: it wrote exactly once.
-        held = snapshot.transactions() if snapshot and snapshot.version >= 0 else {}
-        if checkpoint.query_id() not in held:
-            raise PipelineError(
-                f"The checkpoint {place} has delivered batches that {sink.name} does not hold: it "
-                "belongs to another table, or the table was deleted and created again. Use a new "
-                "checkpoint to start from the beginning of the topic"
-            )
+    # A checkpoint from before checkpoints kept their identity: it wrote exactly once.
+    is_old = identity is None and checkpoint.done() is not None
+    if is_old and sink.last_batch(checkpoint.query_id()) is None:
+        raise PipelineError(
+            f"The checkpoint {place} has delivered batches that {sink.name} does not hold: it "
+            "belongs to another table, or the table was deleted and created again. Use a new "
+            "checkpoint to start from the beginning of the topic"
+        )

@@ -28,7 +28,6 @@ from ottla.pipelines.kafka.records import RangeReader, Record
 from ottla.pipelines.run.due_rejects import Due, Part, read_due, write_due
 from ottla.pipelines.run.execution import Execution
 from ottla.pipelines.sinks.constraints import METRIC, VIOLATED
-from ottla.pipelines.sinks.delta_table import DeltaTable
 from ottla.pipelines.sinks.port import Batch
 from ottla.pipelines.source.observed import BLOCKS, READ, ranges_of
 from ottla.pipelines.source.raw import raw_frame
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
     from ottla.pipelines.kafka.brokers import TopicState
     from ottla.pipelines.kafka.settings import KafkaSettings
-    from ottla.pipelines.sinks.delta import DeltaSink
+    from ottla.pipelines.sinks.port import TableSink
     from ottla.pipelines.spark.files import Files
 
 log: Final = logging.getLogger("ottla.pipelines")
@@ -79,7 +78,7 @@ class Rejects:
     """
 
     spark: SparkSession
-    sink: DeltaSink
+    sink: TableSink
     files: Files
     sources: tuple[Source, ...]
     topic_ids: Mapping[str, str]
@@ -87,7 +86,7 @@ class Rejects:
     reads_all: bool = True  # nothing in the plan makes Spark stop reading a batch early
     clock: Callable[[], float] = time.monotonic
     count: int = 0
-    _place: DeltaSink | None = None
+    _place: TableSink | None = None
     _waiting: Waiting | None = None
 
     @property
@@ -248,15 +247,14 @@ class Rejects:
             self._place.make()
         self._place.write(frame, batch)
 
-    def _rejected(self) -> DeltaSink:
+    def _rejected(self) -> TableSink:
         assert self._place is not None
         return self._place
 
     def _write_left(self, due: Due, topics: Mapping[str, TopicState]) -> int:
         """Write the rows of a note and return their number, 0 where they are written already."""
         # Asked first: what the broker has removed since then is not lost.
-        location = self.sink.target.rejected(self.spark).location
-        if location and DeltaTable(self.spark, location).holds(due.query_id, due.batch):
+        if self.sink.rejected_hold(due.query_id, due.batch):
             return 0
         parts = [
             part

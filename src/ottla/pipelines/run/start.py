@@ -24,7 +24,7 @@ from ottla.pipelines.run.guard import BatchGuard
 from ottla.pipelines.run.interrupt import interruptible
 from ottla.pipelines.run.late_rows import LateRows
 from ottla.pipelines.run.local_files import local_files
-from ottla.pipelines.run.plan import Plan, look_up_topics, plan
+from ottla.pipelines.run.plan import Plan, delta_sink, look_up_topics, plan
 from ottla.pipelines.run.rejects import Rejects
 from ottla.pipelines.run.report import reported
 from ottla.pipelines.run.spark_log import route_failures
@@ -110,7 +110,10 @@ def to_delta(
         deletes=deletes,
     )
     with interruptible(), reported(About(target=str(target), checkpoint=str(checkpoint))):
-        return start(plan(specification)) if df.isStreaming else write_frame(specification)
+        sink = delta_sink(specification)
+        return (
+            start(plan(specification, sink)) if df.isStreaming else write_frame(specification, sink)
+        )
 
 
 def start(checked: Plan, run: Run | None = None) -> StreamingQuery:
@@ -142,8 +145,8 @@ def _prepare_checkpoint(checked: Plan) -> None:
     identity = Identity(
         checked.cluster,
         checked.topic_ids,
-        sink.table.snapshot().table_id,
-        sink.target.location,
+        sink.table_id(),
+        sink.location,
         str(checked.specification.delivery),
         checked.replacing,
         checked.specification.key_columns,
@@ -211,9 +214,7 @@ def _run(checked: Plan, runner: BatchRunner) -> StreamingQuery:
     location = checked.checkpoint.files.location
     guard = BatchGuard(runner)
     frame = checked.sink.constrained(checked.specification.frame)
-    writer, name, is_named = stream_writer(
-        checked, frame, guard, checked.sink.target.short_name, runner
-    )
+    writer, name, is_named = stream_writer(checked, frame, guard, checked.sink.short_name, runner)
     if is_named:
         runner.query_name = name
     servers = {source.kafka.bootstrap_servers: None for _, source in checked.sources}
@@ -227,7 +228,7 @@ def _run(checked: Plan, runner: BatchRunner) -> StreamingQuery:
 
     def start_query() -> StreamingQuery:
         runner.rejects.recover(lambda: look_up_topics(checked.sources)[1])
-        with local_files(runner.spark, location, checked.sink.target.location):
+        with local_files(runner.spark, location, *checked.sink.folders):
             return writer.start()
 
     def probe() -> str | None:

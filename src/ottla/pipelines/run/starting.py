@@ -16,7 +16,7 @@ from ottla.pipelines.source.starting import starting_offsets
 
 if TYPE_CHECKING:
     from ottla.pipelines.kafka.brokers import TopicState
-    from ottla.pipelines.sinks.delta import DeltaSink
+    from ottla.pipelines.sinks.port import TableSink
     from ottla.pipelines.source.source import Source
 
 
@@ -34,7 +34,7 @@ class Start:
 
 def first_offsets(
     on_lost: str,
-    sink: DeltaSink,
+    sink: TableSink,
     sources: Iterable[Source],
     cluster: str,
     topics: Mapping[str, TopicState],
@@ -46,6 +46,8 @@ def first_offsets(
     """
     start = Start()
     wanted = list(sources)
+    if not wanted:
+        sink.check_start("", continues=False)
     held = _held(sink, [source.name for source in wanted])
     for source in wanted:
         state = topics[source.name]
@@ -61,6 +63,8 @@ def first_offsets(
                 "starting='table') to continue where the table ends, or give explicit offsets"
             )
         else:
+            if last is None:
+                sink.check_start(source.name, continues=False)
             offsets = starting_offsets(source, state)
             _check_repeat(sink, state, last, offsets)
         start.offsets[source.name] = offsets
@@ -68,7 +72,7 @@ def first_offsets(
 
 
 def _check_repeat(
-    sink: DeltaSink, state: TopicState, last: CommitMetadata | None, offsets: dict[int, int]
+    sink: TableSink, state: TopicState, last: CommitMetadata | None, offsets: dict[int, int]
 ) -> None:
     """Refuse to read records again that a table with keys has, and could not tell from newer ones.
 
@@ -102,23 +106,21 @@ def _due(source: Source, state: TopicState, last: CommitMetadata | None) -> list
     return [Due(last.query_id, last.batch, True, last.text(), (part,))]
 
 
-def _held(sink: DeltaSink, names: list[str]) -> dict[str, CommitMetadata]:
+def _held(sink: TableSink, names: list[str]) -> dict[str, CommitMetadata]:
     """Return the last commit of each topic in the table."""
-    if not sink.target.location or not names:
-        return {}
-    return latest_of_topics((commit.metadata for commit in sink.table.commits()), names)
+    return latest_of_topics(sink.metadata(), names) if names else {}
 
 
 def _from_table(
     on_lost: str,
-    sink: DeltaSink,
+    sink: TableSink,
     state: TopicState,
     cluster: str,
     last: CommitMetadata | None,
 ) -> tuple[dict[int, int], str]:
     name = state.name
     if last is None:
-        _check_unknown_writers(sink, name)
+        sink.check_start(name, continues=True)
         return dict(state.earliest), (
             f"No commit of the table {sink.name} names topic {name!r}: it is read from its "
             "beginning"
@@ -144,12 +146,3 @@ def _from_table(
         f"Topic {name!r} continues where the table {sink.name} ends: at batch {last.batch} of the "
         f"query {last.query} ({last.query_id})"
     )
-
-
-def _check_unknown_writers(sink: DeltaSink, name: str) -> None:
-    """Refuse a table written by queries whose commits do not say what they read."""
-    if sink.target.location and sink.table.snapshot().transactions():
-        raise PipelineError(
-            f"The table {sink.name} was written by queries whose commits do not say where they "
-            f"ended in topic {name!r}. Give explicit offsets: topic(..., starting={{0: 4711}})"
-        )

@@ -9,6 +9,7 @@ A batch is appended, or merged where the table has keys (`keyed_table`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,21 @@ class DeltaSink:
         return self.target.shown
 
     @property
+    def short_name(self) -> str:
+        """The last part of the name."""
+        return self.target.short_name
+
+    @property
+    def location(self) -> str:
+        """The table's folder; empty where only the catalog knows it."""
+        return self.target.location
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The table's folder."""
+        return (self.target.location,)
+
+    @property
     def table(self) -> DeltaTable:
         """The table where it lies; for a catalog's table only when it has been made."""
         return DeltaTable(self.spark, self.target.location)
@@ -61,9 +77,41 @@ class DeltaSink:
         """Return the sink of the rows that are rejected: the table `<target>_rejected`."""
         return DeltaSink(self.spark, self.target.rejected(self.spark), schema, "add")
 
+    def rejected_hold(self, query_id: str, batch: int) -> bool:
+        """Tell whether the rejected rows up to a batch of the query are written."""
+        location = self.target.rejected(self.spark).location
+        return bool(location) and DeltaTable(self.spark, location).holds(query_id, batch)
+
     def late(self, schema: StructType) -> DeltaSink:
         """Return the sink of the rows later than the watermark: the table `<target>_late`."""
         return DeltaSink(self.spark, self.target.late(self.spark), schema, "add")
+
+    def forget(self) -> None:
+        """Drop what Delta remembers of the table's folder."""
+        if self.target.location:
+            self.table.forget()
+
+    def table_id(self) -> str:
+        """Return Delta's id of the table, empty where there is no table."""
+        return self.table.snapshot().table_id if self.target.location else ""
+
+    def metadata(self) -> Iterable[str]:
+        """Return the `userMetadata` of the table's commits, the newest first."""
+        if not self.target.location:
+            return ()
+        return (commit.metadata for commit in self.table.commits())
+
+    def check_start(self, topic: str, *, continues: bool) -> None:
+        """Refuse to continue a table that queries wrote whose commits do not say what they read.
+
+        Raises PipelineError.
+        """
+        if continues and self.target.location and self.table.snapshot().transactions():
+            raise PipelineError(
+                f"The table {self.name} was written by queries whose commits do not say where "
+                f"they ended in topic {topic!r}. Give explicit offsets: "
+                "topic(..., starting={0: 4711})"
+            )
 
     def check(self) -> list[str]:
         """Compare the frame with the table; return what will change in it, a line for each.
@@ -186,6 +234,8 @@ class DeltaSink:
 
     def last_batch(self, query_id: str) -> int | None:
         """Return the last batch of a query that wrote `once`, None when there is none."""
+        if not self.target.location:
+            return None
         return self.table.snapshot().transactions().get(query_id)
 
     def version_of(self, query_id: str, batch: int) -> int | None:

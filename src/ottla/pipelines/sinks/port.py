@@ -2,18 +2,26 @@
 
 A sink creates its table before the first batch, writes one batch at a time, and returns where a
 batch is. Each batch has an id; the sink alone decides how a batch that is written twice is stored
-once.
+once. A `TableSink` also compares itself with the rows before the query starts, and has places
+beside it for rows that are rejected or late.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ottla.pipelines.delivery import DeliveryGuarantee
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+    from ottla.pipelines.sinks.keyed_table import KeyedTable
+
+NO_VERSION: Final = -1
+"""What a sink without versions returns for a batch that it wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +56,67 @@ class Sink(Protocol):
         """Create the place, empty, unless it exists. Raises PipelineError."""
 
     def write(self, frame: DataFrame, batch: Batch) -> int | None:
-        """Write a batch and return the version that holds it.
+        """Write a batch and return the version that holds it, NO_VERSION where there are none.
 
         None: the batch was there already, and nothing was read or written.
         """
 
     def version_of(self, query_id: str, batch: int) -> int | None:
         """Return the version that holds a batch, None when none is found."""
+
+
+class TableSink(Sink, Protocol):
+    """A place for rows that knows what it holds: a Delta table, a folder of files, a database."""
+
+    @property
+    def short_name(self) -> str:
+        """The last part of the name."""
+
+    @property
+    def location(self) -> str:
+        """Where the rows lie, as the checkpoint keeps it; empty where that is not known yet."""
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The folders in which the commits lie; none for a database."""
+
+    @property
+    def keyed(self) -> KeyedTable | None:
+        """The columns of a table with keys, None for one that is appended to."""
+
+    def forget(self) -> None:
+        """Drop what is remembered of the place: it may have been deleted and made again."""
+
+    def check(self) -> list[str]:
+        """Compare the rows with the place; return what will change in it, a line for each.
+
+        Raises PipelineError: the place holds something else, or the columns do not fit.
+        """
+
+    def table_id(self) -> str:
+        """Return the id that the place got when it was made, empty where there is none."""
+
+    def constrained(self, frame: DataFrame) -> DataFrame:
+        """Mark the rows of a frame that the place refuses; see `constraints.split`."""
+
+    def last_batch(self, query_id: str) -> int | None:
+        """Return the last batch of a query that the place is known to have, None for none."""
+
+    def metadata(self) -> Iterable[str]:
+        """Return the metadata of the batches that the place keeps, the newest first."""
+
+    def check_start(self, topic: str, *, continues: bool) -> None:
+        """Check that a query with a new checkpoint may begin with a topic that no metadata names.
+
+        `topic` is empty for a query that reads none; `continues`: with starting="table". Raises
+        PipelineError.
+        """
+
+    def rejected(self, schema: StructType) -> TableSink:
+        """Return the place of the rows that are rejected: `<target>_rejected`."""
+
+    def rejected_hold(self, query_id: str, batch: int) -> bool:
+        """Tell whether the rejected rows up to a batch of the query are written."""
+
+    def late(self, schema: StructType) -> TableSink:
+        """Return the place of the rows later than the watermark: `<target>_late`."""
