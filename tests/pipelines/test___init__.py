@@ -20,7 +20,8 @@ def test_the_guide_names_every_public_call() -> None:
         [
             "PipelineError",
             *("deduplicate", "latest_by_key"),
-            *("rejected", "report_progress", "session", "to_delta", "to_topic", "topic"),
+            *("rejected", "report_progress", "session", "topic"),
+            *("to_delta", "to_files", "to_topic"),
         ]
     )
     for name in set(ottla.pipelines.__all__) - {"PipelineError"}:
@@ -52,7 +53,7 @@ def test_the_guides_examples_run(
     flights = [{"carrier": "HA", "dep_delay": 1301}, {"carrier": "UA", "dep_delay": 2}]
     produce(name, [(None, json.dumps(flight)) for flight in flights] + [(None, "no flight")])
     examples = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
-    assert len(examples) == 7
+    assert len(examples) == 8
     script = "\n".join(examples).replace("localhost:9092", bootstrap)
     script = script.replace('"./', f'"{tmp_path}/')
     script = script.replace('    "flights",\n', f'    "{name}",\n')
@@ -80,4 +81,6 @@ def test_the_guides_examples_run(
     assert spark.table("airlines").count() == 1
     assert spark.read.format("delta").load(str(tmp_path / "lake" / "all")).count() == 2
     assert spark.read.format("delta").load(str(tmp_path / "lake" / "last")).count() == 2
+    files = spark.read.parquet(str(tmp_path / "lake" / "flights-by-carrier"))
+    assert sorted(row["carrier"] for row in files.collect()) == ["HA", "UA"]
     assert "value is not a JS" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Pipelines on Spark: from a topic into Delta or another topic. See docs/pipelines.md.
+"""Pipelines on Spark: from a topic into Delta, files or another topic. See docs/pipelines.md.
 
 They need the extra `spark`. They know a broker only by its bootstrap servers, so the same code runs
 on Apache Kafka.
@@ -8,6 +8,7 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.order import deduplicate, latest_by_key
 from ottla.pipelines.progress import report_progress
 from ottla.pipelines.run.start import to_delta
+from ottla.pipelines.run.to_files import to_files
 from ottla.pipelines.run.to_topic import to_topic
 from ottla.pipelines.source.topic import rejected, topic
 from ottla.pipelines.spark.start import session
@@ -20,6 +21,7 @@ __all__ = [
     "report_progress",
     "session",
     "to_delta",
+    "to_files",
     "to_topic",
     "topic",
 ]

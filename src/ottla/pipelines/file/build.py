@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ottla.pipelines.errors import PipelineError, explain, require_pyspark
+from ottla.pipelines.file.read import DELTA
 from ottla.pipelines.file.specification import (
     FileSpec,
     FunctionSpec,
@@ -18,6 +19,7 @@ from ottla.pipelines.file.specification import (
 from ottla.pipelines.run.plan import Plan, delta_sink, plan
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.start import start
+from ottla.pipelines.run.to_files import files_sink
 from ottla.pipelines.run.to_topic import start_topic
 from ottla.pipelines.run.topic_plan import TopicPlan, TopicTarget, plan_topic
 from ottla.pipelines.sinks.topic_columns import RecordColumns
@@ -108,6 +110,8 @@ def plan_pipeline(spark: SparkSession, spec: PipelineSpec) -> Plan | TopicPlan:
         history=sink.history,
         deletes=sink.deletes,
     )
+    if sink.format != DELTA:
+        return plan(specification, files_sink(specification, sink.format))
     return plan(specification, delta_sink(specification))
 
 

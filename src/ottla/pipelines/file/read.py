@@ -33,9 +33,11 @@ from ottla.pipelines.file.specification import (
 from ottla.pipelines.file.topic_sink import read_topic_sink
 from ottla.pipelines.file.variables import replace_variables
 from ottla.pipelines.kafka.settings import KafkaSettings, read_settings
+from ottla.pipelines.sinks.files import FORMATS
 
 MAX_FILE_BYTES: Final = 1_000_000
 MAX_PIPELINES: Final = 100
+DELTA: Final = "delta"
 
 GUARANTEES: Final = ("exactly-once", "at-least-once", "at-most-once")
 TABLES: Final = ("source", "transform", "sink", "delivery")
@@ -61,7 +63,10 @@ _ELSEWHERE: Final = {
     ),
     **dict.fromkeys(("sql", "function", "view", "tables"), "[transform]"),
     **dict.fromkeys(
-        ("target", "partition_by", "schema_changes", "keys", "order_by", "history", "deletes"),
+        (
+            *("target", "partition_by", "schema_changes", "keys", "order_by", "history"),
+            *("deletes", "format"),
+        ),
         "[sink]",
     ),
     **dict.fromkeys(
@@ -339,13 +344,27 @@ class _File:
             order_by=fields.text("order_by", "timestamp"),
             history=fields.flag("history"),
             deletes=fields.choice("deletes", ("remove", "mark"), "remove") or "",
+            format=fields.choice("format", (DELTA, *FORMATS), DELTA) or "",
         )
+        if spec.format != DELTA:
+            self._check_files(fields, target or "/")
+            fields.end(_ELSEWHERE)
+            return spec
         if not spec.keys:
             for name in ("order_by", "history", "deletes"):
                 if fields.has(name):
                     fields.problem(name, "is for a table with keys, such as keys = ['id']")
         fields.end(_ELSEWHERE)
         return spec
+
+    def _check_files(self, fields: Fields, target: str) -> None:
+        for name in ("keys", "order_by", "history", "deletes"):
+            if fields.has(name):
+                fields.problem(
+                    name, "is for tables with keys, and files are appended: leave it out"
+                )
+        if "/" not in target:
+            fields.problem("target", f"{target!r}: files need a path with a slash, './{target}'")
 
     def _delivery(self, fields: Fields, is_there: bool, name: str) -> DeliverySpec | None:
         if not is_there:

@@ -69,7 +69,10 @@ class TopicSinkSpec:
 
 @dataclass(frozen=True, slots=True)
 class SinkSpec:
-    """`[sink]`: where the rows go, with `to_delta()`'s arguments. `target` may name a topic."""
+    """`[sink]`: where the rows go, with `to_delta()`'s arguments. `target` may name a topic.
+
+    `format` is that of the files, with `to_files()`'s arguments.
+    """
 
     target: str
     partition_by: tuple[str, ...] = ()
@@ -79,6 +82,7 @@ class SinkSpec:
     history: bool = False
     deletes: str = "remove"
     topic: TopicSinkSpec | None = None
+    format: str = "delta"
 
 
 @dataclass(frozen=True, slots=True)

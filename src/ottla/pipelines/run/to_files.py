@@ -1,0 +1,98 @@
+"""`to_files`: a stream into a folder of Parquet or JSON files; see `sinks.files`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ottla.pipelines.errors import PipelineError, require_pyspark
+from ottla.pipelines.run.failures import About
+from ottla.pipelines.run.frame import Written, write_frame
+from ottla.pipelines.run.interrupt import interruptible
+from ottla.pipelines.run.plan import plan
+from ottla.pipelines.run.report import reported
+from ottla.pipelines.run.specification import Specification
+from ottla.pipelines.run.start import start
+from ottla.pipelines.sinks.files import FORMATS, FilesSink
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming import StreamingQuery
+
+
+def to_files(
+    df: DataFrame,
+    target: str | os.PathLike[str],
+    *,
+    checkpoint: str | os.PathLike[str],
+    format: str = "parquet",
+    partition_by: str | tuple[str, ...] | list[str] = (),
+    trigger: Mapping[str, Any] | None = None,
+    delivery: str = "exactly-once",
+    schema_changes: str = "refuse",
+    on_lost: str = "stop",
+    group: str | None = None,
+    max_rejects: int | None = None,
+) -> StreamingQuery | Written:
+    """Start a query that writes a stream to files, or write a batch frame to them.
+
+    Exactly once holds for Spark, and for others that read the list in `_spark_metadata`. A reader
+    that lists the folder may also find the files of a batch that was cut off.
+
+    Args:
+        df: a streaming frame, such as `topic` gives, or a batch frame.
+        target: a folder, local or with its scheme (`s3a://lake/flights`, `hdfs://...`). It is
+            created if it does not exist, and belongs to one checkpoint.
+        format: "parquet" or "json" (an object on each line).
+        partition_by: the columns by which the files lie in folders: `carrier=UA/part-....parquet`.
+        schema_changes: "refuse" a frame with columns that the folder does not have, or "add" them.
+        checkpoint, trigger, delivery, on_lost, group, max_rejects: as for `to_delta`.
+
+    Returns:
+        The query, running: a StreamingQuery whose failures are PipelineErrors of one line, and
+        that restarts after failures which pass by themselves. For a batch frame what was written.
+
+    Raises:
+        PipelineError: a wrong argument; brokers, a topic, a folder or a checkpoint that do not fit
+            together; records that are lost.
+    """
+    require_pyspark()
+    specification = Specification(
+        df,
+        target,
+        checkpoint,
+        trigger=trigger,
+        delivery=delivery,
+        schema_changes=schema_changes,
+        on_lost=on_lost,
+        partition_by=partition_by,
+        group=group,
+        max_rejects=max_rejects,
+        caller="to_files",
+    )
+    with interruptible(), reported(About(target=str(target), checkpoint=str(checkpoint))):
+        sink = files_sink(specification, format)
+        return (
+            start(plan(specification, sink)) if df.isStreaming else write_frame(specification, sink)
+        )
+
+
+def files_sink(specification: Specification, file_format: str) -> FilesSink:
+    """Return the folder that a specification names. Raises PipelineError."""
+    if file_format not in FORMATS:
+        listed = " or ".join(map(repr, FORMATS))
+        raise PipelineError(f"format={file_format!r}: write {listed}")
+    target = specification.target
+    name = os.fspath(target) if isinstance(target, str | os.PathLike) else ""
+    if not name.strip():
+        raise PipelineError(f"target={target!r}: write a folder, such as './lake/flights'")
+    frame = specification.frame
+    return FilesSink(
+        frame.sparkSession,
+        name,
+        frame.schema,
+        file_format,
+        specification.partition_columns,
+        specification.schema_changes,
+    )

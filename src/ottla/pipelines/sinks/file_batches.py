@@ -1,0 +1,113 @@
+"""Which batch is which in a folder of files. Pure but for the file's format.
+
+`<target>/_ottla_folder`, one JSON object, replaced as a whole:
+
+    {"version": 1, "id": "<of this folder>", "format": "parquet", "partition_by": ["<column>"],
+     "schema": <the columns, as Spark's JSON>,
+     "query": "<query id>", "batch": b, "number": n}
+
+Spark's file sink numbers batches in `<target>/_spark_metadata`, skips a number that it has, and
+fails where a number is missing (`CompactibleFileStreamLog` joins its files). Numbers of a query's
+batches are not like that: a new query begins at 0 again, and a batch without rejected rows is none
+of `<target>_rejected`. So `_ottla_folder` says that batch b of the query has the number n, and
+later batches follow without a gap. It is written before a batch that does not follow. A crash after
+that leaves the note of a batch that is not there yet; the batch gets the same number when it is
+repeated.
+
+Names that begin with `_` are not data for Spark and other readers of Hadoop's file systems; this
+one has no ending, so that a reader of `*.json` does not take it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from ottla.pipelines.errors import PipelineError
+
+FILE: Final = "_ottla_folder"
+VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class FolderState:
+    """What `_ottla_folder` says. `query` is empty in a folder without a batch."""
+
+    id: str
+    format: str
+    partition_by: tuple[str, ...]
+    schema: dict[str, Any]
+    query: str = ""
+    batch: int = 0
+    number: int = 0
+
+    def text(self) -> str:
+        """Return it as it is kept."""
+        document = {
+            "version": VERSION,
+            "id": self.id,
+            "format": self.format,
+            "partition_by": list(self.partition_by),
+            "schema": self.schema,
+            "query": self.query,
+            "batch": self.batch,
+            "number": self.number,
+        }
+        return json.dumps(document) + "\n"
+
+    def numbered(self, query: str, batch: int, number: int) -> FolderState:
+        """Return the state in which this batch has this number."""
+        return replace(self, query=query, batch=batch, number=number)
+
+    def last_batch(self, query: str, latest: int) -> int | None:
+        """Return the last batch of a query that is in the folder, None when none is known.
+
+        `latest`: the last number in `_spark_metadata`, -1 for none.
+        """
+        if query != self.query:
+            return None
+        last = self.batch + max(latest - self.number, -1)
+        return last if last >= 0 else None
+
+
+def read_state(text: str, place: str) -> FolderState:
+    """Return the state that a text holds; `place` names the file in errors.
+
+    Raises PipelineError for a text that is no state.
+    """
+    try:
+        document = json.loads(text)
+        if document["version"] != VERSION:
+            raise PipelineError(
+                f"{place} was written by another version of Ottla (version {document['version']}, "
+                f"not {VERSION}). Use that version, or a new folder"
+            )
+        return FolderState(
+            document["id"],
+            document["format"],
+            tuple(document["partition_by"]),
+            dict(document["schema"]),
+            document["query"],
+            int(document["batch"]),
+            int(document["number"]),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise PipelineError(f"{place} is damaged. Restore it, or write to a new folder") from error
+
+
+def number_of(
+    state: FolderState, latest: int, query: str, batch: int, *, once: bool
+) -> tuple[int | None, bool]:
+    """Return the number to write a batch under, and whether that is to be noted first.
+
+    None: the folder has the batch. `latest`: the last number in the folder, -1 for none.
+    """
+    if query == state.query:
+        number = state.number + batch - state.batch
+        is_there = batch < state.batch or number <= latest
+        if is_there and once:
+            return None, False
+        if not is_there and number == latest + 1:
+            return number, False
+    return latest + 1, True

@@ -1,0 +1,320 @@
+"""`FilesSink`: batches into a folder of Parquet or JSON files, by Spark's own file sink.
+
+Spark's `FileStreamSink` writes the files of a batch, then lists them in `_spark_metadata`, in one
+file that appears as a whole. Spark reads only files that are listed there, so for it a batch is
+there once and as a whole. A killed batch leaves files that no list names, and its repetition writes
+others beside them: a reader that lists the folder itself finds both.
+
+`file_batches` says which number a batch has in these lists.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.pipelines.delivery import DeliveryGuarantee
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.sinks.file_batches import FILE, FolderState, number_of, read_state
+from ottla.pipelines.sinks.port import NO_VERSION
+from ottla.pipelines.spark.files import Files
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+    from ottla.pipelines.sinks.port import Batch
+
+FORMATS: Final = ("parquet", "json")
+LISTS: Final = "_spark_metadata"
+
+_EXECUTION: Final = "org.apache.spark.sql.execution"
+_SINKS: Final = (
+    f"{_EXECUTION}.streaming.FileStreamSink",
+    f"{_EXECUTION}.streaming.sinks.FileStreamSink",  # from Spark 4.1 on
+)
+_CLASSES: Final = {
+    "parquet": f"{_EXECUTION}.datasources.parquet.ParquetFileFormat",
+    "json": f"{_EXECUTION}.datasources.json.JsonFileFormat",
+}
+_NO_PARTITION: Final = ("struct", "array", "map", "variant", "binary", "void")
+
+
+@dataclass
+class FilesSink:
+    """A folder of files as the place where a pipeline's rows go."""
+
+    spark: SparkSession
+    name: str
+    schema: StructType
+    format: str = FORMATS[0]
+    partition_by: tuple[str, ...] = ()
+    schema_changes: str = "refuse"  # or "add"
+    keyed: None = None
+    deliveries: frozenset[DeliveryGuarantee] = field(default=frozenset(DeliveryGuarantee))
+    _query: str = field(default="", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._files = Files(self.spark, self.name)
+
+    @property
+    def short_name(self) -> str:
+        """The last part of the path."""
+        return self.name.rstrip("/").rpartition("/")[2]
+
+    @property
+    def location(self) -> str:
+        """The folder with its scheme."""
+        return self._files.location
+
+    @property
+    def shown(self) -> str:
+        """The whole path."""
+        return self.location.removeprefix("file:")
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The folder."""
+        return (self.location,)
+
+    def rejected(self, schema: StructType) -> FilesSink:
+        """Return the sink of the rows that are rejected: the folder `<target>_rejected`."""
+        return self._beside("_rejected", schema)
+
+    def late(self, schema: StructType) -> FilesSink:
+        """Return the sink of the rows later than the watermark: the folder `<target>_late`."""
+        return self._beside("_late", schema)
+
+    def _beside(self, suffix: str, schema: StructType) -> FilesSink:
+        name = self.name.rstrip("/") + suffix
+        return FilesSink(self.spark, name, schema, self.format, schema_changes="add")
+
+    def rejected_hold(self, query_id: str, batch: int) -> bool:
+        """Tell whether the rejected rows up to a batch of the query are written."""
+        last = self._beside("_rejected", self.schema).last_batch(query_id)
+        return last is not None and last >= batch
+
+    def forget(self) -> None:
+        """Do nothing: the folder is read each time."""
+
+    def check(self) -> list[str]:
+        """Compare the frame with the folder; return what will change in it, a line for each.
+
+        Raises PipelineError: the target is a file, or holds something else; the columns do not fit.
+        """
+        self._check_columns()
+        if self._files.is_file():
+            raise PipelineError(f"{self.name} is a file: give the name of a folder")
+        state = self._state()
+        if state is None:
+            if any(not name.startswith(".") for name in self._files.names()):
+                raise PipelineError(
+                    f"{self.name} contains files that to_files did not write: choose another target"
+                )
+            return []
+        if state.format != self.format:
+            raise PipelineError(
+                f"The folder {self.name} has {state.format} files: write format={state.format!r}, "
+                "or choose another target"
+            )
+        self.partition_by = self.partition_by or state.partition_by
+        if state.partition_by != self.partition_by:
+            has = ", ".join(state.partition_by) or "no column"
+            raise PipelineError(
+                f"The folder {self.name} is partitioned by {has}, not by "
+                f"{', '.join(self.partition_by)}: leave out partition_by, or choose another target"
+            )
+        return [
+            f"The folder {self.name} gets the column {name} ({kind})"
+            for name, kind in self._added(state)
+        ]
+
+    def _check_columns(self) -> None:
+        names = [name.lower() for name in self.schema.names]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise PipelineError(f"The frame has two columns {twice}: give one another name with AS")
+        kinds = {one.name: one.dataType for one in self.schema.fields}
+        for name in self.partition_by:
+            if name not in kinds:
+                raise PipelineError(
+                    f"partition_by={name!r} is not a column of the frame: it has "
+                    f"{', '.join(self.schema.names)}"
+                )
+            if kinds[name].typeName() in _NO_PARTITION:
+                raise PipelineError(
+                    f"partition_by={name!r} is {kinds[name].simpleString()}, which cannot be the "
+                    "name of a folder: choose another column"
+                )
+        if len(self.partition_by) == len(kinds):
+            raise PipelineError(
+                "partition_by has all columns of the frame, and no column is left for the files: "
+                "leave one out"
+            )
+        for name, kind in kinds.items():
+            if name not in self.partition_by and not self._can_hold(kind):
+                raise PipelineError(
+                    f"The column {name} is {kind.simpleString()}, which {self.format} files cannot "
+                    "hold: cast it in the query, to STRING for example, or leave it out"
+                )
+
+    def _can_hold(self, kind: DataType) -> bool:
+        return bool(self._format().supportDataType(_java_type(self.spark, kind)))
+
+    def _added(self, state: FolderState) -> list[tuple[str, str]]:
+        """Return the columns that the folder does not have: (name, type). Raises PipelineError."""
+        from pyspark.sql.types import StructType
+
+        known = {one.name.lower(): one.dataType for one in StructType.fromJson(state.schema).fields}
+        added = []
+        for one in self.schema.fields:
+            kind, there = one.dataType.simpleString(), known.get(one.name.lower())
+            if there is None:
+                added.append((one.name, kind))
+            elif there.simpleString() != kind:
+                raise PipelineError(
+                    f"The column {one.name} is {kind} in the rows and {there.simpleString()} in "
+                    f"the folder {self.name}: cast it in the query, or write to a new folder"
+                )
+        if added and self.schema_changes == "refuse":
+            name, kind = added[0]
+            raise PipelineError(
+                f"The frame has the column {name} ({kind}), which the folder {self.name} does not "
+                "have: select the folder's columns, or write schema_changes='add'"
+            )
+        return added
+
+    def make(self) -> None:
+        """Create the folder with its `_ottla_folder`, or note new columns in it."""
+        state = self._state()
+        if state is None:
+            schema = self.schema.jsonValue()
+            state = FolderState(uuid.uuid4().hex, self.format, self.partition_by, schema)
+        elif added := {name for name, _ in self._added(state)}:
+            new = [one.jsonValue() for one in self.schema.fields if one.name in added]
+            schema = state.schema | {"fields": [*state.schema["fields"], *new]}
+            state = replace(state, schema=schema)
+        else:
+            return
+        self._files.write(FILE, state.text())
+
+    def constrained(self, frame: DataFrame) -> DataFrame:
+        """Return the frame: files refuse no rows."""
+        return frame
+
+    def table_id(self) -> str:
+        """Return the id that the folder got when it was made, empty where there is none."""
+        state = self._state()
+        return state.id if state else ""
+
+    def last_batch(self, query_id: str) -> int | None:
+        """Return the last batch of a query that the folder is known to have, None for none."""
+        state = self._state()
+        return state.last_batch(query_id, self._latest()) if state else None
+
+    def check_done(self, query_id: str, done: int) -> None:
+        """Do nothing: a folder that was made again has another id."""
+
+    def metadata(self) -> Iterable[str]:
+        """Return nothing: Spark's lists have no place for it."""
+        return ()
+
+    def check_start(self, topic: str, *, continues: bool) -> None:
+        """Refuse a folder that another checkpoint has written to: it alone knows how far.
+
+        Raises PipelineError.
+        """
+        if continues:
+            raise PipelineError(
+                "starting='table' continues where a table of Delta or of a database ends, and a "
+                "folder of files does not keep that: write 'earliest', 'latest', a time or offsets"
+            )
+        if self._latest() >= 0:
+            raise PipelineError(
+                f"The folder {self.name} holds batches of another checkpoint, which alone knows "
+                "where they end: use that checkpoint, or a new folder"
+            )
+
+    def version_of(self, query_id: str, batch: int) -> None:
+        """Return None: a folder has no versions."""
+
+    def write(self, frame: DataFrame, batch: Batch) -> int | None:
+        """Append a batch; None when the folder has it already."""
+        if self.schema_changes == "add" and frame.schema.names != self.schema.names:
+            # Rejected rows of several kinds have different columns.
+            self.schema = frame.schema
+            self.make()
+        state = self._state()
+        if state is None:
+            raise PipelineError(
+                f"The folder {self.name} was deleted while the query ran; this batch is not "
+                "written. Use a new checkpoint to write all of it again"
+            )
+        if self._query == batch.query_id != state.query:
+            raise PipelineError(
+                f"Another query writes to the folder {self.name} too; this batch is not written. "
+                "Give each query a folder of its own"
+            )
+        number, is_new = number_of(
+            state, self._latest(), batch.query_id, batch.number, once=batch.once
+        )
+        self._query = batch.query_id
+        if number is None:
+            return None
+        if is_new:
+            numbered = state.numbered(batch.query_id, batch.number, number)
+            self._files.write(FILE, numbered.text())
+        self._sink(frame.sparkSession).addBatch(number, frame._jdf)
+        return NO_VERSION
+
+    def _state(self) -> FolderState | None:
+        text = self._files.read(FILE)
+        return read_state(text, f"{self.shown}/{FILE}") if text else None
+
+    def _latest(self) -> int:
+        """Return the last number in Spark's lists, -1 for none."""
+        names = (name.removesuffix(".compact") for name in self._files.names(LISTS))
+        return max((int(name) for name in names if name.isdigit()), default=-1)
+
+    def _format(self) -> Any:
+        return _class(self.spark, _CLASSES[self.format])()
+
+    def _sink(self, session: SparkSession) -> Any:
+        """Return Spark's own sink, as `df.writeStream.format("parquet")` makes it."""
+        jvm: Any = session._jvm
+        made = next(found for name in _SINKS if (found := _find_class(session, name)) is not None)
+        return made(
+            session._jsparkSession,
+            self.location,
+            self._format(),
+            jvm.PythonUtils.toSeq(list(self.partition_by)),
+            jvm.PythonUtils.toScalaMap({}),
+        )
+
+
+def _java_type(spark: SparkSession, kind: DataType) -> Any:
+    java: Any = spark._jsparkSession
+    return java.parseDataType(kind.json())
+
+
+def _class(spark: SparkSession, name: str) -> Any:
+    found: Any = spark._jvm
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def _find_class(spark: SparkSession, name: str) -> Any:
+    """Return a class of the JVM, None where this Spark does not have it."""
+    from py4j.protocol import Py4JJavaError
+
+    jvm: Any = spark._jvm
+    loader = jvm.Thread.currentThread().getContextClassLoader()
+    try:
+        jvm.java.lang.Class.forName(name, False, loader)
+    except Py4JJavaError as error:
+        if "ClassNotFoundException" not in str(error):
+            raise
+        return None
+    return _class(spark, name)
