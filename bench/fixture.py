@@ -1,4 +1,7 @@
-"""pytest fixtures for Apache Kafka, if its jars are in the cache; `make test` fetches them first.
+"""pytest fixtures for Apache Kafka and PostgreSQL.
+
+Apache Kafka's jars must be in the cache; `make test` fetches them first. PostgreSQL must be
+installed.
 
 A test module imports a fixture by assignment, such as `kafka_jars = fixture.kafka_jars`.
 """
@@ -9,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from bench.apache_kafka import ApacheKafka, KafkaJars
+from bench.postgres import Postgres, find_programs
 
 START_WAIT_MS = 60_000
 # For a small heap and a fast start: a test's broker runs for seconds.
@@ -38,3 +42,17 @@ def apache_kafka(
         yield broker
     finally:
         broker.stop()
+
+
+@pytest.fixture
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL server with an empty database; skips the test where none is installed."""
+    programs = find_programs()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed. On Debian: apt-get install postgresql")
+    server = Postgres(programs)
+    try:
+        server.make()
+        yield server
+    finally:
+        server.stop()

@@ -21,7 +21,7 @@ def test_the_guide_names_every_public_call() -> None:
             "PipelineError",
             *("deduplicate", "latest_by_key"),
             *("rejected", "report_progress", "session", "topic"),
-            *("to_delta", "to_files", "to_topic"),
+            *("to_delta", "to_files", "to_jdbc", "to_topic"),
         ]
     )
     for name in set(ottla.pipelines.__all__) - {"PipelineError"}:

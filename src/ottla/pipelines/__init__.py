@@ -1,4 +1,4 @@
-"""Pipelines on Spark: from a topic into Delta, files or another topic. See docs/pipelines.md.
+"""Pipelines on Spark: from a topic into Delta, files, a database or a topic. See docs/pipelines.md.
 
 They need the extra `spark`. They know a broker only by its bootstrap servers, so the same code runs
 on Apache Kafka.
@@ -9,6 +9,7 @@ from ottla.pipelines.order import deduplicate, latest_by_key
 from ottla.pipelines.progress import report_progress
 from ottla.pipelines.run.start import to_delta
 from ottla.pipelines.run.to_files import to_files
+from ottla.pipelines.run.to_jdbc import to_jdbc
 from ottla.pipelines.run.to_topic import to_topic
 from ottla.pipelines.source.topic import rejected, topic
 from ottla.pipelines.spark.start import session
@@ -22,6 +23,7 @@ __all__ = [
     "session",
     "to_delta",
     "to_files",
+    "to_jdbc",
     "to_topic",
     "topic",
 ]

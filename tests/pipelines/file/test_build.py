@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.postgres import PASSWORD, USER, Postgres, fetched_driver
 
+from bench import fixture
 from ottla.pipelines import PipelineError
 from ottla.pipelines.file.build import build_frame, plan_pipeline, start_pipeline
 from ottla.pipelines.file.read import read_file
 from ottla.pipelines.file.specification import PipelineSpec
 
 pytestmark = pytest.mark.spark
+postgres = fixture.postgres
 
 GUIDE = Path(__file__).parents[3] / "docs" / "pipelines.md"
 TEXT = """
@@ -170,3 +173,33 @@ def test_a_topic_as_the_sink(
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", bootstrap)
     (row,) = reader.option("subscribe", late).load().collect()
     assert (bytes(row["key"]), bytes(row["value"])) == (b"UA", b'{"carrier":"UA","dep_delay":7.0}')
+
+
+@pytest.mark.full
+def test_files_and_a_table_of_a_database_as_the_sink(
+    spark,
+    write: Callable[..., PipelineSpec],
+    produce: Callable[..., None],
+    postgres: Postgres,
+    tmp_path: Path,
+) -> None:
+    sql = 'sql = "SELECT value.*, partition, offset FROM flights"'
+    spec = write(sql, 'target = "./lake/out"\nformat = "json"\npartition_by = ["carrier"]')
+    produce(spec.source.topic, [(None, '{"carrier": "UA", "dep_delay": 7}'), (None, "?")])
+    assert plan_pipeline(spark, spec).sink.shown == str(tmp_path / "lake/out")
+    assert not (tmp_path / "lake").exists()
+    start_pipeline(spark, spec).awaitTermination()
+    for folder in ("out", "out_rejected"):
+        assert spark.read.json(str(tmp_path / "lake" / folder)).count() == 1
+
+    spark.sql(f"ADD JAR '{fetched_driver()}'")
+    login = f'url = "{postgres.url}"\nuser = "{USER}"\npassword = "{PASSWORD}"'
+    again = write(sql, f'target = "out"\nkeys = ["carrier"]\n{login}')
+    moved = replace(again.delivery, checkpoint=str(tmp_path / "checkpoints/out"))
+    again = replace(again, delivery=moved)
+    assert PASSWORD not in repr(again)
+    planned = plan_pipeline(spark, again)
+    assert planned.sink.shown == f"public.out in {postgres.url.removeprefix('jdbc:')}"
+    assert postgres.query("SELECT to_regclass('out') IS NULL") == [["t"]]
+    start_pipeline(spark, again).awaitTermination()
+    assert postgres.query("SELECT carrier, dep_delay FROM out") == [["UA", "7"]]

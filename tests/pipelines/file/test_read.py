@@ -316,7 +316,7 @@ def test_the_files_in_the_documentation_are_right(page: str) -> None:
     examples = re.findall(r"```toml\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert examples
     for example in examples:
-        (one,) = read(example).pipelines
+        (one,) = read(example, LAKE_PASSWORD="s3cret").pipelines
         assert one.source.topic == "flights"
 
 

@@ -228,6 +228,24 @@ KAFKA = "org.apache.kafka.common.errors."
                    "SQLSTATE: 42KDE", "A.B")],
             ["Invalid output mode: append."],
         ),
+        *(
+            (
+                [Cause("org.postgresql.util.PSQLException", f"ERROR: why\n  Detail: {state}",
+                       f"SQLSTATE {state}"),
+                 Cause("java.net.ConnectException", "refused")],
+                [words, f"why Detail: {state}."],
+            )
+            for state, words in (
+                ("28P01", "refused the login"),
+                ("08006", "The database of /lake/flights does not answer"),
+                ("3D000", "There is no such database for /lake/flights"),
+                ("53100", "The disk of the database of /lake/flights is full"),
+                ("42501", "This user may not write /lake/flights"),
+                ("42703", "/lake/flights was changed or deleted while the query ran"),
+                ("23505", "The database refused a row of /lake/flights"),
+                ("22P02", "The database refused a value for /lake/flights"),
+            )
+        ),
         ([Cause("x.y.Outer", "wrapped"), Cause("x.y.Inner", "why\n\tat a.b")], ["Inner: why"]),
         ([Cause("x.Silent")], ["Silent"]),
     ],

@@ -6,6 +6,7 @@ from ottla.pipelines.run.causes import Cause
 from ottla.pipelines.run.retry import (
     BROKER,
     COMMIT,
+    DATABASE,
     STORAGE,
     TOPIC,
     WRITE,
@@ -51,6 +52,22 @@ def test_only_what_passes_by_itself_is_retried(kind: str, message: str, passes: 
     wrapped = [Cause("org.apache.spark.SparkException", "Job aborted"), Cause(kind, message)]
 
     assert passes_by_itself(wrapped) == passes
+
+
+@pytest.mark.parametrize(
+    ("state", "passes"),
+    [
+        ("08006", DATABASE),
+        ("57P03", DATABASE),
+        ("40P01", DATABASE),
+        ("28P01", None),
+        ("23514", None),
+    ],
+)
+def test_a_database_that_is_away_is_waited_for(state: str, passes: str | None) -> None:
+    causes = [Cause("org.postgresql.util.PSQLException", "why", f"SQLSTATE {state}")]
+
+    assert passes_by_itself([*causes, Cause("java.io.EOFException")]) == passes
 
 
 def test_the_wait_doubles_and_both_limits_hold() -> None:

@@ -20,6 +20,7 @@ from ottla.pipelines.run.plan import Plan, delta_sink, plan
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.start import start
 from ottla.pipelines.run.to_files import files_sink
+from ottla.pipelines.run.to_jdbc import jdbc_sink
 from ottla.pipelines.run.to_topic import start_topic
 from ottla.pipelines.run.topic_plan import TopicPlan, TopicTarget, plan_topic
 from ottla.pipelines.sinks.topic_columns import RecordColumns
@@ -110,6 +111,8 @@ def plan_pipeline(spark: SparkSession, spec: PipelineSpec) -> Plan | TopicPlan:
         history=sink.history,
         deletes=sink.deletes,
     )
+    if sink.database is not None:
+        return plan(specification, jdbc_sink(specification, sink.database))
     if sink.format != DELTA:
         return plan(specification, files_sink(specification, sink.format))
     return plan(specification, delta_sink(specification))

@@ -44,7 +44,8 @@ def _look_for(pipeline: PipelineSpec) -> Iterator[Problem]:
     checkpoint = _local(pipeline.delivery.checkpoint)
     if checkpoint is not None and checkpoint.is_file():
         yield Problem("delivery.checkpoint", f"{checkpoint} is a file; give a folder")
-    target = _local(pipeline.sink.target) if "/" in pipeline.sink.target else None
+    is_path = "/" in pipeline.sink.target and pipeline.sink.database is None
+    target = _local(pipeline.sink.target) if is_path else None
     if target is not None and target.is_file():
         yield Problem("sink.target", f"{target} is a file; give a folder or a table's name")
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.fields import Fields, nearest
+from ottla.pipelines.file.jdbc_sink import read_jdbc_sink
 from ottla.pipelines.file.problem import FileError, Problem
 from ottla.pipelines.file.python_source import DEFAULT_FUNCTION, PythonSource, read_python
 from ottla.pipelines.file.specification import (
@@ -65,7 +66,7 @@ _ELSEWHERE: Final = {
     **dict.fromkeys(
         (
             *("target", "partition_by", "schema_changes", "keys", "order_by", "history"),
-            *("deletes", "format"),
+            *("deletes", "format", "url", "user", "password", "settings"),
         ),
         "[sink]",
     ),
@@ -329,6 +330,8 @@ class _File:
             return None
         if fields.has("topic"):
             return read_topic_sink(fields, source)
+        if fields.has("url"):
+            return read_jdbc_sink(fields)
         target = fields.text("target", "./lake/flights", required=True)
         if target and "/" not in target and not re.fullmatch(r"[A-Za-z_]\w*(\.\w+){0,2}", target):
             fields.problem(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ottla.pipelines.kafka.settings import KafkaSettings
+from ottla.pipelines.sinks.jdbc_settings import Database
 
 Starting: TypeAlias = str | datetime | dict[int, int]
 
@@ -71,7 +72,8 @@ class TopicSinkSpec:
 class SinkSpec:
     """`[sink]`: where the rows go, with `to_delta()`'s arguments. `target` may name a topic.
 
-    `format` is that of the files, with `to_files()`'s arguments.
+    `format` is that of the files, with `to_files()`'s arguments; `database` has the table, with
+    `to_jdbc()`'s.
     """
 
     target: str
@@ -83,6 +85,7 @@ class SinkSpec:
     deletes: str = "remove"
     topic: TopicSinkSpec | None = None
     format: str = "delta"
+    database: Database | None = None
 
 
 @dataclass(frozen=True, slots=True)

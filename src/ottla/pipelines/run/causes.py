@@ -21,11 +21,15 @@ _INTERRUPTIONS: Final = (
     "java.nio.channels.ClosedByInterruptException",
 )
 _CANCELLED: Final = "SPARK_JOB_CANCELLED"
+SQLSTATE: Final = "SQLSTATE"
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One exception of a chain: its full class name, its text and Spark's error condition."""
+    """One exception of a chain: its full class name, its text and its condition.
+
+    The condition is Spark's own name for the failure, or "SQLSTATE " and the code of a database.
+    """
 
     kind: str
     message: str = ""
@@ -100,10 +104,16 @@ def _java_causes(java: Any, limit: int) -> list[Cause]:
 
 
 def _condition(java: Any) -> str:
-    """Return Spark's name for the kind of failure, such as CAST_INVALID_INPUT, "" without one."""
+    """Return Spark's name for the kind of failure, such as CAST_INVALID_INPUT, "" without one.
+
+    Of a database's exception it is SQL's own code (SQLSTATE).
+    """
     from py4j.java_gateway import is_instance_of
     from pyspark import SparkContext
 
+    if is_instance_of(SparkContext._gateway, java, "java.sql.SQLException"):
+        state = java.getSQLState()
+        return f"{SQLSTATE} {state}" if state else ""
     if not is_instance_of(SparkContext._gateway, java, "org.apache.spark.SparkThrowable"):
         return ""
     return str(java.getCondition() or "")

@@ -313,6 +313,64 @@ def _shorten(text: str) -> str:
     return words[:150]
 
 
+# ---- databases ----
+
+
+def _database(causes: Sequence[Cause], about: About) -> str | None:
+    """A database's own refusal; the codes are PostgreSQL's (SQLSTATE, appendix A of its manual)."""
+    cause = _with_condition(causes, r"SQLSTATE \w{5}")
+    if cause is None:
+        return None
+    words = one_line(re.sub(r"^(?:ERROR|FATAL|PANIC): ", "", cause.message))
+    reason = (words if len(words) <= MAX_WORDS else words[:MAX_WORDS] + " ...").rstrip(".")
+    state = cause.condition.removeprefix("SQLSTATE ")
+    for pattern, sentence in _DATABASE:
+        if re.match(pattern, state):
+            return sentence.format(target=about.target, reason=reason)
+    return f"The database refused to write {about.target}: {reason} ({cause.condition})"
+
+
+_DATABASE: Final = (
+    (
+        r"28",
+        "The database of {target} refused the login: {reason}. Check user= and password=",
+    ),
+    (
+        r"08|57P0|53300",
+        "The database of {target} does not answer: {reason}. Start it: the next start continues "
+        "from the checkpoint",
+    ),
+    (
+        r"3D000",
+        "There is no such database for {target}: {reason}. Create it, or correct url=",
+    ),
+    (
+        r"53100",
+        "The disk of the database of {target} is full: {reason}. Free some space: the next start "
+        "continues from the checkpoint",
+    ),
+    (
+        r"42501",
+        "This user may not write {target}: {reason}. GRANT the right in the database",
+    ),
+    (
+        r"42P01|42703",
+        "{target} was changed or deleted while the query ran: {reason}. Start again to compare its "
+        "columns",
+    ),
+    (
+        r"23",
+        "The database refused a row of {target}: {reason}. Filter such rows in the query, or drop "
+        "the constraint",
+    ),
+    (
+        r"22|42804",
+        "The database refused a value for {target}: {reason}. Cast it in the query, or filter such "
+        "rows",
+    ),
+)
+
+
 # ---- other runs ----
 
 
@@ -448,6 +506,7 @@ def _storage(causes: Sequence[Cause], about: About) -> str | None:
 
 
 _RULES: Final[tuple[Callable[[Sequence[Cause], About], str | None], ...]] = (
+    _database,
     _disk_full,
     _memory,
     _other_columns,

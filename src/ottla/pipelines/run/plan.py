@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.identity import changes
 from ottla.pipelines.identity.record import FILE, Identity, Offsets, Replacing, read_identity
@@ -273,6 +274,10 @@ def _check_table(
     place = str(specification.checkpoint)
     if wrong := changes.wrong_table(identity, place, sink.name, sink.table_id(), sink.location):
         raise PipelineError(wrong)
+    once = DeliveryGuarantee.EXACTLY_ONCE
+    done = checkpoint.done()
+    if identity and identity.delivery == specification.delivery == once and done is not None:
+        sink.check_done(checkpoint.query_id(), done)
     if wrong := changes.wrong_keys(identity, place, sink.name, specification.key_columns):
         raise PipelineError(wrong)
     # A checkpoint from before checkpoints kept their identity: it wrote exactly once.

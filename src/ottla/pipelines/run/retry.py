@@ -17,9 +17,13 @@ BROKER: Final = "broker"
 TOPIC: Final = "topic"
 STORAGE: Final = "storage"
 COMMIT: Final = "commit"
+DATABASE: Final = "database"
 WRITE: Final = "write"
 
 _KAFKA: Final = r"org\.apache\.kafka\.common\.errors\."
+# SQLSTATE by PostgreSQL's list: the connection, the server's start and stop, too many connections,
+# and a transaction that met another one.
+_OF_DATABASE: Final = re.compile(r"SQLSTATE (08\w{3}|57P0[1-35]|53300|40001|40P01)")
 # (what passes by itself, the exception's class, a part of its text).
 _PASSING: Final = (
     # A task of to_topic; first, because its trace also has librdkafka's exception.
@@ -74,12 +78,14 @@ class RetryLimits:
 
 
 def passes_by_itself(causes: Sequence[Cause]) -> str | None:
-    """Return what to wait for (BROKER, TOPIC, STORAGE, COMMIT or WRITE).
+    """Return what to wait for (BROKER, TOPIC, STORAGE, COMMIT, WRITE or DATABASE).
 
     None where a retry cannot help.
     """
     if any(_LASTING.search(f"{cause.kind} {cause.message}") for cause in causes):
         return None
+    if any(_OF_DATABASE.fullmatch(cause.condition) for cause in causes):
+        return DATABASE
     for kind, name, text in _PASSING:
         for cause in causes:
             if re.fullmatch(name, cause.kind) and re.search(text, cause.message):

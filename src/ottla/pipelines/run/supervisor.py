@@ -23,6 +23,7 @@ from ottla.pipelines.run.report import report, report_exception
 from ottla.pipelines.run.retry import (
     BROKER,
     COMMIT,
+    DATABASE,
     STORAGE,
     TOPIC,
     WRITE,
@@ -223,6 +224,7 @@ class Supervisor:
             TOPIC: f"{', '.join(about.topics)} is not on {about.servers}",
             STORAGE: f"The storage of {about.target} does not answer or slows requests down",
             WRITE: f"A transaction of {about.target} was not committed",
+            DATABASE: f"The database of {about.target} does not answer",
             COMMIT: f"Another job committed to {about.target} at the same time",
         }[kind]
 

@@ -95,6 +95,9 @@ class DeltaSink:
         """Return Delta's id of the table, empty where there is no table."""
         return self.table.snapshot().table_id if self.target.location else ""
 
+    def check_done(self, query_id: str, done: int) -> None:
+        """Do nothing: a table that was made again has another id."""
+
     def metadata(self) -> Iterable[str]:
         """Return the `userMetadata` of the table's commits, the newest first."""
         if not self.target.location:

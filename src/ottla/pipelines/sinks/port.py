@@ -102,6 +102,12 @@ class TableSink(Sink, Protocol):
     def last_batch(self, query_id: str) -> int | None:
         """Return the last batch of a query that the place is known to have, None for none."""
 
+    def check_done(self, query_id: str, done: int) -> None:
+        """Check that the place has what a query wrote exactly once, up to the batch `done`.
+
+        Raises PipelineError where the place is known to lack some of it.
+        """
+
     def metadata(self) -> Iterable[str]:
         """Return the metadata of the batches that the place keeps, the newest first."""
 

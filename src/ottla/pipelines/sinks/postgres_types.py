@@ -1,0 +1,142 @@
+"""Spark's types and PostgreSQL's: which column a new table gets, which one a value fits. Pure.
+
+Values travel as the text of `COPY`: tabs between columns, `\\N` for null, and a backslash before
+what would end a column or a row. Here is the expression that gives that text for each type.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.pipelines.sinks.constraints import Constraint
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+    from pyspark.sql.types import DataType
+
+NULL: Final = "\\N"
+
+_NEW: Final = {
+    "boolean": "boolean",
+    "tinyint": "smallint",
+    "smallint": "smallint",
+    "int": "integer",
+    "bigint": "bigint",
+    "float": "real",
+    "double": "double precision",
+    "string": "text",
+    "binary": "bytea",
+    "date": "date",
+    "timestamp": "timestamp with time zone",
+    "timestamp_ntz": "timestamp without time zone",
+}
+_NESTED: Final = ("struct", "array", "map")
+_INTEGERS: Final = ("smallint", "integer", "bigint", "numeric", "real", "double precision")
+_TEXTS: Final = ("text", "character varying", "character", "citext", "name")
+_FITTING: Final = {
+    "boolean": ("boolean",),
+    "tinyint": _INTEGERS,
+    "smallint": _INTEGERS,
+    "int": _INTEGERS[1:],
+    "bigint": ("bigint", "numeric"),
+    "float": ("real", "double precision"),
+    "double": ("double precision",),
+    "decimal": ("numeric",),
+    "string": (*_TEXTS, "uuid", "json", "jsonb", "xml", "inet", "cidr", "macaddr", "interval"),
+    "binary": ("bytea",),
+    "date": ("date",),
+    "timestamp": ("timestamp with time zone",),
+    "timestamp_ntz": ("timestamp without time zone",),
+    **dict.fromkeys(_NESTED, ("jsonb", "json", "text")),
+}
+# How a line of COPY names what would end a column or a row; the backslash itself comes first.
+_ESCAPES: Final = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))
+
+
+def new_type(kind: DataType) -> str | None:
+    """Return the type of a new column for Spark's type, None for one that PostgreSQL lacks."""
+    name = kind.typeName()
+    if name == "decimal":
+        return str(kind.simpleString()).replace("decimal", "numeric")
+    if name in _NESTED:
+        return "jsonb" if _is_json(kind) else None
+    return _NEW.get(kind.simpleString())
+
+
+def fits(kind: DataType, column: str, *, is_enum: bool = False) -> bool:
+    """Tell whether values of Spark's type fit a column of PostgreSQL's type.
+
+    `column` is the type without its length, such as `character varying`. An integer fits a wider
+    one. Text fits types that PostgreSQL reads from text; a value that is not of the type fails.
+    """
+    if new_type(kind) is None:
+        return False
+    name = kind.typeName() if kind.typeName() in ("decimal", *_NESTED) else kind.simpleString()
+    return column in _FITTING[name] or (is_enum and name == "string")
+
+
+def copy_text(name: str, kind: DataType) -> Column:
+    """Return the text of a column in a line of COPY."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    column = F.col(_quoted(name))
+    if kind.typeName() in _NESTED:
+        text = _escaped(F.to_json(column))
+    elif kind.typeName() == "string":
+        text = _escaped(column)
+    elif kind.typeName() == "binary":
+        text = F.concat(F.lit("\\\\x"), F.hex(column))
+    elif kind.typeName() == "timestamp":
+        # With the offset of the session's zone: without it a repeated hour would be two moments.
+        text = F.date_format(column, "yyyy-MM-dd HH:mm:ss.SSSSSSXXXXX")
+    else:
+        text = column.cast("string")
+    return F.coalesce(text, F.lit(NULL))
+
+
+def value_constraints(name: str, kind: DataType) -> list[Constraint]:
+    """Return what a value must fulfil that Spark's type allows and PostgreSQL's does not."""
+    quoted = _quoted(name)
+    if kind.typeName() in ("date", "timestamp", "timestamp_ntz"):
+        return [
+            Constraint(
+                f"{quoted} IS NULL OR year({quoted}) BETWEEN 1 AND 9999",
+                f"the column {name} is outside of the years 1 to 9999",
+            )
+        ]
+    reason = f"the column {name} has the character U+0000, which PostgreSQL cannot store"
+    if kind.typeName() == "string":
+        return [Constraint(f"{quoted} IS NULL OR instr({quoted}, chr(0)) = 0", reason)]
+    if kind.typeName() in _NESTED:
+        json = f"instr(to_json({quoted}), '\\\\u0000') = 0"
+        return [Constraint(f"{quoted} IS NULL OR {json}", reason)]
+    return []
+
+
+def length_constraint(name: str, kind: DataType, most: int) -> Constraint | None:
+    """Return the limit of a `varchar(n)` for a text, None for other types."""
+    if kind.typeName() != "string":
+        return None
+    quoted = _quoted(name)
+    return Constraint(
+        f"{quoted} IS NULL OR length({quoted}) <= {most}",
+        f"the column {name} is longer than the {most} characters that the table allows",
+    )
+
+
+def _escaped(column: Column) -> Column:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    for raw, written in _ESCAPES:
+        column = F.replace(column, F.lit(raw), F.lit(written))
+    return column
+
+
+def _is_json(kind: DataType) -> bool:
+    """Tell whether Spark's to_json takes all of a nested type."""
+    text = kind.simpleString()
+    return not any(word in text for word in ("variant", "interval", "void"))
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"

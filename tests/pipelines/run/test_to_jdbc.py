@@ -1,0 +1,183 @@
+"""A stream into a real PostgreSQL: restarts, rejected rows, a database that goes away."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench.postgres import PASSWORD, USER, Postgres, fetched_driver
+
+from bench import fixture
+from ottla.pipelines import PipelineError, to_jdbc, topic
+
+pytestmark = [pytest.mark.spark, pytest.mark.full]
+postgres = fixture.postgres
+
+SCHEMA = "id BIGINT NOT NULL, word STRING"
+
+
+def records(start: int, stop: int) -> list[tuple[str, str]]:
+    return [(str(n), json.dumps({"id": n, "word": f"w{n}"})) for n in range(start, stop)]
+
+
+class Job:
+    def __init__(self, spark: Any, bootstrap: str, name: str, database: Postgres) -> None:
+        spark.sql(f"ADD JAR '{fetched_driver()}'")
+        self.spark, self.bootstrap, self.name, self.database = spark, bootstrap, name, database
+
+    def start(self, checkpoint: Path, trigger: Any = None, **how: Any) -> Any:
+        where = {"starting": how.pop("starting", "earliest")}
+        login = {"user": USER, "password": how.pop("password", PASSWORD)}
+        url = how.pop("url", self.database.url)
+        frame = topic(
+            self.spark, self.name, bootstrap_servers=self.bootstrap, schema=SCHEMA, **where
+        )
+        rows = frame.selectExpr(*how.pop("columns", ("value.*", "partition", "offset")))
+        return to_jdbc(rows, "t", url=url, checkpoint=checkpoint, trigger=trigger, **login, **how)
+
+    def run(self, checkpoint: Path, **how: Any) -> Any:
+        query = self.start(checkpoint, {"availableNow": True}, **how)
+        query.awaitTermination()
+        return query
+
+    def ids(self, table: str = "t") -> list[int]:
+        return sorted(int(row[0]) for row in self.database.query(f"SELECT id FROM {table}"))
+
+
+@pytest.fixture
+def job(spark: Any, bootstrap: str, new_topic: Callable[..., str], postgres: Postgres) -> Job:
+    return Job(spark, bootstrap, new_topic(), postgres)
+
+
+def test_rows_arrive_once_and_the_checkpoint_holds_no_password(
+    job: Job, produce: Callable[..., None], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "ottla.pipelines")
+    produce(job.name, [*records(0, 20), ("x", "bad")])
+    first = job.run(tmp_path / "checkpoint", group=f"group-{job.name}")
+    produce(job.name, records(20, 30))
+    # As after a kill between the database's commit and Spark's own note that the batch is done.
+    for file in (tmp_path / "checkpoint/commits").iterdir():
+        file.unlink()
+    job.run(tmp_path / "checkpoint")
+    assert first.name == "t"
+    assert job.ids() == list(range(30))
+    assert [row[0] for row in job.database.query("SELECT reason FROM t_rejected")] == [
+        "value is not a JSON object of the schema"
+    ]
+    kept = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    traces = [*Path(os.environ["OTTLA_STATE_DIR"]).rglob("*")]
+    kept += [path.read_bytes() for path in traces if path.is_file()]
+    assert not any(PASSWORD.encode() in text for text in kept)
+    assert PASSWORD not in caplog.text
+
+    # The checkpoint is gone: the table knows where it ends.
+    with pytest.raises(PipelineError, match=r"holds topic .* already"):
+        job.run(tmp_path / "new")
+    produce(job.name, records(30, 35))
+    job.run(tmp_path / "new", starting="table")
+    assert job.ids() == list(range(35))
+    with pytest.raises(PipelineError, match="has no unique index on id"):
+        job.run(tmp_path / "new", keys=["id"])
+    job.database.query("UPDATE ottla_batches SET batch = batch - 1 WHERE batch >= 0")
+    with pytest.raises(PipelineError, match="the database was set back"):
+        job.run(tmp_path / "new")
+    job.database.query("DROP TABLE t")
+    with pytest.raises(PipelineError, match="was deleted and created again"):
+        job.run(tmp_path / "new")
+
+
+def test_the_query_waits_for_a_database_that_is_away(
+    job: Job, produce: Callable[..., None], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    produce(job.name, records(0, 5))
+    query = job.start(tmp_path / "checkpoint")
+    try:
+        query.processAllAvailable()
+        job.database.kill()
+        produce(job.name, records(5, 9))
+        until = time.monotonic() + 60
+        while "does not answer. Trying again" not in caplog.text and time.monotonic() < until:
+            time.sleep(0.1)
+        job.database.start()
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert "The database of public.t in postgresql://" in caplog.text
+    assert job.ids() == list(range(9))
+
+
+def test_failures_are_one_sentence(job: Job, produce: Callable[..., None], tmp_path: Path) -> None:
+    produce(job.name, records(0, 5))
+    wrong = {"password": "not-this-one"}
+    for how, words in (
+        (wrong, "refused the login: password authentication failed.*Check user= and password="),
+        ({"url": job.database.url.replace("/lake", "/sea")}, "There is no such database"),
+        ({"url": "jdbc:postgresql://127.0.0.1:9/lake"}, "does not answer: Connection to"),
+    ):
+        with pytest.raises(PipelineError, match=words) as raised:
+            job.run(tmp_path / "none", **how)
+        assert len(str(raised.value).splitlines()) == 1
+        assert "not-this-one" not in str(raised.value)
+    assert not (tmp_path / "none").exists()
+
+    job.run(tmp_path / "checkpoint")
+    produce(job.name, records(5, 9))
+    job.database.query("ALTER TABLE t ADD CHECK (id < 7)")
+    with pytest.raises(
+        PipelineError, match=r"refused a row of public.t in .*violates check constraint"
+    ):
+        job.run(tmp_path / "checkpoint")
+    job.database.query("ALTER TABLE t DROP CONSTRAINT t_id_check, DROP COLUMN word")
+    with pytest.raises(PipelineError, match=r"column word .*does not have"):
+        job.run(tmp_path / "checkpoint")
+    job.database.query("ALTER TABLE t ADD COLUMN word int")
+    with pytest.raises(PipelineError, match="word is string in the rows and integer in the table"):
+        job.run(tmp_path / "checkpoint")
+    assert job.ids() == list(range(5))
+
+
+def test_a_stop_ends_a_query_inside_a_batch(
+    job: Job, produce: Callable[..., None], tmp_path: Path
+) -> None:
+    produce(job.name, records(0, 5))
+    slow = ("value.id", "java_method('java.lang.Thread', 'sleep', 3000L) AS word")
+    query = job.start(tmp_path / "checkpoint", columns=slow)
+    threading.Event().wait(3)
+    query.stop()
+    assert query.exception() is None
+
+
+def test_the_guides_example_runs(
+    spark: Any,
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    postgres: Postgres,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    guide = (Path(__file__).parents[3] / "docs/pipelines.md").read_text()
+    (example,) = [
+        one for one in re.findall(r"```py\n(.*?)```", guide, re.DOTALL) if "to_jdbc(" in one
+    ]
+    name = new_topic()
+    produce(name, [('{"tailnum": "N1"}', '{"dest": "HNL"}'), ('{"tailnum": "N2"}', "{}")])
+    produce(name, [('{"tailnum": "N2"}', None)])
+    spark.sql(f"ADD JAR '{fetched_driver()}'")
+    monkeypatch.setenv("LAKE_PASSWORD", PASSWORD)
+    script = example.replace("localhost:9092", bootstrap).replace('"./', f'"{tmp_path}/')
+    script = script.replace("jdbc:postgresql://localhost:5432/lake", postgres.url)
+    script = script.replace('    "flights",\n', f'    "{name}",\n')
+
+    exec(compile(script, "pipelines.md", "exec"), {})
+
+    assert postgres.query("SELECT tailnum, dest FROM aircraft") == [["N1", "HNL"]]
