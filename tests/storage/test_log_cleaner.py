@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -95,6 +96,18 @@ async def test_a_clean_log_is_not_cleaned_again(bench: Bench) -> None:
     segments = list(bench.log.segments)
     await bench.cleaner.clean()
     assert bench.log.segments == segments
+
+
+async def test_one_log_is_compacted_whatever_its_dirty_ratio(bench: Bench) -> None:
+    await bench.write(b"a", b"b", b"a", b"c")
+    await bench.cleaner.clean()
+    await bench.write(b"c", b"d")
+    bench.log.config = replace(bench.log.config, min_cleanable_dirty_ratio=1.0)
+    await bench.cleaner.clean()
+    assert bench.keys() == [(1, b"b"), (2, b"a"), (3, b"c"), (4, b"c"), (5, b"d")]
+    partition = bench.node.partitions.find(TOPIC, 0)
+    await bench.cleaner.compact(partition, only_if_due=False)
+    assert bench.keys() == [(1, b"b"), (2, b"a"), (4, b"c"), (5, b"d")]
 
 
 async def test_only_committed_records_are_cleaned(bench: Bench) -> None:

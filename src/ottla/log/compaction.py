@@ -33,9 +33,15 @@ from ottla.records.errors import CorruptBatchError, InvalidRecordError
 
 
 def plan_compaction(
-    log: Log, *, clean_offset: int | None, now_ms: int, high_watermark: int
+    log: Log,
+    *,
+    clean_offset: int | None,
+    now_ms: int,
+    high_watermark: int,
+    only_if_due: bool = True,
 ) -> "Compaction | None":
-    """The compaction that is due; None if there is none or the log is closed.
+    """The compaction that is due; None if there is none or the log is closed. Without
+    `only_if_due` it is due if there is anything that may be cleaned.
 
     `clean_offset` is the partition's cleaner checkpoint: the log is clean up to there. Raises
     ApiError KAFKA_STORAGE_ERROR.
@@ -59,7 +65,8 @@ def plan_compaction(
     total_bytes = sum(segment.size_bytes for segment in segments)
     waited_since = min((at for s in dirty if (at := s.first_timestamp()) >= 0), default=now_ms)
     overdue = now_ms - waited_since > config.max_compaction_lag_ms
-    if dirty_bytes / total_bytes < config.min_cleanable_dirty_ratio and not overdue:
+    is_due = overdue or dirty_bytes / total_bytes >= config.min_cleanable_dirty_ratio
+    if only_if_due and not is_due:
         return None
     return Compaction(log, segments, first_dirty, end_offset, now_ms)
 

@@ -39,22 +39,29 @@ class LogCleaner:
         self._clock = clock
         self._failure = failure
         self._remove = remove
+        self._cleaning = asyncio.Lock()
 
     async def clean(self) -> None:
         """One pass over all compacted logs. Failures are logged; the next pass retries them."""
         for partition in list(self._partitions):
-            if not partition.log.config.cleanup_compact:
-                continue
+            if partition.log.config.cleanup_compact:
+                await self.compact(partition, only_if_due=True)
+
+    async def compact(self, partition: StoredPartition, *, only_if_due: bool) -> None:
+        """Compacts one log up to its active segment, or up to min.compaction.lag.ms ago. Without
+        `only_if_due` min.cleanable.dirty.ratio does not matter. Failures are logged.
+        """
+        async with self._cleaning:
             try:
-                await self._clean(partition)
+                await self._clean(partition, only_if_due)
             except ApiError as error:
                 logger.error("cannot compact %s-%d: %s", partition.topic, partition.index, error)
                 self._failure.write_failed(partition, error)
 
-    async def _clean(self, partition: StoredPartition) -> None:
+    async def _clean(self, partition: StoredPartition, only_if_due: bool) -> None:
         name = (partition.topic, partition.index)
         for _ in range(MAX_ROUNDS):
-            plan = self._plan(partition)
+            plan = self._plan(partition, only_if_due)
             if plan is None:
                 return
             reached_before = self._store.cleaner_offsets.get(name)
@@ -76,10 +83,11 @@ class LogCleaner:
             if plan.clean_offset == reached_before:
                 return
 
-    def _plan(self, partition: StoredPartition) -> Compaction | None:
+    def _plan(self, partition: StoredPartition, only_if_due: bool) -> Compaction | None:
         return plan_compaction(
             partition.log,
             clean_offset=self._store.cleaner_offsets.get((partition.topic, partition.index)),
             now_ms=self._clock.now_ms(),
             high_watermark=partition.high_watermark,
+            only_if_due=only_if_due,
         )

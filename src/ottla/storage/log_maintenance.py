@@ -127,6 +127,10 @@ class LogMaintenance:
             )  # fmt: skip
             wake(partition)
 
+    async def compact(self, partition: StoredPartition) -> None:
+        """Compacts one log now, whatever its min.cleanable.dirty.ratio."""
+        await self._cleaner.compact(partition, only_if_due=False)
+
     async def flush_old(self) -> None:
         """Syncs the logs whose unsynced records are older than flush.ms."""
         for partition in list(self._partitions):
