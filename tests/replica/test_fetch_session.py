@@ -74,6 +74,12 @@ def test_the_next_fetch_sends_only_changes(sessions: FetchSessions) -> None:
     assert to_send(third, changed) == []
 
 
+def test_the_topics_of_a_session(sessions: FetchSessions) -> None:
+    fetch = sessions.begin(request(("a", 0, 3), ("a", 1, 4), ("b", 1, 4)), VERSION, now_ms=0)
+    assert sessions.topics(fetch.session_id) == {"a", "b"}
+    assert sessions.topics(7) == set()
+
+
 def test_a_moved_log_start_is_sent_once(sessions: FetchSessions) -> None:
     first = sessions.begin(request(("a", 0, 3)), VERSION, now_ms=0)
     (each,) = first.partitions.values()

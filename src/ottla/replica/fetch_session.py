@@ -127,6 +127,11 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def topics(self, session_id: int) -> set[TopicKey]:
+        """The topics of a session; empty if there is none with this id."""
+        session = self._sessions.get(session_id)
+        return set() if session is None else {topic for topic, _ in session.partitions}
+
     def begin(self, request: Any, version: int, now_ms: int) -> Fetch:
         """The partitions that `request` (a FetchRequest) asks for, with those of its session.
 
