@@ -1,12 +1,25 @@
+import asyncio
+import os
 import resource
+import signal
 import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from ottla.api.table import HANDLERS
 from ottla.node.node import Node
-from ottla.node.serve import EXIT_BAD_SETTING, EXIT_FAILED, raise_file_limit, run, serve
+from ottla.node.serve import (
+    EXIT_BAD_SETTING,
+    EXIT_FAILED,
+    EXIT_STOPPED,
+    raise_file_limit,
+    run,
+    serve,
+)
+from ottla.runtime.clock import SystemClock
 
 
 def error_line(capsys: pytest.CaptureFixture[str]) -> str:
@@ -98,6 +111,28 @@ def test_runs_with_and_without_uvloop(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(main()) == 7
     monkeypatch.setitem(__import__("sys").modules, "uvloop", None)
     assert run(main()) == 7
+
+
+def test_clock_loop_and_company_from_outside(tmp_path: Path) -> None:
+    class OwnClock:
+        now_ms = staticmethod(SystemClock().now_ms)
+        monotonic_ms = staticmethod(SystemClock().monotonic_ms)
+
+    class OwnLoop(asyncio.SelectorEventLoop):
+        pass
+
+    seen: list[object] = []
+
+    @asynccontextmanager
+    async def beside(node: Node) -> AsyncIterator[None]:
+        seen.extend((type(node.clock), type(asyncio.get_running_loop())))
+        os.kill(os.getpid(), signal.SIGTERM)
+        yield
+        seen.append(node.closing)
+
+    given = {"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://127.0.0.1:0"}
+    code = serve(given, HANDLERS, clock=OwnClock(), new_loop=OwnLoop, beside=beside)
+    assert (code, seen) == (EXIT_STOPPED, [OwnClock, OwnLoop, False])
 
 
 def test_a_disk_that_is_full_during_the_start_ends_the_broker(

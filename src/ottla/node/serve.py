@@ -7,8 +7,8 @@ import logging
 import resource
 import signal
 import sys
-from collections.abc import Coroutine, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from wsgiref.simple_server import WSGIServer
 
 from ottla.cluster.errors import StartError
@@ -24,6 +24,7 @@ from ottla.log.errors import DataFolderError
 from ottla.network.handlers import Handlers
 from ottla.node.node import Node
 from ottla.protocol.errors import ApiError
+from ottla.runtime.clock import Clock
 from ottla.runtime.freed_memory import keep_freed_memory
 
 EXIT_STOPPED = 0
@@ -39,11 +40,15 @@ def serve(
     *,
     log_level: str = "info",
     announce: bool = True,
+    clock: Clock | None = None,
+    new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None,
+    beside: Callable[[Node], AbstractAsyncContextManager[object]] = nullcontext,
 ) -> int:
     """Runs a broker until SIGTERM or SIGINT; returns the exit code.
 
     Its log goes to standard error, from `log_level` on; with `announce`, standard output gets one
-    line when it is ready.
+    line when it is ready. `clock` and `new_loop` default to the machine's clock and the fastest
+    loop; `beside` opens what runs beside the broker while it serves.
 
     If it cannot start, it prints one line on stderr. The exit code is 2 for a wrong setting, 1 for
     a port in use, a folder in use or unreadable, a full disk, or an unreachable ensemble.
@@ -59,7 +64,8 @@ def serve(
             logging.getLogger("ottla.config").warning("%s", note)
         raise_file_limit()
         keep_freed_memory()
-        return run(_serve(Node(config, handlers), announce=announce))
+        node = Node(config, handlers, clock=clock)
+        return run(_serve(node, beside, announce=announce), new_loop)
     except (ConnectionLostError, SessionExpiredError) as error:
         # Their text is only a path, which can be any path of the start.
         print(f"ottla serve: lost ZooKeeper during the start ({error!r})", file=sys.stderr)
@@ -93,17 +99,31 @@ def raise_file_limit() -> None:
             return
 
 
-def run(main: Coroutine[object, object, int]) -> int:
-    """Runs `main` on uvloop, or on asyncio's own loop if uvloop is not installed."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run(main)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+def run(
+    main: Coroutine[object, object, int],
+    new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None,
+) -> int:
+    """Runs `main` on the loop given, else on uvloop, or on asyncio's own loop if uvloop is not
+    installed.
+    """
+    with asyncio.Runner(loop_factory=new_loop or _fastest_loop()) as runner:
         return runner.run(main)
 
 
-async def _serve(node: Node, *, announce: bool) -> int:
+def _fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+async def _serve(
+    node: Node,
+    beside: Callable[[Node], AbstractAsyncContextManager[object]],
+    *,
+    announce: bool,
+) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -114,9 +134,10 @@ async def _serve(node: Node, *, announce: bool) -> int:
     metrics = None
     try:
         metrics = _start_metrics(node)
-        if announce:
-            _print_ready(node)
-        await stop.wait()
+        async with beside(node):
+            if announce:
+                _print_ready(node)
+            await stop.wait()
     finally:
         if metrics is not None:
             await asyncio.to_thread(metrics.shutdown)
