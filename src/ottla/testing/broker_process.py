@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +16,7 @@ from typing import Final, Self
 from ottla.testing.child_process import start_child
 from ottla.testing.errors import KitError, ProcessEndedError, last_lines
 
+SERVE: Final = ("-m", "ottla", "serve")
 READY: Final = re.compile(r"ready on (\S+:\d+)")
 START_WITHIN_S: Final = 30.0
 STOP_WITHIN_S: Final = 60.0
@@ -35,6 +37,8 @@ class BrokerProcess:
     process: subprocess.Popen[bytes] | None = None
     errors: Path | None = None
     """The standard error of all starts, appended; beside the data folder."""
+    program: Sequence[str] = SERVE
+    """Python's arguments; `options` follow them."""
 
     def __enter__(self) -> Self:
         return self.start()
@@ -66,7 +70,7 @@ class BrokerProcess:
         ):
             words = ["--listen", self.bootstrap, *words]
         self.process = start_child(
-            [sys.executable, "-m", "ottla", "serve", *words],
+            [sys.executable, *self.program, *words],
             output=self._output,
             errors=self.errors,
         )

@@ -11,13 +11,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
+from ottla.testing.broker import controlled_program
 from ottla.testing.broker_metadata import not_yet_known
-from ottla.testing.broker_process import BrokerProcess
+from ottla.testing.broker_process import SERVE, BrokerProcess
 from ottla.testing.cluster_state import ClusterState
+from ottla.testing.control_socket import ControlSocket
+from ottla.testing.election import elect
 from ottla.testing.errors import KitError, last_lines
 from ottla.testing.internal_topics import create_offsets_topic
 from ottla.testing.network import Network
 from ottla.testing.ports import HOST, free_ports
+from ottla.testing.topics import Topics
 from ottla.testing.zookeeper_server import ZooKeeperEnsemble, ZooKeeperServer
 from ottla.testing.zookeeper_session import end_session
 
@@ -27,7 +31,7 @@ MAX_REPLICAS: Final = 3
 _T = TypeVar("_T")
 
 
-class Cluster:
+class Cluster(Topics):
     """`with Cluster(brokers=3) as cluster:` or `cluster = Cluster().open()` and `.close()`.
 
     Broker ids are 1 to `brokers`. `config` holds settings for all brokers; new topics get three
@@ -36,7 +40,9 @@ class Cluster:
     (`HOST:PORT,...[/chroot]`) that no other cluster uses; by default the cluster starts its own
     with `ensemble` members. `data` is the folder for the data; by default a temporary folder,
     deleted with the cluster. With `proxies=False` each
-    broker has one listener and brokers connect directly: faster, but nothing can be cut.
+    broker has one listener and brokers connect directly: faster, but nothing can be cut. With
+    `control` its brokers can be given faults towards clients, and be made to roll, retain and
+    compact; they are slower, because they run on asyncio's own loop.
 
     Every wait has a timeout and raises KitError, which shows the end of the relevant logs.
     """
@@ -53,7 +59,9 @@ class Cluster:
         proxies: bool = True,
         ports: Sequence[int] | None = None,
         zookeeper_port: int = 0,
+        control: bool = False,
     ) -> None:
+        super().__init__()
         assert brokers > 0, "a cluster has one broker or more"
         assert racks is None or len(racks) == brokers, "one rack for each broker"
         self.brokers: dict[int, BrokerProcess] = {}
@@ -68,6 +76,9 @@ class Cluster:
         self._ports = ports
         self._zookeeper_port = zookeeper_port
         self._given_data = data
+        self._is_controlled = control
+        self._sockets: dict[int, ControlSocket] = {}
+        self._socket_folder: Path | None = None
         self._ending = ExitStack()
         self._network: Network | None = None
         self._ensemble: ZooKeeperEnsemble | None = None
@@ -150,14 +161,29 @@ class Cluster:
             options += ["--rack", self._racks[number - 1]]
         for name, value in self._config.items():
             options += ["-c", f"{name}={value}"]
-        return BrokerProcess(self.data / f"broker-{number}", options, f"{HOST}:{port}")
+        program: Sequence[str] = SERVE
+        if self._is_controlled:
+            self._sockets[number] = ControlSocket(self._folder_for_sockets() / str(number))
+            program = controlled_program(self._sockets[number])
+        return BrokerProcess(
+            self.data / f"broker-{number}", options, f"{HOST}:{port}", program=program
+        )
+
+    def _folder_for_sockets(self) -> Path:
+        """A short path, unlike the data folder's: a Unix socket's path has 107 bytes at most."""
+        if self._socket_folder is None:
+            self._socket_folder = Path(tempfile.mkdtemp(prefix="ottla-"))
+            self._ending.callback(shutil.rmtree, self._socket_folder, ignore_errors=True)
+        return self._socket_folder
 
     def close(self) -> None:
         """End all brokers and ZooKeeper, whatever their state; may be called again."""
+        self._producer = None
         for broker in self.brokers.values():
             if broker.running:
                 broker.kill()
         self._ending.close()
+        self._socket_folder = None
 
     # Addresses and state.
 
@@ -165,6 +191,12 @@ class Cluster:
     def bootstrap(self) -> str:
         """All brokers' addresses for clients, `HOST:PORT,HOST:PORT,...`."""
         return ",".join(broker.bootstrap for broker in self.brokers.values())
+
+    def controls(self) -> Sequence[ControlSocket]:
+        """The sockets of the brokers that run."""
+        if not self._is_controlled:
+            raise KitError("this needs brokers that can be controlled: Cluster(control=True)")
+        return [self._sockets[each] for each, broker in self.brokers.items() if broker.running]
 
     @property
     def zookeeper(self) -> str:
@@ -359,6 +391,25 @@ class Cluster:
 
         return self.wait_for(
             f"a leader of {topic}-{partition} other than {broker_id}", other, timeout_s
+        )
+
+    def elect(self, leader: int, topic: str, partition: int = 0, timeout_s: float = WAIT_S) -> None:
+        """Make this broker, one of the partition's replicas, its leader; waits until it leads.
+
+        By Kafka's own requests: the broker becomes the preferred replica, which is then elected.
+        """
+        replicas = (self.state.replicas(topic) or {}).get(partition)
+        if replicas is None:
+            raise KitError(f"there is no partition {topic}-{partition}")
+        if leader not in replicas:
+            raise KitError(f"broker {leader} has no replica of {topic}-{partition}: {replicas}")
+        order = [leader, *(each for each in replicas if each != leader)]
+        address = self._broker(self.controller()).bootstrap
+        elect(address, topic, partition, order, timeout_s)
+        self.wait_for(
+            f"broker {leader} to lead {topic}-{partition}",
+            lambda: self.state.leader(topic, partition) == leader or None,
+            timeout_s,
         )
 
     def wait_in_sync(self, topic: str | None = None, timeout_s: float = WAIT_S) -> None:

@@ -7,7 +7,7 @@ from conformance.differential.session import Session
 from conformance.differential.walks import walk
 
 from conformance.differential import scripts
-from ottla.testing import BrokerProcess
+from ottla.testing import SharedBroker
 
 
 def answers(address: str, prefix: str, seed: int | None = None) -> list[tuple[str, object]]:
@@ -23,7 +23,7 @@ def answers(address: str, prefix: str, seed: int | None = None) -> list[tuple[st
     return [(each.label, each.content) for each in session.answers]
 
 
-def test_the_answers_do_not_depend_on_names_and_ids(ottla_broker: BrokerProcess) -> None:
+def test_the_answers_do_not_depend_on_names_and_ids(ottla_broker: SharedBroker) -> None:
     for seed in (None, 3):
         one = answers(ottla_broker.bootstrap, f"one{seed}", seed)
         other = answers(ottla_broker.bootstrap, f"other{seed}", seed)

@@ -1,0 +1,82 @@
+"""Makes a classic consumer group rebalance, by Kafka's own protocol.
+
+One more member joins, which begins a rebalance (KIP-394: the first answer is only a member id), and
+leaves before the others have joined again. So the group rebalances once, and stays as it was.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import Any, Final
+
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.frames import write_request
+from ottla.protocol.messages import messages_of
+from ottla.testing.broker_request import ask_broker
+from ottla.testing.errors import KitError
+from ottla.testing.fault_rule import KIT_CLIENT_ID
+
+_FIND_COORDINATOR, _JOIN, _LEAVE, _DESCRIBE = 10, 11, 13, 15
+_SESSION_MS: Final = 30_000
+_CONNECT_S: Final = 10.0
+_BEGINS_WITHIN_S: Final = 10.0
+_POLL_S: Final = 0.005
+STABLE: Final = "Stable"
+
+
+def force_rebalance(bootstrap: str, group: str) -> None:
+    """Returns when the rebalance has begun; `bootstrap` is one broker's address. Raises KitError
+    if the group is not stable, which is the only state that a rebalance can begin in.
+    """
+    address = _coordinator(bootstrap, group)
+    described = _describe(address, group)
+    if described.group_state != STABLE:
+        state = described.group_state or "unknown"
+        raise KitError(f"group {group} cannot rebalance: its state is {state}, not {STABLE}")
+    member_id = ask_broker(address, _join(group, "", described)).member_id
+    host, _, port = address.rpartition(":")
+    with socket.create_connection((host, int(port)), _CONNECT_S) as connection:
+        # The response comes when all members have joined again: nobody waits for it.
+        connection.sendall(write_request(_join(group, member_id, described), 1, KIT_CLIENT_ID))
+        _wait_until_begun(address, group)
+        build = messages_of(_LEAVE, 4, "request")
+        leaving = build.MemberIdentity(member_id=member_id)
+        ask_broker(address, build.LeaveGroupRequest(group_id=group, members=(leaving,)))
+
+
+def _coordinator(bootstrap: str, group: str) -> str:
+    build = messages_of(_FIND_COORDINATOR, 3, "request")
+    found = ask_broker(bootstrap, build.FindCoordinatorRequest(key=group, key_type=0))
+    if found.error_code is not ErrorCode.none:
+        raise KitError(f"group {group} has no coordinator: {found.error_code.name.upper()}")
+    return f"{found.host}:{found.port}"
+
+
+def _describe(address: str, group: str) -> Any:
+    build = messages_of(_DESCRIBE, 5, "request")
+    return ask_broker(address, build.DescribeGroupsRequest(groups=(group,))).groups[0]
+
+
+def _join(group: str, member_id: str, described: Any) -> Any:
+    """Joins with the protocol that the members have chosen, and the subscription of one of them."""
+    build = messages_of(_JOIN, 5, "request")
+    protocol = build.JoinGroupRequestProtocol(
+        name=described.protocol_data, metadata=described.members[0].member_metadata
+    )
+    return build.JoinGroupRequest(
+        group_id=group,
+        session_timeout=_SESSION_MS,
+        rebalance_timeout=_SESSION_MS,
+        member_id=member_id,
+        protocol_type=described.protocol_type,
+        protocols=(protocol,),
+    )
+
+
+def _wait_until_begun(address: str, group: str) -> None:
+    until = time.monotonic() + _BEGINS_WITHIN_S
+    while _describe(address, group).group_state == STABLE:
+        if time.monotonic() > until:
+            raise KitError(f"group {group} did not rebalance within {_BEGINS_WITHIN_S:g} s")
+        time.sleep(_POLL_S)

@@ -1,0 +1,108 @@
+"""The topics of a broker or cluster in a test: create them, and force what normally takes time."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.testing.errors import KitError
+from ottla.testing.fault_rule import KIT_CLIENT_ID
+from ottla.testing.faults import Faults
+from ottla.testing.rebalance import force_rebalance
+from ottla.testing.record import Expected, ReadRecord
+from ottla.testing.topic import Topic, new_producer
+
+if TYPE_CHECKING:
+    from confluent_kafka import Producer
+
+CREATE_TIMEOUT_S: Final = 30.0
+MAX_NAME: Final = 200
+_numbers: Final = itertools.count(1)
+
+
+class Topics(Faults):
+    """A part of `Broker` and `Cluster`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._producer: Producer | None = None
+
+    @property
+    @abstractmethod
+    def bootstrap(self) -> str:
+        """The addresses for clients, `HOST:PORT,...`."""
+
+    def topic(self, name: str) -> Topic:
+        """A topic that exists, or that its first producer creates."""
+        if self._producer is None:
+            self._producer = new_producer(self.bootstrap)
+        return Topic(name, self.bootstrap, self._producer)
+
+    def create_topic(
+        self,
+        name: str | None = None,
+        *,
+        partitions: int = 1,
+        replicas: int = -1,
+        config: Mapping[str, object] | None = None,
+    ) -> Topic:
+        """Create a topic; without `name` it has a new one. `replicas` -1 means the broker's
+        default. Raises KitError with the broker's reason.
+        """
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient, NewTopic
+
+        name = name or unique_name("topic")
+        settings = {key: str(value) for key, value in (config or {}).items()}
+        admin = AdminClient(
+            {"bootstrap.servers": self.bootstrap, "client.id": KIT_CLIENT_ID, "log_level": 2}
+        )
+        new = NewTopic(name, partitions, replicas, config=settings)
+        try:
+            admin.create_topics([new], request_timeout=CREATE_TIMEOUT_S)[name].result()
+        except KafkaException as error:
+            raise KitError(f"cannot create topic {name}: {error.args[0].str()}") from None
+        return self.topic(name)
+
+    def produce(self, topic: str, *values: Any, **options: Any) -> list[ReadRecord]:
+        """`Topic.produce`."""
+        return self.topic(topic).produce(*values, **options)
+
+    def consume(self, topic: str, count: int | None = None, **options: Any) -> list[ReadRecord]:
+        """`Topic.consume`."""
+        return self.topic(topic).consume(count, **options)
+
+    def assert_records(self, topic: str, expected: Iterable[Expected], **options: Any) -> None:
+        """`Topic.assert_records`."""
+        self.topic(topic).assert_records(expected, **options)
+
+    def roll(self, topic: str) -> None:
+        """Close the active segment of each partition of the topic and begin a new one: only closed
+        segments are compacted, or removed by retention."""
+        self._ask_all("roll", topic=topic)
+
+    def retain(self) -> None:
+        """Remove now what retention no longer keeps; brokers do this every five minutes."""
+        self._ask_all("retain")
+
+    def compact(self, topic: str) -> None:
+        """Roll the topic and compact it now, whatever its `min.cleanable.dirty.ratio`. Raises
+        KitError if its `cleanup.policy` is not compact."""
+        self._ask_all("compact", topic=topic)
+
+    def rebalance(self, group: str) -> None:
+        """Begin a rebalance of a consumer group with the classic protocol: the members learn of it
+        with their next heartbeat. Raises KitError if the group has no members."""
+        force_rebalance(self.bootstrap.split(",")[0], group)
+
+    def _ask_all(self, operation: str, **arguments: Any) -> None:
+        for each in self.controls():
+            each.ask(operation, **arguments)
+
+
+def unique_name(text: str) -> str:
+    """A topic's name that this process has not used; `text` is the part for people to read."""
+    return f"{re.sub('[^a-zA-Z0-9._-]+', '-', text)[:MAX_NAME].strip('-')}-{next(_numbers)}"

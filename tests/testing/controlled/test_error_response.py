@@ -1,0 +1,77 @@
+"""The refusal of every request type, in its first and last version."""
+
+from __future__ import annotations
+
+from typing import Any, get_args, get_origin
+
+import pytest
+
+from ottla.protocol.codec import codec_of
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.frames import read_response, write_response
+from ottla.protocol.messages import message_class, messages_of
+from ottla.protocol.versions import APIS, INTERNAL, REFUSED_BELOW, WRITE_TXN_MARKERS
+from ottla.testing.controlled.error_response import error_response, has_error_code
+
+CODE = ErrorCode.request_timed_out
+
+
+def sample(cls: Any) -> Any:
+    """A message with one element in each array."""
+    values = dict(codec_of(cls).defaults)
+    for name, field in cls.__dataclass_fields__.items():
+        for each in (field.type, *get_args(field.type)):
+            if get_origin(each) is tuple:
+                element = get_args(each)[0]
+                if hasattr(element, "__version__"):
+                    values[name] = (sample(element),)
+                else:
+                    values[name] = ("x",) if isinstance("x", element) else (1,)
+    return codec_of(cls).cls(**values)
+
+
+def codes(message: Any) -> list[ErrorCode]:
+    found = []
+    for name in codec_of(type(message)).defaults:
+        value = getattr(message, name)
+        if isinstance(value, ErrorCode):
+            found.append(value)
+        elif isinstance(value, tuple):
+            found += [
+                code for each in value if hasattr(each, "__version__") for code in codes(each)
+            ]
+    return found
+
+
+@pytest.mark.full  # imports every message class
+@pytest.mark.parametrize("is_last", [False, True])
+def test_every_request_type_is_refused(is_last: bool) -> None:
+    for api in APIS.values():
+        if api.key in INTERNAL or api.key == WRITE_TXN_MARKERS:
+            continue
+        lowest = max(api.min_version, REFUSED_BELOW.get(api.key, 0))
+        version = api.max_version if is_last else lowest
+        request = sample(message_class(api.key, version, "request"))
+        assert has_error_code(api.key, version), api
+        parts = write_response(error_response(request, CODE), 5)
+        frame = memoryview(b"".join(bytes(part) for part in parts))[4:]
+        found = codes(read_response(api.key, version, frame)[1])
+        assert found, api
+        assert set(found) == {CODE}, api
+
+
+def test_topics_partitions_and_members_are_those_of_the_request() -> None:
+    build = messages_of(0, 9, "request")
+    data = [build.PartitionProduceData(index=index, records=b"") for index in (2, 5)]
+    topic = build.TopicProduceData(name="t", partition_data=tuple(data))
+    response = error_response(build.ProduceRequest(acks=-1, topic_data=(topic,)), CODE)
+    (answered,) = response.responses
+    assert answered.name == "t"
+    assert [each.index for each in answered.partition_responses] == [2, 5]
+    build = messages_of(15, 5, "request")
+    response = error_response(build.DescribeGroupsRequest(groups=("g", "h")), CODE)
+    assert [each.group_id for each in response.groups] == ["g", "h"]
+    build = messages_of(9, 5, "request")
+    asked = build.OffsetFetchRequestTopic(name="t", partition_indexes=(3,))
+    response = error_response(build.OffsetFetchRequest(group_id="g", topics=(asked,)), CODE)
+    assert response.topics[0].partitions[0].partition_index == 3
