@@ -313,4 +313,4 @@ def test_check_plans_the_query_with_spark(bootstrap: str, tmp_path: Path) -> Non
     assert "transform.sql: " in wrong.stderr
     assert "value" in wrong.stderr
     assert "`m`" in wrong.stderr
-    assert "Traceback" not in wrong.stderr
+    assert wrong.stderr.count("\n") == 1, wrong.stderr[:2_000]

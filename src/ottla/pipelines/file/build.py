@@ -17,6 +17,7 @@ from ottla.pipelines.file.specification import (
     TopicSinkSpec,
 )
 from ottla.pipelines.run.plan import Plan, delta_sink, plan
+from ottla.pipelines.run.spark_log import silence_pyspark
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.start import start
 from ottla.pipelines.run.to_files import files_sink
@@ -41,7 +42,7 @@ def open_session(spec: FileSpec, *, conf: Mapping[str, Any] | None = None) -> Sp
     """
     spark = spec.spark
     chosen: dict[str, Any] = {} if spark.master is None else {"master": spark.master}
-    return session(
+    made = session(
         spec.file.stem,
         packages=spark.packages,
         jars=spark.jars or None,
@@ -49,6 +50,8 @@ def open_session(spec: FileSpec, *, conf: Mapping[str, Any] | None = None) -> Sp
         conf={**(conf or {}), **dict(spark.conf)},
         **chosen,
     )
+    silence_pyspark()
+    return made
 
 
 def build_frame(spark: SparkSession, spec: PipelineSpec) -> DataFrame:

@@ -64,7 +64,7 @@ def route_failures(spark: SparkSession, environment: Mapping[str, str]) -> Path 
     file = folder / f"spark-{os.getpid()}.log"
     remove_oldest(folder, "spark-*.log", MAX_PROCESSES - 1)
     _route(jvm, context, configuration, file)
-    _silence_pyspark()
+    silence_pyspark()
     return file
 
 
@@ -98,7 +98,8 @@ def _route(jvm: Any, context: Any, configuration: Any, file: Path) -> None:
     context.updateLoggers()
 
 
-def _silence_pyspark() -> None:
+def silence_pyspark() -> None:
+    """Keep PySpark from printing a failure of a query, which is reported in one line."""
     from pyspark.logger import PySparkLogger
 
     for name in _OF_PYTHON:
