@@ -3,6 +3,7 @@
 import logging
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,12 +34,20 @@ def test_what_pipelines_log_is_told_and_not_printed(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err == ""
 
 
-def test_the_end_at_once_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_at_once_does_not_wait(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     left: list[int] = []
     killed: list[bool] = []
     monkeypatch.setattr(pipeline_run, "kill_spark", lambda: killed.append(True))
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
     end_at_once(130, left.append)
     assert (left, killed) == ([130], [True])
+    # A thread that waited for Spark has nothing to say any more.
+    failing = threading.Thread(target=lambda: 1 / 0)
+    failing.start()
+    failing.join()
+    assert capfd.readouterr().err == ""
 
 
 def test_the_command_line_starts_without_pyspark() -> None:

@@ -275,6 +275,8 @@ def kill_spark() -> None:
 
 def end_at_once(code: int, leave: Callable[[int], Any] = os._exit) -> None:
     """End this process and Spark's, without waiting for anything."""
+    # A thread that waits for Spark fails now, which is no news.
+    threading.excepthook = lambda _: None
     kill_spark()
     with contextlib.suppress(OSError):
         sys.stdout.flush()
