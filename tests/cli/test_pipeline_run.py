@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from ottla.cli import pipeline_run
-from ottla.cli.pipeline_run import Session, end_at_once, told_log
+from ottla.cli.pipeline_run import Session, end_at_once, stop_spark, told_log
 from ottla.cli.pipeline_view import open_view
 from ottla.pipelines.file.read import read_file
 from ottla.pipelines.progress.commits import Delivered
@@ -48,6 +48,17 @@ def test_the_end_at_once_does_not_wait(
     failing.start()
     failing.join()
     assert capfd.readouterr().err == ""
+
+
+def test_spark_may_have_ended_before_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    killed: list[bool] = []
+    monkeypatch.setattr(pipeline_run, "kill_spark", lambda: killed.append(True))
+
+    def refuse() -> None:
+        raise ConnectionRefusedError
+
+    stop_spark(SimpleNamespace(stop=refuse))
+    assert killed == [True]
 
 
 def test_the_command_line_starts_without_pyspark() -> None:

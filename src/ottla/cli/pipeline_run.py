@@ -175,7 +175,7 @@ class Session:
             self._queries_have_ended.set()
             try:
                 if spark is not None:
-                    spark.stop()
+                    stop_spark(spark)
                 self._end_lag_watch()
             finally:
                 self._has_ended.set()
@@ -263,6 +263,16 @@ def told_log(lines: list[str]) -> Iterator[None]:
     finally:
         logger.removeHandler(handler)
         logger.propagate = before
+
+
+def stop_spark(spark: Any) -> None:
+    """Stop Spark; a signal to the whole process group may have ended it already."""
+    from py4j.protocol import Py4JError
+
+    try:
+        spark.stop()
+    except (Py4JError, OSError):
+        kill_spark()
 
 
 def kill_spark() -> None:
