@@ -141,11 +141,11 @@ def test_a_function_that_fails_is_one_line(
 @pytest.mark.parametrize(
     ("transform", "said"),
     [
-        ('sql = "SELECT value.nowhere FROM flights"', "transform.sql: .*nowhere"),
-        ('sql = "SELCT 1"', "transform.sql: .*SELCT"),
-        ('sql = "SELECT * FROM no_such_table"', "transform.sql: .*no_such_table"),
-        (TABLE.replace("airlines.csv", "nowhere.csv"), "transform.tables.airlines: .*nowhere.csv"),
-        (TABLE.replace('"csv"', '"cvs"'), "transform.tables.airlines: .*cvs"),
+        ('sql = "SELECT value.nowhere FROM flights"', "^transform.sql: .*nowhere"),
+        ('sql = "SELCT 1"', "^transform.sql: .*SELCT"),
+        ('sql = "SELECT * FROM no_such_table"', "^transform.sql: .*no_such_table"),
+        (TABLE.replace("airlines.csv", "nowhere.csv"), "^transform.tables.airlines: .*nowhere.csv"),
+        (TABLE.replace('"csv"', '"cvs"'), "^transform.tables.airlines: .*cvs"),
     ],
 )
 def test_what_spark_refuses_is_one_line(

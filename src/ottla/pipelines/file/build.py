@@ -79,7 +79,7 @@ def build_frame(spark: SparkSession, spec: PipelineSpec) -> DataFrame:
     )
     rows.createOrReplaceTempView(transform.view)
     for table in transform.tables:
-        _make_view(spark, spec, table)
+        _make_view(spark, table)
     if transform.function is not None:
         return _call(transform.function, rows)
     if transform.sql is None:
@@ -87,7 +87,7 @@ def build_frame(spark: SparkSession, spec: PipelineSpec) -> DataFrame:
     try:
         return spark.sql(transform.sql)
     except PySparkException as error:
-        raise PipelineError(f"{spec.name}: transform.sql: {_reason(error)}") from error
+        raise PipelineError(f"transform.sql: {_reason(error)}") from error
 
 
 def plan_pipeline(spark: SparkSession, spec: PipelineSpec) -> Plan | TopicPlan:
@@ -154,7 +154,7 @@ def _given(**arguments: Any) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if value is not None}
 
 
-def _make_view(spark: SparkSession, spec: PipelineSpec, table: TableSpec) -> None:
+def _make_view(spark: SparkSession, table: TableSpec) -> None:
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
@@ -164,9 +164,7 @@ def _make_view(spark: SparkSession, spec: PipelineSpec, table: TableSpec) -> Non
             reader = reader.schema(table.schema)
         reader.load(table.path).createOrReplaceTempView(table.name)
     except (PySparkException, Py4JJavaError) as error:
-        raise PipelineError(
-            f"{spec.name}: transform.tables.{table.name}: {_reason(error)}"
-        ) from error
+        raise PipelineError(f"transform.tables.{table.name}: {_reason(error)}") from error
 
 
 def _call(function: FunctionSpec, rows: DataFrame) -> DataFrame:
