@@ -29,6 +29,7 @@ QUICK: Mapping[str, object] = {
     "min.insync.replicas": 2,
     "offsets.topic.num.partitions": 4,
     "group.initial.rebalance.delay.ms": 0,
+    "transaction.state.log.num.partitions": 4,
     "controlled.shutdown.retry.backoff.ms": 500,
     # The tests say who leads; test_cluster_docs sees a broker get its leaderships back.
     "auto.leader.rebalance.enable": "false",

@@ -99,14 +99,16 @@ def test_a_cluster_is_started_grows_is_drained_stopped_and_goes_on(tmp_path: Pat
             producer.produce("flights", str(number).encode())
         assert producer.flush(WITHIN_S) == 0
         refused = asked("cluster", "drain", 3, "--bootstrap", bootstrap, code=1)
-        assert "partitions of __consumer_offsets (50), flights (4) have replicas on" in refused
+        internal = "__consumer_offsets (50), __transaction_state (50)"
+        assert f"partitions of {internal}, flights (4) have replicas on" in refused
         assert "ottla cluster add" in refused
         added = json.loads(asked("cluster", "add", "--rack", "c", "--json", *here))
         assert added == {"broker": 4, "state": "running", "address": f"127.0.0.1:{first + 3}"}
         drained = typed(bootstrap, "cluster", "drain", 3)
-        assert {each["topic"] for each in drained["moved"]} == {"flights", "__consumer_offsets"}
+        moved = {each["topic"] for each in drained["moved"]}
+        assert moved == {"flights", "__consumer_offsets", "__transaction_state"}
         described = typed(bootstrap, "cluster", "describe")
-        assert [each["replicas"] for each in described["brokers"]] == [54, 54, 0, 54]
+        assert [each["replicas"] for each in described["brokers"]] == [104, 104, 0, 104]
         assert described["controller"] in (1, 2, 3, 4)
         assert described["controller_epoch"] >= 1
         # Its exit is no surprise, as long as it is down and when it is back.
@@ -121,7 +123,7 @@ def test_a_cluster_is_started_grows_is_drained_stopped_and_goes_on(tmp_path: Pat
         started = Started(tmp_path)
         assert started.until(r"OTTLA_BOOTSTRAP=(\S+)")[1].startswith(f"{bootstrap},")
         described = typed(bootstrap, "cluster", "describe")
-        assert described["partitions"] == 54
+        assert described["partitions"] == 104
         assert [each["rack"] for each in described["brokers"]] == ["a", "b", "c", "c"]
     finally:
         ended(started)
@@ -271,7 +273,7 @@ def test_without_a_controller_the_cluster_is_described_and_a_drain_says_why_it_w
             all_gone([process])
         described = typed(bootstrap, "cluster", "describe")
         assert (described["controller"], described["controller_answers"]) == (controller, False)
-        assert described["partitions"] == 52
+        assert described["partitions"] == 102
         (topic,) = typed(bootstrap, "topic", "describe", "flights")
         told = {each["leader"]: each["offsets_error"] for each in topic["partitions"]}
         assert told.pop(controller) == "no response from its leader within 5 s"

@@ -146,7 +146,7 @@ def start(cluster: Cluster, layout: Layout, zookeeper: str | None) -> None:
     try:
         cluster.create_internal_topics()
     except KitError as error:
-        note(f"Consumer groups are not available yet: {error}")
+        note(f"Consumer groups or transactions are not available yet: {error}")
     say(f"Ready. Data and logs are in {cluster.data}. Ctrl-C stops it.")
     write(f"  export OTTLA_BOOTSTRAP={cluster.bootstrap}\n", flush=True)
 

@@ -18,7 +18,7 @@ from ottla.testing.cluster_state import ClusterState
 from ottla.testing.control_socket import ControlSocket
 from ottla.testing.election import elect
 from ottla.testing.errors import KitError, last_lines
-from ottla.testing.internal_topics import create_offsets_topic
+from ottla.testing.internal_topics import Coordinated, create_internal_topic
 from ottla.testing.network import Network
 from ottla.testing.ports import HOST, free_ports
 from ottla.testing.topics import Topics
@@ -112,15 +112,18 @@ class Cluster(Topics):
         return self
 
     def create_internal_topics(self) -> None:
-        """Create __consumer_offsets while every broker is running: the first group used after a
-        broker was killed would otherwise wait for that broker.
+        """Create __consumer_offsets and __transaction_state while every broker is running: the
+        first group or transaction after a broker was killed would otherwise wait for that broker.
 
-        Does nothing if the settings require more replicas than there are brokers.
+        Leaves out a topic if the settings require more replicas than there are brokers.
         """
-        replicas = int(str(self._config.get("offsets.topic.replication.factor", -1)))
-        if replicas <= self._count:
-            first = next(iter(self.brokers.values()))
-            create_offsets_topic(first.bootstrap, WAIT_S)
+        first = next(iter(self.brokers.values()))
+        for setting, kind in (
+            ("offsets.topic.replication.factor", Coordinated.GROUP),
+            ("transaction.state.log.replication.factor", Coordinated.TRANSACTION),
+        ):
+            if int(str(self._config.get(setting, -1))) <= self._count:
+                create_internal_topic(first.bootstrap, kind, WAIT_S)
 
     def prepare(self) -> None:
         """Start ZooKeeper and the network; the brokers can then be started one by one."""
