@@ -13,12 +13,13 @@ from rich.console import Console
 from rich.table import Table
 
 from faults.anomaly import Policy
-from faults.load import LoadError, Rate
+from faults.clients import LoadError, Rate
 from faults.run import Outcome, Plan, forget, run
-from faults.schedule import Kind
+from faults.schedule import NEED_OTHERS, Kind
 from ottla.testing import KitError
 
 MAX_SHOWN = 20
+MIN_REPLICAS = 3
 
 
 def arguments() -> argparse.Namespace:
@@ -26,8 +27,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="seed of the faults (random)")
     parser.add_argument("--seconds", type=float, default=60, help="how long faults run (60)")
     parser.add_argument("--policy", choices=[each.value for each in Policy], default="strict")
-    parser.add_argument("--brokers", type=int, default=3, help="number of brokers, at least 3 (3)")
+    parser.add_argument("--brokers", type=int, default=3, help="number of brokers: 1 or >= 3 (3)")
     parser.add_argument("--ensemble", type=int, default=1, help="members of ZooKeeper (1)")
+    parser.add_argument(
+        "--transactions", action="store_true", help="transactional producers (policy strict)"
+    )
     parser.add_argument("--rate", type=int, default=400, help="records per second (400)")
     parser.add_argument(
         "--only",
@@ -37,7 +41,14 @@ def arguments() -> argparse.Namespace:
         help="only this fault; repeat for more",
     )
     parser.add_argument("--folder", type=Path, help="keep history, data and logs here")
-    return parser.parse_args()
+    given = parser.parse_args()
+    if given.policy != Policy.strict.value and (given.transactions or given.brokers < MIN_REPLICAS):
+        parser.error("--transactions and one broker need --policy strict")
+    if given.brokers != 1 and given.brokers < MIN_REPLICAS:
+        parser.error(f"--brokers must be 1, or at least {MIN_REPLICAS}, not {given.brokers}")
+    if given.brokers == 1 and given.only and {Kind[each] for each in given.only} <= NEED_OTHERS:
+        parser.error(f"one broker alone has none of these faults: {', '.join(given.only)}")
+    return given
 
 
 def table(plan: Plan, outcome: Outcome) -> Table:
@@ -75,6 +86,7 @@ def main() -> int:
         ensemble=given.ensemble,
         kinds=tuple(Kind[name] for name in given.only),
         rate=Rate(records_per_s=given.rate),
+        transactions=given.transactions,
     )
     began = time.monotonic()
 

@@ -27,6 +27,8 @@ class Kind(Enum):
     lost_read = "lost read"
     phantom_read = "phantom read"
     aborted_read = "aborted read"
+    torn_transaction = "torn transaction"
+    zombie_commit = "zombie commit"
     two_values = "offset with two values"
     duplicate = "duplicate"
     reordered = "reordered"

@@ -2,7 +2,8 @@
 
 Modelled on Jepsen's workload for Kafka and Redpanda: each offset has one value, each value has one
 offset, each acknowledged value is in the final read, and no consumer skips or goes back. The topics
-here have no transactions and no compaction, so offsets have no gaps at all.
+here have no compaction, so without transactions offsets have no gaps at all. Transactions leave
+gaps, where markers and aborted records are; `transactions` checks what is read of each.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from faults import consumers, generations
+from faults import consumers, generations, transactions
 from faults.anomaly import Anomaly, Kind, Policy, Verdict
 from faults.elections import Elections
 from faults.history import (
@@ -70,6 +71,10 @@ class Facts:
         known = (self.epochs.get(place, -1) for place in places)
         return min((epoch for epoch in known if epoch >= 0), default=-1)
 
+    @property
+    def is_transactional(self) -> bool:
+        return any(sent.transaction is not None for sent in self.sent.values())
+
     def read_places(self) -> Iterator[tuple[int, int, str]]:
         """(partition, offset, value) of every read, by the group or by the final read."""
         for (partition, offset), values in self.polled.items():
@@ -91,9 +96,20 @@ def check(events: Sequence[Event], policy: Policy) -> Verdict:
     found += _two_values(facts, elections, policy)
     found += _twice(facts, elections, policy)
     found += _final_order(facts, policy)
-    found += consumers.check(events, elections, policy)
+    found += transactions.check(events)
+    found += consumers.check(events, elections, policy, _shown(facts))
     found += generations.check(events)
     return Verdict(tuple(found))
+
+
+def _shown(facts: Facts) -> dict[int, list[int]] | None:
+    """The offsets with committed records by partition; None if all have one."""
+    if not facts.is_transactional:
+        return None
+    shown: dict[int, set[int]] = defaultdict(set)
+    for partition, offset, _ in facts.read_places():
+        shown[partition].add(offset)
+    return {partition: sorted(offsets) for partition, offsets in shown.items()}
 
 
 def _lost(facts: Facts, elections: Elections, policy: Policy) -> Iterator[Anomaly]:
@@ -115,6 +131,8 @@ def _lost(facts: Facts, elections: Elections, policy: Policy) -> Iterator[Anomal
         polled[partition].update(values)
         highest[partition] = max(highest[partition], offset)
     for value, ack in facts.acknowledged.items():
+        if value in facts.sent and facts.sent[value].transaction is not None:
+            continue  # the outcome of the transaction counts
         seen = last.get(ack.partition)
         if seen is None:
             if ack.offset < 0 or ack.offset > highest[ack.partition]:
@@ -262,7 +280,7 @@ def _final_order(facts: Facts, policy: Policy) -> Iterator[Anomaly]:
         last: dict[int, int] = {}
         seen: set[str] = set()
         for offset, value in final.records:
-            if offset != expected:
+            if offset < expected or (offset > expected and not facts.is_transactional):
                 what = f"offset {offset} came after {expected - 1}"
                 yield Anomaly(Kind.offset_gap, partition, what)
             expected = offset + 1
@@ -274,6 +292,6 @@ def _final_order(facts: Facts, policy: Policy) -> Iterator[Anomaly]:
                 what = f"{value} at offset {offset} came after {producer}-{last[producer]}"
                 yield Anomaly(Kind.reordered, partition, what)
             last[producer] = max(sequence, last.get(producer, -1))
-        if expected != final.end:
+        if expected != final.end and not facts.is_transactional:
             what = f"the final read ended at {expected} and not at {final.end}"
             yield Anomaly(Kind.offset_gap, partition, what)

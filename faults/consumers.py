@@ -1,6 +1,7 @@
 """Checks the consumers of a group: no skipped record, no step back, no lost commit. Pure.
 
-Within one assignment of a partition, a consumer polls consecutive offsets. The first offset after
+Within one assignment of a partition, a consumer polls consecutive offsets, but for those without a
+committed record (markers and aborted records). The first offset after
 an assignment is the group's committed offset: not lower than the last acknowledged commit, and not
 higher than any requested commit. A paused consumer learns late that it lost a partition, so two
 owners at the same time are not an anomaly by themselves.
@@ -8,8 +9,9 @@ owners at the same time are not an anomaly by themselves.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from faults.anomaly import Anomaly, Kind, Policy
@@ -21,6 +23,8 @@ from faults.history import Assigned, Committed, Event, FinalCommitted, Polled, R
 class Group:
     """The state of the group at the current event of the history."""
 
+    shown: Mapping[int, Sequence[int]] | None
+    """The offsets with committed records by partition, in order; None if all have one."""
     next_offset: dict[tuple[int, int], int] = field(default_factory=dict)
     """By (consumer, partition); missing until the first poll of an assignment."""
     floor: dict[int, int] = field(default_factory=lambda: defaultdict(int))
@@ -30,9 +34,22 @@ class Group:
     )
     """By (consumer, partition)."""
 
+    def is_skipped(self, partition: int, start: int, end: int) -> bool:
+        """Whether a record lies from `start` to `end` (exclusive)."""
+        if self.shown is None:
+            return start < end
+        offsets = self.shown.get(partition, ())
+        return bisect_left(offsets, start) < bisect_left(offsets, end)
 
-def check(events: Sequence[Event], elections: Elections, policy: Policy) -> list[Anomaly]:
-    group = Group()
+
+def check(
+    events: Sequence[Event],
+    elections: Elections,
+    policy: Policy,
+    shown: Mapping[int, Sequence[int]] | None = None,
+) -> list[Anomaly]:
+    """`shown`: see `Group`."""
+    group = Group(shown)
     # A commit counts as requested from the time it was sent, which is before its own event.
     for event in events:
         if isinstance(event, Committed):
@@ -69,7 +86,7 @@ def _polled(group: Group, event: Polled, elections: Elections, policy: Policy) -
         group.next_offset[place] = offset + 1
         if expected is None:
             yield from _first(group, event, offset, elections, policy)
-        elif offset > expected:
+        elif group.is_skipped(event.partition, expected, offset):
             what = f"{who} went from offset {expected - 1} to {offset}"
             yield Anomaly(Kind.poll_skip, event.partition, what)
         elif offset < expected:
@@ -88,7 +105,7 @@ def _first(
         because = _excuse_cut(elections, policy, event.partition, floor)
         what = f"{who} began at offset {offset}, though {floor} was committed"
         yield Anomaly(Kind.lost_commit, event.partition, what, because)
-    elif offset > ceiling:
+    elif group.is_skipped(event.partition, ceiling, offset):
         what = f"{who} began at offset {offset}, though at most {ceiling} was committed"
         yield Anomaly(Kind.poll_skip, event.partition, what)
 

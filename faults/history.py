@@ -4,6 +4,9 @@ A history covers one topic. Times are milliseconds since the start of the run, b
 *value* is `"<producer>-<sequence>"`, each sent once; a producer's sequence grows by one with each
 record, over all partitions. An event is recorded after the action it describes. Only `Sent` is
 recorded before it, so a value that is read without a `Sent` was certainly never sent.
+
+A *transaction* is `"<transactional id>/<number>"`; numbers begin with 1. It also commits its number
+as the offset of partition 0 in the group named like the transactional id.
 """
 
 from __future__ import annotations
@@ -30,6 +33,8 @@ class Sent:
     at_ms: int
     value: str
     partition: int
+    transaction: str | None = None
+    """Whose record it is; None without a transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,36 @@ class Unknown:
     value: str
     partition: int
     error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Initialized:
+    """InitProducerId succeeded: this instance has fenced those with lower numbers."""
+
+    at_ms: int
+    transactional_id: str
+    instance: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The instance asks for the end of its transaction; recorded before the request. A commit that
+    has to be aborted is followed by an `Ending` without `is_commit`."""
+
+    at_ms: int
+    transaction: str
+    instance: int
+    is_commit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The end succeeded. Without it the outcome is unknown, if a commit was asked for."""
+
+    at_ms: int
+    transaction: str
+    instance: int
+    is_commit: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +167,18 @@ class FinalCommitted:
 
 
 @dataclass(frozen=True, slots=True)
+class FinalOffset:
+    """The offset at the end of the run that the id's transactions committed; 0 without one."""
+
+    at_ms: int
+    transactional_id: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class FinalRead:
-    """All records of the partition at the end of the run: from `start` to `end` (exclusive)."""
+    """All committed records of the partition at the end of the run: from `start` to `end`
+    (exclusive)."""
 
     at_ms: int
     partition: int
@@ -186,12 +231,16 @@ Event = (
     | Acknowledged
     | Refused
     | Unknown
+    | Initialized
+    | Ending
+    | Ended
     | Assigned
     | Revoked
     | Synced
     | Polled
     | Committed
     | FinalCommitted
+    | FinalOffset
     | FinalRead
     | Elected
     | Epochs
@@ -201,8 +250,9 @@ Event = (
 KINDS: Final[dict[str, type[Any]]] = {
     kind.__name__: kind
     for kind in (
-        *(Sent, Acknowledged, Refused, Unknown, Assigned, Revoked, Synced, Polled),
-        *(Committed, FinalCommitted, FinalRead, Elected, Epochs),
+        *(Sent, Acknowledged, Refused, Unknown, Initialized, Ending, Ended),
+        *(Assigned, Revoked, Synced, Polled, Committed),
+        *(FinalCommitted, FinalOffset, FinalRead, Elected, Epochs),
         *(ClientError, Fault),
     )
 }
@@ -216,6 +266,16 @@ def parts_of(value: str) -> tuple[int, int]:
     """(producer, sequence). Raises ValueError for a value that no producer of a run writes."""
     producer, sequence = value.split("-")
     return int(producer), int(sequence)
+
+
+def transaction_of(transactional_id: str, number: int) -> str:
+    return f"{transactional_id}/{number}"
+
+
+def parts_of_transaction(transaction: str) -> tuple[str, int]:
+    """(transactional id, number)."""
+    transactional_id, _, number = transaction.rpartition("/")
+    return transactional_id, int(number)
 
 
 def to_line(event: Event) -> str:

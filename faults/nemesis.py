@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +20,8 @@ from ottla.testing import Cluster, KitError
 
 WHOLE_WITHIN_S: Final = 60.0
 ADMIN_WITHIN_S: Final = 20.0
+FULL_WITHIN_S: Final = 30.0
+ROOM_BYTES: Final = 1_000
 
 
 class Nemesis:
@@ -124,6 +128,29 @@ class Nemesis:
         self._last(step)
         self.cluster.start(step.broker)
 
+    def _full_disk(self, step: Step) -> None:
+        """A limit of file sizes refuses writes as a full disk does. Then the broker stops by
+        itself, so that others take over. One broker alone goes on, and later has room again.
+        """
+        broker = self.cluster.brokers[step.broker]
+        assert broker.process is not None
+        logs = broker.data.glob(f"{self.topic}-*/*.log")
+        most = max((log.stat().st_size for log in logs), default=0) + ROOM_BYTES
+        process = broker.process.pid
+        _, hard = resource.prlimit(process, resource.RLIMIT_FSIZE)
+        resource.prlimit(process, resource.RLIMIT_FSIZE, (most, hard))
+        if len(self.cluster.brokers) == 1:
+            self._last(step)
+            resource.prlimit(process, resource.RLIMIT_FSIZE, (hard, hard))
+            return
+        try:
+            broker.process.wait(FULL_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            raise KitError(
+                f"broker {step.broker} still runs {FULL_WITHIN_S:g} s after its disk was full"
+            ) from None
+        self._kill(step)
+
     def _move_leaders(self, step: Step) -> None:
         """Elect preferred leaders: after a kill, other replicas lead."""
         admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap})
@@ -203,6 +230,7 @@ class Nemesis:
         Kind.expire: _expire,
         Kind.kill_zookeeper: _kill_zookeeper,
         Kind.lose_disk: _lose_disk,
+        Kind.full_disk: _full_disk,
         Kind.move_leaders: _move_leaders,
         Kind.move_replicas: _move_replicas,
         Kind.rolling_restart: _rolling_restart,

@@ -14,10 +14,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from faults import replicas
 from faults.anomaly import Policy, Verdict
 from faults.checker import check
+from faults.clients import Rate
 from faults.history import (
     Acknowledged,
     ClientError,
     Elected,
+    Ended,
     Event,
     Fault,
     FinalRead,
@@ -27,7 +29,7 @@ from faults.history import (
     Sent,
     Unknown,
 )
-from faults.load import Load, Rate
+from faults.load import Load
 from faults.nemesis import Nemesis
 from faults.schedule import Kind, draw
 from faults.watch import ElectionWatch
@@ -43,7 +45,9 @@ PROGRESS_WITHIN_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The parameters of a run. `folder` is for the history and the brokers' data and logs."""
+    """The parameters of a run. `folder` is for the history and the brokers' data and logs. With
+    `transactions`, all producers are transactional; the policy has to be strict.
+    """
 
     seed: int
     seconds: float
@@ -54,6 +58,7 @@ class Plan:
     partitions: int = 4
     kinds: tuple[Kind, ...] = ()
     rate: Rate = field(default_factory=Rate)
+    transactions: bool = False
 
     @property
     def config(self) -> dict[str, object]:
@@ -64,9 +69,11 @@ class Plan:
             "zookeeper.connection.timeout.ms": 20_000,
             # A leader that is alone in the ISR when it dies would block the partition.
             "replica.lag.time.max.ms": 30_000 if self.policy is Policy.acks_1 else 3_000,
-            "min.insync.replicas": 2 if self.policy is Policy.strict else 1,
+            "min.insync.replicas": min(2, self.brokers) if self.policy is Policy.strict else 1,
             "offsets.topic.replication.factor": min(3, self.brokers),
             "offsets.topic.num.partitions": 4,
+            "transaction.state.log.num.partitions": 4,
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1_000,
             "group.initial.rebalance.delay.ms": 0,
             "auto.create.topics.enable": "false",
             # The last broker to stop cannot hand over its partitions, and waits this long.
@@ -84,6 +91,9 @@ class Outcome:
     def count(self, *kinds: type) -> int:
         return sum(isinstance(event, kinds) for event in self.events)
 
+    def _ended(self, *, is_commit: bool) -> int:
+        return sum(isinstance(e, Ended) and e.is_commit is is_commit for e in self.events)
+
     @property
     def numbers(self) -> dict[str, int]:
         """The table at the end of a run."""
@@ -93,6 +103,8 @@ class Outcome:
         return {
             "faults": sum(1 for _ in begun),
             "leaders and in-sync sets seen": self.count(Elected),
+            "transactions committed": self._ended(is_commit=True),
+            "transactions aborted": self._ended(is_commit=False),
             "records sent": self.count(Sent),
             "acknowledged": self.count(Acknowledged),
             "outcome unknown": self.count(Unknown),
@@ -145,7 +157,15 @@ def _under_load(
     cluster: Cluster, plan: Plan, recorder: Recorder, log: Callable[[str], None]
 ) -> None:
     watch = ElectionWatch(cluster.zookeeper, TOPIC, plan.partitions, recorder)
-    load = Load(cluster.bootstrap, TOPIC, plan.partitions, recorder, plan.policy, plan.rate)
+    load = Load(
+        cluster.bootstrap,
+        TOPIC,
+        plan.partitions,
+        recorder,
+        plan.policy,
+        plan.rate,
+        transactions=plan.transactions,
+    )
     steps = draw(
         plan.seed,
         plan.seconds,

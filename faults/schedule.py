@@ -23,6 +23,7 @@ class Kind(Enum):
     expire = "a broker's session expires"
     kill_zookeeper = "a member of the ensemble is killed"
     lose_disk = "a broker starts again with an empty disk"
+    full_disk = "a broker's disk takes no more, until the broker starts again"
     move_leaders = "preferred leaders are elected"
     move_replicas = "replicas move to another broker, and a broker is killed meanwhile"
     rolling_restart = "all brokers are restarted, one after the other"
@@ -33,8 +34,12 @@ class Kind(Enum):
 EVERYDAY: Final = (
     *(Kind.kill, Kind.stop, Kind.pause, Kind.cut, Kind.cut_off, Kind.cut_zookeeper),
     *(Kind.expire, Kind.kill_zookeeper, Kind.lose_disk, Kind.move_leaders, Kind.rolling_restart),
-    *(Kind.deposed, Kind.no_zookeeper, Kind.move_replicas),
+    *(Kind.deposed, Kind.no_zookeeper, Kind.move_replicas, Kind.full_disk),
 )
+NEED_OTHERS: Final = frozenset(
+    {Kind.cut, Kind.cut_off, Kind.lose_disk, Kind.move_replicas, Kind.deposed, Kind.last_standing}
+)
+"""Without other brokers these faults do nothing, or lose records."""
 OF_POLICY: Final = {
     Policy.strict: EVERYDAY,
     # Faults that catch a leader with records that no other replica has.
@@ -48,7 +53,7 @@ REST_MS: Final = (1_000, 3_000)
 @dataclass(frozen=True, slots=True)
 class Step:
     """One fault: it begins `rest_ms` after the end of the previous one and lasts `lasts_ms`.
-    `other` is the second broker for faults that need two."""
+    `other` is the second broker for faults that need two; with one broker, itself."""
 
     rest_ms: int
     lasts_ms: int
@@ -70,9 +75,12 @@ def draw(
     kinds: tuple[Kind, ...] = (),
 ) -> tuple[Step, ...]:
     """Steps that fill about `seconds`, at least one. Broker ids start at 1, as in the test kit.
-    `kinds` limits the faults to these."""
+    `kinds` limits the faults to these; with one broker, those in `NEED_OTHERS` are left out."""
     random = Random(seed)
-    choice = kinds or OF_POLICY[policy]
+    choice = tuple(
+        kind for kind in kinds or OF_POLICY[policy] if brokers > 1 or kind not in NEED_OTHERS
+    )
+    assert choice, "one broker alone has none of these faults"
     steps: list[Step] = []
     spent_ms = 0
     bag: list[Kind] = []
@@ -81,7 +89,8 @@ def draw(
             # Each kind once before any repeats, so that a short run covers many.
             bag = random.sample(choice, len(choice))
         kind = bag.pop()
-        broker, other = random.sample(range(1, brokers + 1), 2)
+        broker, *more = random.sample(range(1, brokers + 1), min(2, brokers))
+        other = more[0] if more else broker
         step = Step(
             random.randint(*REST_MS), _lasts_ms(kind, random, session_ms), kind, broker, other
         )

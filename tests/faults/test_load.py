@@ -6,8 +6,9 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient, NewTopic
 from faults.anomaly import Policy
 from faults.checker import check
+from faults.clients import Rate
 from faults.history import Acknowledged, Committed, FinalRead, Polled, Recorder, Sent
-from faults.load import Load, Rate
+from faults.load import Load
 
 from ottla.testing import BrokerProcess
 

@@ -13,8 +13,9 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from faults.anomaly import Policy
 from faults.checker import check
+from faults.clients import Rate
 from faults.history import Acknowledged, ClientError, Event, Polled, Recorder, Refused, Unknown
-from faults.load import Load, Rate
+from faults.load import Load
 from faults.watch import ElectionWatch
 from tests.system.wire import Wire
 
@@ -28,8 +29,8 @@ QUICK: Mapping[str, object] = {
     "replica.lag.time.max.ms": 3_000,
     "min.insync.replicas": 2,
     "offsets.topic.num.partitions": 4,
-    "group.initial.rebalance.delay.ms": 0,
     "transaction.state.log.num.partitions": 4,
+    "group.initial.rebalance.delay.ms": 0,
     "controlled.shutdown.retry.backoff.ms": 500,
     # The tests say who leads; test_cluster_docs sees a broker get its leaderships back.
     "auto.leader.rebalance.enable": "false",

@@ -27,6 +27,27 @@ def test_nothing_acknowledged_is_lost(tmp_path: Path, seed: int, kinds: tuple[Fa
     assert outcome.numbers["polled by the group"] > 500
 
 
+@pytest.mark.full
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("brokers", "seed", "kinds"),
+    [
+        (3, 21, (Faults.kill, Faults.pause, Faults.cut_off, Faults.full_disk)),
+        (1, 22, (Faults.kill, Faults.pause, Faults.full_disk)),
+    ],
+)
+def test_no_transaction_is_partly_visible(
+    tmp_path: Path, brokers: int, seed: int, kinds: tuple[Faults, ...]
+) -> None:
+    plan = Plan(seed, 15, Policy.strict, tmp_path, brokers=brokers, kinds=kinds, transactions=True)
+    outcome = run(plan, print)
+    assert outcome.verdict.anomalies == ()
+    assert outcome.numbers["faults"] >= len(kinds) - 1
+    assert outcome.numbers["transactions committed"] > 50
+    assert outcome.numbers["transactions aborted"] > 10
+    assert outcome.numbers["polled by the group"] > 500
+
+
 def test_acks_1_loses_what_only_the_deposed_leader_had_and_no_more(tmp_path: Path) -> None:
     plan = Plan(5, 1, Policy.acks_1, tmp_path, kinds=(Faults.deposed,))
     outcome = run(plan, print)

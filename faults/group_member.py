@@ -1,0 +1,116 @@
+"""A consumer of the run's group. It reads committed records only, as librdkafka does by default."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from faults.clients import Clients
+from faults.history import Assigned, Committed, Polled, Revoked
+
+GROUP: Final = "faults"
+COMMIT_EVERY_S: Final = 0.3
+POLLS_A_ROUND: Final = 200
+
+
+class GroupMember:
+    """One consumer of the group. Its polls are recorded before its assignment changes."""
+
+    def __init__(self, clients: Clients, number: int) -> None:
+        self._clients = clients
+        self._recorder = clients.recorder
+        self.number = number
+        self._runs: dict[int, list[tuple[int, str]]] = {}
+        self._positions: dict[int, int] = {}
+        self._consumer = Consumer(
+            clients.settings(f"consumer-{number}")
+            | {
+                "group.id": GROUP,
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "isolation.level": "read_committed",
+                "session.timeout.ms": 6_000,
+                "heartbeat.interval.ms": 1_000,
+            }
+        )
+
+    def run(self, stop: threading.Event) -> None:
+        self._consumer.subscribe(
+            [self._clients.topic],
+            on_assign=self._on_assign,
+            on_revoke=self._on_revoke,
+            on_lost=self._on_lost,
+        )
+        due = time.monotonic() + COMMIT_EVERY_S
+        while not stop.is_set():
+            self._poll_round()
+            if time.monotonic() > due:
+                self._commit()
+                due = time.monotonic() + COMMIT_EVERY_S
+        self._commit()
+        self._consumer.close()
+
+    def _poll_round(self) -> None:
+        for _ in range(POLLS_A_ROUND):
+            message = self._consumer.poll(0.05)
+            if message is None:
+                break
+            error = message.error()
+            if error is not None:
+                self._clients.record_error(
+                    f"consumer-{self.number}", str(error.name()), is_fatal=False
+                )
+                break
+            place = message.partition()
+            self._runs.setdefault(place, []).append((message.offset(), message.value().decode()))
+            self._positions[place] = message.offset() + 1
+        self._record_polled()
+
+    def _record_polled(self) -> None:
+        for partition, records in self._runs.items():
+            now_ms = self._recorder.now_ms()
+            self._recorder.record(Polled(now_ms, self.number, partition, tuple(records)))
+        self._runs.clear()
+
+    def _commit(self) -> None:
+        if not self._positions:
+            return
+        recorder = self._recorder
+        offsets = tuple(self._positions.items())
+        self._positions.clear()
+        sent_ms = recorder.now_ms()
+        error = None
+        try:
+            places = [TopicPartition(self._clients.topic, *offset) for offset in offsets]
+            answers = self._consumer.commit(offsets=places, asynchronous=False) or []
+            failed = [each.error for each in answers if each.error is not None]
+            error = str(failed[0].name()) if failed else None
+        except KafkaException as fault:
+            error = str(fault.args[0].name())
+        recorder.record(Committed(recorder.now_ms(), sent_ms, self.number, offsets, error))
+
+    def _on_assign(self, _consumer: Consumer, places: Sequence[TopicPartition]) -> None:
+        now_ms = self._recorder.now_ms()
+        self._recorder.record(Assigned(now_ms, self.number, _indexes(places)))
+
+    def _on_revoke(self, consumer: Consumer, places: Sequence[TopicPartition]) -> None:
+        self._record_polled()
+        self._commit()
+        self._revoked(places)
+
+    def _on_lost(self, _consumer: Consumer, places: Sequence[TopicPartition]) -> None:
+        self._record_polled()
+        self._positions.clear()
+        self._revoked(places)
+
+    def _revoked(self, places: Sequence[TopicPartition]) -> None:
+        now_ms = self._recorder.now_ms()
+        self._recorder.record(Revoked(now_ms, self.number, _indexes(places)))
+
+
+def _indexes(places: Sequence[TopicPartition]) -> tuple[int, ...]:
+    return tuple(place.partition for place in places)
