@@ -11,7 +11,8 @@ import pytest
 
 from ottla.cli import plain_connection
 from ottla.cli.failures import Failed
-from ottla.cli.plain_connection import API_VERSIONS, broker_answers, connected, exactly, framed
+from ottla.cli.plain_connection import API_VERSIONS, broker_answers, connected
+from ottla.cli.plain_frames import exactly, framed
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ import pytest
 from ottla.cli import transaction_client
 from ottla.cli.cluster_client import NoAnswer
 from ottla.cli.failures import Failed, UsageFailed
+from ottla.cli.plain_security import Security
 from ottla.cli.transaction_client import (
     API_VERSIONS,
     DESCRIBE_PRODUCERS,
@@ -42,7 +43,8 @@ class Brokers:
         monkeypatch.setattr(transaction_client, "ask", self.ask)
         monkeypatch.setattr(transaction_client, "RETRY_PAUSE_S", 0)
 
-    def ask(self, address: str, request: Any) -> Any:
+    def ask(self, address: str, request: Any, *, security: Security) -> Any:
+        assert security.tls is None
         self.asked.append((address, request))
         answers = self.answers[request.__api_key__]
         return (answers.pop(0) if len(answers) > 1 else answers[0])(address, request)
@@ -56,7 +58,7 @@ class Brokers:
             brokers={n: SimpleNamespace(host=f"b{n}", port=9092) for n in (1, 2)},
             topics={"t": topic},
         )
-        connection: Any = SimpleNamespace(bootstrap="any:1", metadata=lambda: metadata)
+        connection: Any = SimpleNamespace(bootstrap="any:1", settings={}, metadata=lambda: metadata)
         return TransactionClient(connection)
 
 

@@ -7,17 +7,17 @@ requests to the controller, and a new connection works even if the last broker h
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Mapping, Sequence
 from threading import Timer
 from typing import Any, Final
 
 from ottla.cli.failures import Failed
-from ottla.cli.plain_connection import CLIENT_ID, CORRELATION_ID, connected, received
+from ottla.cli.plain_connection import connected
+from ottla.cli.plain_frames import answered
+from ottla.cli.plain_security import NONE, Security
 from ottla.cli.screen import note
 from ottla.protocol.errors import DecodeError, ErrorCode
-from ottla.protocol.frames import read_response, write_request
 from ottla.protocol.messages import messages_of
 
 ALTER_PARTITION_REASSIGNMENTS: Final = 45
@@ -25,7 +25,6 @@ LIST_PARTITION_REASSIGNMENTS: Final = 46
 DESCRIBE_QUORUM: Final = 55
 DESCRIBE_CLUSTER: Final = 60
 METADATA_TOPIC: Final = "__cluster_metadata"
-MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
 ANSWER_WITHIN_S: Final = 30.0
 ANSWER_TIMEOUT_MS: Final = 25_000
 AGAIN_FOR_S: Final = 30.0
@@ -50,21 +49,16 @@ Partition = tuple[str, int]
 Assignments = Mapping[str, Mapping[int, Sequence[int]]]
 
 
-def answered(connection: socket.socket, request: Any) -> Any:
-    """The response. Raises OSError, EOFError or DecodeError if there is none."""
-    connection.sendall(write_request(request, CORRELATION_ID, CLIENT_ID.decode()))
-    frame = received(connection, MAX_ANSWER_BYTES)
-    return read_response(request.__api_key__, request.__version__, frame)[1]
-
-
 class NoAnswer(Failed):
     """The broker did not respond, or closed the connection."""
 
 
-def ask(bootstrap: str, request: Any, within_s: float = ANSWER_WITHIN_S) -> Any:
+def ask(
+    bootstrap: str, request: Any, within_s: float = ANSWER_WITHIN_S, security: Security = NONE
+) -> Any:
     """The response to a request message of kio's. Raises Failed, or NoAnswer if there is none."""
     try:
-        with connected(bootstrap, within_s) as connection:
+        with connected(bootstrap, within_s, security) as connection:
             response = answered(connection, request)
     except TimeoutError:
         raise NoAnswer(f"no response from {bootstrap} within {within_s:g} s.", STATE_HINT) from None

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from ottla.cli.client import connect
 from ottla.cli.failures import Failed
-from ottla.cli.plain_connection import CORRELATION_BYTES, connected, framed, received
+from ottla.cli.plain_connection import connected
+from ottla.cli.plain_frames import CORRELATION_BYTES, framed, received
 from ottla.protocol.versions import JOURNEY
 
 ANSWER_TIMEOUT_S: Final = 30.0

@@ -8,35 +8,32 @@ asked for its API versions, which a live broker answers at once.
 from __future__ import annotations
 
 import socket
-import struct
 from typing import Final
 
 from ottla.cli.client import CONNECT_TIMEOUT_S, addresses, check_reachable
 from ottla.cli.failures import Failed
+from ottla.cli.plain_frames import framed, received
+from ottla.cli.plain_security import NONE, Security, secured
 
-CLIENT_ID: Final = b"ottla-cli"
-CORRELATION_ID: Final = 1
-CORRELATION_BYTES: Final = 4
 SILENT_AFTER_S: Final = 2.0
 MAX_VERSIONS_BYTES: Final = 1 << 20
 API_VERSIONS: Final = 18
-_HEADER: Final = struct.Struct(">hhih")
-_SIZE: Final = struct.Struct(">i")
 # Addresses that did not respond are tried last by later calls in this process.
 _silent: Final[set[tuple[str, int]]] = set()
 
 
-def connected(bootstrap: str, answer_timeout_s: float) -> socket.socket:
+def connected(bootstrap: str, answer_timeout_s: float, security: Security = NONE) -> socket.socket:
     """A connection to the first address whose broker responds.
 
     Reads and writes on it take at most `answer_timeout_s`. Raises Failed if no address accepts a
-    connection.
+    connection, or a broker refuses the certificate or the user.
     """
     candidates = sorted(addresses(bootstrap), key=_silent.__contains__)
     for number, address in enumerate(candidates, 1):
         try:
             connection = socket.create_connection(address, CONNECT_TIMEOUT_S)
-        except OSError:
+            connection = secured(connection, address[0], security)
+        except (OSError, EOFError):
             continue
         if number < len(candidates) and not answers(connection):
             connection.close()
@@ -66,31 +63,3 @@ def broker_answers(host: str, port: int) -> bool:
             return answers(connection)
     except OSError:
         return False
-
-
-def framed(key: int, body: bytes) -> bytes:
-    """A request's frame: size, header v1 with version 0, body."""
-    header = _HEADER.pack(key, 0, CORRELATION_ID, len(CLIENT_ID)) + CLIENT_ID
-    return _SIZE.pack(len(header) + len(body)) + header + body
-
-
-def received(connection: socket.socket, max_bytes: int) -> bytes:
-    """A response's frame, which begins with the correlation id.
-
-    Raises EOFError if the connection ends early or announces an invalid size, and OSError.
-    """
-    (size,) = _SIZE.unpack(exactly(connection, _SIZE.size))
-    if not CORRELATION_BYTES <= size <= max_bytes:
-        raise EOFError
-    return exactly(connection, size)
-
-
-def exactly(connection: socket.socket, size: int) -> bytes:
-    """That many bytes. Raises EOFError if the connection ends early, and OSError."""
-    data = bytearray()
-    while len(data) < size:
-        piece = connection.recv(min(size - len(data), 1 << 16))
-        if not piece:
-            raise EOFError
-        data += piece
-    return bytes(data)

@@ -11,9 +11,10 @@ from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from ottla.cli.cluster_client import answered, refusal
+from ottla.cli.cluster_client import refusal
 from ottla.cli.failures import Failed
 from ottla.cli.plain_connection import broker_answers, connected
+from ottla.cli.plain_frames import answered
 from ottla.protocol.errors import DecodeError, ErrorCode
 from ottla.protocol.messages import messages_of
 

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from ottla.cli.client import Connection
 from ottla.cli.cluster_client import NoAnswer, ask, refusal
 from ottla.cli.failures import Failed, UsageFailed
+from ottla.cli.plain_security import Security, security_of
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
 
@@ -104,6 +105,7 @@ class TransactionClient:
 
     def __init__(self, connection: Connection) -> None:
         self._bootstrap = connection.bootstrap
+        self._security = security_of(connection.settings)
         metadata = connection.metadata()
         self._brokers = {
             number: f"{each.host}:{each.port}" for number, each in metadata.brokers.items()
@@ -141,7 +143,7 @@ class TransactionClient:
         )
         found = []
         for number, address in sorted(self._brokers.items()):
-            response = _ask(address, request)
+            response = self._ask(address, request)
             if response.error_code is ErrorCode.invalid_regular_expression:
                 raise UsageFailed(
                     f"--id-pattern: {pattern!r} is not a regular expression.",
@@ -168,7 +170,7 @@ class TransactionClient:
             for (coordinator, address), some in self._coordinators(missing).items():
                 build = messages_of(DESCRIBE_TRANSACTIONS, 0, "request")
                 request = build.DescribeTransactionsRequest(transactional_ids=tuple(some))
-                for each in _ask(address, request).transaction_states:
+                for each in self._ask(address, request).transaction_states:
                     code = each.error_code
                     if code is ErrorCode.none:
                         found[each.transactional_id] = _described(each, coordinator)
@@ -189,7 +191,7 @@ class TransactionClient:
         while True:
             found: dict[tuple[int, str], list[str]] = {}
             refused = None
-            for each in _ask(self._bootstrap, request).coordinators:
+            for each in self._ask(self._bootstrap, request).coordinators:
                 if each.error_code is ErrorCode.none:
                     where = (each.node_id, f"{each.host}:{each.port}")
                     found.setdefault(where, []).append(each.key)
@@ -221,7 +223,7 @@ class TransactionClient:
             for start in range(0, len(places), MAX_PARTITIONS):
                 some = places[start : start + MAX_PARTITIONS]
                 try:
-                    response = _ask(self._brokers[leader], _describe_producers(some))
+                    response = self._ask(self._brokers[leader], _describe_producers(some))
                 except NoAnswer as failure:
                     why.update(dict.fromkeys(some, failure.message.rstrip(".")))
                     continue
@@ -250,7 +252,7 @@ class TransactionClient:
             coordinator_epoch=max(hanging.coordinator_epoch, 0),
         )
         request = build.WriteTxnMarkersRequest(markers=(marker,))
-        response = _ask(self._brokers[self._leaders[hanging.place]], request)
+        response = self._ask(self._brokers[self._leaders[hanging.place]], request)
         codes = [
             each.error_code
             for written in response.markers
@@ -277,7 +279,7 @@ class TransactionClient:
         until = time.monotonic() + RETRY_FOR_S
         while True:
             ((_, address),) = self._coordinators([transactional_id])
-            code = _ask(address, request).error_code
+            code = self._ask(address, request).error_code
             if code is ErrorCode.none:
                 return
             is_aborting = code is ErrorCode.concurrent_transactions
@@ -291,15 +293,18 @@ class TransactionClient:
                 )
             time.sleep(RETRY_PAUSE_S)
 
+    def _ask(self, address: str, request: Any) -> Any:
+        return _ask(address, request, self._security)
 
-def _ask(address: str, request: Any) -> Any:
+
+def _ask(address: str, request: Any, security: Security) -> Any:
     """The response. Raises Failed that says so if the broker does not know the request."""
     key, version = request.__api_key__, request.__version__
     try:
-        return ask(address, request)
+        return ask(address, request, security=security)
     except NoAnswer:
         since = SINCE.get((key, version))
-        if since is None or _knows(address, key, version):
+        if since is None or _knows(address, key, version, security):
             raise
     name = type(request).__name__.removesuffix("Request")
     raise Failed(
@@ -308,12 +313,12 @@ def _ask(address: str, request: Any) -> Any:
     )
 
 
-def _knows(address: str, key: int, version: int) -> bool:
+def _knows(address: str, key: int, version: int, security: Security) -> bool:
     """Whether a broker supports a request; raises Failed."""
     request = messages_of(API_VERSIONS, 0, "request").ApiVersionsRequest()
     return any(
         each.api_key == key and each.min_version <= version <= each.max_version
-        for each in ask(address, request).api_keys
+        for each in ask(address, request, security=security).api_keys
     )
 
 
