@@ -19,6 +19,7 @@ WELL: dict[str, Any] = {
     "under_min_isr": [],
     "under_replicated": [],
 }
+HANGS: dict[str, Any] = {"topic": "t", "partition": 0}
 
 
 def place(number: int, leader: int | None = 1) -> dict[str, Any]:
@@ -52,6 +53,12 @@ CASES = [
         ["broker 2 is down and holds 3 replicas"],
     ),
     ({"controller_answers": None}, "healthy", []),
+    ({"hanging": None}, "healthy", []),
+    (
+        {"hanging": [HANGS]},
+        "degraded",
+        ["1 transaction hanging: read_committed consumers and compaction stop before it"],
+    ),
 ]
 
 
@@ -65,6 +72,7 @@ def test_the_state_and_the_exit_code(
 ) -> None:
     monkeypatch.setattr(health, "connect", lambda *_: None)
     monkeypatch.setattr(health, "cluster_document", lambda _: WELL | change)
+    monkeypatch.setattr(health, "hanging_transactions", lambda _: change.get("hanging", []))
     code = main(["health"])
     first, *rest = capsys.readouterr().out.splitlines()
     assert first.startswith(f"{state}: ")

@@ -10,14 +10,13 @@ import typer
 
 from ottla.cli import transaction
 from ottla.cli.failures import Failed, UsageFailed
+from ottla.cli.hanging_transactions import coordinated, not_ended
 from ottla.cli.transaction import (
     abort,
     abort_by_id,
     abort_in_partition,
-    coordinated,
     existing,
     milliseconds,
-    not_ended,
 )
 from ottla.cli.transaction_client import DescribedTransaction, ListedTransaction, OpenProducer
 

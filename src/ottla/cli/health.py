@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
-from ottla.cli.client import connect
+from ottla.cli.client import Connection, connect
 from ottla.cli.cluster_documents import cluster_document
-from ottla.cli.failures import EXIT_FAILED
+from ottla.cli.failures import EXIT_FAILED, Failed
+from ottla.cli.hanging_transactions import find_hanging
 from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig
 from ottla.cli.screen import note, say, show_json
 from ottla.cli.topic_documents import plural
+from ottla.cli.transaction_client import TransactionClient
+from ottla.cli.transaction_documents import hanging_document
+
+MAX_TIMEOUT_MS: Final = 15 * 60_000
+"""transaction.max.timeout.ms by default: a transaction with a later write may just be long."""
+HANGING: Final = "{} hanging: read_committed consumers and compaction stop before it"
 
 Degraded = Annotated[
     bool,
@@ -31,9 +39,12 @@ def health(
 ) -> None:
     """Check a cluster: exit code 0 if everything works, 1 if not.
 
-    Checked are the controller, brokers that hold replicas, and every partition.
+    Checked are the controller, brokers that hold replicas, every partition, and hanging
+    transactions.
     """
-    document = cluster_document(connect(bootstrap, client_config))
+    connection = connect(bootstrap, client_config)
+    document = cluster_document(connection)
+    document["hanging_transactions"] = hanging_transactions(connection)
     broken, degraded = list(broken_parts(document)), list(degraded_parts(document))
     state = "broken" if broken else "degraded" if degraded else "healthy"
     live = sum(each["live"] for each in document["brokers"])
@@ -46,6 +57,7 @@ def health(
                 "brokers": live,
                 "controller": document["controller"],
                 "partitions": document["partitions"],
+                "hanging_transactions": document["hanging_transactions"],
             }
         )
     else:
@@ -54,9 +66,22 @@ def health(
         for problem in broken + degraded:
             say(f"  {problem}")
         if broken or degraded:
-            note("To see which: ottla cluster describe")
+            note(f"To see which: {' and '.join(where_to_look(document, broken + degraded))}")
     if broken or (degraded and not allow_degraded):
         raise typer.Exit(EXIT_FAILED)
+
+
+def hanging_transactions(connection: Connection) -> list[dict[str, Any]] | None:
+    """As `ottla transaction hanging --json`; None if the brokers do not say: they are older than
+    Apache Kafka 3.0, or none of them answers.
+    """
+    try:
+        client = TransactionClient(connection)
+        before_ms = int(time.time() * 1000) - MAX_TIMEOUT_MS
+        found, _ = find_hanging(client, client.partitions(), before_ms)
+    except Failed:
+        return None
+    return [hanging_document(each) for each in found]
 
 
 def broken_parts(document: dict[str, Any]) -> Iterator[str]:
@@ -89,3 +114,14 @@ def degraded_parts(document: dict[str, Any]) -> Iterator[str]:
     ]
     if behind:
         yield f"{plural(len(behind), 'partition')} with fewer replicas in sync than assigned"
+    if document["hanging_transactions"]:
+        yield HANGING.format(plural(len(document["hanging_transactions"]), "transaction"))
+
+
+def where_to_look(document: dict[str, Any], problems: list[str]) -> Iterator[str]:
+    """The commands that show these problems."""
+    hangs = int(bool(document["hanging_transactions"]))
+    if len(problems) > hangs:
+        yield "ottla cluster describe"
+    if hangs:
+        yield "ottla transaction hanging"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +11,7 @@ import typer
 from ottla.cli.client import connect
 from ottla.cli.complete import complete_topic
 from ottla.cli.failures import EXIT_FAILED, Failed, UsageFailed, unknown
+from ottla.cli.hanging_transactions import coordinated, find_hanging
 from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig, Yes
 from ottla.cli.positions import AGO, UNIT_MS
 from ottla.cli.screen import ask, note, say, show_documents, show_json, show_list
@@ -19,7 +20,6 @@ from ottla.cli.transaction_documents import (
     ONGOING,
     OPEN,
     PREPARED,
-    hanging,
     hanging_document,
     has_partition,
     show_hanging,
@@ -168,7 +168,7 @@ def describe(
 
 
 @commands.command("hanging")
-def find_hanging(
+def list_hanging(
     topic: SomeTopic = None,
     written_before: WrittenBefore = "15m",
     as_json: AsJson = False,
@@ -181,9 +181,7 @@ def find_hanging(
     client = TransactionClient(connect(bootstrap, client_config))
     if topic is not None and topic not in client.topics:
         raise unknown("topic", topic, client.topics, TOPIC_HINT)
-    producers, why = client.open_producers(client.partitions(topic))
-    old = [each for each in producers if each.last_write_ms <= before_ms]
-    found = not_ended(client, hanging(old, *coordinated(client, old)))
+    found, why = find_hanging(client, client.partitions(topic), before_ms)
     documents = [hanging_document(each) for each in found]
     if as_json:
         show_json(documents)
@@ -194,26 +192,6 @@ def find_hanging(
     if why:
         (name, index), reason = next(iter(why.items()))
         raise Failed(f"{len(why)} partitions were not searched. {name}-{index}: {reason}.")
-
-
-def coordinated(
-    client: TransactionClient, producers: Iterable[OpenProducer]
-) -> tuple[dict[int, str], Mapping[str, DescribedTransaction]]:
-    """The transactional ids of producers by producer id, and the descriptions of those ids."""
-    wanted = {each.producer_id for each in producers}
-    # An empty filter would list every id.
-    listed = client.listed(producer_ids=wanted) if wanted else []
-    ids = {each.producer_id: each.transactional_id for each in listed}
-    return ids, client.described(ids.values())
-
-
-def not_ended(client: TransactionClient, found: list[OpenProducer]) -> list[OpenProducer]:
-    """Those still open. A transaction that its coordinator completed after the first question
-    looks as if it hung; its marker is in the log by now.
-    """
-    still, _ = client.open_producers({each.place for each in found})
-    open_now = {(each.place, each.producer_id, each.first_offset) for each in still}
-    return [each for each in found if (each.place, each.producer_id, each.first_offset) in open_now]
 
 
 @commands.command()
