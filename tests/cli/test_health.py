@@ -74,7 +74,9 @@ def test_the_state_and_the_exit_code(
     monkeypatch.setattr(health, "cluster_document", lambda _: WELL | change)
     monkeypatch.setattr(health, "hanging_transactions", lambda _: change.get("hanging", []))
     code = main(["health"])
-    first, *rest = capsys.readouterr().out.splitlines()
+    shown = capsys.readouterr()
+    assert ("ottla transaction hanging" in shown.err) == bool(change.get("hanging"))
+    first, *rest = shown.out.splitlines()
     assert first.startswith(f"{state}: ")
     assert [line.strip() for line in rest] == problems
     assert code == (0 if state == "healthy" else 1)
