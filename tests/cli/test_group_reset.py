@@ -5,7 +5,7 @@ import pytest
 from ottla.cli import group_reset
 from ottla.cli.client import Connection
 from ottla.cli.failures import UsageFailed
-from ottla.cli.group_reset import Target, parse_target, plan
+from ottla.cli.group_reset import Target, parse_target, plan, plan_to
 
 NOWHERE = Connection("h:1", {}, None, 1.0)
 
@@ -52,3 +52,12 @@ def test_exactly_one_way_must_be_given() -> None:
         parse_target(Target(earliest=True, shift=0), "g", 0)
     assert parse_target(Target(offset=0), "g", 0) == Target(offset=0)
     assert parse_target(Target(time="1m"), "g", 90_000).at_ms == 30_000
+
+
+def test_given_offsets_stay_within_the_log_too() -> None:
+    moves = plan_to(NOWHERE, {("t", 1): 99, ("t", 0): 7}, {("t", 0): 9})
+    assert [(each["partition"], each["before"], each["after"]) for each in moves] == [
+        (0, 9, 7),
+        (1, None, 15),
+    ]
+    assert moves[1]["note"] == "99 is outside the log; moved to its end, 15."

@@ -1,4 +1,4 @@
-"""`ottla group`: list, describe, reset and delete consumer groups."""
+"""`ottla group`: list, describe, reset and delete consumer groups, and move their offsets."""
 
 from __future__ import annotations
 
@@ -10,17 +10,25 @@ from typing import Annotated, Any
 import typer
 
 from ottla.cli.client import Connection, connect
-from ottla.cli.complete import complete_topic
 from ottla.cli.deletion import delete_all
-from ottla.cli.failures import Failed, unknown
+from ottla.cli.failures import unknown
 from ottla.cli.group_documents import (
     committed_offsets,
     described_groups,
     group_document,
+    no_active_members,
     show_group,
     state_name,
 )
-from ottla.cli.group_reset import Target, apply, choose_partitions, parse_target, plan
+from ottla.cli.group_reset import (
+    Target,
+    apply,
+    choose_partitions,
+    parse_target,
+    plan,
+    show_moves,
+)
+from ottla.cli.group_transfer import LIST_HINT, export_offsets, import_offsets
 from ottla.cli.options import (
     DEFAULT_BOOTSTRAP,
     AsJson,
@@ -29,27 +37,17 @@ from ottla.cli.options import (
     DryRun,
     GroupName,
     GroupNames,
+    GroupTopics,
     SomeGroupNames,
     Yes,
 )
-from ottla.cli.screen import note, show_documents, show_json, show_list, show_table, write
+from ottla.cli.screen import show_documents, show_json, show_list, write
 
 commands = typer.Typer(help="List, describe, reset and delete consumer groups.")
 
 NO_GROUPS = "No groups yet. Create one with: ottla consume TOPIC --group NAME"
 CLEAR = "\x1b[H\x1b[J"
 """Of a terminal: the cursor to the top left, and everything after it erased."""
-LIST_HINT = "To list all groups: ottla group list"
-Topics = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--topic",
-        "-t",
-        metavar="TOPIC[:0,1]",
-        help="Only this topic (and these partitions). Repeatable.",
-        autocompletion=complete_topic,
-    ),
-]
 ToEarliest = Annotated[bool, typer.Option("--to-earliest", help="To the first record.")]
 ToLatest = Annotated[bool, typer.Option("--to-latest", help="To the end, after every record.")]
 ToOffset = Annotated[
@@ -105,12 +103,6 @@ def existing_groups(connection: Connection, names: Iterable[str]) -> dict[str, A
     return found
 
 
-def readers(description: Any) -> str:
-    """`1 member is`, `3 members are`."""
-    count = len(description.members)
-    return "1 member is" if count == 1 else f"{count} members are"
-
-
 @commands.command()
 def describe(
     groups: SomeGroupNames = None,
@@ -152,7 +144,7 @@ def show_groups(
 @commands.command()
 def reset(
     group: GroupName,
-    topic: Topics = None,
+    topic: GroupTopics = None,
     to_earliest: ToEarliest = False,
     to_latest: ToLatest = False,
     to_offset: ToOffset = None,
@@ -174,11 +166,8 @@ def reset(
     if group not in found and not topic:
         known = [str(each.group_id) for each in connection.groups()]
         raise unknown("group", group, known, f"{LIST_HINT}. To create it, give --topic.")
-    if group in found and found[group].members and not dry_run:
-        raise Failed(
-            f"{readers(found[group])} reading as group {group!r} now.",
-            f"Stop the consumers first. To list them: ottla group describe {group}",
-        )
+    if group in found and not dry_run:
+        no_active_members(group, found[group])
     committed = {key: at.offset for key, at in committed_offsets(connection, group).items()}
     partitions = choose_partitions(connection, group, topic, committed)
     moves = plan(connection, target, partitions, committed)
@@ -187,15 +176,7 @@ def reset(
     if as_json:
         show_json({"group": group, "applied": not dry_run, "partitions": moves})
         return
-    show_table(
-        ["topic", "partition", "from", "to"],
-        [[move["topic"], move["partition"], move["before"], move["after"]] for move in moves],
-    )
-    for move in moves:
-        if move["note"]:
-            note(f"{move['topic']}-{move['partition']}: {move['note']}")
-    if dry_run:
-        note("Nothing was changed (--dry-run).")
+    show_moves(moves, dry_run=dry_run)
 
 
 @commands.command()
@@ -210,11 +191,7 @@ def delete(
     connection = connect(bootstrap, client_config)
     found = existing_groups(connection, groups)
     for name, description in found.items():
-        if description.members:
-            raise Failed(
-                f"{readers(description)} reading as group {name!r} now.",
-                f"Stop the consumers first. To list them: ottla group describe {name}",
-            )
+        no_active_members(name, description)
     delete_all(
         connection,
         "group",
@@ -224,3 +201,7 @@ def delete(
         yes=yes,
         as_json=as_json,
     )
+
+
+commands.command("export")(export_offsets)
+commands.command("import")(import_offsets)

@@ -57,6 +57,18 @@ def described_groups(connection: Connection, names: Sequence[str]) -> dict[str, 
     return found
 
 
+def no_active_members(group: str, description: Any) -> None:
+    """Raises Failed while members of the group are active: brokers refuse changes then."""
+    count = len(description.members)
+    if not count:
+        return
+    readers = "1 member is" if count == 1 else f"{count} members are"
+    raise Failed(
+        f"{readers} reading as group {group!r} now.",
+        f"Stop the consumers first. To list them: ottla group describe {group}",
+    )
+
+
 def group_document(connection: Connection, name: str, description: Any) -> dict[str, Any]:
     """Members, and each partition's committed offset, end and lag."""
     committed = committed_offsets(connection, name)

@@ -12,6 +12,7 @@ from ottla.cli.client import Connection, explain
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.offsets import Partition, end_offsets, first_offsets, offsets_at
 from ottla.cli.positions import parse_time
+from ottla.cli.screen import note, show_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ def plan(
     moves: list[dict[str, Any]] = []
     for key in partitions:
         before = committed.get(key)
-        note = ""
+        remark = ""
         if target.earliest:
             after = first[key]
         elif target.latest:
@@ -106,15 +107,42 @@ def plan(
             assert target.shift is not None
             after = (first[key] if before is None else before) + target.shift
             if before is None:
-                note = f"no offset was committed; shifted from the first offset, {first[key]}."
-        kept = min(max(after, first[key]), end[key])
-        if kept != after:
-            edge = "first offset" if kept > after else "end"
-            note = f"{after} is outside the log; moved to its {edge}, {kept}."
-        moves.append(
-            {"topic": key[0], "partition": key[1], "before": before, "after": kept, "note": note}
-        )
+                remark = f"no offset was committed; shifted from the first offset, {first[key]}."
+        moves.append(move(key, before, after, first[key], end[key], remark))
     return moves
+
+
+def plan_to(
+    connection: Connection, wanted: Mapping[Partition, int], committed: Mapping[Partition, int]
+) -> list[dict[str, Any]]:
+    """The same for a given offset of each partition."""
+    partitions = sorted(wanted)
+    first, end = first_offsets(connection, partitions), end_offsets(connection, partitions)
+    return [move(key, committed.get(key), wanted[key], first[key], end[key]) for key in partitions]
+
+
+def move(
+    key: Partition, before: int | None, after: int, first: int, end: int, remark: str = ""
+) -> dict[str, Any]:
+    """One partition of a plan, with the new offset inside its log."""
+    kept = min(max(after, first), end)
+    if kept != after:
+        edge = "first offset" if kept > after else "end"
+        remark = f"{after} is outside the log; moved to its {edge}, {kept}."
+    return {"topic": key[0], "partition": key[1], "before": before, "after": kept, "note": remark}
+
+
+def show_moves(moves: Sequence[Mapping[str, Any]], *, dry_run: bool) -> None:
+    """Print a plan, and what was changed of it."""
+    show_table(
+        ["topic", "partition", "from", "to"],
+        [[each["topic"], each["partition"], each["before"], each["after"]] for each in moves],
+    )
+    for each in moves:
+        if each["note"]:
+            note(f"{each['topic']}-{each['partition']}: {each['note']}")
+    if dry_run:
+        note("Nothing was changed (--dry-run).")
 
 
 def apply(connection: Connection, group: str, moves: Sequence[Mapping[str, Any]]) -> None:

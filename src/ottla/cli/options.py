@@ -94,3 +94,13 @@ SomeGroupNames = Annotated[
         metavar="GROUP", help="Group names. Default: all.", autocompletion=complete_group
     ),
 ]
+GroupTopics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topic",
+        "-t",
+        metavar="TOPIC[:0,1]",
+        help="Only this topic (and these partitions). Repeatable.",
+        autocompletion=complete_topic,
+    ),
+]

@@ -1,0 +1,43 @@
+"""Offsets of a group as text, in the format of Kafka's kafka-consumer-groups.sh (KIP-175):
+
+    topic,partition,offset
+
+one line for each partition, without a head, quoted as CSV where a name needs it. So a file of
+`--export` there is one of `ottla group import` here, and the other way round.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+
+from ottla.cli.failures import UsageFailed
+from ottla.cli.offsets import Partition
+
+EXAMPLE = "Each line must be TOPIC,PARTITION,OFFSET, as `ottla group export` prints them."
+
+
+def offsets_text(offsets: Mapping[Partition, int]) -> str:
+    """The lines of these offsets, by topic and partition."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerows([*key, offset] for key, offset in sorted(offsets.items()))
+    return out.getvalue()
+
+
+def read_offsets(lines: Iterable[str]) -> dict[Partition, int]:
+    """The offsets of such lines, without empty ones. Raises UsageFailed that names the line."""
+    found: dict[Partition, int] = {}
+    for number, row in enumerate(csv.reader(lines), start=1):
+        if not row:
+            continue
+        if len(row) != 3 or not all(word.isascii() and word.isdecimal() for word in row[1:]):
+            raise UsageFailed(f"line {number} is {','.join(row)!r}.", EXAMPLE)
+        key = (row[0], int(row[1]))
+        if key in found:
+            raise UsageFailed(f"line {number} names {row[0]}-{row[1]} a second time.", EXAMPLE)
+        found[key] = int(row[2])
+    if not found:
+        raise UsageFailed("there are no offsets to import.", EXAMPLE)
+    return found
