@@ -12,7 +12,7 @@ NEWEST_SPARK := .venv-newest-spark
 # The tests of the rooms with compiled modules.
 PURE   := $(addprefix tests/,api log network protocol records replica runtime timelines)
 
-.PHONY: demo test test-all check bench conformance soak faults lock clean
+.PHONY: demo test test-all check docs bench conformance soak faults lock clean
 
 demo: $(BUILT)
 	@$(BIN)/python -m demo
@@ -37,6 +37,10 @@ check: $(BUILT)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The documentation as a site, in .cache/docs/html.
+docs: $(BUILT)
+	@$(BIN)/python -m website $(ARGS)
 
 bench: $(BUILT)
 	@$(BIN)/python -m bench $(ARGS)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = ("src", "tests", "bench", "conformance", "demo", "faults", "simulation")
+FOLDERS = ("src", "tests", "bench", "conformance", "demo", "faults", "simulation", "website")
 BANNED_NAMES = ("util", "utils", "helper", "helpers", "manager", "managers", "misc", "common")
 
 PAGES = (*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"))

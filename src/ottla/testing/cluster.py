@@ -192,7 +192,7 @@ class Cluster(Topics):
 
     @property
     def bootstrap(self) -> str:
-        """All brokers' addresses for clients, `HOST:PORT,HOST:PORT,...`."""
+        """The addresses of all brokers for clients, separated by commas."""
         return ",".join(broker.bootstrap for broker in self.brokers.values())
 
     def controls(self) -> Sequence[ControlSocket]:

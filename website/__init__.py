@@ -1,0 +1,1 @@
+"""The documentation as a site: `make docs` builds it in `.cache/docs`."""
