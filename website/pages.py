@@ -17,7 +17,6 @@ SECTIONS: Final = {
     "Tutorial": (
         "docs/tutorial/first-message.md",
         "docs/tutorial/first-group.md",
-        "docs/tutorial/first-pipeline.md",
         "docs/cluster.md",
     ),
     "How to": (
@@ -26,7 +25,7 @@ SECTIONS: Final = {
         "docs/scale.md",
         "docs/metrics.md",
         "docs/from-apache-kafka.md",
-        "docs/from-testcontainers.md",
+        "docs/testing-compared.md",
         "docs/from-a-spark-job.md",
     ),
     "Reference": (

@@ -9,7 +9,7 @@ import pytest
 
 from ottla.cli import group as groups
 from ottla.cli.failures import Failed
-from ottla.cli.group import delete, existing_groups, readers, reset
+from ottla.cli.group import delete, existing_groups, reset
 
 LIVING, EMPTY = SimpleNamespace(members=["a"]), SimpleNamespace(members=[])
 
@@ -80,10 +80,3 @@ def test_the_first_missing_group_is_named() -> None:
 def test_groups_are_deleted_together(changed: list[str]) -> None:
     delete(["empty"], yes=True)
     assert changed == ["deleted ['empty']"]
-
-
-def test_how_many_read() -> None:
-    assert (readers(LIVING), readers(SimpleNamespace(members=[1, 2]))) == (
-        "1 member is",
-        "2 members are",
-    )

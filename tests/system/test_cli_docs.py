@@ -1,4 +1,6 @@
-"""docs/cli.md is true: what it shows is what is printed, and it names every option there is."""
+"""docs/cli.md and the tutorials are true: what they show is what is printed, and docs/cli.md names
+every option there is.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ import typer
 
 from ottla.cli.app import COMMANDS, build
 
-PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "cli.md"
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # What is another at every run: times, topic ids, checksums of batches with times in them.
 CHANGING = (
@@ -23,6 +26,10 @@ CHANGING = (
     (re.compile(r"\b1\d{12}\b"), "MS"),
     (re.compile(r'"id": "[^"]{22}"'), '"id": ID'),
     (re.compile(r'"crc": "[0-9a-f]{8}"'), '"crc": CRC'),
+    # Of a journey.
+    (re.compile(r"(\d{4}-\d\d-\d\d )?\b\d\d:\d\d:\d\d\.\d{3}"), "TIME"),
+    (re.compile(r"between TIME and TIME"), "TIME"),
+    (re.compile(r"  [+-][0-9.]+ (?:ms|s)\b"), ""),
 )
 
 
@@ -32,24 +39,32 @@ def steady(text: str) -> list[str]:
     return [line.rstrip() for line in text.splitlines()]
 
 
-def typed_and_shown() -> Iterator[tuple[str, str]]:
+def typed_and_shown(page: Path) -> Iterator[tuple[str, str]]:
     """Each command of the page's session with what is shown after it."""
-    for block in BLOCK.findall(PAGE.read_text()):
+    for block in BLOCK.findall(page.read_text()):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, shown = part.partition("\n")
             yield command, shown
 
 
+@pytest.mark.parametrize(
+    ("page", "least"),
+    [
+        ("cli.md", 30),
+        pytest.param("tutorial/first-message.md", 4, marks=pytest.mark.full),
+        pytest.param("tutorial/first-group.md", 8, marks=pytest.mark.full),
+    ],
+)
 def test_every_command_prints_what_the_page_shows(
-    new_broker: Callable[..., Any], tmp_path: Path
+    page: str, least: int, new_broker: Callable[..., Any], tmp_path: Path
 ) -> None:
     broker = new_broker(data=tmp_path / "ottla-data")
     environment = {**os.environ, "OTTLA_BOOTSTRAP": broker.bootstrap}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     for name in ("COLUMNS", "NO_COLOR"):
         environment.pop(name, None)
-    commands = list(typed_and_shown())
-    assert len(commands) > 30
+    commands = list(typed_and_shown(DOCS / page))
+    assert len(commands) >= least
     for command, shown in commands:
         done = subprocess.run(
             ["bash", "-c", command],
