@@ -34,7 +34,7 @@ class SharedBroker(Topics):
 
     @property
     def bootstrap(self) -> str:
-        """The address for clients, `HOST:PORT`."""
+        """The address for clients, host and port."""
         return self._bootstrap
 
     def controls(self) -> Sequence[ControlSocket]:
@@ -102,7 +102,7 @@ class Broker(Topics):
 
     @property
     def bootstrap(self) -> str:
-        """The address for clients, `HOST:PORT`."""
+        """The address for clients, host and port."""
         return self.process.bootstrap
 
     def controls(self) -> Sequence[ControlSocket]:
