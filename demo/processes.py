@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -10,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -24,6 +25,23 @@ _STOP_S: Final = 15
 
 class DemoError(Exception):
     """The demo cannot continue; the message says why."""
+
+
+@contextlib.contextmanager
+def interrupted_later() -> Iterator[None]:
+    """Handle SIGINT and SIGTERM after the block. A mask would be inherited by its processes."""
+    came: list[int] = []
+    before = {
+        sign: signal.signal(sign, lambda number, _frame: came.append(number))
+        for sign in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for sign, handler in before.items():
+            signal.signal(sign, handler)
+    for number in came:
+        signal.raise_signal(number)
 
 
 class Child:
@@ -41,17 +59,18 @@ class Child:
     ) -> None:
         self.log = log
         self._errors: IO[bytes] = log.open("wb")
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            env=environment,
-            start_new_session=True,
-        )
         self._buffer = b""
-        # Here and not in the caller: Ctrl-C in between would leave the process running.
-        started.append(self)
+        # Ctrl-C in between would leave the process running.
+        with interrupted_later():
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                env=environment,
+                start_new_session=True,
+            )
+            started.append(self)
 
     @property
     def pid(self) -> int:

@@ -1,11 +1,12 @@
 """The demo's children end with it, and all that they started."""
 
 import os
+import signal
 import time
 from pathlib import Path
 
 import pytest
-from demo.processes import Child, DemoError
+from demo.processes import Child, DemoError, interrupted_later
 
 SLEEPER = """
 import subprocess, sys, time
@@ -65,3 +66,15 @@ def test_a_silent_child_gives_no_line(module: Path, tmp_path: Path) -> None:
     assert child.line(0.05) is None
     child.stop()
     assert not os.path.exists(f"/proc/{child.pid}/exe")
+
+
+def test_an_interrupt_waits_for_the_end_of_the_block() -> None:
+    steps: list[str] = []
+    before = signal.signal(signal.SIGINT, lambda *_: steps.append("interrupted"))
+    try:
+        with interrupted_later():
+            signal.raise_signal(signal.SIGINT)
+            steps.append("started")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert steps == ["started", "interrupted"]
