@@ -58,7 +58,7 @@ def test_a_cluster_tells_who_holds_what_and_its_copies_are_the_same() -> None:
         found = assigned(cluster)
         for number in cluster.brokers:
             cluster.stop(number)
-        assert found.compacted == {"compacted", "__consumer_offsets"}
+        assert found.compacted == {"compacted", "__consumer_offsets", "__transaction_state"}
         assert set(found.comparable()) == {("copied", 0), ("copied", 1)}
         (alone,) = found.held["single", 0]
         assert (alone / "single-0").is_dir()

@@ -69,7 +69,8 @@ def new_topic(bootstrap: str) -> Callable[..., str]:
 
     def make(partitions: int = 2) -> str:
         name = f"topic-{uuid.uuid4().hex[:8]}"
-        admin = AdminClient({"bootstrap.servers": bootstrap})
+        # librdkafka writes what it drops at its end to stderr, which tests look at.
+        admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
         admin.create_topics([NewTopic(name, partitions, 1)])[name].result(timeout=30)
         return name
 
