@@ -15,7 +15,7 @@ from faults.schedule import Kind as Faults
         (11, (Faults.kill, Faults.lose_disk)),
         (12, (Faults.pause, Faults.cut_zookeeper)),
         (13, (Faults.cut_off, Faults.deposed)),
-        (14, (Faults.no_zookeeper, Faults.move_replicas)),
+        pytest.param(14, (Faults.no_zookeeper, Faults.move_replicas), marks=pytest.mark.full),
     ],
 )
 def test_nothing_acknowledged_is_lost(tmp_path: Path, seed: int, kinds: tuple[Faults, ...]) -> None:

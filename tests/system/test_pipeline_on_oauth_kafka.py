@@ -177,6 +177,7 @@ def kafka(
         broker.stop()
 
 
+@pytest.mark.full
 def test_the_source_the_look_ups_and_the_group_log_in_with_tokens(
     kafka: tuple[str, str],
     tokens: TokenServer,
