@@ -74,9 +74,9 @@ class TransactionalProducer:
             "transaction.timeout.ms": TIMEOUT_MS,
             "linger.ms": 5,
             "retry.backoff.ms": 50,
-            # If all brokers are away, librdkafka 2.16 begins again with bootstrap.servers and drops
-            # the brokers it knew. A transaction then waits for the group's former coordinator, to
-            # which it sends nothing any more (seen with one broker that was restarted).
+            # If all brokers are away, librdkafka begins again with bootstrap.servers and drops the
+            # brokers it knew. A transaction then waits for the group's former coordinator, to which
+            # it sends nothing any more (confluentinc/librdkafka#5511).
             "metadata.recovery.strategy": "none",
         }
         return Producer(given)

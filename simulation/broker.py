@@ -26,10 +26,12 @@ class VirtualClock:
     """`ottla.runtime.clock.Clock` with the time of the loop."""
 
     def __init__(self, loop: VirtualLoop) -> None:
+        self.ahead_ms = 0
+        """How far its wall clock is ahead of the others', which may be negative."""
         self._loop = loop
 
     def now_ms(self) -> int:
-        return FIRST_WALL_MS + self._loop.now_ms
+        return FIRST_WALL_MS + self.ahead_ms + self._loop.now_ms
 
     def monotonic_ms(self) -> int:
         return self._loop.now_ms
@@ -54,8 +56,12 @@ class Broker:
         self.folder = folder
         self.process: Process | None = None
         self.node: Node | None = None
+        self.clock = VirtualClock(loop)
+        """The machine's: it goes on while the broker is down."""
+        self.may_fail: Callable[[], bool] = lambda: False
+        """Whether a fault may make the broker exit by itself now."""
         self.failure: str | None = None
-        """Why the broker exited by itself; no fault makes it do that."""
+        """Why the broker exited by itself, although no fault makes it do that."""
         self._loop = loop
         self._tree = tree
         self._note = note
@@ -91,9 +97,7 @@ class Broker:
 
     def _make(self) -> Node:
         config = BrokerConfig.from_properties(self._settings)
-        node = Node(
-            config, HANDLERS, clock=VirtualClock(self._loop), tree=self._tree, random=self._random
-        )
+        node = Node(config, HANDLERS, clock=self.clock, tree=self._tree, random=self._random)
         node.storage_failure.end = lambda: self._ended_itself(node)
         return node
 
@@ -104,7 +108,12 @@ class Broker:
             self.kill()
 
     def _ended_itself(self, node: Node) -> None:
-        self.failure = str(node.storage_failure.reason)
+        reason = str(node.storage_failure.reason)
+        if not self.may_fail():
+            self.failure = reason
+            return
+        self._note(f"{self.name} ends itself: {reason}")
+        self._loop.driver.context.run(lambda: self._loop.create_task(self.stop()))
 
     def kill(self) -> None:
         """SIGKILL: the process runs no more code; its files stay as they are."""

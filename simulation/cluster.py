@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import logging
+import os
 import shutil
 import tempfile
 import traceback
@@ -17,11 +19,13 @@ from zlib import crc32
 
 from ottla.controller import layout
 from ottla.coordination.tree import TreeNode
+from ottla.shards.partitioning import partition_for
 from simulation.broker import PORT, Broker
-from simulation.disk import PageCache, SyncedSizes
+from simulation.disk import FullDisks, PageCache, SyncedSizes
 from simulation.invariants import Invariants
 from simulation.loop import VirtualLoop
 from simulation.operator import Operator
+from simulation.pace import Pace
 from simulation.process import Process
 from simulation.tree import Tree
 from simulation.tree_session import TreeHost
@@ -34,7 +38,9 @@ TRANSACTIONS: Final = "__transaction_state"
 TRANSACTIONS_PARTITIONS: Final = 2
 WRITTEN: Final = "w"
 """The topic that transactions write records to."""
-SESSION_TIMEOUT_S: Final = 3.0
+SESSION_TIMEOUT_MS: Final = 3_000
+LAG_MAX_MS: Final = 2_000
+"""replica.lag.time.max.ms; both are those of a full run."""
 MAX_LINES: Final = 4_000
 
 
@@ -43,8 +49,9 @@ class Cluster:
     of the transcript and every event of the clients.
     """
 
-    def __init__(self, seed: int, plan: Random) -> None:
+    def __init__(self, seed: int, plan: Random, pace: Pace) -> None:
         self.seed = seed
+        self.pace = pace
         self.count = plan.choice((3, 3, 4))
         self.partitions = plan.choice((1, 2))
         self.factor = min(self.count, plan.choice((2, 3, 3)))
@@ -67,7 +74,7 @@ class Cluster:
         self.tree_written: Callable[[str, TreeNode | None], None] = lambda path, after: None
         """Called after each write to the tree, with the path and the node's new state."""
         self.tree = Tree(self._written)
-        self.host = TreeHost(self.loop, self.tree, SESSION_TIMEOUT_S)
+        self.host = TreeHost(self.loop, self.tree, pace.ms(SESSION_TIMEOUT_MS) / 1000)
         self.folder = Path(tempfile.mkdtemp(prefix="simulation-", dir=memory_folder()))
         settings = self._settings(plan)
         self.brokers = {
@@ -80,6 +87,13 @@ class Cluster:
         self.operator = Operator(self.addresses, Random(f"{seed} operator"), self.note)
         self.synced = SyncedSizes()
         self.page_cache = PageCache(Random(f"{seed} page cache"))
+        self.full_disks = FullDisks(Random(f"{seed} full disks"))
+        for broker in self.brokers.values():
+            broker.may_fail = lambda: self.full_disks.were_full
+        self.stalled_until_ms = 0
+        """Messages that are under way may arrive as late as this."""
+        self._aheads_ms = [0]
+        """Every difference that a wall clock ever had."""
         self.invariants = Invariants(
             self.brokers,
             self._unclean_allowed,
@@ -87,7 +101,7 @@ class Cluster:
             self.synced.synced_bytes if self.flushes else None,
         )
         self._by_host = {broker.host: broker for broker in self.brokers.values()}
-        self._errors = _ErrorLog(self.found)
+        self._errors = _ErrorLog(self.found, lambda: self.full_disks.were_full)
         self._tasks: dict[asyncio.Task[None], None] = {}
         self.loop.stepped = self._stepped
         self.loop.set_exception_handler(self._on_exception)
@@ -95,16 +109,17 @@ class Cluster:
     def _settings(self, plan: Random) -> dict[str, str]:
         return {
             "min.insync.replicas": str(self.min_isr),
-            "replica.lag.time.max.ms": "2000",
+            "replica.lag.time.max.ms": str(self.pace.ms(LAG_MAX_MS)),
             "replica.fetch.wait.max.ms": "500",
             "log.flush.offset.checkpoint.interval.ms": "2000",
-            "zookeeper.session.timeout.ms": str(int(SESSION_TIMEOUT_S * 1000)),
+            "zookeeper.session.timeout.ms": str(self.pace.ms(SESSION_TIMEOUT_MS)),
             "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS),
             "offsets.topic.replication.factor": str(self.factor),
             "transaction.state.log.num.partitions": str(TRANSACTIONS_PARTITIONS),
             "transaction.state.log.replication.factor": str(self.factor),
             "transaction.state.log.min.isr": str(self.min_isr),
             "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+            "offsets.retention.check.interval.ms": "1000",
             "group.min.session.timeout.ms": "1000",
             "group.initial.rebalance.delay.ms": "200",
             "auto.leader.rebalance.enable": str(plan.random() < 0.5).lower(),
@@ -172,6 +187,18 @@ class Cluster:
         is_of_topic = partition.rpartition("-")[0] == TOPIC
         return (self.is_unclean and is_of_topic) or partition in self.gave_up
 
+    # Clocks.
+
+    def set_clock(self, number: int, ahead_ms: int) -> None:
+        """The wall clock of a broker jumps."""
+        self.brokers[number].clock.ahead_ms = ahead_ms
+        self._aheads_ms.append(ahead_ms)
+
+    @property
+    def clock_spread_ms(self) -> int:
+        """How far apart two wall clocks, or one at two times, ever were."""
+        return max(self._aheads_ms) - min(self._aheads_ms)
+
     # State.
 
     def state(self, topic: str, index: int) -> dict[str, Any] | None:
@@ -192,6 +219,11 @@ class Cluster:
                 if state is not None:
                     found[f"{topic}-{index}"] = state
         return found
+
+    def coordinator_of(self, group: str) -> int:
+        """The broker that coordinates the group; -1 if none does."""
+        state = self.state(OFFSETS, partition_for(group, OFFSETS_PARTITIONS))
+        return -1 if state is None else int(state["leader"])
 
     def others_in_sync(self, number: int) -> bool:
         """Whether every partition has another in-sync replica, so that this broker may fail."""
@@ -232,15 +264,23 @@ def memory_folder() -> str | None:
     return str(folder) if folder.is_dir() else None
 
 
+def _is_full(text: str) -> bool:
+    """The line names a full disk, as one write or the next one meets it."""
+    return os.strerror(errno.ENOSPC) in text or "the disk may be full" in text
+
+
 class _ErrorLog(logging.Handler):
     """Collects logged errors: a broker logs one only for a bug or a failed disk."""
 
-    def __init__(self, found: list[str]) -> None:
+    def __init__(self, found: list[str], were_disks_full: Callable[[], bool]) -> None:
         super().__init__(logging.ERROR)
         self._found = found
+        self._were_disks_full = were_disks_full
 
     def emit(self, record: logging.LogRecord) -> None:
         cause = ""
+        if self._were_disks_full() and record.exc_info is None and _is_full(record.getMessage()):
+            return
         if record.exc_info is not None and record.exc_info[1] is not None:
             error = record.exc_info[1]
             where = traceback.extract_tb(error.__traceback__)[-1]

@@ -21,6 +21,7 @@ from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
 from simulation.clients import RETRY_S, Note, Observer, epochs_from, fetch, values_from
 from simulation.connection import Connections, NoAnswerError
+from simulation.pace import Pace
 
 OFFSET_COMMIT: Final = 8
 OFFSET_FETCH: Final = 9
@@ -35,6 +36,7 @@ GROUP: Final = "g"
 PROTOCOL: Final = "range"
 SESSION_MS: Final = 2_000
 REBALANCE_MS: Final = 3_000
+"""Both in a full run."""
 HEARTBEAT_S: Final = 0.3
 POLL_MS: Final = 150
 COORDINATOR_MOVED: Final = frozenset(
@@ -77,6 +79,7 @@ class Member:
         random: Random,
         partitions: Callable[[], int],
         observer: Observer,
+        pace: Pace,
         instance: str | None = None,
     ) -> None:
         self.number = number
@@ -90,6 +93,8 @@ class Member:
         self._partitions = partitions
         self._observer = observer
         self._instance = instance
+        self._session_ms = pace.ms(SESSION_MS)
+        self._rebalance_ms = pace.ms(REBALANCE_MS)
         self._member_id = ""
         self._generation = -1
         self._former: tuple[int, dict[int, int]] = (-1, {})
@@ -164,14 +169,14 @@ class Member:
         while True:
             request = build.JoinGroupRequest(
                 group_id=GROUP,
-                session_timeout=SESSION_MS,
-                rebalance_timeout=REBALANCE_MS,
+                session_timeout=self._session_ms,
+                rebalance_timeout=self._rebalance_ms,
                 member_id=self._member_id,
                 group_instance_id=self._instance,
                 protocol_type="consumer",
                 protocols=(protocol,),
             )
-            answer = await self._ask(request, 2 * REBALANCE_MS)
+            answer = await self._ask(request, 2 * self._rebalance_ms)
             code = ErrorCode(answer.error_code)
             if code is ErrorCode.member_id_required:
                 self._member_id = answer.member_id
@@ -209,7 +214,7 @@ class Member:
         )
         broker = await self._connections.coordinator(GROUP)
         by_deposed = self._observer.is_deposed(GROUP, broker)
-        answer = await self._connections.ask(broker, request, 2 * REBALANCE_MS)
+        answer = await self._connections.ask(broker, request, 2 * self._rebalance_ms)
         check(ErrorCode(answer.error_code))
         return tuple(json.loads(bytes(answer.assignment) or b"[]")), by_deposed
 

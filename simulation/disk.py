@@ -2,7 +2,8 @@
 
 A killed process loses nothing that it wrote, because the kernel keeps its pages. A power failure
 loses unsynced bytes, so a log may end at any byte after the last sync. A read that must not wait
-for the disk gets all of its bytes, or some, or none.
+for the disk gets all of its bytes, or some, or none. A full disk takes the first bytes of a write,
+and then none.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Final
+
+from simulation.process import CURRENT
 
 COLD_READS: Final = 0.1
 """The share of reads whose bytes are not all in the page cache."""
@@ -46,6 +49,62 @@ class PageCache:
             yield
         finally:
             os.preadv = original
+
+
+class FullDisks:
+    """Disks without space, by the host of their broker: its log and indexes cannot grow."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._full: dict[str, bool] = {}
+        """Whether the disk still takes the first bytes of a write."""
+        self.were_full = False
+        """Some disk was full at some time."""
+
+    def fill(self, host: str) -> None:
+        """There is no space from now on."""
+        self._full[host] = self.were_full = True
+
+    def empty(self, host: str) -> None:
+        """There is space again."""
+        self._full.pop(host, None)
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Refuse the writes of processes whose disk is full."""
+        originals = os.pwritev, os.pwrite, os.posix_fallocate
+
+        def pwritev(fd: int, buffers: Sequence[memoryview], position: int) -> int:
+            left = self._left(sum(map(len, buffers)))
+            if left is None:
+                return originals[0](fd, buffers, position)
+            return originals[1](fd, b"".join(buffers)[:left], position)
+
+        def pwrite(fd: int, data: bytes, position: int) -> int:
+            left = self._left(len(data))
+            return originals[1](fd, data if left is None else data[:left], position)
+
+        def posix_fallocate(fd: int, position: int, size: int) -> None:
+            if os.fstat(fd).st_size < position + size:
+                self._left(0)
+            originals[2](fd, position, size)
+
+        os.pwritev, os.pwrite = pwritev, pwrite  # type: ignore[assignment]
+        os.posix_fallocate = posix_fallocate
+        try:
+            yield
+        finally:
+            os.pwritev, os.pwrite, os.posix_fallocate = originals
+
+    def _left(self, size_bytes: int) -> int | None:
+        """How much of a write the disk of this process takes; None: all of it. Raises OSError."""
+        process = CURRENT.get(None)
+        if not self._full or process is None or process.host not in self._full:
+            return None
+        takes_some, self._full[process.host] = self._full[process.host], False
+        if takes_some and size_bytes > 1:
+            return self._random.randrange(1, size_bytes)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 class SyncedSizes:

@@ -5,11 +5,16 @@ Shortening the list makes the transcript of a failure short enough to read.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from random import Random
 from typing import Final, NamedTuple
 
+from simulation.pace import Pace
+
 FIRST_MS: Final = 1_500
 LAST_MS: Final = 13_000
+MAX_FLAP_MS: Final = 400
+"""Faults up to this length are as long in every run."""
 KINDS: Final = (
     ("crash", 5),
     ("power", 4),
@@ -79,7 +84,9 @@ def draw_faults(
     for _ in range(random.randrange(2, max_count + 1)):
         one, other = random.sample(range(1, brokers + 1), 2)
         # Short faults are flaps; long ones last beyond the session timeout.
-        ms = random.choice((random.randrange(20, 400), random.randrange(400, 7_000)))
+        ms = random.choice(
+            (random.randrange(20, MAX_FLAP_MS), random.randrange(MAX_FLAP_MS, 7_000))
+        )
         faults.append(
             Fault(
                 random.randrange(FIRST_MS, LAST_MS),
@@ -91,3 +98,16 @@ def draw_faults(
             )
         )
     return tuple(sorted(faults))
+
+
+def at_pace(faults: Iterable[Fault], pace: Pace) -> tuple[Fault, ...]:
+    """The faults of a full run as they are at this pace."""
+    return tuple(
+        sorted(
+            fault._replace(
+                at_ms=FIRST_MS + pace.ms(fault.at_ms - FIRST_MS),
+                ms=fault.ms if fault.ms < MAX_FLAP_MS else max(MAX_FLAP_MS, pace.ms(fault.ms)),
+            )
+            for fault in faults
+        )
+    )

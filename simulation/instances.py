@@ -27,6 +27,8 @@ class Instances:
         """Tokens that another one was given between their request and their answer."""
         self._attempts_at: dict[int, int] = {}
         """By token: how many attempts there were."""
+        self._met: set[int] = set()
+        """The newest tokens when an attempt was refused, which may have met their transactions."""
 
     def asking(self, now_ms: int) -> int:
         """A producer is about to ask for an epoch; returns the attempt."""
@@ -35,8 +37,13 @@ class Instances:
         return self._attempts
 
     def refused(self, attempt: int) -> None:
-        """The attempt has an answer, which is an error."""
+        """The attempt has an answer, which is an error.
+
+        A producer with an older epoch is fenced only after the transaction that it found open is
+        aborted, as in Kafka. So it may have aborted that of a newer one.
+        """
         del self._open[attempt]
+        self._met.add(self._newest)
 
     def initialized(self, attempt: int) -> int:
         """The attempt has an answer, with an epoch; returns the producer's token."""
@@ -60,6 +67,7 @@ class Instances:
         """Another producer may have taken over, with an answer or without."""
         return (
             not self.is_last(token)
+            or token in self._met
             or self._attempts > self._attempts_at[token]
             or any(now_ms - asked_ms < ANSWERED_WITHIN_MS for asked_ms, _ in self._open.values())
         )

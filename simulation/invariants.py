@@ -9,8 +9,10 @@ records are read from the brokers' log files. A topic in deletion is no longer c
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import repeat
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -35,6 +37,8 @@ class _Seen(NamedTuple):
 
 
 _NEW: Final = _Seen(Role.NONE, -1, -1, -1)
+_STATE_OF: Final = attrgetter("role", "leader_epoch", "high_watermark", "log.end_offset")
+"""The fields of `_Seen`, of a broker's partition."""
 
 
 @dataclass(slots=True)
@@ -64,6 +68,9 @@ class Account:
         return epoch < self.floor_epoch or self.is_forgiven or self.pending_epoch > 0
 
 
+_NONE: Final[tuple[list[Any], list[tuple[Role, int, int, int]]]] = ([], [])
+
+
 class Invariants:
     """See the module docstring."""
 
@@ -85,7 +92,7 @@ class Invariants:
         self._synced_bytes = synced_bytes
         self._topic_ids: dict[str, UUID] = {}
         self._replicas: dict[tuple[int, UUID, int], Replica] = {}
-        self._states: dict[int, list[tuple[Any, Role, int, int, int]]] = {}
+        self._states: dict[int, tuple[list[Any], list[tuple[Role, int, int, int]]]] = {}
         """By broker: its partitions and their states after its last step."""
         self._seen: dict[Any, _Seen] = {}
         """By the brokers' partition objects, which end with their processes."""
@@ -255,20 +262,22 @@ class Invariants:
         if node is None:
             return
         # Most steps change nothing, and every step is checked.
-        states = [
-            (each, each.role, each.leader_epoch, each.high_watermark, each.log.end_offset)
-            for each in node.partitions
-        ]
-        if states == self._states.get(broker.number):
+        partitions = list(node.partitions)
+        states = list(map(_STATE_OF, partitions))
+        known = self._states.get(broker.number, _NONE)
+        if states == known[1] and partitions == known[0]:
             return
-        self._states[broker.number] = states
-        seen = self._seen
-        for partition, role, epoch, high_watermark, end_offset in states:
-            before = seen.get(partition, _NEW)
-            now = _Seen(role, epoch, high_watermark, end_offset)
-            if now != before:
-                seen[partition] = now
-                self._changed(broker.number, partition, before, now)
+        self._states[broker.number] = partitions, states
+        before: Iterable[Any] = known[1] if partitions == known[0] else repeat(None)
+        for partition, state, former in zip(partitions, states, before, strict=False):
+            if state != former:
+                self._may_have_changed(broker.number, partition, _Seen(*state))
+
+    def _may_have_changed(self, broker: int, partition: Any, now: _Seen) -> None:
+        before = self._seen.get(partition, _NEW)
+        if now != before:
+            self._seen[partition] = now
+            self._changed(broker, partition, before, now)
 
     def _changed(self, broker: int, partition: Any, before: _Seen, now: _Seen) -> None:
         key = partition.topic_id, partition.index

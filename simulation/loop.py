@@ -75,8 +75,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> Handle:
-        handle = self._handle(self._now_s, callback, args, context)
-        self._enqueue(handle)
+        # Half of all handles are made here: so it makes few calls.
+        if context is None:
+            context = copy_context()
+        process = context.get(CURRENT) or self.driver
+        handle = Handle(self._now_s, callback, args, context, process)
+        if process.is_alive:
+            if not process.ready:
+                self._processes.append(process)
+            process.ready.append(handle)
         return handle
 
     call_soon_threadsafe = call_soon  # type: ignore[assignment]
@@ -166,9 +173,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         each of them.)
         """
         timers, processes, draw = self._timers, self._processes, self.random.random
+        pop = heapq.heappop
         while not self._stopping:  # type: ignore[attr-defined]
             while timers and timers[0][0] <= self._now_s:
-                due = heapq.heappop(timers)[2]
+                due = pop(timers)[2]
                 if not due.is_cancelled:
                     self._enqueue(due)
             # Each of these has a callback that is ready, and is alive.
@@ -179,8 +187,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
             self.callbacks += 1
             assert self.callbacks < MAX_CALLBACKS, "the simulation does not end"
             process = runnable[0 if len(runnable) == 1 else int(draw() * len(runnable))]
-            handle = process.ready.popleft()
-            if not process.ready:
+            ready = process.ready
+            handle = ready.popleft()
+            if not ready:
                 processes.remove(process)
             if not handle.is_cancelled:
                 self._run(handle)

@@ -18,7 +18,7 @@ from simulation.workload import Workload
 from simulation.writers import Writers
 
 MAX_PARTITIONS: Final = 3
-ROLL_STEP_MAX_S: Final = 4.0
+ROLL_STEP_MAX_MS: Final = 4_000
 
 
 class Nemesis:
@@ -180,7 +180,7 @@ class Nemesis:
             return
         self._is_rolling = True
         for number in self._cluster.brokers:
-            until_s = self._loop.time() + ROLL_STEP_MAX_S
+            until_s = self._loop.time() + self._cluster.pace.ms(ROLL_STEP_MAX_MS) / 1000
             while self._cluster.unhealed() is not None and self._loop.time() < until_s:
                 await asyncio.sleep(0.2)
             if not self._is_rolling:

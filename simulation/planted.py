@@ -47,6 +47,7 @@ from ottla.replica.replica_fetcher import ReplicaFetcher
 from ottla.replication.follower import Continue, FollowerState, Truncate
 from ottla.replication.leader import InSyncChange, Leader
 from simulation.faults import Fault
+from simulation.pace import Pace
 
 
 class Patch(Protocol):
@@ -442,10 +443,11 @@ def one_group_is_enough(patch: Patch) -> None:
 
 
 class Sighting(NamedTuple):
-    """A seed that finds a bug, with given faults or those drawn from the seed."""
+    """A seed that finds a bug, with given faults or those of the seed."""
 
     seed: int = 0
     faults: tuple[Fault, ...] | None = None
+    pace: Pace = Pace.FULL
 
 
 # It is tried first.

@@ -7,6 +7,8 @@ what readers get says which transactions were committed:
 - It returns the records of one transactional id in the order in which they were sent.
 - In the end it has returned all acknowledged records of a committed transaction, in all partitions,
   and none of any other one: no transaction is partly visible.
+- A transaction's number, which it commits as the offset of a group, is committed if its records
+  are, and is not if they are not. The group's offset never goes back.
 - read_uncommitted returns every acknowledged record, also those of aborted transactions.
 - A producer commits nothing after a newer one with its transactional id was initialized.
 - A producer is fenced only by another one, or because its transaction timed out.
@@ -14,11 +16,12 @@ what readers get says which transactions were committed:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from simulation.instances import Instances
-from simulation.ledger import Fate
+from simulation.ledger import NOTHING, Fate
 
 TIMEOUT_MS: Final = 2_500
 """Of the producers' transactions."""
@@ -52,14 +55,22 @@ class _Transaction:
     next_position: int = 0
     acknowledged: dict[int, Place] = field(default_factory=dict)
     """By position."""
+    has_offset: bool = False
+    """Its number is accepted as the offset of the ledger's group,"""
+    has_own_offset: bool = False
+    """as that of the group that only this transaction has."""
 
 
 class RecordLedger:
     """The transactions of one transactional id. `anomalies` says what went wrong."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, clock_spread_ms: Callable[[], int] = lambda: 0) -> None:
+        """`clock_spread_ms` is how far apart the coordinators' clocks may have been."""
         self.name = name
+        self._clock_spread_ms = clock_spread_ms
         self.anomalies: list[str] = []
+        self.offset_anomalies: list[str] = []
+        """Those that a loss of committed offsets would explain."""
         self.instances = Instances()
         self.committed = 0
         """How many transactions are known to be committed."""
@@ -67,6 +78,33 @@ class RecordLedger:
         self._committed_reads: dict[Value, Place] = {}
         self._uncommitted_reads: dict[Value, Place] = {}
         self._last_read: dict[Place, Value] = {}
+        self._offset_floor = NOTHING
+
+    # Groups.
+
+    @property
+    def group(self) -> str:
+        """The group in which transactions commit their numbers."""
+        return f"{self.name}-group"
+
+    def own_group(self, number: int) -> str:
+        """A group in which no other transaction commits anything."""
+        return f"{self.name}-group-{number}"
+
+    @property
+    def mixed_group(self) -> str:
+        """A group with offsets from outside of transactions, too; the ledger does not follow it."""
+        return f"{self.name}-mixed"
+
+    @property
+    def own_groups(self) -> list[int]:
+        """The transactions that have a group of their own."""
+        return [number for number, each in self._transactions.items() if each.has_own_offset]
+
+    @property
+    def offset_floor(self) -> int:
+        """The largest number that is known to be committed as the group's offset."""
+        return self._offset_floor
 
     # Producers.
 
@@ -87,6 +125,14 @@ class RecordLedger:
         """A record of an open transaction is on all in-sync replicas."""
         self._transactions[value.number].acknowledged[value.position] = place
 
+    def offset_accepted(self, number: int) -> None:
+        """The group's coordinator has the number as an offset of the open transaction."""
+        self._transactions[number].has_offset = True
+
+    def own_offset_accepted(self, number: int) -> None:
+        """The same for the transaction's own group."""
+        self._transactions[number].has_own_offset = True
+
     def committing(self, number: int) -> None:
         """Its commit is requested."""
         self._transactions[number].fate = Fate.UNKNOWN
@@ -103,9 +149,8 @@ class RecordLedger:
     def refused(self, token: int, number: int, now_ms: int, why: str) -> None:
         """The producer of this token was told that it is fenced, in this transaction."""
         begun_ms = self._transactions[number].begun_ms
-        is_explained = (
-            self.instances.may_be_fenced(token, now_ms) or now_ms - begun_ms >= TIMEOUT_MS
-        )
+        may_be_over = now_ms - begun_ms + self._clock_spread_ms() >= TIMEOUT_MS
+        is_explained = self.instances.may_be_fenced(token, now_ms) or may_be_over
         if not is_explained:
             self._fail(f"the only producer was fenced in {number}, {now_ms - begun_ms} ms: {why}")
 
@@ -142,6 +187,40 @@ class RecordLedger:
             self._fail(f"{value.number}.{value.position} is in the log twice, in {place}")
         self._uncommitted_reads[value] = place
 
+    def read_offset(self, number: int, floor: int) -> None:
+        """The group has this stable offset; `floor` is `offset_floor` before the request."""
+        if number < floor:
+            self._fail_offset(f"the offset is {number}, after {floor} was committed")
+        if number == NOTHING:
+            return
+        transaction = self._transactions[number]
+        if transaction.fate in (Fate.OPEN, Fate.ABORTED):
+            self._fail_offset(
+                f"the offset of {number} is committed, and it is {transaction.fate.value}"
+            )
+        elif transaction.fate is Fate.UNKNOWN:
+            self._commit(number)
+
+    def settle_offset(self, number: int) -> None:
+        """No transaction is open, and this is the group's offset. Called before `settle`."""
+        self.read_offset(number, self._offset_floor)
+        for later, transaction in self._transactions.items():
+            if later > number and transaction.has_offset and transaction.fate is Fate.UNKNOWN:
+                # Its records must not be readable either.
+                self._abort(later)
+
+    def settle_own_offset(self, number: int, offset: int) -> None:
+        """The same for the transaction's own group."""
+        transaction = self._transactions[number]
+        if offset == number:
+            self.read_offset(number, NOTHING)
+        elif offset != NOTHING:
+            self._fail_offset(f"the own offset of {number} is {offset}")
+        elif transaction.fate is Fate.COMMITTED:
+            self._fail_offset(f"{number} is committed, and its own offset is not")
+        elif transaction.fate is Fate.UNKNOWN:
+            self._abort(number)
+
     def settle(self, places: set[Place]) -> None:
         """No transaction is open, and both kinds of readers have read all of these places."""
         for number, transaction in self._transactions.items():
@@ -169,6 +248,11 @@ class RecordLedger:
         if transaction.fate is not Fate.COMMITTED:
             self.committed += 1
         transaction.fate = Fate.COMMITTED
+        if transaction.has_offset:
+            self._offset_floor = max(self._offset_floor, number)
+
+    def _fail_offset(self, what: str) -> None:
+        self.offset_anomalies.append(f"{self.name}: {what}")
 
     def _fail(self, what: str) -> None:
         self.anomalies.append(f"{self.name}: {what}")

@@ -1,9 +1,11 @@
 """A producer that writes records to several partitions in transactions.
 
 It commits, aborts, or waits until its transaction times out, and has two batches of a partition
-under way at a time. It is one instance of its transactional id: from time to time another one takes
-over, and this one goes on or is killed. After an error that aborts the transaction it goes on with
-the next epoch (KIP-360); after one that fences it, it begins again unless another one has its id.
+under way at a time. Most transactions also commit their number as an offset, as those that consume,
+transform and produce (KIP-447); some commit one where another offset expires meanwhile. It is one
+instance of its transactional id: from time to time another one takes over, and this one goes on or
+is killed. After an error that aborts the transaction it goes on with the next epoch (KIP-360);
+after one that fences it, it begins again unless another one has its id.
 """
 
 from __future__ import annotations
@@ -28,12 +30,26 @@ from simulation.coordinator_client import (
     ask_coordinator,
 )
 from simulation.record_ledger import TIMEOUT_MS, Place, RecordLedger, Value
+from simulation.transactional_offsets import Transaction, TransactionalOffsets
 
 END_TXN: Final = 26
 TOPIC_IDS: Final = 13
 MAX_TRIES: Final = 80
 MAX_IN_BATCH: Final = 3
 MAX_UNDER_WAY: Final = 2
+LATER: Final = 0.3
+"""How often the second batch comes later than the first: their verifications may differ."""
+MAX_LATER_S: Final = 0.2
+COMMITS_OFFSET: Final = 0.6
+"""How often a transaction commits an offset."""
+BESIDE_EXPIRY: Final = 0.05
+"""How often it commits one in a group whose other offset expires while the transaction is open."""
+BESIDE_PLAIN: Final = 0.1
+"""How often it commits one before another client commits the same partition's, plainly."""
+RETENTION_MS: Final = 200
+LONG_MS: Final = 600_000
+EXPIRES_WITHIN_S: Final = 1.3
+"""Offsets are looked through once a second."""
 FENCED: Final = frozenset(
     {
         ErrorCode.producer_fenced,
@@ -48,6 +64,8 @@ class Versions(NamedTuple):
 
     produce: int
     end_txn: int
+    offsets: int
+    """TxnOffsetCommit."""
 
     @property
     def adds_partitions(self) -> bool:
@@ -73,10 +91,13 @@ class RecordProducer:
         now_ms: Callable[[], int],
         random: Random,
         versions: Versions,
+        offsets: TransactionalOffsets,
     ) -> None:
+        """`places` are written to; the transactions' offsets go to `offsets`."""
         self.stopping = False
         self.has_stopped = False
         self._connections = connections
+        self._offsets = offsets
         self._ledger = ledger
         self._places = places
         self._now_ms = now_ms
@@ -148,6 +169,7 @@ class RecordProducer:
                 slow = self._random.random() < 0.02
                 pause_s = 2 * TIMEOUT_MS / 1000 if slow else self._random.random() * 0.1
                 await asyncio.sleep(pause_s)
+            await self._commit_offsets(number)
             await self._end(token, number, is_commit=self._random.random() < 0.75)
         except RefusedError as error:
             if error.code in FENCED:
@@ -158,6 +180,26 @@ class RecordProducer:
             # Below version 2 the epoch stays, and a batch of this transaction may still arrive.
             return not (self._is_unsure and self._versions.adds_partitions)
         return True
+
+    async def _commit_offsets(self, number: int) -> None:
+        """Commit the transaction's number as the offset of its groups."""
+        transaction = Transaction(self._ledger.name, *self._producer)
+        if self._random.random() < COMMITS_OFFSET:
+            await self._commit_offset(transaction, self._ledger.group, number)
+            self._ledger.offset_accepted(number)
+        if self._random.random() < BESIDE_EXPIRY:
+            group = self._ledger.own_group(number)
+            await self._offsets.commit_until(group, 0, RETENTION_MS)
+            await self._commit_offset(transaction, group, number)
+            self._ledger.own_offset_accepted(number)
+            await asyncio.sleep(EXPIRES_WITHIN_S)
+        if self._random.random() < BESIDE_PLAIN:
+            # The later record counts, whenever the transaction ends.
+            await self._commit_offset(transaction, self._ledger.mixed_group, number)
+            await self._offsets.commit_until(self._ledger.mixed_group, 0, LONG_MS)
+
+    async def _commit_offset(self, transaction: Transaction, group: str, number: int) -> None:
+        await self._offsets.commit(transaction, group, number, self._versions.offsets)
 
     # Records.
 
@@ -193,8 +235,11 @@ class RecordProducer:
     async def _deliver(self, number: int, place: Place, batches: list[_Batch]) -> None:
         """Send batches until each is acknowledged. Raises RefusedError."""
         code = None
+        later_s = self._random.random() * MAX_LATER_S if self._random.random() < LATER else 0.0
         for _ in range(MAX_TRIES):
-            codes = await asyncio.gather(*(self._send(place, each) for each in batches))
+            sending = [self._send(place, each, turn * later_s) for turn, each in enumerate(batches)]
+            codes = await asyncio.gather(*sending)
+            later_s = 0.0
             while codes and codes[0] in (ErrorCode.none, ErrorCode.duplicate_sequence_number):
                 codes.pop(0)
                 for value in batches.pop(0).values:
@@ -216,8 +261,9 @@ class RecordProducer:
     def _may_retry(self, code: ErrorCode | None) -> bool:
         return code is None or code in RETRIABLE or code is ErrorCode.concurrent_transactions
 
-    async def _send(self, place: Place, batch: _Batch) -> ErrorCode | None:
+    async def _send(self, place: Place, batch: _Batch, later_s: float) -> ErrorCode | None:
         """One request's error code; None without an answer."""
+        await asyncio.sleep(later_s)
         build = messages_of(PRODUCE, self._versions.produce, "request")
         topic, partition = place
         data = build.PartitionProduceData(index=partition, records=batch.data)

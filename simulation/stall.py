@@ -21,15 +21,12 @@ from typing import Any, Final
 from ottla.coordination.tree import Operation, SetData
 from ottla.protocol.frames import read_request_body, read_request_header
 from ottla.protocol.versions import ALTER_PARTITION
-from simulation.cluster import Cluster
+from simulation.cluster import LAG_MAX_MS, SESSION_TIMEOUT_MS, Cluster
 from simulation.faults import Fault
 from simulation.process import Process
 
 RESENT_AFTER_MS: Final = 5_300
 """After this time without a response a leader proposes again."""
-REGISTERED_AFTER_MS: Final = 4_200
-"""A broker with a new disk can register only after its former session has expired."""
-LAGS_WITHIN_MS: Final = 3_800
 _KEY: Final = ALTER_PARTITION.to_bytes(2, "big")
 
 
@@ -43,6 +40,9 @@ class Stalls:
         self._join: Fault | None = None
         self._leave: Fault | None = None
         self._write: Fault | None = None
+        self._registered_after_ms = cluster.pace.ms(SESSION_TIMEOUT_MS) + 1_200
+        """A broker with a new disk can register only after its former session has expired."""
+        self._lags_within_ms = cluster.pace.ms(LAG_MAX_MS) * 3 // 2 + 800
         cluster.loop.network.stall_s = self._proposal_s
         cluster.host.stall_s = self._write_s
 
@@ -55,7 +55,7 @@ class Stalls:
     def stall_leave(self, fault: Fault) -> None:
         """Stall the next proposal that removes a replica."""
         self._leave = fault
-        cut = fault._replace(kind="cut", ms=LAGS_WITHIN_MS + 1_000)
+        cut = fault._replace(kind="cut", ms=self._lags_within_ms + 1_000)
         leaders = {state["leader"] for state in self._cluster.states().values() if state}
         for leader in sorted(leaders - {fault.one, -1}):
             self._begin(cut._replace(other=leader))
@@ -116,10 +116,10 @@ class Stalls:
             # Until it has registered with a new disk, after the end of its former session. If it
             # were not cut off, it would have replicated everything by then.
             self._later(0, fault._replace(kind="lose disk", ms=40, seed=1))
-            self._later(0, cut._replace(ms=REGISTERED_AFTER_MS + 100))
-            return REGISTERED_AFTER_MS
-        self._later(RESENT_AFTER_MS, cut._replace(ms=LAGS_WITHIN_MS + 500))
-        return RESENT_AFTER_MS + LAGS_WITHIN_MS
+            self._later(0, cut._replace(ms=self._registered_after_ms + 100))
+            return self._registered_after_ms
+        self._later(RESENT_AFTER_MS, cut._replace(ms=self._lags_within_ms + 500))
+        return RESENT_AFTER_MS + self._lags_within_ms
 
     def _changes(self, request: Any) -> tuple[list[int], list[int]]:
         """The brokers that a request adds to, and removes from, the ISR of any partition."""

@@ -2,8 +2,11 @@
 
 - A coordinator dies when it sends markers: before they arrive, or between them.
 - Markers are delayed until their transaction's coordinator, or the next one, has sent them again.
+- All markers are slow for a while: the next transaction's first batches find the last one open.
 - Records are delayed until their transaction has ended.
 - The written topic, and that of the transactions' coordinators, move to other brokers.
+- The wall clock of a broker jumps, which decides when transactions time out.
+- The disk of a broker is full for a while, also just when markers are sent.
 """
 
 from __future__ import annotations
@@ -22,12 +25,21 @@ KINDS: Final = (
     "crash at markers",
     "stall markers",
     "stall markers",
+    "slow markers",
     "stall records",
     "stall records",
     "move written",
     "grow written",
+    "jump clock",
+    "jump clock",
+    "full disk",
+    "full disk at markers",
 )
-MAX_COUNT: Final = 5
+MAX_COUNT: Final = 6
+SLOW_MARKERS_S: Final = 0.25
+"""At most; brokers ask for 0.1 s whether the last transaction is complete."""
+MAX_AHEAD_MS: Final = 5_000
+"""Of a wall clock, and behind; it stays wrong to the end of the run."""
 MAX_PARTITIONS: Final = 3
 _MARKERS: Final = WRITE_TXN_MARKERS.to_bytes(2, "big")
 _RECORDS: Final = PRODUCE.to_bytes(2, "big")
@@ -50,25 +62,52 @@ class TransactionFaults:
         self._cluster = cluster
         self._writers = writers
         self._waiting: dict[str, Fault] = {}
+        self._slow_until_ms = 0
+        self._slow = Random(0)
         self._stall_others_s = cluster.loop.network.stall_s
         cluster.loop.network.stall_s = self._stall_s
 
     def begin(self, fault: Fault) -> bool:
         """Start a fault now; False if it is of another kind."""
         match fault.kind:
-            case "crash at markers" | "stall markers" | "stall records":
+            case "crash at markers" | "stall markers" | "stall records" | "full disk at markers":
                 self._waiting[fault.kind] = fault
+            case "slow markers":
+                self._slow_until_ms = self._cluster.loop.now_ms + fault.ms
+                self._slow = Random(fault.seed)
             case "move written":
                 self._cluster.spawn(self._move(Random(fault.seed)))
             case "grow written":
                 self._cluster.spawn(self._grow())
+            case "jump clock":
+                ahead_ms = Random(fault.seed).randint(-MAX_AHEAD_MS, MAX_AHEAD_MS)
+                self._cluster.note(f"the wall clock of {fault.one} is {ahead_ms} ms ahead")
+                self._cluster.set_clock(fault.one, ahead_ms)
+            case "full disk":
+                self._fill(fault)
             case _:
                 return False
         return True
 
     def end(self) -> None:
-        """What waits for a message begins no more."""
+        """What waits for a message begins no more, and all disks have space."""
         self._waiting.clear()
+        self._slow_until_ms = 0
+        for broker in self._cluster.brokers.values():
+            self._cluster.full_disks.empty(broker.host)
+
+    def _fill(self, fault: Fault) -> None:
+        broker, loop = self._cluster.brokers[fault.one], self._cluster.loop
+        self._cluster.note(f"the disk of {fault.one} is full")
+        self._cluster.full_disks.fill(broker.host)
+        loop.driver.context.run(loop.call_later, fault.ms / 1000, self._empty, fault)
+
+    def _empty(self, fault: Fault) -> None:
+        broker = self._cluster.brokers[fault.one]
+        self._cluster.note(f"the disk of {fault.one} has space")
+        self._cluster.full_disks.empty(broker.host)
+        # One that ended itself is started again, as by an operator.
+        broker.start()
 
     async def _move(self, random: Random) -> None:
         cluster = self._cluster
@@ -97,7 +136,7 @@ class TransactionFaults:
             fault = self._waiting.pop("stall records", None)
             if fault is not None:
                 self._cluster.note(f"records of {sender.host} are stalled")
-                return 1 + fault.ms / 1000
+                return self._stalled_s(1 + fault.ms / 1000)
         return self._stall_others_s(sender, data)
 
     def _markers_s(self, sender: Process) -> float:
@@ -105,11 +144,21 @@ class TransactionFaults:
         if fault is not None:
             self._cluster.note(f"{sender.host} sends markers and crashes")
             self._crash_soon(sender, fault)
+        fault = self._waiting.pop("full disk at markers", None)
+        if fault is not None:
+            self._fill(fault)
         fault = self._waiting.pop("stall markers", None)
         if fault is None:
-            return 0.0
+            is_slow = self._cluster.loop.now_ms < self._slow_until_ms
+            return self._slow.random() * SLOW_MARKERS_S if is_slow else 0.0
         self._cluster.note(f"markers of {sender.host} are stalled")
-        return fault.ms / 1000
+        return self._stalled_s(fault.ms / 1000)
+
+    def _stalled_s(self, delay_s: float) -> float:
+        cluster = self._cluster
+        until_ms = cluster.loop.now_ms + int(delay_s * 1000)
+        cluster.stalled_until_ms = max(cluster.stalled_until_ms, until_ms)
+        return delay_s
 
     def _crash_soon(self, sender: Process, fault: Fault) -> None:
         loop = self._cluster.loop

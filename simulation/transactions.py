@@ -14,15 +14,14 @@ from typing import Any, Final
 
 from ottla.protocol.messages import messages_of
 from ottla.shards.partitioning import partition_for
-from simulation.connection import GROUP, TRANSACTION, Connections, NoAnswerError
-from simulation.consumers import OFFSET_FETCH, RefusedError
+from simulation.connection import TRANSACTION, Connections, NoAnswerError
+from simulation.consumers import RefusedError
 from simulation.coordinator_client import RETRY_S, ask_coordinator
 from simulation.ledger import Ledger
+from simulation.transactional_offsets import Transaction, TransactionalOffsets
 
 INIT_PRODUCER_ID: Final = 22
-ADD_OFFSETS_TO_TXN: Final = 25
 END_TXN: Final = 26
-TXN_OFFSET_COMMIT: Final = 28
 TIMEOUT_MS: Final = 2_500
 
 
@@ -50,31 +49,14 @@ class _Client:
         addresses: Mapping[int, tuple[str, int]],
         ledger: Ledger,
         random: Random,
+        coordinator_of: Callable[[str], int],
     ) -> None:
         self.transactional_id = transactional_id
         self.groups = groups
-        self.topic = topic
         self._connections = Connections(client_id, addresses)
+        self._offsets = TransactionalOffsets(self._connections, topic, coordinator_of)
         self._ledger = ledger
         self._random = random
-
-    async def ask(self, kind: int, key: str, request: Any, code_of: Callable[[Any], int]) -> Any:
-        """See `ask_coordinator`."""
-        return await ask_coordinator(self._connections, kind, key, request, code_of)
-
-    async def stable_offset(self, group: str) -> int:
-        """The group's offset once no transaction may change it. Raises NoAnswerError,
-        RefusedError."""
-        build = messages_of(OFFSET_FETCH, 7, "request")
-        topic = build.OffsetFetchRequestTopic(name=self.topic, partition_indexes=(0,))
-        request = build.OffsetFetchRequest(group_id=group, topics=(topic,), require_stable=True)
-
-        def code_of(answer: Any) -> int:
-            code = answer.error_code
-            return int(code or answer.topics[0].partitions[0].error_code)
-
-        answer = await self.ask(GROUP, group, request, code_of)
-        return max(int(answer.topics[0].partitions[0].committed_offset), 0)
 
 
 class TransactionalProducer(_Client):
@@ -90,10 +72,13 @@ class TransactionalProducer(_Client):
         addresses: Mapping[int, tuple[str, int]],
         ledger: Ledger,
         random: Random,
+        coordinator_of: Callable[[str], int],
         version: int,
         now_ms: Callable[[], int],
     ) -> None:
-        super().__init__(name, transactional_id, groups, topic, addresses, ledger, random)
+        super().__init__(
+            name, transactional_id, groups, topic, addresses, ledger, random, coordinator_of
+        )
         self.stopping = False
         self.has_stopped = False
         self._version = version
@@ -137,7 +122,7 @@ class TransactionalProducer(_Client):
         self._producer = answer.producer_id, answer.producer_epoch
         # No transaction is open now; both reads are of the same state unless another instance
         # is initialized meanwhile.
-        first, second = [await self.stable_offset(group) for group in self.groups]
+        first, second = [await self._offsets.stable(group) for group in self.groups]
         if instances.is_last(token):
             self._ledger.settled(first, second)
         return token
@@ -147,9 +132,7 @@ class TransactionalProducer(_Client):
         groups = list(self.groups)
         self._random.shuffle(groups)
         for group in groups:
-            if self._version < 5:
-                await self._add_offsets(group)
-            await self._commit_offset(group, number)
+            await self._offsets.commit(self._transaction, group, number, self._version)
             slow = self._random.random() < 0.03
             await asyncio.sleep(2 * TIMEOUT_MS / 1000 if slow else self._random.random() * 0.2)
         is_commit = self._random.random() < 0.75
@@ -159,39 +142,25 @@ class TransactionalProducer(_Client):
         await self._end(is_commit=is_commit)
         self._ledger.ended(number, is_commit=is_commit, was_fenced=was_fenced)
 
-    async def _add_offsets(self, group: str) -> None:
-        build = messages_of(ADD_OFFSETS_TO_TXN, 3, "request")
-        await self._of_transaction(build.AddOffsetsToTxnRequest(group_id=group, **self._own))
-
-    async def _commit_offset(self, group: str, number: int) -> None:
-        build = messages_of(TXN_OFFSET_COMMIT, self._version, "request")
-        partition = build.TxnOffsetCommitRequestPartition(
-            partition_index=0, committed_offset=number, committed_metadata=""
-        )
-        topic = build.TxnOffsetCommitRequestTopic(name=self.topic, partitions=(partition,))
-        request = build.TxnOffsetCommitRequest(group_id=group, topics=(topic,), **self._own)
-        await self.ask(
-            GROUP, group, request, lambda answer: answer.topics[0].partitions[0].error_code
-        )
-
     async def _end(self, *, is_commit: bool) -> None:
         build = messages_of(END_TXN, 5 if self._version >= 5 else 3, "request")
-        answer = await self._of_transaction(build.EndTxnRequest(committed=is_commit, **self._own))
+        answer = await self._of_transaction(
+            build.EndTxnRequest(committed=is_commit, **self._transaction.fields)
+        )
         if self._version >= 5:
             self._producer = answer.producer_id, answer.producer_epoch
 
     @property
-    def _own(self) -> dict[str, Any]:
-        producer_id, epoch = self._producer
-        return {
-            "transactional_id": self.transactional_id,
-            "producer_id": producer_id,
-            "producer_epoch": epoch,
-        }
+    def _transaction(self) -> Transaction:
+        return Transaction(self.transactional_id, *self._producer)
 
     async def _of_transaction(self, request: Any) -> Any:
-        return await self.ask(
-            TRANSACTION, self.transactional_id, request, lambda answer: answer.error_code
+        return await ask_coordinator(
+            self._connections,
+            TRANSACTION,
+            self.transactional_id,
+            request,
+            lambda answer: answer.error_code,
         )
 
 
@@ -204,7 +173,7 @@ class StableReader(_Client):
             for group in self.groups:
                 floor = max(self._ledger.floor, last[group])
                 try:
-                    last[group] = await self.stable_offset(group)
+                    last[group] = await self._offsets.stable(group)
                 except (NoAnswerError, RefusedError):
                     continue
                 self._ledger.read(last[group], floor)
@@ -213,6 +182,6 @@ class StableReader(_Client):
     async def settle(self) -> None:
         """All producers have stopped: reads what is there in the end. Raises NoAnswerError,
         RefusedError where a transaction is stuck."""
-        first, second = [await self.stable_offset(group) for group in self.groups]
+        first, second = [await self._offsets.stable(group) for group in self.groups]
         self._ledger.read(first, self._ledger.floor)
         self._ledger.settled(first, second)

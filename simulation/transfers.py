@@ -88,6 +88,7 @@ class Transfers:
             self._cluster.addresses,
             transfer.ledger,
             Random(f"{self._cluster.seed} reader of {transfer.name}"),
+            self._cluster.coordinator_of,
         )
 
     def _start_producer(self, transfer: _Transfer) -> None:
@@ -100,6 +101,7 @@ class Transfers:
             self._cluster.addresses,
             transfer.ledger,
             Random(f"{self._cluster.seed} {transfer.name} {number}"),
+            self._cluster.coordinator_of,
             transfer.version,
             self._cluster.now_ms,
         )

@@ -1,10 +1,9 @@
 """Bugs of transactions that other implementations had, as patches like those in `planted`.
 
 Each belongs to one of twelve traps, and names the issue that it is known from. Trap 8 is in
-`planted`: offsets that stay pending. Four are not here: no seed was found that shows an epoch
-consumed by a refused write (3) or a second batch accepted before the first (11), and in the time of
-a run no group's offsets expire (9) and nothing is compacted (12). The tests of `transactions` and
-`log` have these. Modules that are compiled ignore patches, so the bugs are planted in others.
+`planted`: offsets that stay pending. Trap 12 is not here, as nothing is compacted in the time of a
+run: `test_trap_12_*` in `tests/log/test_compaction.py` and `tests/log/test_cleaning.py` show it.
+Modules that are compiled ignore patches, so the bugs are planted in others.
 """
 
 from __future__ import annotations
@@ -16,14 +15,20 @@ from ottla.api import transactional_produce, write_txn_markers
 from ottla.coordinator import transaction_verifier
 from ottla.coordinator.marker_sender import MarkerSender
 from ottla.coordinator.transaction_verifier import TransactionVerifier
+from ottla.groups.offsets import removal
+from ottla.groups.offsets.pending import PendingOffsets
+from ottla.groups.shard import GroupShard
+from ottla.log.verification import Verifications
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.replica import partition_reader
 from ottla.replica.partition_reader import PartitionReader
 from ottla.transactions import initialize, partitions
 from ottla.transactions.abort import abort_on_server
 from ottla.transactions.shard import TransactionShard
-from ottla.transactions.state import PREPARED
+from ottla.transactions.state import ONGOING, PREPARE_ABORT, PREPARED
+from ottla.transactions.step import Step
 from ottla.transactions.stored import MAX_EPOCH
+from simulation.faults import Fault
 from simulation.planted import Patch, Sighting
 
 
@@ -53,6 +58,30 @@ def a_fence_takes_two_epochs(patch: Patch) -> None:
         right(name, bumped._replace(epoch=value.epoch + 1), *given)
 
     patch.setattr(initialize, "abort_on_server", abort)
+
+
+def a_refused_fence_takes_an_epoch(patch: Patch) -> None:
+    """Trap 3: the epoch of a fence is taken before its record is written (KAFKA-9666)."""
+
+    def take(shard: TransactionShard, step: Step) -> None:
+        for name, value in step.records:
+            known = shard.transactions.get(name)
+            if value is None or known is None:
+                continue
+            if known.state is ONGOING and value.state is PREPARE_ABORT:
+                shard.transactions[name] = known._replace(epoch=value.epoch)
+
+    for method in ("initialize", "abort_timed_out"):
+        patch.setattr(TransactionShard, method, _then(getattr(TransactionShard, method), take))
+
+
+def _then(right: Callable[..., Any], take: Callable[[TransactionShard, Step], None]) -> Any:
+    def decide(self: TransactionShard, first: Any, second: Any, step: Step) -> Any:
+        result = right(self, first, second, step)
+        take(self, step)
+        return result
+
+    return decide
 
 
 def a_repeated_marker_is_an_error(patch: Patch) -> None:
@@ -108,6 +137,38 @@ def aborted_transactions_are_not_listed(patch: Patch) -> None:
     patch.setattr(partition_reader, "aborted_transactions", lambda *_, **__: ())
 
 
+def offsets_expire_in_open_transactions(patch: Patch) -> None:
+    """Trap 9: the tombstone of an expired offset drops what the transaction commits."""
+    right = removal.expire_offsets
+
+    def expire(group: Any, offsets: Any, pending: PendingOffsets, step: Any) -> bool:
+        return right(group, offsets, PendingOffsets(), step) and not pending.has_group(
+            group.group_id
+        )
+
+    patch.setattr(removal, "expire_offsets", expire)
+
+
+def memory_and_log_disagree_about_offsets(patch: Patch) -> None:
+    """Trap 9: in memory a transaction's offset replaces a plain one that came later (Redpanda
+    31483)."""
+    right = GroupShard._apply_beside_transactions
+
+    def apply(self: GroupShard, key: Any, value: Any, offset: int, producer: Any) -> None:
+        if self._loaded and producer is None and value is not None:
+            self.offsets.apply(key, value)
+        else:
+            right(self, key, value, offset, producer)
+
+    patch.setattr(GroupShard, "_apply_beside_transactions", apply)
+
+
+def a_later_batch_may_come_first(patch: Patch) -> None:
+    """Trap 11: the first batch is refused while the second is accepted: the first is out of order
+    for ever."""
+    patch.setattr(Verifications, "check_sequence", lambda *_: None)
+
+
 def produce_answers_that_the_producer_is_fenced(patch: Patch) -> None:
     """Trap 10: PRODUCER_FENCED ends a producer that could abort and go on (KAFKA-14278)."""
 
@@ -155,14 +216,20 @@ def a_former_producer_may_commit(patch: Patch) -> None:
 
 
 TRAPS: Final[dict[Callable[[Patch], None], Sighting]] = {
-    the_epoch_is_checked_before_the_pending_state: Sighting(5),
+    the_epoch_is_checked_before_the_pending_state: Sighting(
+        0, (Fault(1_500, "slow markers", 1, 2, 12_000, 0),)
+    ),
     a_fence_takes_two_epochs: Sighting(),
+    a_refused_fence_takes_an_epoch: Sighting(7),
     a_repeated_marker_is_an_error: Sighting(),
     markers_are_sent_once: Sighting(4),
     read_committed_returns_one_batch_more: Sighting(),
     latest_is_the_high_watermark: Sighting(),
     aborted_transactions_are_not_listed: Sighting(),
+    offsets_expire_in_open_transactions: Sighting(1),
+    memory_and_log_disagree_about_offsets: Sighting(),
     produce_answers_that_the_producer_is_fenced: Sighting(),
+    a_later_batch_may_come_first: Sighting(0, (Fault(1_500, "slow markers", 1, 2, 12_000, 0),)),
     partitions_are_not_added: Sighting(),
     the_first_marker_completes: Sighting(5),
     a_former_producer_may_commit: Sighting(3),

@@ -195,6 +195,7 @@ class Workload:
             Random(f"{self._cluster.seed} member {self._members_made}"),
             lambda: self._cluster.partitions,
             self,
+            self._cluster.pace,
             f"instance-{place}" if self._static else None,
         )
         process = self._processes[place] = Process(f"10.0.6.{self._members_made}")

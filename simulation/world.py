@@ -21,22 +21,27 @@ from simulation.broker import Broker
 from simulation.cluster import OFFSETS, TOPIC, WRITTEN, Cluster
 from simulation.connection import NoAnswerError
 from simulation.consumers import Member, RefusedError
-from simulation.faults import LAST_MS, Fault, draw_faults
+from simulation.faults import FIRST_MS, LAST_MS, Fault, at_pace, draw_faults
 from simulation.few_epochs import few_epochs
 from simulation.nemesis import Nemesis
+from simulation.pace import Pace, pace_of
+from simulation.replay import ReplayWatch
 from simulation.replicas import content
 from simulation.transaction_faults import draw_transaction_faults
+from simulation.transaction_watch import TransactionWatch
 from simulation.transactional_clients import TransactionalClients
 from simulation.violation import Violation
 from simulation.workload import Workload
 
 HEAL_MS: Final = LAST_MS + 1_000
+"""In a full run."""
 RECOVERS_WITHIN_MS: Final = 60_000
 CATCHES_UP_WITHIN_MS: Final = 30_000
 WRITTEN_PARTITIONS: Final = 2
 FEW_EPOCHS: Final = 0.3
 """How often the epochs of a producer id are used up soon."""
 RESTS_WITHIN_S: Final = 8
+WATCH_EVERY_S: Final = 0.7
 OF_GROUP: Final = frozenset({Kind.lost_commit, Kind.stale_generation, Kind.two_owners})
 """The anomalies that follow if `__consumer_offsets` lost committed records."""
 
@@ -65,12 +70,19 @@ class World:
     """See the module docstring."""
 
     def __init__(
-        self, seed: int, faults: Sequence[Fault] | None = None, *, transactions: bool = False
+        self,
+        seed: int,
+        faults: Sequence[Fault] | None = None,
+        *,
+        transactions: bool = False,
+        pace: Pace | None = None,
     ) -> None:
-        """`transactions`: with transactional clients beside the others."""
+        """Without `faults` and `pace`, those of the seed; faults that are given happen as they are.
+        `transactions`: with transactional clients beside the others."""
         plan = Random(f"{seed} plan")
         self.seed = seed
-        self.cluster = Cluster(seed, plan)
+        pace = pace_of(seed) if pace is None else pace
+        self.cluster = Cluster(seed, plan, pace)
         self.workload = Workload(self.cluster, plan)
         if faults is None:
             faults = draw_faults(plan, self.cluster.count)
@@ -78,7 +90,8 @@ class World:
                 more = draw_transaction_faults(
                     Random(f"{seed} transaction faults"), self.cluster.count
                 )
-                faults = sorted((*faults, *more))
+                faults = (*faults, *more)
+            faults = at_pace(faults, pace)
         self.faults = tuple(faults)
         self.transactional = TransactionalClients(self.cluster) if transactions else None
         writers = None if self.transactional is None else self.transactional.writers
@@ -92,7 +105,8 @@ class World:
         cluster.open()
         try:
             epochs = few_epochs() if self.has_few_epochs else nullcontext()
-            with cluster.synced.watching(), cluster.page_cache.watching(), epochs:
+            disk = cluster.synced.watching(), cluster.page_cache.watching()
+            with disk[0], disk[1], cluster.full_disks.watching(), epochs:
                 cluster.loop.run(self._main)
             if cluster.found:
                 violation = cluster.found[0]
@@ -132,8 +146,10 @@ class World:
             await cluster.operator.create(WRITTEN, WRITTEN_PARTITIONS, cluster.factor)
             cluster.written_partitions = WRITTEN_PARTITIONS
             self.transactional.start()
+            cluster.spawn(self._watch())
         faults = asyncio.ensure_future(self.nemesis.run(self.faults))
-        await asyncio.sleep(max(0.0, HEAL_MS / 1000 - loop.time()))
+        heal_ms = FIRST_MS + cluster.pace.ms(HEAL_MS - FIRST_MS)
+        await asyncio.sleep(max(0.0, heal_ms / 1000 - loop.time()))
         await faults
         self.nemesis.heal()
         await self._recovered()
@@ -149,6 +165,18 @@ class World:
             self.transactional.judge()
         await self._until(self._are_replicas_equal)
         await self._check()
+
+    async def _watch(self) -> None:
+        """Look at the coordinators to the end of the run."""
+        cluster = self.cluster
+        watches = TransactionWatch(cluster), ReplayWatch(list(cluster.brokers.values()))
+        while True:
+            await asyncio.sleep(WATCH_EVERY_S)
+            try:
+                for each in watches:
+                    each.check()
+            except Violation as error:
+                cluster.fail(str(error))
 
     # The end.
 
@@ -257,6 +285,7 @@ class World:
             Random(0),
             lambda: cluster.partitions,
             self.workload,
+            cluster.pace,
         )
         until_ms = cluster.loop.now_ms + CATCHES_UP_WITHIN_MS
         committed: dict[int, int] = {}
@@ -317,9 +346,15 @@ _KEPT: Final[list[World]] = []
 what these do and log would be taken for another seed's. `__main__` ends its workers in time."""
 
 
-def run(seed: int, faults: Sequence[Fault] | None = None, *, transactions: bool = False) -> Outcome:
+def run(
+    seed: int,
+    faults: Sequence[Fault] | None = None,
+    *,
+    transactions: bool = False,
+    pace: Pace | None = None,
+) -> Outcome:
     """One seed."""
-    return World(seed, faults, transactions=transactions).run()
+    return World(seed, faults, transactions=transactions, pace=pace).run()
 
 
 def own_process() -> None:

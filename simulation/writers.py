@@ -1,24 +1,29 @@
 """Clients that write records in transactions, and the readers of what they write.
 
 For each transactional id there are producers that take over from each other, and a ledger; for each
-partition a read_committed and a read_uncommitted reader.
+partition a read_committed and a read_uncommitted reader, for each transactional id one of its
+group's offset.
 """
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Final
 
-from simulation.cluster import TRANSACTIONS, WRITTEN, Cluster
-from simulation.connection import Connections
+from simulation.cluster import OFFSETS, TOPIC, TRANSACTIONS, WRITTEN, Cluster
+from simulation.connection import Connections, NoAnswerError
+from simulation.consumers import RefusedError
 from simulation.process import Process
 from simulation.record_ledger import Place, RecordLedger
 from simulation.record_producer import RecordProducer, Versions
 from simulation.record_reader import READ_COMMITTED, READ_UNCOMMITTED, RecordReader
+from simulation.transactional_offsets import TransactionalOffsets
 from simulation.violation import Violation
 
-VERSIONS: Final = (Versions(12, 5), Versions(11, 3), Versions(9, 2))
+VERSIONS: Final = (Versions(12, 5, 5), Versions(11, 3, 4), Versions(9, 2, 3))
 """Of transaction version 2; below 2 with and without TRANSACTION_ABORTABLE."""
 CHANGES: Final = 0.15
 """How often a transactional id gets a client of another version."""
@@ -26,6 +31,8 @@ SHORT_LIVED: Final = 0.1
 """How often a transaction writes to a topic that is about to be deleted, if there is one."""
 HOSTS: Final = "10.0.8."
 SETTLES_WITHIN_MS: Final = 10_000
+OFFSETS_SETTLE_WITHIN_MS: Final = 40_000
+OFFSET_READ_EVERY_S: Final = 0.6
 
 
 @dataclass(slots=True)
@@ -50,7 +57,7 @@ class Writers:
         self._anomalies: list[str] = []
         versions = (VERSIONS[0], self._random.choice(VERSIONS[1:]))
         self._writers = [
-            _Writer(each, RecordLedger(f"writer-{number}"))
+            _Writer(each, RecordLedger(f"writer-{number}", lambda: cluster.clock_spread_ms))
             for number, each in enumerate(versions, start=1)
         ]
         self._ledgers = {each.ledger.name: each.ledger for each in self._writers}
@@ -67,11 +74,17 @@ class Writers:
         invariants = self._cluster.invariants
         return bool(invariants.forgiven(WRITTEN) or invariants.forgiven(TRANSACTIONS))
 
+    @property
+    def _are_offsets_forgiven(self) -> bool:
+        """Committed offsets may be lost."""
+        return bool(self._cluster.invariants.forgiven(OFFSETS))
+
     def start(self) -> None:
         for index in range(self._cluster.written_partitions):
             self._start_readers((WRITTEN, index))
         for writer in self._writers:
             self._start_producer(writer)
+            self._cluster.loop.start_in(self._process(), partial(self._read_offsets, writer.ledger))
 
     @property
     def have_stopped(self) -> bool:
@@ -106,6 +119,25 @@ class Writers:
             self._readers.append(reader)
             self._cluster.loop.start_in(self._process(), reader.run)
 
+    def _offsets_of(self, name: str) -> TransactionalOffsets:
+        return self._offsets_over(Connections(name, self._cluster.addresses))
+
+    def _offsets_over(self, connections: Connections) -> TransactionalOffsets:
+        return TransactionalOffsets(connections, TOPIC, self._cluster.coordinator_of)
+
+    async def _read_offsets(self, ledger: RecordLedger) -> None:
+        """Read the group's offset as consumers that require stable ones."""
+        offsets = self._offsets_of(f"reader of {ledger.group}")
+        last = 0
+        while True:
+            floor = max(ledger.offset_floor, last)
+            try:
+                last = await offsets.stable(ledger.group)
+                ledger.read_offset(last, floor)
+            except (NoAnswerError, RefusedError):
+                pass  # read again after a pause
+            await asyncio.sleep(OFFSET_READ_EVERY_S)
+
     # Producers.
 
     def _process(self) -> Process:
@@ -126,13 +158,15 @@ class Writers:
         versions = writer.versions
         if random.random() < CHANGES:
             versions = random.choice(VERSIONS)
+        connections = Connections(name, self._cluster.addresses)
         producer = RecordProducer(
-            Connections(name, self._cluster.addresses),
+            connections,
             writer.ledger,
             self._places,
             self._cluster.now_ms,
             random,
             versions,
+            self._offsets_over(connections),
         )
         writer.producers.append(producer)
         writer.processes.append(self._process())
@@ -156,7 +190,7 @@ class Writers:
         """After `stop`: no transaction may be stuck. Raises Violation."""
         if self.is_forgiven:
             return
-        until_ms = self._cluster.loop.now_ms + SETTLES_WITHIN_MS
+        until_ms = self._cluster.loop.now_ms + SETTLES_WITHIN_MS + self._cluster.clock_spread_ms
         for reader in self._readers:
             while True:
                 is_read = await reader.poll(0)
@@ -169,12 +203,32 @@ class Writers:
                     )
         places = {reader.place for reader in self._readers}
         for writer in self._writers:
+            if not self._are_offsets_forgiven:
+                await self._settle_offsets(writer.ledger)
             writer.ledger.settle(places)
+
+    async def _settle_offsets(self, ledger: RecordLedger) -> None:
+        offsets = self._offsets_of(f"offsets of {ledger.name}")
+        ledger.settle_offset(await self._settled(offsets, ledger.group))
+        for number in ledger.own_groups:
+            ledger.settle_own_offset(number, await self._settled(offsets, ledger.own_group(number)))
+
+    async def _settled(self, offsets: TransactionalOffsets, group: str) -> int:
+        until_ms = self._cluster.loop.now_ms + OFFSETS_SETTLE_WITHIN_MS
+        while True:
+            try:
+                return await offsets.stable(group)
+            except (NoAnswerError, RefusedError) as error:
+                if self._cluster.loop.now_ms > until_ms:
+                    raise Violation(f"the offset of {group} stays unstable: {error}") from None
+            await asyncio.sleep(0.3)
 
     def judge(self) -> None:
         """Raises Violation for the first anomaly that lost records do not explain."""
         if self.is_forgiven:
             return
         found = [what for writer in self._writers for what in writer.ledger.anomalies]
+        if not self._are_offsets_forgiven:
+            found += [what for writer in self._writers for what in writer.ledger.offset_anomalies]
         for what in self._anomalies + found:
             raise Violation(what)

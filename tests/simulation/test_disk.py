@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from simulation.disk import PageCache, SyncedSizes
+from simulation.disk import FullDisks, PageCache, SyncedSizes
+from simulation.process import CURRENT, Process
 
 
 def test_a_power_failure_truncates_unsynced_bytes_only(tmp_path: Path) -> None:
@@ -52,3 +55,39 @@ def test_a_read_that_must_not_wait_gets_all_bytes_or_some_or_none(tmp_path: Path
             assert os.preadv(file.fileno(), [memoryview(buffer)], 0) == 8
     assert set(counts) == set(range(9))
     assert counts.count(8) > 400
+
+
+def refused(write: Callable[[], object]) -> bool:
+    try:
+        write()
+    except OSError as error:
+        return error.errno == errno.ENOSPC
+    return False
+
+
+def test_a_full_disk_takes_a_part_of_a_write_and_then_nothing(tmp_path: Path) -> None:
+    disks = FullDisks(Random(1))
+    broker, other = Process("one"), Process("other")
+    fd = os.open(tmp_path / "0.log", os.O_RDWR | os.O_CREAT)
+
+    def append(data: bytes) -> int:
+        end = os.fstat(fd).st_size
+        return os.pwritev(fd, [memoryview(data)[:1], memoryview(data)[1:]], end)
+
+    with disks.watching():
+        assert not disks.were_full
+        disks.fill("one")
+        assert 0 < broker.context.run(append, b"12345678") < 8
+        for write in (
+            lambda: append(b"9"),
+            lambda: os.pwrite(fd, b"9", 0),
+            lambda: os.posix_fallocate(fd, 0, 100),
+        ):
+            assert broker.context.run(refused, write)
+        assert not broker.context.run(refused, lambda: os.posix_fallocate(fd, 0, 1))
+        assert other.context.run(append, b"9") == 1
+        disks.empty("one")
+        assert broker.context.run(append, b"9") == 1
+    os.close(fd)
+    assert disks.were_full
+    assert CURRENT.get(None) is None

@@ -37,3 +37,16 @@ def test_a_request_without_an_answer_may_fence_for_a_while() -> None:
     refused = instances.asking(ANSWERED_WITHIN_MS)
     instances.refused(refused)
     assert instances.may_be_fenced(token, ANSWERED_WITHIN_MS)
+
+
+def test_an_attempt_that_is_refused_may_have_aborted_the_newer_ones_transaction() -> None:
+    """Kafka aborts it before it compares the epochs."""
+    instances = Instances()
+    instances.initialized(instances.asking(0))
+    newer = instances.asking(10)
+    older = instances.asking(20)
+    token = instances.initialized(newer)
+    instances.refused(older)
+    assert instances.may_be_fenced(token, 30)
+    following = instances.initialized(instances.asking(40))
+    assert not instances.may_be_fenced(following, 50)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from multiprocessing import get_context
 from multiprocessing.pool import Pool
 
 import pytest
 from simulation.planted import IN_TRANSACTIONS, PLANTED, Patch, Sighting
 from simulation.traps import TRAPS
-from simulation.world import own_process, run
+from simulation.workers import workers
+from simulation.world import run
 
 MAX_SEEDS = 60
 OF_TRANSACTIONS = IN_TRANSACTIONS | TRAPS
@@ -23,7 +23,7 @@ BUGS_A_PROCESS = 8
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[Pool]:
-    with get_context("spawn").Pool(1, own_process, maxtasksperchild=BUGS_A_PROCESS) as pool:
+    with workers(1, BUGS_A_PROCESS) as pool:
         yield pool
 
 
@@ -32,7 +32,8 @@ def _is_found(plant: Callable[[Patch], None], first: Sighting, transactions: boo
         plant(patch)
         runs = (first, *map(Sighting, range(MAX_SEEDS)))
         return any(
-            run(each.seed, each.faults, transactions=transactions).violation is not None
+            run(each.seed, each.faults, transactions=transactions, pace=each.pace).violation
+            is not None
             for each in runs
         )
 

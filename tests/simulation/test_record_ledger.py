@@ -128,3 +128,72 @@ def test_a_producer_that_is_fenced_for_nothing() -> None:
     bench.take_over()
     bench.ledger.refused(bench.token, number, 10, "Y")
     assert len(bench.ledger.anomalies) == 1
+
+
+def test_offsets_and_records_of_one_transaction_belong_together() -> None:
+    bench = Bench()
+    (value,) = bench.written(ONE)
+    bench.ledger.offset_accepted(1)
+    bench.ledger.own_offset_accepted(1)
+    bench.ended([value])
+    bench.ledger.read(value, ONE)
+    assert (bench.ledger.offset_floor, bench.ledger.own_groups) == (1, [1])
+    bench.ledger.read_offset(1, 1)
+    bench.ledger.settle_offset(1)
+    bench.ledger.settle_own_offset(1, 1)
+    assert bench.settled() == bench.ledger.offset_anomalies == []
+
+
+def test_records_whose_offset_is_missing() -> None:
+    bench = Bench()
+    (value,) = bench.written(ONE)
+    bench.ledger.offset_accepted(1)
+    bench.ledger.own_offset_accepted(1)
+    bench.ledger.committing(1)
+    bench.ledger.read(value, ONE)
+    bench.ledger.settle_offset(0)
+    bench.ledger.settle_own_offset(1, 0)
+    assert bench.ledger.offset_anomalies == [
+        "id: the offset is 0, after 1 was committed",
+        "id: 1 is committed, and its own offset is not",
+    ]
+
+
+def test_an_offset_whose_records_are_missing() -> None:
+    bench = Bench()
+    bench.written(ONE)
+    bench.ledger.offset_accepted(1)
+    bench.ledger.committing(1)
+    bench.ledger.settle_offset(1)
+    assert bench.settled() == ["id: 1.0 of ('w', 0) was committed and cannot be read"]
+
+
+def test_records_that_are_read_although_the_offset_shows_the_abort() -> None:
+    bench = Bench()
+    (value,) = bench.written(ONE)
+    bench.ledger.offset_accepted(1)
+    bench.ledger.committing(1)
+    bench.ledger.settle_offset(0)
+    bench.ledger.read(value, ONE)
+    assert bench.ledger.anomalies == ["id: 1.0 was read, and its transaction is aborted"]
+
+
+def test_offsets_of_open_and_aborted_transactions() -> None:
+    bench = Bench()
+    bench.written(ONE)
+    bench.ledger.read_offset(1, 0)
+    bench.ended(bench.written(ONE), is_commit=False)
+    bench.ledger.read_offset(2, 0)
+    bench.ledger.settle_own_offset(2, 1)
+    assert bench.ledger.offset_anomalies == [
+        "id: the offset of 1 is committed, and it is open",
+        "id: the offset of 2 is committed, and it is aborted",
+        "id: the own offset of 2 is 1",
+    ]
+
+
+def test_clocks_that_differ_may_end_a_transaction_early() -> None:
+    ledger = RecordLedger("id", lambda: TIMEOUT_MS - 10)
+    token = ledger.instances.initialized(ledger.instances.asking(0))
+    ledger.refused(token, ledger.begun(0), 10, "it timed out")
+    assert ledger.anomalies == []

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from simulation.faults import FIRST_MS, LAST_MS, Fault
 from simulation.few_epochs import MAX_EPOCH, few_epochs
+from simulation.pace import Pace
 from simulation.transaction_faults import KINDS, MAX_COUNT, draw_transaction_faults
 from simulation.world import run
 
@@ -34,7 +35,7 @@ def test_epochs_are_few_for_a_while() -> None:
 def test_every_fault_happens_and_does_no_harm() -> None:
     kinds = dict.fromkeys(KINDS)
     faults = [Fault(2_500 + 1_200 * n, kind, 1, 2, 500, n) for n, kind in enumerate(kinds)]
-    outcome = run(2, faults, transactions=True)
+    outcome = run(2, faults, transactions=True, pace=Pace.FULL)
     assert outcome.violation is None
     assert outcome.transactions > 50
     for text in (
@@ -43,5 +44,8 @@ def test_every_fault_happens_and_does_no_harm() -> None:
         "records of 10.0.8.",
         "operator: w with 3 partitions: none",
         "tree: w-2 ",
+        "the wall clock of 1 is ",
+        "the disk of 1 is full",
+        "the disk of 1 has space",
     ):
         assert any(text in line for line in outcome.transcript), text

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 from simulation.faults import Fault
+from simulation.pace import Pace
 from simulation.world import Outcome, run
 
 ROOT = Path(__file__).parents[2]
 SEEDS = 200
-PART = 10
+PART = 50
+"""In one process: its imports cost as much as some seeds."""
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, PART))
@@ -63,10 +65,11 @@ FOUND = (
 
 @pytest.mark.parametrize(("seed", "faults"), FOUND)
 def test_a_seed_that_found_something(seed: int, faults: tuple[Fault, ...] | None) -> None:
-    assert run(seed, faults).violation is None
+    assert run(seed, faults, pace=Pace.FULL).violation is None
 
 
 TRANSACTIONAL = 100
+TRANSACTIONAL_PART = 25
 
 
 @pytest.mark.parametrize(
@@ -74,8 +77,8 @@ TRANSACTIONAL = 100
     [
         (0, 2),
         *(
-            pytest.param(first, PART, marks=pytest.mark.full)
-            for first in range(2, TRANSACTIONAL, PART)
+            pytest.param(first, TRANSACTIONAL_PART, marks=pytest.mark.full)
+            for first in range(2, TRANSACTIONAL, TRANSACTIONAL_PART)
         ),
     ],
 )
@@ -128,7 +131,7 @@ def test_one_seed_runs_from_the_command_line() -> None:
 
 def with_one(kind: str, *, seed: int = 2, ms: int = 3_000, chance: int = 0) -> Outcome:
     """A run in which only this fault happens, to broker 1."""
-    outcome = run(seed, [Fault(4_000, kind, 1, 2, ms, chance)])
+    outcome = run(seed, [Fault(4_000, kind, 1, 2, ms, chance)], pace=Pace.FULL)
     assert outcome.violation is None
     return outcome
 
