@@ -7,11 +7,13 @@ import pytest
 
 from ottla.controller.deletion import TopicToDelete
 from ottla.log import file_range, page_cache
+from ottla.network.client_session import ClientSession
 from ottla.protocol.errors import ErrorCode
 from ottla.records.header import iterate_headers
 from ottla.replica.partition_reader import PartitionReader
 
 KEY = 1
+LIST_OFFSETS = 2
 
 
 def request(node_call: Any, offset: int = 0, version: int = 12, **changes: Any) -> Any:
@@ -112,6 +114,31 @@ async def test_waits_for_enough_bytes_or_the_timeout(node_call: Any) -> None:
     assert offsets(await asyncio.wait_for(asked, 30)) == [0, 1]
     short = await fetch(node_call, 0, max_wait=20, min_bytes=100_000)
     assert offsets(short) == [0, 1]
+
+
+async def test_ends_early_when_a_request_of_another_type_is_behind_it(node_call: Any) -> None:
+    session = ClientSession(1, "127.0.0.1", "PLAINTEXT", "", 0)
+    behind: list[bytes] = []
+    session.queued = behind
+    patient = request(node_call, 0, max_wait=60_000)
+    for first in (KEY, LIST_OFFSETS):
+        asked = asyncio.create_task(node_call.ask(patient, session=session))
+        await asyncio.sleep(0.01)
+        behind.append(first.to_bytes(2, "big"))
+        assert session.arrived is not None
+        session.arrived()
+        await asyncio.sleep(0.01)
+        # A fetch behind it changes nothing.
+        assert asked.done() is (first == LIST_OFFSETS)
+        if first == KEY:
+            asked.cancel()
+            await asyncio.wait([asked])
+        behind.clear()
+        assert session.arrived is None
+    assert not offsets((await asked).responses[0].partitions[0])
+    behind.append(LIST_OFFSETS.to_bytes(2, "big"))
+    answer = await asyncio.wait_for(node_call.ask(patient, session=session), 30)
+    assert not offsets(answer.responses[0].partitions[0])
 
 
 async def test_a_session_returns_only_changes(node_call: Any) -> None:

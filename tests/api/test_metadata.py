@@ -7,6 +7,7 @@ import pytest
 from ottla.api.metadata import CLUSTER_OPERATIONS, OPERATIONS_NOT_REQUESTED, TOPIC_OPERATIONS
 from ottla.controller.image import BrokerVanished
 from ottla.controller.topics import NewTopic
+from ottla.network.peer import Probe
 from ottla.protocol.errors import ErrorCode
 
 KEY = 3
@@ -234,6 +235,33 @@ async def test_the_response_waits_for_an_election_after_a_broken_connection(clus
     await cluster.node.view.apply([BrokerVanished(1)])
     (partition,) = (await asking).topics[0].partitions
     assert partition.leader_id == -1
+
+
+async def test_the_response_waits_if_a_leader_refuses_connections(
+    node_call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A killed process's listener may be closed before its connections are."""
+    probed: list[tuple[str, int]] = []
+
+    async def refused(host: str, port: int, _within_ms: int) -> Probe:
+        probed.append((host, port))
+        return Probe.REFUSED
+
+    monkeypatch.setattr("ottla.network.peers.probe", refused)
+    await node_call.appear(2)
+    await node_call.place("t", (2, 1))
+    build = node_call.request(KEY, 12)
+    named = build.MetadataRequest(topics=(build.MetadataRequestTopic(name="t"),))
+    asking = asyncio.create_task(node_call.ask(named))
+    while not probed or node_call.node.view.waiters is None:
+        await asyncio.sleep(0)
+    await node_call.place("t", (1, 2))
+    await node_call.node.view.apply([BrokerVanished(2)])
+    (partition,) = (await asking).topics[0].partitions
+    assert partition.leader_id == 1
+    assert probed == [("broker-2.invalid", 9092)]
+    await node_call.ask(build.MetadataRequest(topics=None))
+    assert len(probed) == 1
 
 
 async def test_the_wait_for_an_election_is_limited(cluster: Any) -> None:

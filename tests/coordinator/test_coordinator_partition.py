@@ -103,6 +103,19 @@ async def test_a_log_that_takes_nothing_keeps_the_state_as_it_was(
     assert (await groups.describe("g")).state == "Stable"
 
 
+async def test_a_log_that_takes_nothing_is_logged_now_and_then(
+    bench: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On a full disk clients repeat their commits many times a second."""
+    groups = bench.coordinator
+    bench.log_of("g").refuse = ErrorCode.kafka_storage_error
+    for lines in (1, 1, 2):
+        with pytest.raises(ApiError):
+            await groups.commit(bench.committing(7))
+        assert caplog.text.count("cannot append 1 records") == lines
+        bench.clock.time_ms += 6_000
+
+
 async def test_an_assignment_that_cannot_be_stored_begins_a_rebalance(bench: Any) -> None:
     groups = bench.coordinator
     asked = await groups.join(bench.joining())

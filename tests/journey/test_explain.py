@@ -9,11 +9,13 @@ from ottla.journey.explain import content, explain
 from ottla.journey.facts import Facts, LogLocation, Position
 from ottla.journey.record_in_batch import find_record
 from ottla.journey.retention_rules import SegmentFacts
+from ottla.journey.table_rows import KeyHistory, KeyRecord
 from ottla.log.config import FOREVER_MS, LogConfig
 from ottla.records.build import build_batch
 from ottla.records.compression import Compression
 from ottla.records.header import read_header
 from ottla.records.record import Record
+from ottla.timelines.destination import Destination
 from ottla.timelines.step import Kind, Opening, Step, Versions
 
 SEGMENT = SegmentFacts(0, 100, 5000, 1010, True, 10_000)
@@ -253,3 +255,56 @@ def test_a_marker_of_a_transaction_chose_no_partition():
 )
 def test_content_is_text_or_base64_and_cut(data, said):
     assert content(data, 5) == said
+
+
+def test_a_table_by_the_key_of_the_messages_says_what_became_of_the_row():
+    to = Destination("postgresql", "flights in postgresql://db/lake", "upsert", "offset", "remove")
+    to = to._replace(by_message_key=True)
+    steps = [
+        Step(
+            Kind.DELIVERED,
+            ("p", "q", to.text()),
+            4000,
+            4000,
+            0,
+            41,
+            41,
+            False,
+            Versions(3, 3, -1, -1),
+        ),
+        Step(
+            Kind.DELIVERED,
+            ("p", "q", to.text()),
+            5000,
+            5000,
+            41,
+            50,
+            50,
+            False,
+            Versions(4, 4, -1, -1),
+        ),
+    ]
+    history = KeyHistory((KeyRecord(40, 1000, False), KeyRecord(45, 1000, True)), is_whole=True)
+    (delivered,) = explain(facts(steps=steps, key_history=history))["delivered"]
+    assert delivered["delta"] is None
+    assert delivered["sink"] == {
+        "kind": "postgresql",
+        "place": "flights in postgresql://db/lake",
+        "rows": "upsert",
+        "version": None,
+        "first_version": None,
+        "last_version": None,
+    }
+    assert (delivered["row"]["did"], delivered["row"]["then"]) == ("inserted", "deleted")
+    assert delivered["row"]["by"]["offset"] == 45
+    (unknown,) = explain(facts(steps=steps))["delivered"]
+    assert unknown["row"] is None
+
+
+def test_a_query_whose_steps_got_a_fuller_name_is_shown_once():
+    to = Destination("delta", "/t", "upsert")
+    later = Step(
+        Kind.DELIVERED, ("p", "q", to.text()), 6000, 6000, 60, 60, 60, True, Versions(9, 9, 9, 9)
+    )
+    (delivered,) = explain(facts(steps=[*STEPS, later]))["delivered"]
+    assert delivered["batch"] == 3

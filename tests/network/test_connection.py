@@ -164,6 +164,19 @@ async def test_reading_continues_while_a_single_request_waits(client: Client) ->
     assert client.transport.written == b"holdsecond"
 
 
+async def test_a_waiting_request_learns_of_requests_behind_it(client: Client) -> None:
+    session = client.connection.session
+    seen: list[list[bytes]] = []
+    await client.send(b"hold")
+    session.arrived = lambda: seen.append(list(map(bytes, session.queued)))
+    await client.send(b"second")
+    assert seen == [[b"second"]]
+    session.arrived = None
+    client.release.set()
+    await settle()
+    assert not session.queued
+
+
 async def test_responses_are_written_before_the_next_request_waits(client: Client) -> None:
     await client.send(b"a", b"b", b"hold")
     assert client.transport.written == b"ab"

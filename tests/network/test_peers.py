@@ -1,12 +1,13 @@
 """The addresses of the other brokers, and the client ids of the connections."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ottla.config.listener import Endpoint
-from ottla.network.peer import PeerError
+from ottla.network.peer import PeerError, Probe
 from ottla.network.peers import Peers
 
 
@@ -36,3 +37,25 @@ async def test_one_connection_for_each_broker_and_purpose() -> None:
         await peer.ask_json(20_001, {}, 1_000)
     assert peers.peer(2, "metadata") is not peer
     peers.close()
+
+
+async def test_those_who_ask_at_the_same_time_share_an_attempt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = {"b": Probe.REFUSED, "c": Probe.ALIVE, "d": Probe.UNKNOWN}
+    tried: list[str] = []
+
+    async def attempt(host: str, port: int, timeout_ms: int) -> Probe:
+        tried.append(host)
+        await asyncio.sleep(0)
+        return answers[host]
+
+    monkeypatch.setattr("ottla.network.peers.probe", attempt)
+    hosts = {2: "b", 3: "c", 4: "d"}
+    peers = peers_of({each: Endpoint("REPLICATION", host, 1) for each, host in hosts.items()})
+    asked = (2, 2, 3, 4, 5)
+    found = await asyncio.gather(*(peers.refuses(each, 50) for each in asked))
+    assert found == [True, True, False, False, False]
+    assert tried == ["b", "c", "d"]
+    answers["b"] = Probe.ALIVE
+    assert not await peers.refuses(2, 50)

@@ -117,6 +117,13 @@ def test_partitions_come_and_go(sessions: FetchSessions) -> None:
     assert len(sessions) == 0
 
 
+def test_a_broker_without_slots_has_no_sessions() -> None:
+    sessions = FetchSessions(slots=0, new_id=count(100).__next__)
+    for now_ms in (0, 1_000_000):
+        assert sessions.begin(request(("a", 0, 3)), VERSION, now_ms=now_ms).session_id == 0
+    assert len(sessions) == 0
+
+
 def test_served_partitions_move_to_the_end(sessions: FetchSessions) -> None:
     sessions.begin(request(("a", 0, 3), ("b", 0, 3)), VERSION, now_ms=0)
     fetch = sessions.begin(request(session_id=100, epoch=1), VERSION, now_ms=0)

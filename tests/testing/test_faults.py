@@ -112,6 +112,17 @@ def test_a_delay_before_or_after(ottla_broker: Broker, ottla_topic: Topic) -> No
     assert ask_broker(ottla_topic.bootstrap, metadata_request(ottla_topic)).brokers
 
 
+def test_refused_metadata_is_whole_again_after_the_fault(
+    ottla_broker: Broker, ottla_topic: Topic
+) -> None:
+    request = metadata_request(ottla_topic)
+    (before,) = ask_broker(ottla_topic.bootstrap, request).topics
+    with ottla_broker.fail("Metadata", "TOPIC_AUTHORIZATION_FAILED", **KIT):
+        (refused,) = ask_broker(ottla_topic.bootstrap, request).topics
+    assert refused.error_code is ErrorCode.topic_authorization_failed
+    assert ask_broker(ottla_topic.bootstrap, request).topics == (before,)
+
+
 def test_throttling_is_reported_and_kept(ottla_broker: Broker, ottla_topic: Topic) -> None:
     fault = ottla_broker.throttle("Metadata", 60_000, topic=ottla_topic.name, **KIT)
     answer = ask_broker(ottla_topic.bootstrap, metadata_request(ottla_topic))

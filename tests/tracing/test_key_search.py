@@ -18,7 +18,7 @@ from ottla.records.build import build_batch
 from ottla.records.header import iterate_headers
 from ottla.records.record import Record
 from ottla.tracing import key_search, segment_search
-from ottla.tracing.key_search import EVERYTHING, find_later, find_newest
+from ottla.tracing.key_search import EVERYTHING, find_history, find_later, find_newest
 
 
 @pytest.fixture(autouse=True)
@@ -137,3 +137,24 @@ async def test_a_segment_that_compaction_replaces_during_a_search_is_read_anyway
     monkeypatch.setattr(key_search, "in_thread", compacting)
     assert (await find_newest([partition(log)], b"old"))[0] == (0, 0)
     assert done
+
+
+async def test_the_records_of_a_key_around_an_offset(tmp_path):
+    log = log_of(tmp_path / "t-0", [b"key%d" % (at % 10) for at in range(120)])
+    found = await find_history(log, b"key3", 53)
+    assert [record.offset for record in found.records] == list(range(3, 120, 10))
+    assert found.is_whole
+    assert found.has_all
+    assert not found.records[0].is_tombstone
+
+    many = log_of(tmp_path / "t-1", [b"key"] * 120)
+    found = await find_history(many, b"key", 60)
+    assert [record.offset for record in found.records] == list(range(60 - 16, 60 + 17))
+    assert not found.is_whole
+    assert not found.has_all
+
+    # A budget that is spent on the first window of each direction.
+    found = await find_history(log, b"key3", 53, budget_bytes=2)
+    assert 53 in [record.offset for record in found.records]
+    assert not found.is_whole
+    assert not found.has_all

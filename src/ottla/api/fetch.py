@@ -5,6 +5,12 @@ and divergence by last fetched epoch (KIP-595). v13 (KIP-516): topics by id. v15
 state. v16 (KIP-951): current leaders. v17, v18: for replicas.
 A response holds whole batches, starting with the one that holds the offset. The first batch is
 always whole, even if it exceeds the limits (KIP-74).
+
+A connection's requests are answered in order, so a consumer's fetch that waits for records holds
+up the requests behind it, for up to fetch.max.wait.ms (500 ms). Kafka lets them wait. Here such a
+fetch is answered as soon as a request of another type is behind it; max_wait is only a maximum.
+Spark gains most: KafkaConsumer sends the next fetch ahead, and after each poll Spark's executor
+asks for the partition's first and last offsets (InternalKafkaConsumer.fetch).
 """
 
 from __future__ import annotations
@@ -23,6 +29,7 @@ from ottla.config.broker_cluster import RACK_AWARE_SELECTOR
 from ottla.log.file_range import EMPTY, RangeRead
 from ottla.log.page_cache import NotCachedError, ReadBuffers
 from ottla.log.transaction_index import AbortedTransaction
+from ottla.network.client_session import ClientSession
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.header import Buffer
@@ -70,7 +77,7 @@ async def handle(request: Any, context: Context) -> Any:
                 await reads.look_up()
                 reads.read_due()
             left_ms = until_ms - broker.clock.monotonic_ms()
-            ends = left_ms <= 0 or broker.closing or reads.are_enough
+            ends = left_ms <= 0 or broker.closing or reads.are_enough or reads.delay_others
             if fetch.session_id or not ends:
                 wait.watch()
             if ends:
@@ -81,14 +88,15 @@ async def handle(request: Any, context: Context) -> Any:
                 if cold:
                     await _load_cold(cold, reads.found, data, broker.disk_reads)
                 return _respond(fetch, reads.found, data, context)
-            await _sleep(wait, left_ms)
+            await _sleep(wait, left_ms, context.session)
     finally:
         if not fetch.session_id:
             wait.close()
 
 
-async def _sleep(wait: FetchWait, max_ms: int) -> None:
-    """Sleep until a change that this fetch must not miss, or until `max_ms` have passed."""
+async def _sleep(wait: FetchWait, max_ms: int, session: ClientSession) -> None:
+    """Sleep until a change that this fetch must not miss, or another request of the connection, or
+    until `max_ms` have passed."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[None] = loop.create_future()
 
@@ -97,11 +105,13 @@ async def _sleep(wait: FetchWait, max_ms: int) -> None:
             future.set_result(None)
 
     wait.sleep(wake)
+    session.arrived = wake
     handle = loop.call_later(max_ms / 1000, wake)
     try:
         await future
     finally:
         handle.cancel()
+        session.arrived = None
         wait.wakes(wake)
 
 
@@ -155,6 +165,17 @@ class _Reads:
     @property
     def are_enough(self) -> bool:
         return self._size_bytes >= self._min_bytes or self._is_urgent or not self._fetch.partitions
+
+    @property
+    def delay_others(self) -> bool:
+        """Whether a request of another type is behind this consumer's. Behind another fetch it is
+        not: a client that sends fetches ahead would never wait."""
+        queued = self._context.session.queued
+        return (
+            bool(queued)
+            and self.conditions.replica is None
+            and int.from_bytes(queued[0][:2], "big") != KEY
+        )
 
     def read_due(self) -> None:
         """Read the partitions that are due, as far as the response has room."""

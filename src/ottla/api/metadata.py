@@ -48,6 +48,8 @@ two for its settings. Without an authorizer every client may use all of them."""
 CLUSTER_OPERATIONS: Final = 8096
 
 ELECTION_WITHIN_MS: Final = 500
+PROBE_WITHIN_MS: Final = 50
+MAX_TOPICS_PROBED: Final = 10
 
 _NO_ID: Final = UUID(int=0)
 _LISTENER_NOT_FOUND_SINCE: Final = 6
@@ -65,7 +67,7 @@ _ALLOW_AUTO_TOPIC_CREATION: Final = VersionedField(
 
 
 async def handle(request: Any, context: Context) -> Any:
-    await _wait_for_election(context)
+    await _wait_for_election(request, context)
     image, build = context.broker.image, context.messages
     everything = request.topics is None or (context.version == 0 and not request.topics)
     if everything:
@@ -92,23 +94,51 @@ async def handle(request: Any, context: Context) -> Any:
     )
 
 
-async def _wait_for_election(context: Context) -> None:
+async def _wait_for_election(request: Any, context: Context) -> None:
     """Wait briefly for a new leader, because clients ask just before it is elected.
 
-    If the response still has the killed leader, librdkafka retries only a second later. So if a
-    broker's connections to this one have just broken, the response waits for the next metadata
-    delta, within limits.
+    If the response still has the killed leader, librdkafka retries up to a second later. So if a
+    broker's connections to this one have just broken, or a leader refuses one, the response waits
+    for the next metadata delta, within limits.
     """
     broker, loop = context.broker, asyncio.get_running_loop()
-    for broker_id in tuple(broker.image.brokers):
-        lost_at = broker.peers.lost_at(broker_id)
-        if lost_at is None:
-            continue
+    found = {each: broker.peers.lost_at(each) for each in broker.image.brokers}
+    lost = {each: lost_at for each, lost_at in found.items() if lost_at is not None}
+    if leaders := _leaders(request, context) - lost.keys():
+        lost |= dict.fromkeys(await _refusing(leaders, context), loop.time())
+    for broker_id, lost_at in lost.items():
         while broker_id in broker.image.brokers:
             left_ms = ELECTION_WITHIN_MS - int((loop.time() - lost_at) * 1000)
             if left_ms <= 0:
                 break
             await Waiter((broker.view,)).wait(left_ms)
+
+
+def _leaders(request: Any, context: Context) -> set[int]:
+    """Other brokers that lead partitions of the topics that the client names: it may ask because
+    one of them has just closed its connection.
+    """
+    image, own = context.broker.image, context.broker.config.id
+    leaders: set[int] = set()
+    for named in (request.topics or ())[:MAX_TOPICS_PROBED]:
+        topic_id = _TOPIC_ID(named)
+        if named.name:
+            topic = image.topic(named.name)
+        else:
+            topic = None if topic_id is None else image.topic_by_id(topic_id)
+        if topic is not None:
+            leaders.update(each.leader for each in topic.partitions)
+    return (leaders & image.brokers.keys()) - {own}
+
+
+async def _refusing(broker_ids: Iterable[int], context: Context) -> list[int]:
+    """Those whose listener is closed. The system closes a killed process's sockets one by one: its
+    client may notice before this broker's own connection to it is lost.
+    """
+    asked = tuple(broker_ids)
+    peers = context.broker.peers
+    found = await asyncio.gather(*(peers.refuses(each, PROBE_WITHIN_MS) for each in asked))
+    return [each for each, refuses in zip(asked, found, strict=True) if refuses]
 
 
 def broker_addresses(context: Context) -> list[tuple[int, str, int, str | None]]:

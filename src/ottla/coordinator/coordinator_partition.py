@@ -26,6 +26,8 @@ logger = logging.getLogger("ottla.coordinator")
 
 MAX_BATCH_RECORDS: Final = 1_000
 """Of a step that is not atomic."""
+LOG_AGAIN_MS: Final = 10_000
+"""Clients repeat refused requests many times a second, for as long as a disk is full."""
 
 T = TypeVar("T")
 
@@ -55,6 +57,8 @@ class CoordinatorPartition(Generic[ShardT]):
         self._uncommitted: deque[_UncommittedStep] = deque()
         self._replying: asyncio.Task[None] | None = None
         self._is_closed = False
+        self._logged_ms: int | None = None
+        """When a refused append was last logged, on the monotonic clock."""
         self.is_active = False
         """Loaded and not closed: takes requests."""
         self.loading = asyncio.get_running_loop().create_task(self._load())
@@ -174,9 +178,15 @@ class CoordinatorPartition(Generic[ShardT]):
             else:
                 self._append_records(step)
         except ApiError as error:
-            logger.warning("%s: cannot append %d records: %s", self.name, len(step.records), error)
+            self._log_refusal(len(step.records), error)
             return self._kind.error_of(error.code)
         return None
+
+    def _log_refusal(self, count: int, error: ApiError) -> None:
+        now_ms = self._clock.monotonic_ms()
+        if self._logged_ms is None or now_ms >= self._logged_ms + LOG_AGAIN_MS:
+            self._logged_ms = now_ms
+            logger.warning("%s: cannot append %d records: %s", self.name, count, error)
 
     def _append_records(self, step: Step[Any, Any, Any]) -> None:
         encode, producer, now_ms = self._kind.encode, step.producer, step.now_ms

@@ -9,7 +9,7 @@ import base64
 from typing import Final
 
 from ottla.journey.explain_replication import Replicas
-from ottla.journey.facts import Facts, LogLocation
+from ottla.journey.facts import Facts, LogLocation, Position
 from ottla.journey.moment import Document, moment
 from ottla.journey.offset_history import (
     Appended,
@@ -19,15 +19,19 @@ from ottla.journey.offset_history import (
     appended,
     client_of,
     deliveries,
+    delivery_of,
     high_watermark_passed,
     reads,
     removed,
+    steps_of,
 )
 from ottla.journey.partitioner import explain_choice
 from ottla.journey.retention_rules import RecordFacts, explain_retention
+from ottla.journey.table_rows import Batches, row_of
 from ottla.journey.transactions import read_committed, transaction_of
 from ottla.records.compression import Compression
 from ottla.timelines.delivery_metadata import read_delivery
+from ottla.timelines.destination import DELTA, Destination, destination_of
 
 VERSION: Final = 1
 MAX_KEY_BYTES: Final = 1024
@@ -300,31 +304,50 @@ def _read_document(read: Read, offset_now: int | None) -> Document:
 
 
 def _delivered(facts: Facts) -> list[Document]:
-    found = deliveries(facts.steps or (), facts.offset)
+    found = _one_a_place(deliveries(facts.steps or (), facts.offset))
     known = {one.pipeline[:2] for one in found}
     for group, position in sorted(facts.positions.items()):
         delivery = read_delivery(position.metadata)
         if delivery is None or position.offset <= facts.offset or (group, delivery.query) in known:
             continue
-        # Only the last commit is known: it was delivered by then, in that version or an earlier
-        # one.
-        pipeline = (group, delivery.query, delivery.table)
-        lowest = 0 if delivery.version >= 0 else -1
-        versions = (lowest, delivery.version, 0, delivery.batch)
-        found.append(Delivered(pipeline, UNKNOWN, *versions, is_first_seen=True))
-    return [_delivered_said(one) for one in found]
+        found.append(_until_now(group, position))
+    return [_delivered_said(facts, one) for one in found]
 
 
-def _delivered_said(one: Delivered) -> Document:
-    group, query, table = one.pipeline
-    delta = None
-    if table:
-        delta = {
-            "table": table,
-            "version": one.last_version if one.first_version == one.last_version else None,
-            "first_version": one.first_version,
-            "last_version": one.last_version,
-        }
+def _one_a_place(found: list[Delivered]) -> list[Delivered]:
+    """Earlier versions of pipelines said less of where their rows go, so one query may have steps
+    with two names for one place. The steps that begin before the offset are the ones that count.
+    """
+    best: dict[tuple[str, str, str], Delivered] = {}
+    for one in found:
+        to = destination_of(one.pipeline[2])
+        place = (*one.pipeline[:2], to.place if to else "")
+        if place not in best or best[place].is_first_seen:
+            best[place] = one
+    return [one for one in found if one in best.values()]
+
+
+def _until_now(group: str, position: Position) -> Delivered:
+    """Only the last commit is known: it was delivered by then, in that version or before it."""
+    delivery = read_delivery(position.metadata)
+    assert delivery is not None
+    lowest = 0 if delivery.version >= 0 else -1
+    versions = (lowest, delivery.version, 0, delivery.batch)
+    pipeline = (group, delivery.query, delivery.table)
+    return Delivered(pipeline, UNKNOWN, *versions, is_first_seen=True)
+
+
+def _delivered_said(facts: Facts, one: Delivered) -> Document:
+    group, query, name = one.pipeline
+    to = destination_of(name)
+    versions = {
+        "version": one.last_version if one.first_version == one.last_version else None,
+        "first_version": one.first_version,
+        "last_version": one.last_version,
+    }
+    if one.last_version < 0:
+        versions = dict.fromkeys(versions)
+    is_delta = to is not None and to.kind == DELTA and one.last_version >= 0
     return {
         "group": group,
         "query": query,
@@ -332,9 +355,30 @@ def _delivered_said(one: Delivered) -> Document:
         "batch": one.last_batch if one.first_batch == one.last_batch else None,
         "first_batch": one.first_batch,
         "last_batch": one.last_batch,
-        "delta": delta,
+        "delta": {"table": to.place, **versions} if to is not None and is_delta else None,
+        "sink": {"kind": to.kind, "place": to.place, "rows": to.rows, **versions} if to else None,
+        "row": _row(facts, to, one) if to else None,
         "first_commit_seen": one.is_first_seen,
     }
+
+
+def _row(facts: Facts, to: Destination, one: Delivered) -> Document | None:
+    """What the message did to a table by the key of the messages; null for other destinations."""
+    history = facts.key_history
+    if to.rows == "append" or not to.by_message_key or history is None:
+        return None
+    steps = steps_of(facts.steps or (), one.pipeline)
+    position = facts.positions.get(one.pipeline[0])
+
+    def batches_of(offset: int) -> Batches | None:
+        found = delivery_of(one.pipeline, steps, offset)
+        if found is None and not steps and position is not None and offset < position.offset:
+            found = _until_now(one.pipeline[0], position)
+        if found is None:
+            return None
+        return Batches(found.first_batch, found.last_batch, found.first_version, found.last_version)
+
+    return row_of(to, history, facts.offset, batches_of)
 
 
 def _retention(facts: Facts) -> Document:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from ottla.journey.record_in_batch import PlacedRecord
 from ottla.journey.retention_rules import SegmentFacts
+from ottla.journey.table_rows import KeyHistory
 from ottla.journey.transactions import TransactionFacts
 from ottla.log.config import LogConfig
 from ottla.records.header import BatchHeader
@@ -67,3 +68,5 @@ class Facts:
     leader_epoch: int = -1
     transactions: TransactionFacts | None = None
     """None for an offset that is not stored."""
+    key_history: KeyHistory | None = None
+    """The messages of its key; None where no pipeline delivers it to a table by that key."""

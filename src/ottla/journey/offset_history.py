@@ -8,6 +8,8 @@ order written.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, cast
 
+from ottla.timelines.delivery_metadata import read_delivery
+from ottla.timelines.destination import Destination, destination_of
 from ottla.timelines.step import OTHERS, Clients, Kind, Opening, Pipeline, Step
 
 _ENDS = (Kind.END, Kind.END_AND_HIGH)
@@ -49,8 +51,8 @@ class Read(NamedTuple):
 
 
 class Delivered(NamedTuple):
-    """A pipeline delivered the offset in one of the versions (batches) from first to last; -1: no
-    Delta table.
+    """A pipeline delivered the offset in one of the versions (batches) from first to last; -1: the
+    destination has no versions.
     """
 
     pipeline: Pipeline
@@ -136,6 +138,23 @@ def deliveries(steps: Iterable[Step], offset: int) -> list[Delivered]:
             by_pipeline.setdefault(cast(Pipeline, step.name), []).append(step)
     found = (_delivered(pipeline, some, offset) for pipeline, some in by_pipeline.items())
     return sorted((one for one in found if one), key=lambda one: one.when.until_ms or 0)
+
+
+def steps_of(steps: Iterable[Step], pipeline: Pipeline) -> list[Step]:
+    """The steps of one pipeline."""
+    return [step for step in steps if step.kind is Kind.DELIVERED and step.name == pipeline]
+
+
+def delivery_of(pipeline: Pipeline, steps: Sequence[Step], offset: int) -> Delivered | None:
+    """When a pipeline with these steps delivered the offset, None if it has not."""
+    return _delivered(pipeline, steps, offset)
+
+
+def destinations(steps: Iterable[Step], metadata: Iterable[str]) -> set[Destination]:
+    """Where pipelines delivered the partition to, by their steps and the groups' last commits."""
+    names = {cast(Pipeline, step.name)[2] for step in steps if step.kind is Kind.DELIVERED}
+    names |= {found.table for text in metadata if (found := read_delivery(text)) is not None}
+    return {to for name in names if (to := destination_of(name)) is not None}
 
 
 def removed(steps: Iterable[Step], offset: int) -> Removed:

@@ -62,3 +62,10 @@ def last_with_key(
         if record.key == key:
             found = record
     return found
+
+
+def all_with_key(header: BatchHeader, batch: Buffer, key: bytes) -> list[Record]:
+    """All records of this whole batch with the key, found as in `last_with_key`."""
+    if last_with_key(header, batch, key) is None:
+        return []
+    return [record for record in iterate_records(batch, header) if record.key == key]

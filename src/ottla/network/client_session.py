@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
+
+from ottla.protocol.primitives import Buffer
 
 
 class Principal(NamedTuple):
@@ -36,6 +39,10 @@ class ClientSession:
     principal: Principal = ANONYMOUS
     contexts: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
     """The dispatcher's request contexts, by route: requests with the same context share it."""
+    queued: Sequence[Buffer] = field(default=(), repr=False, compare=False)
+    """The frames of the requests behind the one that is being answered."""
+    arrived: Callable[[], None] | None = field(default=None, repr=False, compare=False)
+    """A request that waits sets this to learn of frames that are queued behind it."""
 
     @property
     def address(self) -> str:

@@ -71,6 +71,7 @@ class Connection:
         self._monotonic_ms = monotonic_ms
         self._ended = ended
         self._frames: deque[Buffer] = deque()
+        session.queued = self._frames
         self._is_reading = True
         self._is_paused = False
         """The client reads more slowly than the broker sends."""
@@ -91,6 +92,8 @@ class Connection:
             self._frames += frames
             if self._is_waiting or self._is_paused or self._is_turn_due:
                 self._regulate()
+                if self.session.arrived is not None:
+                    self.session.arrived()
             else:
                 self._turn()
 

@@ -158,7 +158,9 @@ class Peer:
         self._last_correlation_id = 0
         self._closed = False
         self.lost_at: float | None = None
-        """When the connection was last lost, on the loop's clock; None while connected."""
+        """When the connection was last lost, on the loop's clock; None once a response has come
+        since. A killed process may still accept a connection while the system closes its sockets.
+        """
 
     async def ask(self, request: Any, timeout_ms: int) -> Any:
         """Returns the response to a kio message. Its `records` are views into the frame.
@@ -204,11 +206,14 @@ class Peer:
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 link = await self._connected()
-                return await self._send(link, framed)
+                frame = await self._send(link, framed)
         except TimeoutError:
             if link is not None:
                 link.end(f"did not answer within {timeout_ms} ms")
             raise PeerError(f"{self.name} did not answer within {timeout_ms} ms") from None
+        if self._link is link:
+            self.lost_at = None
+        return frame
 
     def _send(self, link: _Link, framed: Callable[[int], list[Buffer]]) -> Awaitable[memoryview]:
         if len(link.waiting) >= MAX_UNDER_WAY:
@@ -262,7 +267,6 @@ class Peer:
         if link.ended:
             raise PeerError(f"{where} closed the connection at once")
         self._link = link
-        self.lost_at = None
         return link
 
     def _connect_ended(self, task: asyncio.Task[_Link]) -> None:

@@ -7,11 +7,12 @@ client id (`broker-1-metadata`), from its first request on.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from ottla.config import BrokerConfig
 from ottla.config.listener import Endpoint
-from ottla.network.peer import Peer
+from ottla.network.peer import Peer, Probe, probe
 
 
 class Peers:
@@ -22,6 +23,7 @@ class Peers:
         self._config = config
         self._endpoint_of = endpoint_of
         self._peers: dict[tuple[int, str], Peer] = {}
+        self._probes: dict[int, asyncio.Task[Probe]] = {}
 
     def peer(self, broker_id: int, purpose: str) -> Peer:
         """The connection to a broker for one purpose, such as "metadata" or "fetcher-0"."""
@@ -45,13 +47,28 @@ class Peers:
         return None if endpoint is None else (endpoint.host, endpoint.port)
 
     def lost_at(self, broker_id: int) -> float | None:
-        """When a connection to the broker was last lost and not restored, on the loop's clock."""
+        """When a connection to the broker was last lost, on the loop's clock; None if each of them
+        has had a response since.
+        """
         times = [
             peer.lost_at
             for (number, _), peer in self._peers.items()
             if number == broker_id and peer.lost_at is not None
         ]
         return max(times, default=None)
+
+    async def refuses(self, broker_id: int, timeout_ms: int) -> bool:
+        """Whether a broker's listener is closed. Those who ask at the same time share an attempt,
+        because many clients ask when a broker ends.
+        """
+        address = self.address(broker_id)
+        if address is None:
+            return False
+        task = self._probes.get(broker_id)
+        if task is None:
+            task = self._probes[broker_id] = asyncio.create_task(probe(*address, timeout_ms))
+            task.add_done_callback(lambda _: self._probes.pop(broker_id, None))
+        return await asyncio.shield(task) is Probe.REFUSED
 
     def drop(self, broker_id: int, purpose: str) -> None:
         """Ends the connection for one purpose; the next `peer` is a new one."""

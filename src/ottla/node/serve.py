@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import resource
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from shutil import get_terminal_size
+from textwrap import fill
 from wsgiref.simple_server import WSGIServer
 
 from ottla.cluster.errors import StartError
@@ -165,11 +168,18 @@ def _start_metrics(node: Node) -> WSGIServer | None:
 def _print_ready(node: Node) -> None:
     addresses = ", ".join(_address(each.host, each.port) for each in node.endpoints)
     topics = sum(not topic.is_internal for topic in node.image.topics.values())
-    print(
+    line = (
         f"Ottla is ready on {addresses} (broker {node.config.id}, {topics} topics,"
-        f" data in {node.config.data_folder}). Ctrl-C stops it.",
-        flush=True,
+        f" data in {node.config.data_folder}). Ctrl-C stops it."
     )
+    if sys.stdout.isatty():
+        line = fill(line, get_terminal_size().columns, break_on_hyphens=False)
+    try:
+        print(line, flush=True)
+    except OSError as error:
+        # What is buffered would fail again at the end of the process.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise StartError(f"cannot write to standard output: {error.strerror}") from None
 
 
 def _address(host: str, port: int) -> str:

@@ -165,6 +165,8 @@ class FetchSessions:
         wait: FetchWait,
         now_ms: int,
     ) -> int:
+        if self.slots <= 0:
+            return NO_SESSION
         if len(self._sessions) >= self.slots:
             oldest_id, oldest = next(iter(self._sessions.items()))
             if now_ms - oldest.used_ms < IDLE_BEFORE_EVICTION_MS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from uuid import UUID
 
 from ottla.controller.image import ClusterImage
@@ -72,8 +73,7 @@ class Partitions:
         return list(self._by_name.get(topic, {}).values())
 
     def __iter__(self) -> Iterator[Partition]:
-        for of_topic in self._by_name.values():
-            yield from of_topic.values()
+        return chain.from_iterable(map(dict.values, self._by_name.values()))
 
     def __len__(self) -> int:
         return sum(map(len, self._by_name.values()))

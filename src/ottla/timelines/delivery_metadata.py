@@ -5,22 +5,27 @@ it:
 
     {"ottla.pipeline": 1, "query": "flights", "batch": 7,
      "delta": {"table": "/data/flights", "version": 7},
+     "sink": {"kind": "delta", "place": "/data/flights", "version": 7, "rows": "upsert", ...},
      "from": 4200}
 
-`delta` is absent or null for other sinks. `from`, the partition's first offset in this micro-batch,
-may be absent. Any other metadata is another client's, and not a delivery.
+`delta` is absent or null for other sinks. `sink` says more (see `destination.py`), and is absent in
+the commits of earlier versions; its `version` is that of the Delta table, or the number of the list
+of a folder of files. `from`, the partition's first offset in this micro-batch, may be absent. Any
+other metadata is another client's, and not a delivery.
 """
 
 import json
 from typing import Final, NamedTuple
+
+from ottla.timelines.destination import DELTA, Destination, read_destination
 
 MARK: Final = "ottla.pipeline"
 MAX_NAME_CHARS: Final = 1024
 
 
 class DeliveredBatch(NamedTuple):
-    """One finished micro-batch: the query, its batch, the table ("" for none) and its version (-1
-    for none).
+    """One finished micro-batch: the query, its batch, where its rows went (`Destination.text`, ""
+    for unknown) and the version there (-1 for none).
     """
 
     query: str
@@ -44,11 +49,16 @@ def read_delivery(metadata: str | None) -> DeliveredBatch | None:
     query, batch, delta = fields.get("query"), _count(fields.get("batch")), fields.get("delta")
     if not isinstance(query, str) or batch is None:
         return None
-    table, version = "", -1
-    if isinstance(delta, dict):
-        name, number = delta.get("table"), _count(delta.get("version"))
-        if isinstance(name, str) and name and number is not None:
-            table, version = name[:MAX_NAME_CHARS], number
+    sink = fields.get("sink")
+    to, version = read_destination(sink), None
+    if to is not None and isinstance(sink, dict):
+        version = _count(sink.get("version"))
+    elif isinstance(delta, dict):
+        name, version = delta.get("table"), _count(delta.get("version"))
+        if isinstance(name, str) and name and version is not None:
+            to = Destination(DELTA, name[:MAX_NAME_CHARS])
+    table = "" if to is None else to.text()
+    version = -1 if to is None or version is None else version
     return DeliveredBatch(
         query[:MAX_NAME_CHARS], batch, table, version, _count(fields.get("from"), 2**63)
     )

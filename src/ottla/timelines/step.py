@@ -58,7 +58,7 @@ class Kind(IntEnum):
 Clients = tuple[tuple[int, str], ...]
 """Pairs of producer id (-1: none) and client id."""
 Pipeline = tuple[str, str, str]
-"""Group, query, and the Delta table's place ("" where the sink is no Delta table)."""
+"""Group, query, and where the rows go: `Destination.text` ("": unknown)."""
 Role = tuple[int, int, tuple[int, ...], int]
 """Leader (-1: none), leader epoch, in-sync set, and partition epoch (-1: unknown)."""
 NO_ROLE: Final[Role] = (-1, -1, (), -1)
@@ -66,8 +66,8 @@ Name = Clients | Pipeline | Role | str | None
 
 
 class Versions(NamedTuple):
-    """Micro-batches and Delta versions (-1: no Delta table) which a delivery step covers, first
-    and last.
+    """Micro-batches and versions of the destination (-1: it has none) which a delivery step covers,
+    first and last.
     """
 
     first_batch: int

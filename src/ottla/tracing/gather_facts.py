@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.controller.image import PartitionState
 from ottla.journey.facts import Facts, LogLocation, Position
+from ottla.journey.offset_history import destinations
 from ottla.journey.record_in_batch import PlacedRecord, find_record
 from ottla.journey.retention_rules import SegmentFacts
 from ottla.log import names
@@ -20,7 +21,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.header import NO_TIMESTAMP, BatchHeader, ensure_crc, read_header
 from ottla.replica.partition import Partition
 from ottla.timelines.recorder import TimelineRecorder
-from ottla.tracing.key_search import find_later
+from ottla.tracing.key_search import find_history, find_later
 from ottla.tracing.transaction_coordinators import FindTransactions
 from ottla.tracing.transaction_search import transaction_facts
 
@@ -50,7 +51,7 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
     log = partition.log
     location = None
     superseded_by, searched_to = None, 0
-    transactions = None
+    transactions = key_history = None
     if log.start_offset <= offset < log.end_offset:
         location = await find_location(log, offset)
         header = location.header if location else None
@@ -58,6 +59,10 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
         record = location.record.record if location and location.record else None
         if log.config.cleanup_compact and record is not None and record.key is not None:
             superseded_by, searched_to = await find_later(log, record.key, offset)
+        steps = history.steps if history else ()
+        to = destinations(steps, (position.metadata for position in positions.values()))
+        if record is not None and record.key is not None and any(one.by_message_key for one in to):
+            key_history = await find_history(log, record.key, offset)
     return Facts(
         topic=partition.topic,
         partition=partition.index,
@@ -82,6 +87,7 @@ async def gather(partition: Partition, offset: int, around: Around, now_ms: int)
         leader=around.state.leader,
         leader_epoch=around.state.leader_epoch,
         transactions=transactions,
+        key_history=key_history,
     )
 
 

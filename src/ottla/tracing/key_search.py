@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+from ottla.journey.table_rows import MAX_RECORDS, KeyHistory, KeyRecord
 from ottla.log.config import FOREVER_MS
 from ottla.log.errors import InsaneIndexError, storage_error
 from ottla.log.log import Log
@@ -19,11 +20,13 @@ from ottla.replica.partition import Partition
 from ottla.tracing.segment_search import (
     BUDGET_BYTES,
     Window,
+    all_in_window,
     first_in_window,
     last_in_window,
     windows,
 )
 
+T = TypeVar("T")
 EVERYTHING = FOREVER_MS
 """The search reached the end of the log."""
 
@@ -85,21 +88,58 @@ async def find_later(
     return None, EVERYTHING
 
 
-def newest_first(log: Log) -> Iterator[Window]:
+async def find_history(
+    log: Log, key: bytes, offset: int, budget_bytes: int = BUDGET_BYTES
+) -> KeyHistory:
+    """The records with the key around an offset: at most `MAX_RECORDS` before and after it.
+
+    Each direction has half of the budget.
+    """
+    earlier: list[KeyRecord] = []
+    left_bytes = budget_bytes // 2
+    is_whole = log.start_offset == 0 and not log.config.cleanup_compact
+    for window in newest_first(log, offset):
+        if left_bytes <= 0 or len(earlier) > MAX_RECORDS:
+            is_whole = False
+            break
+        left_bytes -= window.size_bytes
+        found = await in_thread(all_in_window, window, key)
+        earlier = [one for one in found if log.start_offset <= one.offset < offset] + earlier
+    later: list[KeyRecord] = []
+    left_bytes, has_all = budget_bytes // 2, True
+    for window in oldest_first(log, offset):
+        if left_bytes <= 0 or len(later) > MAX_RECORDS + 1:
+            has_all = False
+            break
+        left_bytes -= window.size_bytes
+        found = await in_thread(all_in_window, window, key)
+        later += [one for one in found if one.offset >= offset]
+    is_whole &= len(earlier) <= MAX_RECORDS
+    has_all &= len(later) <= MAX_RECORDS + 1  # one is the record at the offset
+    records = (*earlier[-MAX_RECORDS:], *later[: MAX_RECORDS + 1])
+    return KeyHistory(records, is_whole=is_whole, has_all=has_all)
+
+
+def newest_first(log: Log, until_offset: int | None = None) -> Iterator[Window]:
     """The log's windows from its end back to its start. Each segment is split when it is reached.
+
+    With `until_offset` it begins with the window that has the record before that offset.
 
     The caller waits between two windows, so the next segment is looked up only then: retention may
     have removed segments, and compaction may have replaced them.
     """
-    next_offset = log.end_offset
-    while next_offset > log.start_offset:
-        segment = log.segments[log.segment_number(next_offset - 1)]
-        if segment.base_offset >= next_offset:
+    at = log.end_offset if until_offset is None else until_offset
+    while at > log.start_offset:
+        number = log.segment_number(at - 1)
+        segment = log.segments[number]
+        if segment.base_offset >= at:
             return
+        is_last = number + 1 == len(log.segments)
+        next_offset = log.end_offset if is_last else log.segments[number + 1].base_offset
         with storage_refusals():
             pieces = list(windows(segment, next_offset))
-        yield from pieces
-        next_offset = segment.base_offset
+        yield from (window for window in pieces if window.first_offset < at)
+        at = segment.base_offset
 
 
 def oldest_first(log: Log, offset: int) -> Iterator[Window]:
@@ -121,11 +161,9 @@ def oldest_first(log: Log, offset: int) -> Iterator[Window]:
         at = next_offset
 
 
-async def in_thread(
-    search: Callable[[Window, bytes, int], int | None], window: Window, key: bytes, offset: int
-) -> int | None:
+async def in_thread(search: Callable[..., T], window: Window, key: bytes, *offset: int) -> T:
     with storage_refusals():
-        return await asyncio.to_thread(search, window, key, offset)
+        return await asyncio.to_thread(search, window, key, *offset)
 
 
 @contextmanager

@@ -9,7 +9,8 @@ import os
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from ottla.journey.record_in_batch import last_with_key
+from ottla.journey.record_in_batch import all_with_key, last_with_key
+from ottla.journey.table_rows import KeyRecord
 from ottla.log.open_file import OpenFile
 from ottla.log.scan import scan_batches
 from ottla.log.segment import Segment
@@ -87,3 +88,14 @@ def first_in_window(window: Window, key: bytes, after_offset: int) -> int | None
         if record is not None and record.offset > after_offset:
             return record.offset
     return None
+
+
+def all_in_window(window: Window, key: bytes) -> list[KeyRecord]:
+    """The window's records with the key, in the order of their offsets. Raises like
+    `last_in_window`.
+    """
+    return [
+        KeyRecord(record.offset, record.timestamp_ms, record.value is None)
+        for _, header, batch in scan_batches(window.file, window.position, window.end)
+        for record in all_with_key(header, batch, key)
+    ]

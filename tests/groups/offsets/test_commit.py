@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 from tests.groups.classic.members import GENERATION, NOW_MS, group_in, new_step
@@ -12,6 +13,7 @@ from ottla.groups.classic.state import COMPLETING_REBALANCE, EMPTY, STABLE
 from ottla.groups.offsets.commit import CommitRequest, OffsetsCommitted, OffsetToCommit, commit
 from ottla.groups.offsets.pending import PendingOffsets
 from ottla.groups.offsets.store import OffsetStore
+from ottla.groups.record_format import decode, encode
 from ottla.groups.step import Step
 from ottla.groups.stored import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -52,6 +54,17 @@ def test_clients_before_kip_211_choose_a_retention(retention_ms: int, expires_ms
     (record,) = step.records
     assert isinstance(record.value, OffsetCommitValue)
     assert record.value.expire_timestamp_ms == expires_ms
+
+
+@pytest.mark.parametrize("retention_ms", [-1, 60])
+def test_memory_has_what_the_record_holds(retention_ms: int) -> None:
+    """One with an expiry has no room for the topic id."""
+    step = new_step()
+    known = offset(0)._replace(topic_id=UUID(int=1), leader_epoch=-1)
+    committed(None, request(known, generation=-1, retention_ms=retention_ms), step)
+    (record,) = step.records
+    key, value = encode(record)
+    assert decode(key, value) == record
 
 
 def test_too_long_metadata_is_refused_for_its_partition_only() -> None:

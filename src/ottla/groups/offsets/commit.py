@@ -104,7 +104,8 @@ def write_offsets(
             metadata,
             step.now_ms,
             expire_timestamp_ms,
-            offset.topic_id,
+            # A record with an expiry has version 1, without a topic id: memory agrees with the log.
+            offset.topic_id if expire_timestamp_ms == NO_TIMESTAMP else None,
         )
         key = OffsetCommitKey(group, offset.topic, offset.partition)
         step.records.append(CoordinatorRecord(key, value))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from copy import copy
 from functools import cache, partial
 from typing import Any, Final
 
@@ -128,8 +129,16 @@ async def _refused_metadata(
     if context.version >= _AUTO_CREATION:
         request.allow_auto_topic_creation = False
     response = await handler.answer(request, context)
-    for each in response.topics:
-        if topic is None or each.name == topic:
-            each.error_code = code
-            each.partitions = ()
+    response.topics = tuple(
+        _refused_topic(each, code) if topic in (None, each.name) else each
+        for each in response.topics
+    )
     return response
+
+
+def _refused_topic(topic: Any, code: ErrorCode) -> Any:
+    """A copy: the broker keeps each topic's part for later responses."""
+    refused = copy(topic)
+    refused.error_code = code
+    refused.partitions = ()
+    return refused

@@ -1,0 +1,72 @@
+"""Where a pipeline's rows go, as its commits say it, and as the name of its deliveries keeps it.
+
+A commit says `"sink": {"kind": "postgresql", "place": "public.flights in postgresql://db/lake",
+"rows": "upsert", "order": "timestamp", "deletes": "remove", "key": "message"}` (see
+`delivery_metadata.py`). The name of a delivery's step has one text for it: the place alone for a
+Delta table that is appended to, else JSON. Pure.
+"""
+
+import json
+from typing import Final, NamedTuple
+
+DELTA: Final = "delta"
+KINDS: Final = (DELTA, "parquet", "json", "postgresql", "topic")
+ROWS: Final = ("append", "upsert", "history")
+ORDERS: Final = ("offset", "timestamp", "column")
+DELETES: Final = ("skip", "remove", "mark")
+MAX_PLACE_CHARS: Final = 1024
+
+
+class Destination(NamedTuple):
+    """A table, a folder of files, or a topic.
+
+    `rows`: what a record does to the table. `order`: which record of a key is the last, by its
+    offset, its timestamp or a column. `deletes`: what a tombstone does. `by_message_key`: the
+    table has a row for each key of the topic's messages.
+    """
+
+    kind: str
+    place: str
+    rows: str = "append"
+    order: str = "offset"
+    deletes: str = "skip"
+    by_message_key: bool = False
+
+    def text(self) -> str:
+        """The text in the name of a step."""
+        if self == Destination(DELTA, self.place):
+            return self.place
+        document = {
+            "kind": self.kind,
+            "place": self.place,
+            "rows": self.rows,
+            "order": self.order,
+            "deletes": self.deletes,
+            "key": "message" if self.by_message_key else None,
+        }
+        return json.dumps(document, separators=(",", ":"))
+
+
+def read_destination(said: object) -> Destination | None:
+    """The destination of a commit's `sink`, or None if it is none. What is unknown is left out."""
+    if not isinstance(said, dict):
+        return None
+    kind, place = said.get("kind"), said.get("place")
+    if kind not in KINDS or not isinstance(place, str) or not place:
+        return None
+    rows, order, deletes = (
+        value if (value := said.get(name)) in allowed else allowed[0]
+        for name, allowed in (("rows", ROWS), ("order", ORDERS), ("deletes", DELETES))
+    )
+    by_key = said.get("key") == "message"
+    return Destination(kind, place[:MAX_PLACE_CHARS], rows, order, deletes, by_key)
+
+
+def destination_of(text: str) -> Destination | None:
+    """The destination of a step's name; None where the delivery named none."""
+    if text.startswith("{"):
+        try:
+            return read_destination(json.loads(text))
+        except ValueError:
+            return None
+    return Destination(DELTA, text) if text else None
