@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.pipelines.environment import fetch_jars_once, serve
+from tests.pipelines.environment import fetch_jars_once, formats, serve
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -40,6 +40,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     running = session(
         "tests",
         master="local[2]",
+        formats=formats(),
         conf={
             "spark.ui.enabled": False,
             "spark.ui.showConsoleProgress": False,

@@ -60,8 +60,9 @@ def fetch_jars_once(folders: pytest.TempPathFactory) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = shared / "ivy.done"
         if not done.exists() and not _in_cache():
+            fetch = f"from ottla.pipelines import session; session('fetch', formats={formats()!r})"
             subprocess.run(
-                [sys.executable, "-c", "from ottla.pipelines import session; session('fetch')"],
+                [sys.executable, "-c", fetch],
                 check=True,
                 capture_output=True,
                 timeout=FETCH_WITHIN_S,
@@ -69,14 +70,30 @@ def fetch_jars_once(folders: pytest.TempPathFactory) -> None:
         done.touch()
 
 
+def formats() -> list[str]:
+    """The modules of Spark's for formats that the tests' session has.
+
+    The lane of the newest Spark names its jars in spark-defaults.conf, without these.
+    """
+    return [] if _given_jars() else ["avro"]
+
+
+def _given_jars() -> list[str]:
+    from ottla.pipelines.spark.jars import JARS, names, read_given
+    from ottla.pipelines.spark.start import _spark_home
+
+    return names(read_given(os.environ, _spark_home()).settings.get(JARS))
+
+
 def _in_cache() -> bool:
     """Tell whether this user's Ivy has the very jars that session() asks for."""
-    from ottla.pipelines.spark.jars import JARS, names, read_given, wanted_packages
-    from ottla.pipelines.spark.start import _spark_home, find_installed
+    from ottla.pipelines.spark.jars import wanted_packages
+    from ottla.pipelines.spark.start import find_installed
 
-    # The lane of the newest Spark names its jars in spark-defaults.conf.
-    given = names(read_given(os.environ, _spark_home()).settings.get(JARS))
-    wanted = [package.split(":") for package in wanted_packages(find_installed(), [], given)]
+    given = _given_jars()
+    wanted = [
+        package.split(":") for package in wanted_packages(find_installed(), [], given, formats())
+    ]
     return all(
         list(Path.home().glob(f".ivy2*/jars/{group}_{name}-{version}.jar"))
         for group, name, version in wanted

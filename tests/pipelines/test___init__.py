@@ -19,7 +19,7 @@ def test_the_guide_names_every_public_call() -> None:
     assert sorted(ottla.pipelines.__all__) == sorted(
         [
             "PipelineError",
-            *("deduplicate", "latest_by_key"),
+            *("deduplicate", "latest_by_key", "maintain"),
             *("rejected", "report_progress", "session", "topic"),
             *("to_delta", "to_files", "to_jdbc", "to_topic"),
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
+    from ottla.pipelines.destination import Destination
     from ottla.pipelines.spark.files import Files
 
 
@@ -19,8 +20,12 @@ class Running(Protocol):
     def table(self) -> str:
         """The table's name, or its whole path."""
 
+    @property
+    def destination(self) -> Destination | None:
+        """What the journey says of where the rows go; None where that is not known."""
+
     def version_of(self, batch: int) -> int | None:
-        """Return the Delta version that holds a batch, None when no version does."""
+        """Return the version that holds a batch, None when no version does."""
 
 
 QUERIES: Final[dict[str, Running]] = {}

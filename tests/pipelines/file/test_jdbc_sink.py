@@ -50,6 +50,7 @@ def test_a_table_of_a_database() -> None:
         ('url = "jdbc:h2:mem"\ntarget = "t"', "sink.url: 'jdbc:h2:mem' is not that of"),
         (URL + 'target = "t"\npassword = 7', "sink.password: is no text"),
         (URL + 'target = "t"\nhistory = true', "sink.history: is not for a table of a database"),
+        (URL + 'target = "t"\ncompact_after = 9', "sink.compact_after: is not for a table of a"),
         (URL + 'target = "t"\norder_by = "x"', "sink.order_by: is for a table with keys"),
         (
             URL + 'target = "t"\nurll = "x"',
@@ -72,4 +73,6 @@ def test_files_by_their_format() -> None:
         "sink.format: 'csv' is not allowed; allowed: 'delta', 'parquet', 'json'"
     )
     assert "files need a path with a slash" in problems('target = "late"\nformat = "json"')[0]
+    small = 'target = "./x"\nformat = "json"\ncompact_after = 9'
+    assert problems(small) == ["sink.compact_after: is for Delta tables: leave it out"]
     assert "files are appended" in problems('target = "./x"\nformat = "json"\nkeys = ["id"]')[0]

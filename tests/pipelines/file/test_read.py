@@ -52,6 +52,7 @@ keys = "id"
 order_by = "timestamp"
 history = true
 deletes = "remove"
+compact_after = 0
 
 [delivery]
 checkpoint = "s3a://lake/checkpoints/late"
@@ -60,6 +61,7 @@ trigger = "10 seconds"
 on_lost = "skip"
 group = "late-delta"
 max_rejects = 10
+dead_letters = "flights-dead"
 
 [spark]
 master = "local[2]"
@@ -119,10 +121,11 @@ def test_every_field_is_read() -> None:
         "add",
     )
     assert (one.sink.keys, one.sink.order_by) == (("id",), "timestamp")
-    assert (one.sink.history, one.sink.deletes) == (True, "remove")
+    assert (one.sink.history, one.sink.deletes, one.sink.compact_after) == (True, "remove", 0)
     assert delivery.checkpoint == "s3a://lake/checkpoints/late"
     assert (delivery.guarantee, delivery.on_lost) == ("at-least-once", "skip")
     assert (delivery.trigger, delivery.max_rejects) == (("processingTime", "10 seconds"), 10)
+    assert delivery.dead_letters == "flights-dead"
     assert (spec.spark.master, spec.spark.jars) == ("local[2]", ("/pipelines/jars",))
     assert dict(spec.spark.conf) == {"spark.driver.memory": "2g", "spark.ui.enabled": "false"}
 
@@ -316,7 +319,8 @@ def test_the_files_in_the_documentation_are_right(page: str) -> None:
     examples = re.findall(r"```toml\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert examples
     for example in examples:
-        (one,) = read(example, LAKE_PASSWORD="s3cret").pipelines
+        named = dict.fromkeys(re.findall(r"\$\{(\w+)\}", example), "x")
+        (one,) = read(example, **named).pipelines
         assert one.source.topic == "flights"
 
 
@@ -327,3 +331,40 @@ def test_the_guide_names_every_field() -> None:
     assert len(written) > 15
     for field in [*written, "function", "view", "conf"]:
         assert field in section, field
+
+
+REGISTRY = """
+[source.registry]
+url = "http://localhost:8081"
+basic.auth.user.info = "${USER_INFO}"
+"""
+
+
+def test_a_registry_is_a_url_or_a_table() -> None:
+    text = SMALLEST.replace("[sink]", 'registry = "http://localhost:8081"\n[sink]')
+    source = read_text(Path("/f.toml"), text, {}).pipelines[0].source
+    assert source.registry is not None
+    assert source.registry.given() == {"url": "http://localhost:8081"}
+
+    text = SMALLEST.replace("[sink]", f"{REGISTRY}\n[sink]")
+    spec = read_text(Path("/f.toml"), text, {"USER_INFO": "me:s3cret"})
+    registry = spec.pipelines[0].source.registry
+    assert registry is not None
+    assert registry.given()["basic.auth.user.info"] == "me:s3cret"
+    assert "s3cret" not in repr(spec)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('registry = "localhost:8081"', "source.registry: registry= needs a URL"),
+        ("registry = 8081", "source.registry: registry= takes a URL"),
+        ('schema = "registry:f@2"', "source.schema: 'registry:f@2' needs the field registry"),
+        ('key_schema = "registry"', "source.key_schema: 'registry' needs the field registry"),
+    ],
+)
+def test_wrong_registries(line: str, words: str) -> None:
+    with pytest.raises(FileError) as refused:
+        read_text(Path("/f.toml"), SMALLEST.replace("[sink]", f"{line}\n[sink]"), {})
+    (problem,) = refused.value.problems
+    assert str(problem).startswith(words)

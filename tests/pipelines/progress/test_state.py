@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from ottla.pipelines.destination import Destination
 from ottla.pipelines.progress.group import MAX_METADATA_BYTES
 from ottla.pipelines.progress.state import OffsetMetadata, Run, read_offset_metadata
 
@@ -108,3 +109,18 @@ def test_fields_of_later_versions_are_skipped() -> None:
 def test_a_run_that_misses_renewals_is_stale(state, silent_ms: int, stale: bool) -> None:
     run = replace(RUN, state=state)
     assert run.is_stale(run.seen_ms + silent_ms) is stale
+
+
+def test_where_the_rows_go_is_there_for_every_kind_of_sink() -> None:
+    to = Destination("postgresql", "public.flights in postgresql://db/lake", "upsert")
+    found = OffsetMetadata("flights", "id-1", 7, to.place, None, RUN, to)
+    document = json.loads(found.text())
+    assert "delta" not in document
+    assert document["sink"]["place"] == to.place
+    assert read_offset_metadata(found.text()) == found
+
+    files = OffsetMetadata(
+        "flights", "id-1", 7, "/lake/files", 5, to=Destination("json", "/lake/files")
+    )
+    assert "delta" not in json.loads(files.text())
+    assert read_offset_metadata(files.text()) == files

@@ -275,3 +275,29 @@ def test_the_place_that_was_read_is_named() -> None:
 def test_a_long_text_is_cut() -> None:
     assert len(one_line("word " * 10_000)) < 1_000
     assert one_line(" a\n b\t c ") == "a b c"
+
+
+RAISED = "org.apache.spark.SparkRuntimeException"
+
+
+def test_data_of_a_schema_that_the_plan_does_not_know() -> None:
+    message = (
+        "[USER_RAISED_EXCEPTION] OTTLA_UNKNOWN_SCHEMA_ID: value has the schema id 9 SQLSTATE: P0001"
+    )
+    assert sentence_for([Cause(RAISED, message)], ABOUT) == (
+        "flights: value has the schema id 9, which the plan of the query does not know. Start the "
+        "query again, or give to_delta(), to_files() or to_jdbc() a function that returns the "
+        "frame: then it is planned again by itself"
+    )
+
+
+def test_data_of_a_schema_that_cannot_be_read() -> None:
+    message = (
+        "[USER_RAISED_EXCEPTION] OTTLA_SCHEMA_CONFLICT: value: version 2 of f (schema 9) cannot "
+        "read data of version 1 of f (schema 3): a is missing SQLSTATE: P0001"
+    )
+    found = sentence_for([Cause(RAISED, message)], ABOUT)
+    assert found.startswith(
+        "flights: value: version 2 of f (schema 9) cannot read data of version 1 of f (schema 3): "
+        "a is missing. Register a version that can read both"
+    )

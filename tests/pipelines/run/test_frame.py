@@ -79,9 +79,13 @@ def test_a_call_cut_off_before_its_commit_is_made_by_the_next_but_at_most_once(
 
 
 def test_what_is_for_streams_only_is_refused(spark, tmp_path: Path) -> None:
-    with pytest.raises(PipelineError, match="trigger and group are for streaming frames"):
+    with pytest.raises(
+        PipelineError, match="trigger, group and dead_letters are for streaming frames"
+    ):
         write(spark, tmp_path, 0, 1, trigger={"once": True})
-    with pytest.raises(PipelineError, match="trigger and group are for streaming frames"):
+    with pytest.raises(
+        PipelineError, match="trigger, group and dead_letters are for streaming frames"
+    ):
         write(spark, tmp_path, 0, 1, group="g")
     assert not (tmp_path / "table").exists()
 

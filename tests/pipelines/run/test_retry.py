@@ -7,6 +7,7 @@ from ottla.pipelines.run.retry import (
     BROKER,
     COMMIT,
     DATABASE,
+    SCHEMA,
     STORAGE,
     TOPIC,
     WRITE,
@@ -21,6 +22,7 @@ KAFKA = "org.apache.kafka.common.errors."
 @pytest.mark.parametrize(
     ("kind", "message", "passes"),
     [
+        ("o.a.s.SparkRuntimeException", "[X] OTTLA_UNKNOWN_SCHEMA_ID: value has 7", SCHEMA),
         (KAFKA + "TimeoutException", "Timed out waiting for a node assignment.", BROKER),
         (KAFKA + "NotLeaderOrFollowerException", "", BROKER),
         (KAFKA + "UnknownTopicOrPartitionException", "", TOPIC),
@@ -96,3 +98,9 @@ def test_a_finished_batch_starts_the_count_over() -> None:
     assert retries.elapsed(5_000.0) == 0
     assert retries.next_wait(BROKER, 5_000.0) == 1
     assert retries.next_wait(BROKER, 5_001.0) is None
+
+
+def test_a_schema_that_stays_unknown_is_given_up_soon() -> None:
+    retries = Retries(RetryLimits(max_schema_tries=2))
+
+    assert [retries.next_wait(SCHEMA, now) for now in (0.0, 1.0, 3.0)] == [1.0, 2.0, None]

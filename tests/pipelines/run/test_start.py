@@ -293,6 +293,7 @@ def test_wrong_arguments_are_refused_in_one_line(spark, job: Job, tmp_path: Path
         (job.frame, table, {"checkpoint": checkpoint, "keys": [7]}, "write names of columns"),
         (job.frame, table, {"checkpoint": checkpoint, "keys": "k"}, "has no column 'k'"),
         (job.frame, table, {"checkpoint": checkpoint, "deletes": "no"}, "'remove' or 'mark'"),
+        (job.frame, table, {"checkpoint": checkpoint, "compact_after": -1}, "a number of files"),
     ):
         with pytest.raises(PipelineError, match=words) as caught:
             to_delta(frame, target, **options)

@@ -50,3 +50,11 @@ def test_the_last_batch_of_a_query() -> None:
     assert KNOWN.last_batch("q", 7) == 4  # the noted one is not there
     assert replace(KNOWN, batch=0).last_batch("q", 7) is None
     assert KNOWN.last_batch("other", 10) is None
+
+
+def test_the_number_of_a_batch_that_is_there() -> None:
+    assert KNOWN.number_in("q", 5, 8) == 8
+    assert KNOWN.number_in("q", 7, 10) == 10
+    assert KNOWN.number_in("q", 8, 10) is None
+    assert KNOWN.number_in("q", 4, 10) is None
+    assert KNOWN.number_in("other", 5, 10) is None

@@ -111,6 +111,10 @@ def test_a_batch_is_there_once_and_says_what_it_is(
     sink.rejected(frame.schema).make()
     sink.rejected(frame.schema).write(frame, batch(3))
     assert sink.rejected_hold("query", 3)
+    assert sink.late(frame.schema).rows() is None
+    kept = sink.rejected(frame.schema).rows()
+    assert kept is not None
+    assert kept.count() == frame.count()
     assert not sink.rejected_hold("query", 4)
 
     first = sink.table_id()

@@ -123,3 +123,12 @@ def test_jars_that_spark_has_itself_are_left_out() -> None:
     kept = jars.without_own(given, {"slf4j-api", "clients"})
 
     assert kept == [given[0], given[2], given[4]]
+
+
+def test_a_format_is_a_package_in_sparks_version() -> None:
+    avro = "org.apache.spark:spark-avro_2.13:4.0.0"
+
+    assert jars.wanted_packages(INSTALLED, [], [], ["avro", "avro"]) == [DELTA, KAFKA, avro]
+    assert jars.wanted_packages(INSTALLED, [avro], [], ["avro"]) == [avro, DELTA, KAFKA]
+    with pytest.raises(PipelineError, match=r"is for Spark 4\.1.*use .*spark-avro_2\.13:4\.0\.0"):
+        jars.wanted_packages(INSTALLED, ["org.apache.spark:spark-avro_2.13:4.1.1"], [])

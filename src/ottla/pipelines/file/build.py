@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import traceback
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ottla.pipelines.errors import PipelineError, explain, require_pyspark
-from ottla.pipelines.file.read import DELTA
+from ottla.pipelines.file.formats import formats_of
 from ottla.pipelines.file.specification import (
+    DELTA,
     FileSpec,
     FunctionSpec,
     PipelineSpec,
     TableSpec,
     TopicSinkSpec,
 )
-from ottla.pipelines.run.plan import Plan, delta_sink, plan
+from ottla.pipelines.run.plan import Plan, SinkOf, delta_sink, plan
 from ottla.pipelines.run.spark_log import silence_pyspark
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.start import start
@@ -24,6 +26,12 @@ from ottla.pipelines.run.to_files import files_sink
 from ottla.pipelines.run.to_jdbc import jdbc_sink
 from ottla.pipelines.run.to_topic import start_topic
 from ottla.pipelines.run.topic_plan import TopicPlan, TopicTarget, plan_topic
+from ottla.pipelines.sinks.delta import DeltaSink
+from ottla.pipelines.sinks.files import FilesSink
+from ottla.pipelines.sinks.jdbc import JdbcSink
+from ottla.pipelines.sinks.port import TableSink
+from ottla.pipelines.sinks.postgres_table import read_table_name
+from ottla.pipelines.sinks.target import find_target
 from ottla.pipelines.sinks.topic_columns import RecordColumns
 from ottla.pipelines.source.topic import topic
 from ottla.pipelines.spark.start import session
@@ -35,8 +43,13 @@ if TYPE_CHECKING:
     from ottla.pipelines.progress.state import Run
 
 
-def open_session(spec: FileSpec, *, conf: Mapping[str, Any] | None = None) -> SparkSession:
+def open_session(
+    spec: FileSpec, *, conf: Mapping[str, Any] | None = None, with_formats: bool = True
+) -> SparkSession:
     """Return the session that a file describes; its own `[spark.conf]` wins over `conf`.
+
+    `with_formats`: with Spark's modules for what the topics hold, for which the schema registries
+    are asked.
 
     Raises PipelineError.
     """
@@ -45,6 +58,7 @@ def open_session(spec: FileSpec, *, conf: Mapping[str, Any] | None = None) -> Sp
     made = session(
         spec.file.stem,
         packages=spark.packages,
+        formats=formats_of(spec) if with_formats else (),
         jars=spark.jars or None,
         ivy_settings=spark.ivy_settings,
         conf={**(conf or {}), **dict(spark.conf)},
@@ -75,6 +89,7 @@ def build_frame(spark: SparkSession, spec: PipelineSpec) -> DataFrame:
             max_rows=source.max_rows,
             rejects=None if source.rejects == "apart" else source.rejects,
             tombstones=source.tombstones,
+            registry=None if source.registry is None else source.registry.given(),
         ),
     )
     rows.createOrReplaceTempView(transform.view)
@@ -109,16 +124,37 @@ def plan_pipeline(spark: SparkSession, spec: PipelineSpec) -> Plan | TopicPlan:
         partition_by=sink.partition_by,
         group=delivery.group,
         max_rejects=delivery.max_rejects,
+        dead_letters=delivery.dead_letters,
         keys=sink.keys,
         order_by=sink.order_by,
         history=sink.history,
         deletes=sink.deletes,
+        compact_after=sink.compact_after,
+        rebuild=functools.partial(build_frame, spark, spec) if spec.source.registry else None,
     )
+    sink_of: SinkOf = delta_sink
     if sink.database is not None:
-        return plan(specification, jdbc_sink(specification, sink.database))
+        sink_of = functools.partial(jdbc_sink, database=sink.database)
+    elif sink.format != DELTA:
+        sink_of = functools.partial(files_sink, file_format=sink.format)
+    return plan(specification, sink_of)
+
+
+def rejected_place(spark: SparkSession, spec: PipelineSpec) -> TableSink:
+    """Return the place of the rows that a pipeline rejects. Raises PipelineError.
+
+    The pipeline writes no topic.
+    """
+    from pyspark.sql.types import StructType
+
+    sink, no_rows = spec.sink, StructType()
+    assert sink.topic is None
+    if sink.database is not None:
+        name = read_table_name(sink.target)
+        return JdbcSink(spark, sink.database, name, no_rows).rejected(no_rows)
     if sink.format != DELTA:
-        return plan(specification, files_sink(specification, sink.format))
-    return plan(specification, delta_sink(specification))
+        return FilesSink(spark, sink.target, no_rows, sink.format).rejected(no_rows)
+    return DeltaSink(spark, find_target(spark, sink.target), no_rows).rejected(no_rows)
 
 
 def start_pipeline(

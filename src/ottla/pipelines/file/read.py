@@ -21,6 +21,7 @@ from ottla.pipelines.file.jdbc_sink import read_jdbc_sink
 from ottla.pipelines.file.problem import FileError, Problem
 from ottla.pipelines.file.python_source import DEFAULT_FUNCTION, PythonSource, read_python
 from ottla.pipelines.file.specification import (
+    DELTA,
     DeliverySpec,
     FileSpec,
     FunctionSpec,
@@ -34,11 +35,13 @@ from ottla.pipelines.file.specification import (
 from ottla.pipelines.file.topic_sink import read_topic_sink
 from ottla.pipelines.file.variables import replace_variables
 from ottla.pipelines.kafka.settings import KafkaSettings, read_settings
+from ottla.pipelines.registry.registered import is_wanted
+from ottla.pipelines.registry.settings import RegistrySettings, read_registry
+from ottla.pipelines.sinks.compaction import COMPACT_AFTER
 from ottla.pipelines.sinks.files import FORMATS
 
 MAX_FILE_BYTES: Final = 1_000_000
 MAX_PIPELINES: Final = 100
-DELTA: Final = "delta"
 
 GUARANTEES: Final = ("exactly-once", "at-least-once", "at-most-once")
 TABLES: Final = ("source", "transform", "sink", "delivery")
@@ -59,19 +62,22 @@ _ELSEWHERE: Final = {
             "max_rows",
             "rejects",
             "tombstones",
+            "registry",
         ),
         "[source]",
     ),
     **dict.fromkeys(("sql", "function", "view", "tables"), "[transform]"),
     **dict.fromkeys(
         (
-            *("target", "partition_by", "schema_changes", "keys", "order_by", "history"),
-            *("deletes", "format", "url", "user", "password", "settings"),
+            *("target", "partition_by", "schema_changes", "compact_after"),
+            *("keys", "order_by", "history", "deletes", "format"),
+            *("url", "user", "password", "settings"),
         ),
         "[sink]",
     ),
     **dict.fromkeys(
-        ("checkpoint", "guarantee", "trigger", "on_lost", "group", "max_rejects"), "[delivery]"
+        ("checkpoint", "guarantee", "trigger", "on_lost", "group", "max_rejects", "dead_letters"),
+        "[delivery]",
     ),
     **dict.fromkeys(("master", "packages", "jars", "ivy_settings", "conf"), "[spark]"),
 }
@@ -181,11 +187,12 @@ class _File:
             fields.table("delivery", required=True), fields.has("delivery"), name
         )
         fields.end(_ELSEWHERE)
-        if sink and sink.topic and delivery and delivery.max_rejects is not None:
-            fields.problem(
-                "delivery.max_rejects",
-                "is for tables: a topic has no rejected rows beside it. Leave it out",
-            )
+        for field in ("max_rejects", "dead_letters"):
+            if sink and sink.topic and getattr(delivery, field, None) is not None:
+                fields.problem(
+                    f"delivery.{field}",
+                    "is for tables: a topic has no rejected rows beside it. Leave it out",
+                )
         if len(self.problems) > before or not (source and sink and delivery):
             return None
         return PipelineSpec(name, source, transform, sink, delivery)
@@ -210,7 +217,11 @@ class _File:
             max_rows=fields.count("max_rows", at_least=1),
             rejects=fields.choice("rejects", ("apart", "keep"), "apart") or "apart",
             tombstones=fields.choice("tombstones", ("skip", "keep", "mark"), None),
+            registry=self._registry(fields),
         )
+        for name, schema in (("schema", spec.schema), ("key_schema", spec.key_schema)):
+            if is_wanted(schema) and not fields.has("registry"):
+                fields.problem(name, f"{schema!r} needs the field registry, the registry's URL")
         fields.end(_ELSEWHERE)
         return spec
 
@@ -231,6 +242,19 @@ class _File:
             message = str(error)
             about = "kafka" if message.startswith("kafka") else "bootstrap_servers"
             fields.problem(about, message)
+            return None
+
+    def _registry(self, fields: Fields) -> RegistrySettings | None:
+        """`registry = "http://..."`, or `[source.registry]` with `url` and client settings."""
+        value = fields.value("registry")
+        if value is None:
+            return None
+        try:
+            return read_registry(
+                dict(fields.settings("registry")) if isinstance(value, dict) else value
+            )
+        except PipelineError as error:
+            fields.problem("registry", str(error))
             return None
 
     def _starting(self, fields: Fields) -> Any:
@@ -339,6 +363,7 @@ class _File:
                 f"{target!r}: write a path with a slash, such as './flights', or a table's name, "
                 "such as 'lake.flights'",
             )
+        compact_after = fields.count("compact_after", at_least=0)
         spec = SinkSpec(
             target=self._path(target) if target and "/" in target else target or "",
             partition_by=fields.texts("partition_by", "'carrier'"),
@@ -347,6 +372,7 @@ class _File:
             order_by=fields.text("order_by", "timestamp"),
             history=fields.flag("history"),
             deletes=fields.choice("deletes", ("remove", "mark"), "remove") or "",
+            compact_after=COMPACT_AFTER if compact_after is None else compact_after,
             format=fields.choice("format", (DELTA, *FORMATS), DELTA) or "",
         )
         if spec.format != DELTA:
@@ -366,6 +392,8 @@ class _File:
                 fields.problem(
                     name, "is for tables with keys, and files are appended: leave it out"
                 )
+        if fields.has("compact_after"):
+            fields.problem("compact_after", "is for Delta tables: leave it out")
         if "/" not in target:
             fields.problem("target", f"{target!r}: files need a path with a slash, './{target}'")
 
@@ -381,6 +409,7 @@ class _File:
             trigger=self._trigger(fields),
             on_lost=fields.choice("on_lost", ("stop", "skip"), "stop") or "",
             max_rejects=fields.count("max_rejects", at_least=0),
+            dead_letters=fields.text("dead_letters", "flights-dead"),
         )
         fields.end(_ELSEWHERE)
         return spec

@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from ottla.pipelines.kafka.settings import KafkaSettings
+from ottla.pipelines.registry.settings import RegistrySettings
+from ottla.pipelines.sinks.compaction import COMPACT_AFTER
 from ottla.pipelines.sinks.jdbc_settings import Database
+
+DELTA: Final = "delta"
+"""The format of a sink that is a Delta table."""
 
 Starting: TypeAlias = str | datetime | dict[int, int]
 
@@ -25,6 +30,7 @@ class SourceSpec:
     max_rows: int | None = None
     rejects: str = "apart"
     tombstones: str | None = None
+    registry: RegistrySettings | None = None  # its repr has no values
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +89,15 @@ class SinkSpec:
     order_by: str | None = None
     history: bool = False
     deletes: str = "remove"
+    compact_after: int = COMPACT_AFTER
     topic: TopicSinkSpec | None = None
-    format: str = "delta"
+    format: str = DELTA
     database: Database | None = None
+
+    @property
+    def is_delta(self) -> bool:
+        """Whether the rows go into a Delta table."""
+        return self.topic is None and self.database is None and self.format == DELTA
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +110,7 @@ class DeliverySpec:
     trigger: tuple[str, str | bool] | None = None
     on_lost: str = "stop"
     max_rejects: int | None = None
+    dead_letters: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from ottla.pipelines.kafka.settings import KafkaSettings, read_settings, split_p
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _OF_TABLES: Final = (
-    *("target", "partition_by", "schema_changes"),
+    *("target", "partition_by", "schema_changes", "compact_after"),
     *("keys", "order_by", "history", "deletes"),
 )
 

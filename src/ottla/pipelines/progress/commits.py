@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from ottla.pipelines.destination import Destination
 from ottla.pipelines.progress.events import Offsets
 from ottla.pipelines.progress.group import Commit, Group, GroupError, Partition
 from ottla.pipelines.progress.requests import SUFFIX, StopRequest, find_request
@@ -45,10 +46,13 @@ class Delivered:
     offsets: Offsets
     table: str | None = None
     version: int | None = None
+    to: Destination | None = None
 
     def commits(self, run: Run | None) -> dict[Partition, Commit]:
         """Return what to commit; the lowest partition of the first topic has the run's state."""
-        metadata = OffsetMetadata(self.query, self.query_id, self.batch, self.table, self.version)
+        metadata = OffsetMetadata(
+            self.query, self.query_id, self.batch, self.table, self.version, to=self.to
+        )
         text = metadata.text()
         found = {
             (topic, partition): Commit(offset, text)

@@ -210,12 +210,13 @@ class Reporter:
         running: Running | None,
         sink: str | None,
     ) -> None:
+        to = None
         if running is not None:
             table: str | None = running.table
-            version = running.version_of(batch)
+            version, to = running.version_of(batch), running.destination
         else:
             table, version = self._delta_sink(sink or "", query_id, batch)
-        self._put_delivered(Delivered(query, query_id, batch, offsets, table, version))
+        self._put_delivered(Delivered(query, query_id, batch, offsets, table, version, to))
 
     def _put_delivered(self, delivered: Delivered) -> None:
         self.committer.put(delivered)
@@ -420,7 +421,13 @@ class QueryReporter(Reporter):
         if latest is None:
             return None
         return Delivered(
-            self.name, self.query_id, latest.batch, offsets, latest.table, latest.version
+            self.name,
+            self.query_id,
+            latest.batch,
+            offsets,
+            latest.table,
+            latest.version,
+            latest.to,
         )
 
     def _place_at_start(self) -> Delivered | None:

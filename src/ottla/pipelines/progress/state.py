@@ -3,9 +3,11 @@
 The metadata of a commit is JSON of at most 4,096 bytes. On every partition it is
 
     {"ottla.pipeline": 1, "query": "flights", "id": "<query id>", "batch": 7,
-     "delta": {"table": "/lake/flights", "version": 9}}
+     "delta": {"table": "/lake/flights", "version": 9},
+     "sink": {"kind": "delta", "place": "/lake/flights", "version": 9}}
 
-and on the lowest partition of the pipeline's first topic it has the run's state as well:
+(`delta` only for a Delta table, `sink` as in `pipelines.destination`), and on the lowest partition
+of the pipeline's first topic it has the run's state as well:
 
     "run": {"id": "9f2c41d0", "state": "running", "host": "etl-3", "pid": 4711,
             "since_ms": ..., "seen_ms": ..., "every_s": 10, "batch_at_ms": ..., "batch_ms": 410,
@@ -21,6 +23,7 @@ import json
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final, Literal, get_args
 
+from ottla.pipelines.destination import Destination, read_destination
 from ottla.pipelines.progress.group import MAX_METADATA_BYTES
 
 VERSION: Final = 1
@@ -70,6 +73,7 @@ class OffsetMetadata:
     table: str | None = None
     version: int | None = None
     run: Run | None = None
+    to: Destination | None = None
 
     def text(self) -> str:
         """Return the JSON, without what does not fit."""
@@ -81,7 +85,7 @@ class OffsetMetadata:
 
     def _shorter(self) -> list[OffsetMetadata]:
         """The same, then without the table, then also with a short failure, then without a run."""
-        bare = replace(self, table=None, version=None)
+        bare = replace(self, table=None, version=None, to=None)
         if self.run is None:
             return [self, bare]
         brief = replace(self.run, failure=(self.run.failure or "")[:200] or None)
@@ -95,8 +99,11 @@ class OffsetMetadata:
         }
         if self.batch is not None:
             document["batch"] = self.batch
-        if self.table is not None and self.version is not None:
+        is_delta = self.to is None or self.to.kind == "delta"
+        if is_delta and self.table is not None and self.version is not None:
             document["delta"] = {"table": self.table, "version": self.version}
+        if self.to is not None:
+            document["sink"] = self.to.document(self.version)
         if self.run is not None:
             run = {name: value for name, value in asdict(self.run).items() if value is not None}
             if self.run.failure is not None:
@@ -120,8 +127,12 @@ def read_offset_metadata(metadata: str) -> OffsetMetadata | None:
     table = version = None
     if isinstance(delta, dict) and isinstance(delta.get("table"), str):
         table, version = delta["table"], _count(delta.get("version"))
+    sink = document.get("sink")
+    to = read_destination(sink)
+    if to is not None and table is None and isinstance(sink, dict):
+        table, version = to.place, _count(sink.get("version"))
     return OffsetMetadata(
-        query, query_id, _count(batch), table, version, _read_run(document.get("run"))
+        query, query_id, _count(batch), table, version, _read_run(document.get("run")), to
     )
 
 

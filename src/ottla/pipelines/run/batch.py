@@ -8,6 +8,7 @@ when all of that is.
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.identity.record import Offsets
 from ottla.pipelines.run.execution import Execution
+from ottla.pipelines.run.new_schemas import noting_new_schemas
 from ottla.pipelines.run.state import keep_state
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata
 from ottla.pipelines.sinks.constraints import is_marked, split
@@ -25,11 +27,13 @@ from ottla.pipelines.source.source import TOMBSTONES
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from ottla.pipelines.destination import Destination
     from ottla.pipelines.identity.topic_watch import TopicWatch
     from ottla.pipelines.run.checkpoint import Checkpoint
     from ottla.pipelines.run.late_rows import LateRows
     from ottla.pipelines.run.rejects import Rejects
     from ottla.pipelines.sinks.port import TableSink
+    from ottla.pipelines.source.source import Source
     from ottla.pipelines.spark.files import Files
 
 log: Final = logging.getLogger("ottla.pipelines")
@@ -56,6 +60,7 @@ class BatchRunner:
     topic_ids: dict[str, str]
     late: LateRows | None = None
     query_name: str = ""
+    destination: Destination | None = None
     versions: dict[int, int | None] = field(default_factory=dict)
     offsets: dict[int, Offsets] = field(default_factory=dict)
     _query_id: str = ""
@@ -93,7 +98,11 @@ class BatchRunner:
         batch = Batch(query_id, number, metadata.text(), once)
         # Rows that a constraint of the table refuses would make Delta refuse the whole batch.
         rows, refused = split(frame) if is_marked(frame) else (frame, None)
-        with _adaptive(frame.sparkSession):
+        take_back = functools.partial(self._take_back, query_id, number)
+        with (
+            _adaptive(frame.sparkSession),
+            noting_new_schemas(self.spark, execution, self.rejects.sources, take_back),
+        ):
             version = self.sink.write(rows, batch)
         # An earlier run committed this batch, and the sink skipped it: nothing was read.
         skipped = version is None
@@ -104,6 +113,18 @@ class BatchRunner:
         if self.late is not None:
             self.late.write(frame.sparkSession, execution, batch, skipped=skipped)
         self._keep(number, self.sink.version_of(query_id, number) if skipped else version, ends)
+
+    def _take_back(self, query_id: str, number: int) -> None:
+        """Forget that a batch has begun: none of its rows is written."""
+        if self.delivery is DeliveryGuarantee.AT_MOST_ONCE:
+            self.place.note(query_id, number - 1)
+
+    def use(self, sink: TableSink, sources: tuple[Source, ...]) -> None:
+        """Write to this sink from now on, rows of these sources: the query was planned again."""
+        self.sink = sink
+        self.rejects.use(sink, sources)
+        if self.late is not None:
+            self.late.sink = sink
 
     def _watch_tombstones(self, execution: Execution) -> None:
         """Warn once where a table has keys, and tombstones are skipped that would delete some."""

@@ -124,11 +124,16 @@ def stream_writer(
 ) -> tuple[Any, str, bool]:
     """Return Spark's writer, the query's name, and whether Spark knows the query by that name:
     not where another one of the session has it.
+
+    The name is that of the target, or of the group where two queries have targets of one name.
     """
     location = checked.checkpoint.files.location
     writer = frame.writeStream.foreachBatch(write).option("checkpointLocation", location)
     name = re.sub(r"\W+", "_", target)
-    is_named = name not in [query.name for query in frame.sparkSession.streams.active]
+    taken = {query.name for query in frame.sparkSession.streams.active}
+    if name in taken and checked.specification.group is not None:
+        name = re.sub(r"\W+", "_", checked.specification.group)
+    is_named = name not in taken
     if is_named:
         writer = writer.queryName(name)
     if checked.specification.trigger:

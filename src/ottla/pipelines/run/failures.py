@@ -14,6 +14,7 @@ from typing import Final
 
 from ottla.pipelines.run.causes import Cause
 from ottla.pipelines.sinks.upsert_statement import UNORDERED
+from ottla.pipelines.source.framed import CONFLICT, UNKNOWN_ID
 
 MAX_WORDS: Final = 400
 
@@ -72,6 +73,31 @@ def _of_kind(causes: Sequence[Cause], pattern: str) -> Cause | None:
 def _search(causes: Sequence[Cause], pattern: str) -> re.Match[str] | None:
     found = (re.search(pattern, f"{one.kind}: {one.message}") for one in reversed(causes))
     return next((one for one in found if one), None)
+
+
+# ---- the schemas of a registry ----
+
+
+def _new_schema(causes: Sequence[Cause], about: About) -> str | None:
+    found = _search(causes, rf"{UNKNOWN_ID}: (\w+ has the schema id \d+)")
+    if found is None:
+        return None
+    return (
+        f"{', '.join(about.topics) or 'The topic'}: {found[1]}, which the plan of the query does "
+        "not know. Start the query again, or give to_delta(), to_files() or to_jdbc() a function "
+        "that returns the frame: then it is planned again by itself"
+    )
+
+
+def _schema_conflict(causes: Sequence[Cause], about: About) -> str | None:
+    found = _search(causes, rf"{CONFLICT}: ([^\n]+?)(?: SQLSTATE|\n|$)")
+    if found is None:
+        return None
+    return (
+        f"{', '.join(about.topics) or 'The topic'}: {found[1]}. Register a version that can read "
+        "both, name a version to read by (schema='registry:SUBJECT@VERSION'), or begin after these "
+        "records (starting=)"
+    )
 
 
 # ---- the schema of the rows and of the table ----
@@ -506,6 +532,8 @@ def _storage(causes: Sequence[Cause], about: About) -> str | None:
 
 
 _RULES: Final[tuple[Callable[[Sequence[Cause], About], str | None], ...]] = (
+    _new_schema,
+    _schema_conflict,
     _database,
     _disk_full,
     _memory,

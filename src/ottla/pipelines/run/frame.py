@@ -75,10 +75,10 @@ def write_frame(specification: Specification, sink: TableSink) -> Written:
     Raises PipelineError: an argument that is for streams only, a table or a checkpoint that does
     not fit, another call under way on this checkpoint.
     """
-    if specification.trigger or specification.group is not None:
+    if specification.trigger or specification.group or specification.dead_letters:
         raise PipelineError(
-            "trigger and group are for streaming frames; this frame is not streaming: leave "
-            "them out"
+            "trigger, group and dead_letters are for streaming frames; this frame is not "
+            "streaming: leave them out"
         )
     spark = specification.frame.sparkSession
     checkpoint = Checkpoint(Files(spark, os.fspath(specification.checkpoint)))

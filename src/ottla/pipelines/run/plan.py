@@ -7,9 +7,9 @@ topics, table and checkpoint that exist. Planning changes nothing; `run.start` c
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
@@ -27,11 +27,15 @@ from ottla.pipelines.sinks.target import find_target
 from ottla.pipelines.source.source import Source, sources_of
 from ottla.pipelines.spark.files import Files
 
+SinkOf: TypeAlias = Callable[[Specification], TableSink]
+"""Returns the place that a specification names. Raises PipelineError."""
+
 
 @dataclass(frozen=True)
 class Plan:
     """A specification that fits what exists.
 
+    `sink_of`: makes the sink again, for a frame with other columns.
     `starting`: explicit first offsets of a new query, None where the checkpoint continues.
     `replacing`: the state in the checkpoint is moved away before a new query starts there.
     `notices`: what the user should know, a line each.
@@ -48,6 +52,7 @@ class Plan:
     replacing: Replacing | None
     notices: tuple[str, ...]
     due: tuple[Due, ...]
+    sink_of: SinkOf
 
     @property
     def topic_ids(self) -> dict[str, str]:
@@ -65,20 +70,23 @@ def delta_sink(specification: Specification) -> DeltaSink:
         specification.schema_changes,
         specification.partition_columns,
         specification.keyed_table,
+        compact_after=specification.compact_after,
     )
 
 
-def plan(specification: Specification, sink: TableSink) -> Plan:
+def plan(specification: Specification, sink_of: SinkOf) -> Plan:
     """Check a specification of a streaming frame against what is there; change nothing.
 
     Raises PipelineError: brokers that do not answer, a topic, table or checkpoint that does not
     fit, records that are lost.
     """
+    sink = sink_of(specification)
     frame = specification.frame
     spark = frame.sparkSession
     sources = tuple(sources_of(frame))
     check_group(specification, sources)
     _check_tombstones(specification.keyed_table, sources)
+    _check_dead_letters(specification.dead_letters, sources)
     cluster, topics = look_up_topics(sources)
     sink.forget()
     notices = sink.check()
@@ -99,6 +107,7 @@ def plan(specification: Specification, sink: TableSink) -> Plan:
         replacing,
         tuple(notices + start.notices),
         tuple(start.due),
+        sink_of,
     )
 
 
@@ -110,6 +119,23 @@ def _check_tombstones(keyed: KeyedTable | None, sources: tuple[tuple[int, Source
             f"topic({marked[0]!r}, tombstones='mark') marks the records that delete a key in the "
             "column tombstone, and the frame has no such column: select it too"
         )
+
+
+def _check_dead_letters(name: str | None, sources: tuple[tuple[int, Source], ...]) -> None:
+    """Refuse a topic for rejected rows that is not there, or that the query reads itself."""
+    if name is None:
+        return
+    if not sources:
+        raise PipelineError(
+            f"dead_letters={name!r} is a topic beside the one that is read, and the frame reads no "
+            "topic(): leave it out"
+        )
+    if name in [source.name for _, source in sources]:
+        raise PipelineError(
+            f"dead_letters={name!r} is the topic that the query reads: it would read its own "
+            "rejected rows. Name another topic"
+        )
+    look_up(sources[0][1].kafka, [name])
 
 
 def check_group(specification: Specification, sources: tuple[tuple[int, Source], ...]) -> None:

@@ -113,14 +113,16 @@ def supervised(
     about: About,
     probe: Callable[[], str | None],
     finish: Callable[[], None],
+    replan: Callable[[], None] | None = None,
 ) -> PipelineQuery:
     """Start a query and return it as one that survives failures that pass by themselves.
 
     `start` starts Spark's query, whose batches `guard` writes; `probe` returns why the broker
-    cannot be read now, None when it can; `finish` runs when it has ended without a failure.
+    cannot be read now, None when it can; `finish` runs when it has ended without a failure;
+    `replan` plans the query again for data with a new schema.
     Raises PipelineError when the query does not start.
     """
-    supervisor = Supervisor(start, guard, about, probe, finish)
+    supervisor = Supervisor(start, guard, about, probe, finish, replan=replan)
     with reported(about):
         supervisor.begin()
     return PipelineQuery(supervisor)

@@ -25,9 +25,11 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.identity.record import Offsets
 from ottla.pipelines.kafka.records import RangeReader, Record
+from ottla.pipelines.registry.framed import Framed, read_framed
 from ottla.pipelines.run.due_rejects import Due, Part, read_due, write_due
 from ottla.pipelines.run.execution import Execution
 from ottla.pipelines.sinks.constraints import METRIC, VIOLATED
+from ottla.pipelines.sinks.dead_letters import DeadLetters
 from ottla.pipelines.sinks.port import Batch
 from ottla.pipelines.source.observed import BLOCKS, READ, ranges_of
 from ottla.pipelines.source.raw import raw_frame
@@ -36,6 +38,7 @@ from ottla.pipelines.source.topic import only_rejected
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType
 
     from ottla.pipelines.kafka.brokers import TopicState
     from ottla.pipelines.kafka.settings import KafkaSettings
@@ -84,10 +87,15 @@ class Rejects:
     topic_ids: Mapping[str, str]
     max_rows: int | None = None
     reads_all: bool = True  # nothing in the plan makes Spark stop reading a batch early
+    dead_letters: DeadLetters | None = None
     clock: Callable[[], float] = time.monotonic
     count: int = 0
     _place: TableSink | None = None
     _waiting: Waiting | None = None
+
+    def use(self, sink: TableSink, sources: tuple[Source, ...]) -> None:
+        """Take the rows of these sources from now on: the query was planned again."""
+        self.sink, self.sources = sink, sources
 
     @property
     def _rejecting(self) -> list[Source]:
@@ -245,6 +253,8 @@ class Rejects:
         if self._place is None:
             self._place = self.sink.rejected(frame.schema)
             self._place.make()
+        if self.dead_letters is not None:
+            self.dead_letters.write(frame, self.sink.short_name)
         self._place.write(frame, batch)
 
     def _rejected(self) -> TableSink:
@@ -276,8 +286,6 @@ class Rejects:
 
     def _frames(self, parts: Iterable[Part]) -> list[DataFrame]:
         """Return the rejected rows of these ranges; ranges of one topic and schema share a plan."""
-        from pyspark.sql.types import StructType
-
         kafka = {source.name: source.kafka for source in self.sources}
         alike: dict[str, list[Part]] = {}
         for part in parts:
@@ -285,11 +293,7 @@ class Rejects:
         frames = []
         for group in alike.values():
             name = group[0].topic
-            # DataType has no reader of its own for JSON of any type; a field of a struct does.
-            fields = [{"name": column, "type": type_, "nullable": True, "metadata": {}}
-                      for column, type_ in group[0].schemas.items()]  # fmt: skip
-            struct = StructType.fromJson({"type": "struct", "fields": fields})
-            source = Source(name, kafka[name], {one.name: one.dataType for one in struct.fields})
+            source = Source(name, kafka[name], _read_schemas(group[0].schemas))
             frames.append(only_rejected(read_parts(self.spark, source.kafka, group), source))
         return frames
 
@@ -332,6 +336,21 @@ def whole_part(source: Source, topic_id: str, first: dict[int, int], end: dict[i
     """Return a range of a source in which any row may be rejected."""
     schemas = {name: schema.jsonValue() for name, schema in source.schemas.items()}
     return Part(source.name, topic_id, schemas, dict(first), dict(end), None)
+
+
+def _read_schemas(schemas: Mapping[str, Any]) -> dict[str, DataType | Framed]:
+    """Return the types of key and value from the JSON that a part has."""
+    from pyspark.sql.types import StructType
+
+    found: dict[str, DataType | Framed] = {}
+    for column, document in schemas.items():
+        framed = read_framed(document)
+        # DataType has no reader of its own for JSON of any type; a field of a struct does.
+        field = {"name": column, "type": document, "nullable": True, "metadata": {}}
+        found[column] = framed or (
+            StructType.fromJson({"type": "struct", "fields": [field]})[column].dataType
+        )
+    return found
 
 
 def _readable(part: Part, topic: TopicState | None) -> Part | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ottla.pipelines.run.causes import Cause
+from ottla.pipelines.source.framed import UNKNOWN_ID
 
 BROKER: Final = "broker"
 TOPIC: Final = "topic"
@@ -19,6 +20,7 @@ STORAGE: Final = "storage"
 COMMIT: Final = "commit"
 DATABASE: Final = "database"
 WRITE: Final = "write"
+SCHEMA: Final = "schema"
 
 _KAFKA: Final = r"org\.apache\.kafka\.common\.errors\."
 # SQLSTATE by PostgreSQL's list: the connection, the server's start and stop, too many connections,
@@ -26,6 +28,8 @@ _KAFKA: Final = r"org\.apache\.kafka\.common\.errors\."
 _OF_DATABASE: Final = re.compile(r"SQLSTATE (08\w{3}|57P0[1-35]|53300|40001|40P01)")
 # (what passes by itself, the exception's class, a part of its text).
 _PASSING: Final = (
+    # Data with a schema that was registered after the query was planned.
+    (SCHEMA, r".*", UNKNOWN_ID),
     # A task of to_topic; first, because its trace also has librdkafka's exception.
     (WRITE, r".*", r"\bNotWrittenError: "),
     # Kafka's RetriableException and its subclasses, as far as a reader meets them.
@@ -68,17 +72,19 @@ class RetryLimits:
 
     The wait doubles from `first_wait_s` to `max_wait_s`. `max_topic_tries` applies to a topic
     that the broker does not know: after a restart this may pass, after a deletion it does not.
+    `max_schema_tries` applies to data with an unknown schema: the next plan should know it.
     """
 
     max_tries: int = 40
     max_topic_tries: int = 3
+    max_schema_tries: int = 3
     max_elapsed_s: float = 600.0
     first_wait_s: float = 1.0
     max_wait_s: float = 30.0
 
 
 def passes_by_itself(causes: Sequence[Cause]) -> str | None:
-    """Return what to wait for (BROKER, TOPIC, STORAGE, COMMIT, WRITE or DATABASE).
+    """Return what to wait for (BROKER, TOPIC, STORAGE, COMMIT, WRITE, DATABASE or SCHEMA).
 
     None where a retry cannot help.
     """
@@ -109,7 +115,8 @@ class Retries:
         """Return the seconds to wait before the next try, None when the limit is reached."""
         if not self.tries:
             self._since = now
-        limit = self.limits.max_topic_tries if kind == TOPIC else self.limits.max_tries
+        limits = {TOPIC: self.limits.max_topic_tries, SCHEMA: self.limits.max_schema_tries}
+        limit = limits.get(kind, self.limits.max_tries)
         if self.tries >= limit or self.elapsed(now) >= self.limits.max_elapsed_s:
             return None
         wait = min(self.limits.max_wait_s, self.limits.first_wait_s * 2.0**self.tries)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.delivery import DeliveryGuarantee, read_guarantee
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.sinks.compaction import COMPACT_AFTER
 from ottla.pipelines.sinks.keyed_table import DELETES, KeyedTable, read_keyed_table
 
 if TYPE_CHECKING:
@@ -21,7 +23,8 @@ _TRIGGERS: Final = ("processingTime", "availableNow", "once")
 class Specification:
     """The arguments of `to_delta`, which describes them; consistent in themselves.
 
-    Those of `to_topic` are the same, with the topic as the target.
+    Those of `to_topic` are the same, with the topic as the target. `rebuild` makes the frame again,
+    for new schemas; None where that is impossible.
 
     Raises PipelineError for an argument that is not allowed.
     """
@@ -37,11 +40,14 @@ class Specification:
     partition_by: str | Sequence[str] = ()
     group: str | None = None
     max_rejects: int | None = None
+    dead_letters: str | None = None
     keys: str | Sequence[str] = ()
     order_by: str | None = None
     history: bool = False
     deletes: str = "remove"
+    compact_after: int = COMPACT_AFTER
     caller: str = "to_delta"
+    rebuild: Callable[[], DataFrame] | None = None
 
     def __post_init__(self) -> None:
         from pyspark.sql import DataFrame
@@ -62,9 +68,20 @@ class Specification:
         most = self.max_rejects
         if most is not None and (type(most) is not int or most < 0):
             raise PipelineError(f"max_rejects={most!r}: write a number of rows, or None")
+        files = self.compact_after
+        if type(files) is not int or files < 0:
+            raise PipelineError(
+                f"compact_after={files!r}: write a number of files, or 0 to leave small files as "
+                "they are"
+            )
         if self.group is not None and (not isinstance(self.group, str) or not self.group.strip()):
             raise PipelineError(
                 f"group={self.group!r}: write the name of a group, such as 'flights-delta'"
+            )
+        letters = self.dead_letters
+        if letters is not None and not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", str(letters)):
+            raise PipelineError(
+                f"dead_letters={letters!r} is no topic's name: letters, digits, '.', '_' and '-'"
             )
         read_guarantee(self.delivery, "Delta", frozenset(DeliveryGuarantee))
         _check_one_of("schema_changes", self.schema_changes, ("refuse", "add"))
@@ -108,6 +125,15 @@ class Specification:
     def partition_columns(self) -> tuple[str, ...]:
         """The columns of `partition_by`."""
         return (self.partition_by,) if isinstance(self.partition_by, str) else (*self.partition_by,)
+
+
+def frame_of(
+    df: DataFrame | Callable[[], DataFrame],
+) -> tuple[DataFrame, Callable[[], DataFrame] | None]:
+    """Return the frame that was given, or that the function which was given makes, with that."""
+    if callable(df):
+        return df(), df
+    return df, None
 
 
 def _check_one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:

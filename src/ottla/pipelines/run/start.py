@@ -5,8 +5,9 @@ Each batch is one commit. The delivery decides what a kill leaves: see `delivery
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,11 +25,16 @@ from ottla.pipelines.run.guard import BatchGuard
 from ottla.pipelines.run.interrupt import interruptible
 from ottla.pipelines.run.late_rows import LateRows
 from ottla.pipelines.run.local_files import local_files
-from ottla.pipelines.run.plan import Plan, delta_sink, look_up_topics, plan
+from ottla.pipelines.run.message_key import destination_of
+from ottla.pipelines.run.plan import Plan, SinkOf, delta_sink, look_up_topics, plan
+from ottla.pipelines.run.query_plan import nodes
 from ottla.pipelines.run.rejects import Rejects
 from ottla.pipelines.run.report import reported
 from ottla.pipelines.run.spark_log import route_failures
-from ottla.pipelines.run.specification import Specification
+from ottla.pipelines.run.specification import Specification, frame_of
+from ottla.pipelines.sinks.compaction import COMPACT_AFTER
+from ottla.pipelines.sinks.dead_letters import DeadLetters
+from ottla.pipelines.source.source import sources_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,9 +42,11 @@ if TYPE_CHECKING:
 
     from ottla.pipelines.progress.state import Run
 
+log: Final = logging.getLogger("ottla.pipelines")
+
 
 def to_delta(
-    df: DataFrame,
+    df: DataFrame | Callable[[], DataFrame],
     target: str | os.PathLike[str],
     *,
     checkpoint: str | os.PathLike[str],
@@ -49,10 +57,12 @@ def to_delta(
     partition_by: str | tuple[str, ...] | list[str] = (),
     group: str | None = None,
     max_rejects: int | None = None,
+    dead_letters: str | None = None,
     keys: str | tuple[str, ...] | list[str] = (),
     order_by: str | None = None,
     history: bool = False,
     deletes: str = "remove",
+    compact_after: int = COMPACT_AFTER,
 ) -> StreamingQuery | Written:
     """Start a query that writes a stream to a Delta table, or write a batch frame to it.
 
@@ -60,7 +70,8 @@ def to_delta(
 
     Args:
         df: a streaming frame, such as `topic` gives, with any projection or join on it; or a
-            batch frame, which is one commit.
+            batch frame, which is one commit. A function that returns the streaming frame is called
+            again when a topic has data of a schema that was registered after the start.
         target: a path (it has a slash: `./flights`, `s3a://lake/flights`) or a table's name
             (`flights`, `lake.flights`). It is created if it does not exist.
         checkpoint: the folder where the query keeps its progress. One for each query, kept as
@@ -74,6 +85,8 @@ def to_delta(
         partition_by: the columns that a new table is partitioned by.
         group: the consumer group that gets the query's offsets, for `ottla group describe`.
         max_rejects: how many rows of one run may be rejected before the query fails.
+        dead_letters: a topic on the source's cluster that gets the rejected rows too, with their
+            key, value and headers, at least once.
         keys: the columns of the key: the last record of a key wins, and a row that is true in the
             column `tombstone` deletes. The frame needs the topic's `partition` and `offset`.
         order_by: the column that orders the records of a key where it can move between
@@ -82,6 +95,8 @@ def to_delta(
             `is_current`, by `order_by` or else by the topic's `timestamp`.
         deletes: "remove" the row of a deleted key, or "mark" it in the column `is_deleted`, so
             that an older record that comes later is still known as older.
+        compact_after: after so many new files the small ones are joined (Delta's OPTIMIZE), in a
+            commit of its own that changes no row; 0: never.
 
     Returns:
         The query, running: a StreamingQuery whose failures are PipelineErrors of one line, and
@@ -93,8 +108,9 @@ def to_delta(
             together; records that are lost.
     """
     require_pyspark()
+    frame, rebuild = frame_of(df)
     specification = Specification(
-        df,
+        frame,
         target,
         checkpoint,
         trigger=trigger,
@@ -104,16 +120,29 @@ def to_delta(
         partition_by=partition_by,
         group=group,
         max_rejects=max_rejects,
+        dead_letters=dead_letters,
         keys=keys,
         order_by=order_by,
         history=history,
         deletes=deletes,
+        compact_after=compact_after,
+        rebuild=rebuild,
     )
-    with interruptible(), reported(About(target=str(target), checkpoint=str(checkpoint))):
-        sink = delta_sink(specification)
-        return (
-            start(plan(specification, sink)) if df.isStreaming else write_frame(specification, sink)
-        )
+    return start_or_write(specification, str(target), delta_sink)
+
+
+def start_or_write(
+    specification: Specification, shown: str, sink_of: SinkOf
+) -> StreamingQuery | Written:
+    """Start the query of a streaming frame, or write a batch frame; `shown` names the target.
+
+    Raises PipelineError.
+    """
+    about = About(target=shown, checkpoint=str(specification.checkpoint))
+    with interruptible(), reported(about):
+        if specification.frame.isStreaming:
+            return start(plan(specification, sink_of))
+        return write_frame(specification, sink_of(specification))
 
 
 def start(checked: Plan, run: Run | None = None) -> StreamingQuery:
@@ -176,17 +205,21 @@ def _runner(checked: Plan) -> BatchRunner:
             checked.topic_ids,
             specification.max_rejects,
             reads_all(specification.frame),
+            None
+            if specification.dead_letters is None
+            else DeadLetters(specification.dead_letters, sources[0].kafka),
         ),
         TopicWatch(checked.topic_ids, topic_ids_now(sources, brokers)),
         checked.cluster,
         checked.topic_ids,
         LateRows(checked.sink) if has_watermark(specification.frame) else None,
+        destination=destination_of(checked.sink, specification.frame, sources),
     )
 
 
 def has_watermark(frame: DataFrame) -> bool:
     """Tell whether a frame has a watermark, and so may leave out late rows."""
-    return any(node.nodeName() == "EventTimeWatermark" for node in _nodes(frame))
+    return any(node.nodeName() == "EventTimeWatermark" for node in nodes(frame))
 
 
 # Nodes of a plan that may stop reading their input: a limit, a join whose other side is empty.
@@ -195,28 +228,16 @@ _STOP_EARLY: Final = ("GlobalLimit", "LocalLimit", "Offset", "Tail", "Join")
 
 def reads_all(frame: DataFrame) -> bool:
     """Tell whether Spark reads each batch to its end."""
-    return all(node.nodeName() not in _STOP_EARLY for node in _nodes(frame))
-
-
-def _nodes(frame: DataFrame) -> Iterator[Any]:
-    """Return the nodes of a frame's plan."""
-    plans = [frame._jdf.queryExecution().analyzed()]
-    while plans:
-        node = plans.pop()
-        yield node
-        children = node.children()
-        plans += [children.apply(index) for index in range(children.size())]
+    return all(node.nodeName() not in _STOP_EARLY for node in nodes(frame))
 
 
 def _run(checked: Plan, runner: BatchRunner) -> StreamingQuery:
     from ottla.pipelines.run.query import supervised
 
+    specification = checked.specification
     location = checked.checkpoint.files.location
     guard = BatchGuard(runner)
-    frame = checked.sink.constrained(checked.specification.frame)
-    writer, name, is_named = stream_writer(checked, frame, guard, checked.sink.short_name, runner)
-    if is_named:
-        runner.query_name = name
+    writer, name, runner.query_name = _writer(checked, specification.frame, runner, guard)
     servers = {source.kafka.bootstrap_servers: None for _, source in checked.sources}
     about = About(
         query=name,
@@ -234,4 +255,32 @@ def _run(checked: Plan, runner: BatchRunner) -> StreamingQuery:
     def probe() -> str | None:
         return why_silent((source.kafka, source.name) for _, source in checked.sources)
 
-    return supervised(start_query, guard, about, probe, runner.finish)
+    def replan() -> None:
+        nonlocal writer
+        assert specification.rebuild is not None
+        again = replace(specification, frame=specification.rebuild())
+        sink = checked.sink_of(again)
+        sink.forget()
+        for notice in sink.check():
+            log.warning("%s", notice)
+        sink.make()
+        runner.use(sink, tuple(source for _, source in sources_of(again.frame)))
+        writer = _writer(checked, again.frame, runner, guard)[0]
+
+    return supervised(
+        start_query,
+        guard,
+        about,
+        probe,
+        runner.finish,
+        None if specification.rebuild is None else replan,
+    )
+
+
+def _writer(
+    checked: Plan, frame: DataFrame, runner: BatchRunner, guard: BatchGuard
+) -> tuple[Any, str, str]:
+    """Return Spark's writer for a frame, the query's name, and the name by which Spark knows it."""
+    marked = runner.sink.constrained(frame)
+    writer, name, is_named = stream_writer(checked, marked, guard, runner.sink.short_name, runner)
+    return writer, name, name if is_named else ""

@@ -24,6 +24,7 @@ from ottla.pipelines.run.retry import (
     BROKER,
     COMMIT,
     DATABASE,
+    SCHEMA,
     STORAGE,
     TOPIC,
     WRITE,
@@ -64,8 +65,9 @@ class Supervisor:
     """One query with all its restarts.
 
     `start` starts Spark's query; `probe` returns why the broker cannot be read now, None when it
-    can; `finish` writes what waits when the query has ended without a failure. `begin` starts
-    both the query and the thread.
+    can; `finish` writes what waits when the query has ended without a failure. `replan` plans the
+    query again for data with a new schema, None where that is impossible. `begin` starts both the
+    query and the thread.
     """
 
     start: Callable[[], StreamingQuery]
@@ -74,6 +76,7 @@ class Supervisor:
     probe: Callable[[], str | None]
     finish: Callable[[], None]
     limits: RetryLimits = field(default_factory=RetryLimits)
+    replan: Callable[[], None] | None = None
 
     def __post_init__(self) -> None:
         self.ended = threading.Event()
@@ -189,6 +192,8 @@ class Supervisor:
         away: str | None = None
         while True:
             kind = passes_by_itself(failure.causes)
+            if kind == SCHEMA and self.replan is None:
+                kind = None
             wait_s = None if kind is None else self._retries.next_wait(kind, time.monotonic())
             if kind is None or wait_s is None:
                 self._give_up(failure)
@@ -205,6 +210,8 @@ class Supervisor:
                 continue
             self.guard.clear()
             try:
+                if kind == SCHEMA and self.replan is not None:
+                    self.replan()
                 self.current = self.start()
                 keep_off_screen(self.current)
             except (Py4JError, PySparkException, PipelineError, OSError) as again:
@@ -226,6 +233,7 @@ class Supervisor:
             WRITE: f"A transaction of {about.target} was not committed",
             DATABASE: f"The database of {about.target} does not answer",
             COMMIT: f"Another job committed to {about.target} at the same time",
+            SCHEMA: f"{', '.join(about.topics)} has data of a schema that the plan does not know",
         }[kind]
 
     def _give_up(self, failure: Failure) -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ottla.pipelines.errors import PipelineError, require_pyspark
-from ottla.pipelines.run.failures import About
-from ottla.pipelines.run.frame import Written, write_frame
-from ottla.pipelines.run.interrupt import interruptible
-from ottla.pipelines.run.plan import plan
-from ottla.pipelines.run.report import reported
-from ottla.pipelines.run.specification import Specification
-from ottla.pipelines.run.start import start
+from ottla.pipelines.run.frame import Written
+from ottla.pipelines.run.specification import Specification, frame_of
+from ottla.pipelines.run.start import start_or_write
 from ottla.pipelines.sinks.files import FORMATS, FilesSink
 
 if TYPE_CHECKING:
@@ -22,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def to_files(
-    df: DataFrame,
+    df: DataFrame | Callable[[], DataFrame],
     target: str | os.PathLike[str],
     *,
     checkpoint: str | os.PathLike[str],
@@ -34,6 +31,7 @@ def to_files(
     on_lost: str = "stop",
     group: str | None = None,
     max_rejects: int | None = None,
+    dead_letters: str | None = None,
 ) -> StreamingQuery | Written:
     """Start a query that writes a stream to files, or write a batch frame to them.
 
@@ -41,13 +39,15 @@ def to_files(
     that lists the folder may also find the files of a batch that was cut off.
 
     Args:
-        df: a streaming frame, such as `topic` gives, or a batch frame.
+        df: a streaming frame, such as `topic` gives, or a function that returns one, as for
+            `to_delta`; or a batch frame.
         target: a folder, local or with its scheme (`s3a://lake/flights`, `hdfs://...`). It is
             created if it does not exist, and belongs to one checkpoint.
         format: "parquet" or "json" (an object on each line).
         partition_by: the columns by which the files lie in folders: `carrier=UA/part-....parquet`.
         schema_changes: "refuse" a frame with columns that the folder does not have, or "add" them.
-        checkpoint, trigger, delivery, on_lost, group, max_rejects: as for `to_delta`.
+        checkpoint, trigger, delivery, on_lost, group, max_rejects, dead_letters: as for
+            `to_delta`.
 
     Returns:
         The query, running: a StreamingQuery whose failures are PipelineErrors of one line, and
@@ -58,8 +58,9 @@ def to_files(
             together; records that are lost.
     """
     require_pyspark()
+    frame, rebuild = frame_of(df)
     specification = Specification(
-        df,
+        frame,
         target,
         checkpoint,
         trigger=trigger,
@@ -69,13 +70,13 @@ def to_files(
         partition_by=partition_by,
         group=group,
         max_rejects=max_rejects,
+        dead_letters=dead_letters,
         caller="to_files",
+        rebuild=rebuild,
     )
-    with interruptible(), reported(About(target=str(target), checkpoint=str(checkpoint))):
-        sink = files_sink(specification, format)
-        return (
-            start(plan(specification, sink)) if df.isStreaming else write_frame(specification, sink)
-        )
+    return start_or_write(
+        specification, str(target), functools.partial(files_sink, file_format=format)
+    )
 
 
 def files_sink(specification: Specification, file_format: str) -> FilesSink:

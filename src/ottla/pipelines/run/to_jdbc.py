@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ottla.pipelines.errors import require_pyspark
-from ottla.pipelines.run.failures import About
-from ottla.pipelines.run.frame import Written, write_frame
-from ottla.pipelines.run.interrupt import interruptible
-from ottla.pipelines.run.plan import plan
-from ottla.pipelines.run.report import reported
-from ottla.pipelines.run.specification import Specification
-from ottla.pipelines.run.start import start
+from ottla.pipelines.run.frame import Written
+from ottla.pipelines.run.specification import Specification, frame_of
+from ottla.pipelines.run.start import start_or_write
 from ottla.pipelines.sinks.jdbc import JdbcSink
 from ottla.pipelines.sinks.jdbc_settings import Database, read_database
 from ottla.pipelines.sinks.postgres_table import read_table_name
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def to_jdbc(
-    df: DataFrame,
+    df: DataFrame | Callable[[], DataFrame],
     target: str,
     *,
     url: str,
@@ -38,6 +35,7 @@ def to_jdbc(
     on_lost: str = "stop",
     group: str | None = None,
     max_rejects: int | None = None,
+    dead_letters: str | None = None,
     keys: str | tuple[str, ...] | list[str] = (),
     order_by: str | None = None,
     deletes: str = "remove",
@@ -48,14 +46,16 @@ def to_jdbc(
     has the last row of each key.
 
     Args:
-        df: a streaming frame, such as `topic` gives, or a batch frame.
+        df: a streaming frame, such as `topic` gives, or a function that returns one, as for
+            `to_delta`; or a batch frame.
         target: the table, as `table` or `schema.table`, taken as it is written; a part with a dot
             or a quote in double quotes. It is created if it does not exist.
         url: the database, such as "jdbc:postgresql://localhost:5432/lake", without user and
             password.
         user, password: who logs in; None for what the driver finds by itself (`~/.pgpass`).
         settings: settings of PostgreSQL's JDBC driver, such as {"sslmode": "verify-full"}.
-        checkpoint, trigger, delivery, on_lost, group, max_rejects: as for `to_delta`.
+        checkpoint, trigger, delivery, on_lost, group, max_rejects, dead_letters: as for
+            `to_delta`.
         schema_changes: "refuse" a frame with columns that the table does not have, or "add" them.
         keys: the columns of the key; a new table gets them as its primary key, one that exists
             must have a unique index on them. The frame needs the topic's `partition` and `offset`.
@@ -70,8 +70,9 @@ def to_jdbc(
             fit together; records that are lost.
     """
     require_pyspark()
+    frame, rebuild = frame_of(df)
     specification = Specification(
-        df,
+        frame,
         target,
         checkpoint,
         trigger=trigger,
@@ -80,17 +81,16 @@ def to_jdbc(
         on_lost=on_lost,
         group=group,
         max_rejects=max_rejects,
+        dead_letters=dead_letters,
         keys=keys,
         order_by=order_by,
         deletes=deletes,
         caller="to_jdbc",
+        rebuild=rebuild,
     )
     database = read_database(url, user, password, settings)
-    sink = jdbc_sink(specification, database)
-    with interruptible(), reported(About(target=sink.shown, checkpoint=str(checkpoint))):
-        return (
-            start(plan(specification, sink)) if df.isStreaming else write_frame(specification, sink)
-        )
+    sink_of = functools.partial(jdbc_sink, database=database)
+    return start_or_write(specification, sink_of(specification).shown, sink_of)
 
 
 def jdbc_sink(specification: Specification, database: Database) -> JdbcSink:

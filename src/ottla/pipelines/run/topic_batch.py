@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.delivery import DeliveryGuarantee
+from ottla.pipelines.destination import Destination
 from ottla.pipelines.run.execution import Execution
 from ottla.pipelines.run.state import keep_state
 from ottla.pipelines.sinks.port import Batch
@@ -87,6 +88,11 @@ class TopicBatchRunner:
     def table(self) -> str:
         """What the query writes to."""
         return self.sink.shown
+
+    @property
+    def destination(self) -> Destination:
+        """What the journey says of the topic."""
+        return Destination("topic", self.sink.topic)
 
     def query_id(self) -> str:
         """Return the query's id, empty until Spark has written it in the checkpoint."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.sinks.compaction import COMPACT_AFTER, Compaction
 from ottla.pipelines.sinks.constraints import mark, read_constraints
 from ottla.pipelines.sinks.delta_table import DeltaTable, forget_last_commit, last_commit
 from ottla.pipelines.sinks.keyed_table import KINDS
@@ -41,6 +42,8 @@ class DeltaSink:
     partition_by: tuple[str, ...] = ()
     keyed: KeyedTable | None = None
     deliveries: frozenset[DeliveryGuarantee] = field(default=frozenset(DeliveryGuarantee))
+    compact_after: int = COMPACT_AFTER
+    _compaction: Compaction | None = field(default=None, init=False, repr=False)
     _state_ahead: StateAhead | None = field(default=None, init=False, repr=False)
 
     @property
@@ -59,6 +62,11 @@ class DeltaSink:
         return self.target.short_name
 
     @property
+    def kind(self) -> str:
+        """A Delta table."""
+        return "delta"
+
+    @property
     def location(self) -> str:
         """The table's folder; empty where only the catalog knows it."""
         return self.target.location
@@ -73,9 +81,15 @@ class DeltaSink:
         """The table where it lies; for a catalog's table only when it has been made."""
         return DeltaTable(self.spark, self.target.location)
 
+    def rows(self) -> DataFrame | None:
+        """Return what the table holds, None where there is no table."""
+        if not self.target.location or not self.table.exists():
+            return None
+        return self.spark.read.format("delta").load(self.target.location)
+
     def rejected(self, schema: StructType) -> DeltaSink:
         """Return the sink of the rows that are rejected: the table `<target>_rejected`."""
-        return DeltaSink(self.spark, self.target.rejected(self.spark), schema, "add")
+        return self._beside(self.target.rejected(self.spark), schema)
 
     def rejected_hold(self, query_id: str, batch: int) -> bool:
         """Tell whether the rejected rows up to a batch of the query are written."""
@@ -84,7 +98,10 @@ class DeltaSink:
 
     def late(self, schema: StructType) -> DeltaSink:
         """Return the sink of the rows later than the watermark: the table `<target>_late`."""
-        return DeltaSink(self.spark, self.target.late(self.spark), schema, "add")
+        return self._beside(self.target.late(self.spark), schema)
+
+    def _beside(self, target: Target, schema: StructType) -> DeltaSink:
+        return DeltaSink(self.spark, target, schema, "add", compact_after=self.compact_after)
 
     def forget(self) -> None:
         """Drop what Delta remembers of the table's folder."""
@@ -215,6 +232,7 @@ class DeltaSink:
         session = frame.sparkSession
         if self.keyed is not None:
             version = merge(frame, self.keyed, self.target.location, batch, self.spark)
+            self._compact(session)
             self._look_ahead(session)
             return version
         forget_last_commit(session)
@@ -224,9 +242,18 @@ class DeltaSink:
         if self.schema_changes == "add":
             writer = writer.option("mergeSchema", True)
         writer.save(self.target.location)
+        version = last_commit(session)
+        self._compact(session)
         if batch.once:
             self._look_ahead(session)
-        return last_commit(session)
+        return version
+
+    def _compact(self, session: SparkSession) -> None:
+        if self.compact_after == 0:
+            return
+        if self._compaction is None:
+            self._compaction = Compaction(self.target.location, self.compact_after)
+        self._compaction.batch_written(session)
 
     def _look_ahead(self, session: SparkSession) -> None:
         """Prepare the next commit, from the second one on: a run of one batch has no next."""

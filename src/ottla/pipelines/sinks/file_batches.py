@@ -70,6 +70,13 @@ class FolderState:
         last = self.batch + max(latest - self.number, -1)
         return last if last >= 0 else None
 
+    def number_in(self, query: str, batch: int, latest: int) -> int | None:
+        """Return the number of a query's batch, None where the folder does not have it as known."""
+        if query != self.query or batch < self.batch:
+            return None
+        number = self.number + batch - self.batch
+        return number if number <= latest else None
+
 
 def read_state(text: str, place: str) -> FolderState:
     """Return the state that a text holds; `place` names the file in errors.
@@ -99,7 +106,7 @@ def read_state(text: str, place: str) -> FolderState:
 def number_of(
     state: FolderState, latest: int, query: str, batch: int, *, once: bool
 ) -> tuple[int | None, bool]:
-    """Return the number to write a batch under, and whether that is to be noted first.
+    """Return the number to write a batch under, and whether to note that number first.
 
     None: the folder has the batch. `latest`: the last number in the folder, -1 for none.
     """

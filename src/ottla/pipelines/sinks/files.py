@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.file_batches import FILE, FolderState, number_of, read_state
-from ottla.pipelines.sinks.port import NO_VERSION
 from ottla.pipelines.spark.files import Files
 
 if TYPE_CHECKING:
@@ -65,6 +64,11 @@ class FilesSink:
         return self.name.rstrip("/").rpartition("/")[2]
 
     @property
+    def kind(self) -> str:
+        """The format of the files."""
+        return self.format
+
+    @property
     def location(self) -> str:
         """The folder with its scheme."""
         return self._files.location
@@ -78,6 +82,16 @@ class FilesSink:
     def folders(self) -> tuple[str, ...]:
         """The folder."""
         return (self.location,)
+
+    def rows(self) -> DataFrame | None:
+        """Return what Spark's lists of files name, None where there is no such folder."""
+        from pyspark.sql.types import StructType
+
+        state = self._state()
+        if state is None:
+            return None
+        schema = StructType.fromJson(state.schema)
+        return self.spark.read.schema(schema).format(self.format).load(self.location)
 
     def rejected(self, schema: StructType) -> FilesSink:
         """Return the sink of the rows that are rejected: the folder `<target>_rejected`."""
@@ -236,11 +250,13 @@ class FilesSink:
                 "where they end: use that checkpoint, or a new folder"
             )
 
-    def version_of(self, query_id: str, batch: int) -> None:
-        """Return None: a folder has no versions."""
+    def version_of(self, query_id: str, batch: int) -> int | None:
+        """Return the number of the list that has a batch, None where it is not known."""
+        state = self._state()
+        return state.number_in(query_id, batch, self._latest()) if state else None
 
     def write(self, frame: DataFrame, batch: Batch) -> int | None:
-        """Append a batch; None when the folder has it already."""
+        """Append a batch and return the number of its list; None when the folder has it already."""
         if self.schema_changes == "add" and frame.schema.names != self.schema.names:
             # Rejected rows of several kinds have different columns.
             self.schema = frame.schema
@@ -266,7 +282,7 @@ class FilesSink:
             numbered = state.numbered(batch.query_id, batch.number, number)
             self._files.write(FILE, numbered.text())
         self._sink(frame.sparkSession).addBatch(number, frame._jdf)
-        return NO_VERSION
+        return number
 
     def _state(self) -> FolderState | None:
         text = self._files.read(FILE)

@@ -20,7 +20,7 @@ from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks import postgres_statements as statements
 from ottla.pipelines.sinks.constraints import Constraint, mark
-from ottla.pipelines.sinks.jdbc_connection import Connection, lines_of
+from ottla.pipelines.sinks.jdbc_connection import DRIVER, Connection, lines_of
 from ottla.pipelines.sinks.jdbc_settings import Database
 from ottla.pipelines.sinks.keyed_table import TOMBSTONE
 from ottla.pipelines.sinks.port import NO_VERSION
@@ -96,6 +96,11 @@ class JdbcSink:
         return f"{self.table.shown} in {self.database.shown}"
 
     @property
+    def kind(self) -> str:
+        """A table of PostgreSQL."""
+        return "postgresql"
+
+    @property
     def location(self) -> str:
         """The database and the table."""
         return f"{self.database.shown} {self.table.sql()}"
@@ -104,6 +109,17 @@ class JdbcSink:
     def folders(self) -> tuple[str, ...]:
         """None: a database has no folders."""
         return ()
+
+    def rows(self) -> DataFrame | None:
+        """Return what the table holds, None where there is no table.
+
+        Spark's own reader fetches it: its executors connect to the database too.
+        """
+        with self._connect() as connection:
+            if self._oid(connection) is None:
+                return None
+        properties = self.database.properties() | {"driver": DRIVER}
+        return self.spark.read.jdbc(self.database.url, self.table.sql(), properties=properties)
 
     def rejected(self, schema: StructType) -> JdbcSink:
         """Return the sink of the rows that are rejected: the table `<target>_rejected`."""

@@ -73,6 +73,10 @@ class TableSink(Sink, Protocol):
         """The last part of the name."""
 
     @property
+    def kind(self) -> str:
+        """What the place is, as in `Destination`."""
+
+    @property
     def location(self) -> str:
         """Where the rows lie, as the checkpoint keeps it; empty where that is not known yet."""
 
@@ -117,6 +121,9 @@ class TableSink(Sink, Protocol):
         `topic` is empty for a query that reads none; `continues`: with starting="table". Raises
         PipelineError.
         """
+
+    def rows(self) -> DataFrame | None:
+        """Return what the place holds, None where there is no such place."""
 
     def rejected(self, schema: StructType) -> TableSink:
         """Return the place of the rows that are rejected: `<target>_rejected`."""

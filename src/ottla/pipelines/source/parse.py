@@ -9,16 +9,26 @@ import secrets
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.registry.framed import Framed
+from ottla.pipelines.registry.registered import JSON
+from ottla.pipelines.source import framed as framing
 from ottla.pipelines.source.checks import checks, overflow_checks
 from ottla.pipelines.source.mismatches import name_mismatch
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType
+    from pyspark.sql.types import DataType, StructType
+
+    Kind: TypeAlias = DataType | Framed
 
 REASON: Final = "_ottla_reason"
 GIVEN: Final = "_ottla_given_"  # with the column's name: whether the record has it at all
 _PARSED: Final = "_ottla_parsed_"
+PARSED_KEY: Final = f"{_PARSED}key"
+"""The column of the parsed key in the plan of a topic's rows."""
+_FRAMING: Final = "_ottla_framing_"
 _TRAILING: Final = "_ottla_trailing_"
 _CORRUPT: Final = "_ottla_corrupt"
 # No record can hold this name by design or by chance.
@@ -57,10 +67,11 @@ def read_schema(schema: Any, name: str) -> DataType:
     return schema
 
 
-def parse(raw: DataFrame, schemas: dict[str, DataType], *, name_fields: bool = False) -> DataFrame:
+def parse(raw: DataFrame, schemas: dict[str, Kind], *, name_fields: bool = False) -> DataFrame:
     """Add to Kafka's raw rows the parsed columns and the reason (null: it parsed).
 
-    `schemas` gives the type of the columns `key` and `value`. `take_parsed` then chooses.
+    `schemas` gives the type of the columns `key` and `value`, or how it is framed by a schema
+    registry. `take_parsed` then chooses.
     `name_fields`: a value that does not fit is named in the reason. That takes further passes
     over the rejected rows, so the pass that only counts them leaves it out.
     """
@@ -68,43 +79,71 @@ def parse(raw: DataFrame, schemas: dict[str, DataType], *, name_fields: bool = F
 
     reason: Column = F.lit(None).cast("string")
     # What is asked of the raw bytes is asked here, so that Spark does not carry them on.
-    asked = {_PARSED + name: _parsed(F.col(name), schema) for name, schema in schemas.items()}
+    asked = {_PARSED + name: _parsed(name, schema) for name, schema in schemas.items()}
     given = {GIVEN + name: F.col(name).isNotNull() for name in schemas}
     trailing = {
-        _TRAILING + name: _has_trailing(F.col(name))
+        _TRAILING + name: _has_trailing(_data(name, schema))
         for name, schema in schemas.items()
-        if is_object(schema)
+        if _as_json(schema) is not None
     }
-    frame = raw.withColumns(asked | given | trailing)
+    framed = {
+        _FRAMING + name: framing.framing_fault(F.col(name), schema, name)
+        for name, schema in schemas.items()
+        if isinstance(schema, Framed)
+    }
+    frame = raw.withColumns(asked | given | trailing | framed)
     for name, schema in reversed(schemas.items()):
         for wrong, words in reversed(_faults(name, schema, name_fields=name_fields)):
             reason = F.when(F.col(GIVEN + name) & wrong, words).otherwise(reason)
     return frame.withColumn(REASON, reason)
 
 
-def take_parsed(frame: DataFrame, schemas: dict[str, DataType]) -> list[Column]:
+def take_parsed(frame: DataFrame, schemas: dict[str, Kind]) -> list[Column]:
     """Return the columns `key` and `value` as parsed; an object is null in a row with a reason."""
     from pyspark.sql import functions as F  # noqa: N812
 
     columns = []
     for name, schema in schemas.items():
         column = F.col(_PARSED + name)
-        columns.append((column.dropFields(_CORRUPT) if is_object(schema) else column).alias(name))
+        if _as_json(schema) is not None:
+            column = column.dropFields(_CORRUPT)
+        elif isinstance(schema, Framed):
+            column = framing.value_in(column, schema)
+        columns.append(column.alias(name))
     return columns
 
 
-def is_object(schema: DataType) -> bool:
-    """Tell whether the type stands for a JSON object."""
+def is_object(schema: Kind) -> bool:
+    """Tell whether the type stands for an object with fields."""
     from pyspark.sql.types import StructType
 
-    return isinstance(schema, StructType)
+    return schema.is_object if isinstance(schema, Framed) else isinstance(schema, StructType)
 
 
-def never_fails(schema: DataType) -> bool:
+def never_fails(schema: Kind) -> bool:
     """Tell whether every bytes are a value of this type."""
     from pyspark.sql.types import BinaryType
 
     return isinstance(schema, BinaryType)
+
+
+def _as_json(schema: Kind) -> StructType | None:
+    """Return the fields of data that is a JSON object, None for other data."""
+    from pyspark.sql.types import StructType
+
+    if isinstance(schema, Framed):
+        if schema.format != JSON:
+            return None
+        schema = framing.type_of(schema)
+    return schema if isinstance(schema, StructType) else None
+
+
+def _data(name: str, schema: Kind) -> Column:
+    """Return the bytes of a key or value without its framing."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    column = F.col(name)
+    return framing.payload(column) if isinstance(schema, Framed) else column
 
 
 def _text(column: Column) -> Column:
@@ -113,16 +152,27 @@ def _text(column: Column) -> Column:
     return F.try_validate_utf8(column.cast("string"))
 
 
-def _parsed(column: Column, schema: DataType) -> Column:
+def _parsed(name: str, schema: Kind) -> Column:
     from pyspark.sql import functions as F  # noqa: N812
-    from pyspark.sql.types import StringType, StructField, StructType
+    from pyspark.sql.types import StringType, StructType
 
+    column = F.col(name)
+    if isinstance(schema, Framed):
+        return framing.decode(column, schema, name, _from_json)
     if never_fails(schema):
         return column
     if isinstance(schema, StringType):
         return _text(column)
     if not isinstance(schema, StructType):
         return _text(column).try_cast(schema)
+    return _from_json(column, schema)
+
+
+def _from_json(column: Column, schema: DataType) -> Column:
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    assert isinstance(schema, StructType), "only objects have a corrupt record"
     with_corrupt = StructType([*schema.fields, StructField(_CORRUPT, StringType())])
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     return F.from_json(_text(column), with_corrupt, options)
@@ -146,28 +196,64 @@ def _has_trailing(column: Column) -> Column:
     return F.when(more, ~F.coalesce(whole, F.lit(False))).otherwise(F.lit(False))
 
 
-def _faults(name: str, schema: DataType, *, name_fields: bool) -> list[tuple[Column, Column]]:
+def _faults(name: str, schema: Kind, *, name_fields: bool) -> list[tuple[Column, Column]]:
     """Return what can be wrong with a key or value, each with the words for it."""
     from pyspark.sql import functions as F  # noqa: N812
-    from pyspark.sql.types import StringType, StructType
+    from pyspark.sql.types import StringType
 
     if never_fails(schema):
         return []
     column = F.col(_PARSED + name)
-    if isinstance(schema, StringType):
-        return [(column.isNull(), F.lit(f"{name} is not UTF-8 text"))]
-    found = [(fails(column), F.lit(words)) for fails, words in checks(schema, name)]
-    if not isinstance(schema, StructType):
-        return [(column.isNull(), F.lit(f"{name} is not a {schema.simpleString()}")), *found]
+    fields = _as_json(schema)
+    if isinstance(schema, Framed):
+        framing_fault = [(F.col(_FRAMING + name).isNotNull(), F.col(_FRAMING + name))]
+        if fields is None:
+            return framing_fault + framing.avro_faults(column, schema, name)
+        return framing_fault + _object_faults(name, schema, fields, name_fields=name_fields)
+    if fields is not None:
+        found = _object_faults(name, schema, fields, name_fields=name_fields)
+    elif isinstance(schema, StringType):
+        found = [(column.isNull(), F.lit(f"{name} is not UTF-8 text"))]
+    else:
+        found = [
+            (column.isNull(), F.lit(f"{name} is not a {schema.simpleString()}")),
+            *[(fails(column), F.lit(words)) for fails, words in checks(schema, name)],
+        ]
+    if name_fields:
+        wrong, words = found[0]
+        found[0] = (wrong, _or_framed(name, words))
+    return found
+
+
+def _or_framed(name: str, words: Column) -> Column:
+    """Name the framing of a schema registry, which is why data does not parse without one."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    argument = "key_schema" if name == "key" else "schema"
+    framed = F.concat(
+        F.lit(f"{name} begins with the framing of a schema registry (schema id "),
+        framing.id_in(F.col(name)),
+        F.lit(f"): read it with topic(..., registry='http://...', {argument}='registry')"),
+    )
+    return F.when(framing.looks_framed(F.col(name)), framed).otherwise(words)
+
+
+def _object_faults(
+    name: str, schema: Kind, fields: StructType, *, name_fields: bool
+) -> list[tuple[Column, Column]]:
+    """Return what can be wrong with the text of a JSON object, each with the words for it."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    column, data = F.col(_PARSED + name), _data(name, schema)
     words = F.lit(f"{name} is not a JSON object of the schema")
     if name_fields:
-        words = F.coalesce(name_mismatch(column, _text(F.col(name)), schema, name), words)
+        words = F.coalesce(name_mismatch(column, _text(data), fields, name), words)
     return [
         (column.isNull() | column[_CORRUPT].isNotNull(), words),
         (F.col(_TRAILING + name), F.lit(f"{name} has more text after its JSON object")),
-        *found,
+        *[(fails(column), F.lit(words)) for fails, words in checks(fields, name)],
         *[
             (fails, F.lit(words))
-            for fails, words in overflow_checks(column, F.col(name).cast("string"), schema, name)
+            for fails, words in overflow_checks(column, data.cast("string"), fields, name)
         ],
     ]

@@ -9,6 +9,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ottla.pipelines.kafka.settings import KafkaSettings
+from ottla.pipelines.registry.framed import Framed
+from ottla.pipelines.registry.settings import RegistrySettings
 from ottla.pipelines.source.parse import never_fails
 
 if TYPE_CHECKING:
@@ -29,11 +31,12 @@ class Source:
 
     name: str
     kafka: KafkaSettings
-    schemas: dict[str, DataType]
+    schemas: dict[str, DataType | Framed]
     starting: Starting = "earliest"
     rejects: Literal["apart", "keep"] = "apart"
     tombstones: Literal["skip", "keep", "mark"] = "keep"
     max_rows: int | None = None
+    registry: RegistrySettings | None = None
 
     @property
     def metric(self) -> str:
@@ -46,6 +49,11 @@ class Source:
     def can_reject(self) -> bool:
         """Whether rows of this source may be missing in the frame because they do not parse."""
         return self.rejects == "apart" and not all(map(never_fails, self.schemas.values()))
+
+    @property
+    def framed(self) -> dict[str, Framed]:
+        """The columns that are read through a schema registry."""
+        return {name: one for name, one in self.schemas.items() if isinstance(one, Framed)}
 
     @property
     def counts(self) -> bool:

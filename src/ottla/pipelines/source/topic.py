@@ -16,8 +16,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ottla.pipelines.errors import PipelineError, require_pyspark
 from ottla.pipelines.kafka.settings import read_settings
+from ottla.pipelines.registry.framed import Framed
+from ottla.pipelines.registry.registered import is_wanted
+from ottla.pipelines.registry.settings import RegistrySettings, read_registry
 from ottla.pipelines.source.observed import observed_places
 from ottla.pipelines.source.parse import GIVEN, REASON, is_object, parse, read_schema, take_parsed
+from ottla.pipelines.source.registry_schema import framed_schema
 from ottla.pipelines.source.source import OPTION, REJECTED, SOURCES, TOMBSTONES, Source
 from ottla.pipelines.source.starting import read_starting
 from ottla.pipelines.source.watch import watch_rejects
@@ -42,6 +46,7 @@ def topic(
     key_schema: Schema = None,
     starting: str | datetime | Mapping[int, int] = "earliest",
     kafka: Mapping[str, Any] | None = None,
+    registry: str | Mapping[str, Any] | None = None,
     max_rows: int | None = None,
     rejects: Literal["apart", "keep"] = "apart",
     tombstones: Literal["skip", "keep", "mark"] | None = None,
@@ -64,6 +69,11 @@ def topic(
             ends).
         kafka: client settings by librdkafka's names, such as {"security.protocol": "SASL_SSL"};
             the source, the look-ups and the group commits use them.
+        registry: a schema registry with Confluent's REST interface and framing: its URL, or a
+            dict of settings by confluent-kafka's names with `url` among them. The value is then
+            read by the latest schema of the subject `<name>-value`. schema="registry:SUBJECT" or
+            "registry:SUBJECT@VERSION" names another one, and key_schema takes the same words.
+            Avro needs a module of Spark's: session(formats=["avro"]).
         max_rows: the most rows that a batch reads, all partitions together.
         rejects: "keep" leaves the rows that do not parse in the frame, with null for what does
             not parse and the column `reason`, null in the other rows.
@@ -73,9 +83,10 @@ def topic(
             `keys` deletes.
 
     Raises:
-        PipelineError: a wrong schema, start or setting.
+        PipelineError: a wrong schema, start or setting; a registry that does not answer or whose
+            schema cannot be read.
     """
-    source = _source(name, bootstrap_servers, schema, key_schema, kafka, starting)
+    source = _source(spark, name, bootstrap_servers, schema, key_schema, kafka, starting, registry)
     source = replace(source, **_checked_rows(source, max_rows, rejects, tombstones))
     SOURCES[source.metric] = source
     raw = _stream(spark, source)
@@ -105,7 +116,9 @@ def _rows(frame: DataFrame, source: Source) -> DataFrame:
     if source.rejects == "apart":
         return frame.select(*columns, *_PLACE, *marks)
     kept = [
-        F.when(parses, column).alias(name) if is_object(schema) else column
+        F.when(parses, column).alias(name)
+        if is_object(schema) or isinstance(schema, Framed)
+        else column
         for column, (name, schema) in zip(columns, source.schemas.items(), strict=True)
     ]
     return frame.select(*kept, *_PLACE, *marks, F.col(REASON).alias("reason"))
@@ -120,6 +133,7 @@ def rejected(
     key_schema: Schema = None,
     starting: str | datetime | Mapping[int, int] = "earliest",
     kafka: Mapping[str, Any] | None = None,
+    registry: str | Mapping[str, Any] | None = None,
 ) -> DataFrame:
     """Return the rows of a topic that `topic`, with the same arguments, keeps apart.
 
@@ -127,7 +141,7 @@ def rejected(
     as `key` and `value`, and `reason`. It is for sinks of your own; `to_delta` writes these rows
     itself.
     """
-    source = _source(name, bootstrap_servers, schema, key_schema, kafka, starting)
+    source = _source(spark, name, bootstrap_servers, schema, key_schema, kafka, starting, registry)
     return only_rejected(_stream(spark, source), source)
 
 
@@ -140,20 +154,42 @@ def only_rejected(raw: DataFrame, source: Source) -> DataFrame:
 
 
 def _source(
+    spark: SparkSession,
     name: str,
     servers: str | Iterable[str],
     schema: Schema,
     key_schema: Schema,
     kafka: Mapping[str, Any] | None,
     starting: Any,
+    registry: str | Mapping[str, Any] | None,
 ) -> Source:
     require_pyspark()
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", name):
         raise PipelineError(
             f"{name!r} is no topic's name: letters, digits, '.', '_' and '-', at most 249"
         )
-    schemas = {"key": read_schema(key_schema, "key_schema"), "value": read_schema(schema, "schema")}
-    return Source(name, read_settings(servers, kafka or {}), schemas, read_starting(starting))
+    settings = None if registry is None else read_registry(registry)
+    if settings is not None and schema is None:
+        schema = "registry"
+    start, clients = read_starting(starting), read_settings(servers, kafka or {})
+    schemas = {
+        "key": _schema(spark, settings, name, "key", key_schema),
+        "value": _schema(spark, settings, name, "value", schema),
+    }
+    return Source(name, clients, schemas, start, registry=settings)
+
+
+def _schema(
+    spark: SparkSession, registry: RegistrySettings | None, topic: str, column: str, schema: Schema
+) -> DataType | Framed:
+    argument = "key_schema" if column == "key" else "schema"
+    if not is_wanted(schema):
+        return read_schema(schema, argument)
+    if registry is None:
+        raise PipelineError(
+            f"{argument}={schema!r} needs the registry: topic(..., registry='http://...')"
+        )
+    return framed_schema(spark, registry, topic, column, str(schema))
 
 
 def _checked_rows(source: Source, max_rows: Any, rejects: Any, tombstones: Any) -> dict[str, Any]:

@@ -141,8 +141,10 @@ def _parse_package(package: str) -> tuple[str, str]:
     return parts[1], parts[2]
 
 
-def wanted_packages(installed: Installed, given: Sequence[str], jars: Sequence[str]) -> list[str]:
-    """Return the packages for Ivy: all that are given, then Delta and the Kafka source.
+def wanted_packages(
+    installed: Installed, given: Sequence[str], jars: Sequence[str], formats: Sequence[str] = ()
+) -> list[str]:
+    """Return the packages for Ivy: all that are given, then Delta, the Kafka source and `formats`.
 
     One that is given, or that lies among `jars`, is not added again. Raises PipelineError
     where one of them does not belong to the Spark that is installed.
@@ -166,6 +168,11 @@ def wanted_packages(installed: Installed, given: Sequence[str], jars: Sequence[s
         packages.append(_delta(installed))
     if "spark-sql-kafka-0-10" not in stems:
         packages.append(versions.kafka_artifact(installed.spark))
+    packages += [
+        versions.format_artifact(installed.spark, name)
+        for name in dict.fromkeys(formats)
+        if f"spark-{name}" not in stems
+    ]
     return packages
 
 

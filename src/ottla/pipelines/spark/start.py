@@ -48,6 +48,7 @@ def session(
     *,
     master: str = "local[*]",
     packages: Iterable[str] = (),
+    formats: Iterable[str] = (),
     jars: str | Path | Iterable[str | Path] | None = None,
     ivy_settings: str | Path | None = None,
     conf: Mapping[str, Any] = {},
@@ -62,6 +63,7 @@ def session(
         app: the application's name.
         master: where Spark runs; `local[*]` is this machine with all its cores.
         packages: Maven coordinates to add to Delta and the Kafka source.
+        formats: "avro", for topics with a schema registry: adds Spark's module for it.
         jars: jar files, or a folder of them, for machines that do not reach Maven Central.
         ivy_settings: an ivysettings.xml that names your own repository.
         conf: Spark's settings; they win over Ottla's own. `spark.jars.packages`,
@@ -75,6 +77,7 @@ def session(
     require_pyspark()
     if isinstance(packages, str):
         packages = jar_lists.names(packages)
+    formats = _known_formats(formats)
     settings = {str(name): _text(value) for name, value in conf.items()}
     if running := _running_session():
         _leave_as_it_is(running, settings)
@@ -100,7 +103,7 @@ def session(
     settings = given.settings | settings
     master = settings.get("spark.master", master)
     settings = _defaults(master) | settings
-    wanted = jar_lists.wanted_packages(installed, requested, listed)
+    wanted = jar_lists.wanted_packages(installed, requested, listed, formats)
     if ivy_settings is not None:
         settings[jar_lists.IVY_SETTINGS] = _existing_file(ivy_settings)
     folder = cache.folder(os.environ)
@@ -175,6 +178,16 @@ def _finish_at_exit(archive: ClassArchive, spark: SparkSession) -> None:
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _known_formats(formats: Iterable[str]) -> list[str]:
+    given = [formats] if isinstance(formats, str) else [*formats]
+    for name in given:
+        if name not in versions.FORMATS:
+            raise PipelineError(
+                f"formats={name!r}: write {' or '.join(map(repr, versions.FORMATS))}"
+            )
+    return given
 
 
 def _existing_file(file: str | Path) -> str:

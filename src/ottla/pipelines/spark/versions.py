@@ -75,6 +75,15 @@ def kafka_artifact(spark: str) -> str:
     return f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{spark}"
 
 
+FORMATS: Final = ("avro",)
+"""The formats for which Spark has a module apart from its own jars."""
+
+
+def format_artifact(spark: str, name: str) -> str:
+    """Return the Maven coordinate of Spark's module for a format, which has Spark's version."""
+    return f"org.apache.spark:spark-{name}_{SCALA}:{spark}"
+
+
 def check_spark(installed: Installed) -> None:
     """Raise PipelineError unless PySpark, Spark's jars and Scala are supported together."""
     if minor(installed.pyspark) not in LINES:
@@ -118,12 +127,14 @@ def check_delta(installed: Installed, delta: str, *, origin: str) -> None:
 
 _DELTA_NAME: Final = re.compile(r"delta-(?:spark|core)(?:_(\d+\.\d+))?_(\d+\.\d+)")
 _KAFKA_NAME: Final = re.compile(r"spark-sql-kafka-0-10_(\d+\.\d+)")
+_FORMAT_NAME: Final = re.compile(rf"spark-({'|'.join(FORMATS)})_(\d+\.\d+)")
 
 
 def check_artifact(installed: Installed, name: str, version: str, *, origin: str) -> None:
     """Check one artifact (name `delta-spark_2.13`, version `4.0.1`) against what is installed.
 
-    Other artifacts than Delta and the Kafka source pass. Raises PipelineError.
+    Other artifacts than Delta, the Kafka source and the modules for formats pass. Raises
+    PipelineError.
     """
     if match := _DELTA_NAME.fullmatch(name):
         built_for, scala = match.groups()
@@ -141,6 +152,13 @@ def check_artifact(installed: Installed, name: str, version: str, *, origin: str
             raise PipelineError(
                 f"{name}:{version} ({origin}) is for Spark {minor(version)}, this is Spark "
                 f"{installed.spark}: use {kafka_artifact(installed.spark)}"
+            )
+    elif match := _FORMAT_NAME.fullmatch(name):
+        _check_scala(installed, f"{name}:{version}", match.group(2), origin)
+        if minor(version) != minor(installed.spark):
+            raise PipelineError(
+                f"{name}:{version} ({origin}) is for Spark {minor(version)}, this is Spark "
+                f"{installed.spark}: use {format_artifact(installed.spark, match.group(1))}"
             )
 
 

@@ -1,0 +1,1 @@
+"""A schema registry: its settings, its client, and what a pipeline makes of its schemas."""

@@ -1,0 +1,100 @@
+"""Whether the key of a table is the key of the topic's messages, found in the query's plan.
+
+Then, and only then, the journey of a message can say what became of its row: the broker knows the
+messages of a key, and not the columns of a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.pipelines.destination import Destination
+from ottla.pipelines.registry.framed import Framed
+from ottla.pipelines.run.query_plan import in_list, nodes
+from ottla.pipelines.sinks.keyed_table import TIMESTAMP
+from ottla.pipelines.source.parse import PARSED_KEY
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from ottla.pipelines.sinks.port import TableSink
+    from ottla.pipelines.source.source import Source
+
+_MAX_STEPS: Final = 100
+
+
+def destination_of(sink: TableSink, frame: DataFrame, sources: Sequence[Source]) -> Destination:
+    """Return what the journey says of a sink that gets the rows of a frame."""
+    keyed = sink.keyed
+    if keyed is None:
+        return Destination(sink.kind, sink.shown)
+    columns = _Columns(frame)
+    is_topics_time = keyed.order_by and columns.root_of(keyed.order_by) == (TIMESTAMP,)
+    return Destination(
+        sink.kind,
+        sink.shown,
+        "history" if keyed.history else "upsert",
+        "offset" if keyed.order_by is None else "timestamp" if is_topics_time else "column",
+        keyed.deletes if keyed.has_tombstones else "skip",
+        len(sources) == 1 and _is_message_key(columns, keyed.keys, sources[0]),
+    )
+
+
+def _is_message_key(columns: _Columns, keys: Sequence[str], source: Source) -> bool:
+    from pyspark.sql.types import StructType
+
+    schema = source.schemas["key"]
+    if isinstance(schema, Framed):
+        return False  # a key has other bytes with each schema that it was written by
+    wanted: set[tuple[str, ...] | None] = {(PARSED_KEY,)}
+    if isinstance(schema, StructType):
+        wanted = {(PARSED_KEY, field.name) for field in schema.fields}
+    return {columns.root_of(key) for key in keys} == wanted
+
+
+class _Columns:
+    """How the columns of a frame are defined, from its plan."""
+
+    def __init__(self, frame: DataFrame) -> None:
+        self._output = in_list(frame._jdf.queryExecution().analyzed().output())
+        self._definitions: dict[int, Any] = {}
+        self._of_topics: set[int] = set()
+        for node in nodes(frame):
+            if node.nodeName() == "Project":
+                for column in in_list(node.projectList()):
+                    if _kind(column) == "Alias":
+                        self._definitions[_id(column)] = column.child()
+            elif node.isStreaming() and not node.children().size():
+                self._of_topics |= {_id(column) for column in in_list(node.output())}
+
+    def root_of(self, name: str) -> tuple[str, ...] | None:
+        """Return from which column of a topic a column comes unchanged, and from which field of it.
+
+        None where it is computed, or does not come from there.
+        """
+        expression: Any = next((one for one in self._output if one.name() == name), None)
+        fields: tuple[str, ...] = ()
+        for _ in range(_MAX_STEPS):
+            kind = _kind(expression)
+            if kind == "AttributeReference":
+                number = _id(expression)
+                if expression.name() == PARSED_KEY or number in self._of_topics:
+                    return (str(expression.name()), *fields)
+                expression = self._definitions.get(number)
+            elif kind == "GetStructField":
+                fields = (str(expression.extractFieldName()), *fields)
+                expression = expression.child()
+            elif kind == "UpdateFields":  # it drops the corrupt text beside the parsed fields
+                expression = expression.structExpr()
+            else:
+                return None
+        return None
+
+
+def _kind(expression: Any) -> str:
+    return "" if expression is None else str(expression.getClass().getSimpleName())
+
+
+def _id(column: Any) -> int:
+    return int(column.exprId().id())

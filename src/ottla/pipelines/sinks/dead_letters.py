@@ -1,0 +1,78 @@
+"""Rejected rows as records of a topic, besides the table that has them: a dead-letter topic.
+
+A record keeps its key, value and headers. Headers with the names of Kafka Connect (KIP-298) say
+where it comes from and why it was rejected, so that tools for such topics find them:
+
+    __connect.errors.topic, .partition, .offset     the place of the record
+    __connect.errors.exception.message              the reason
+    __connect.errors.connector.name                 the query
+
+Each row is there at least once: it is written before the table's commit, and again when that
+commit is repeated. The table has each row once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ottla.pipelines.kafka.settings import KafkaSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_PREFIX: Final = "__connect.errors."
+_HEADERS: Final = "array<struct<key string, value binary>>"
+_HAS_BYTES: Final = "value"
+_ROW: Final = "row"
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetters:
+    """The topic, which exists on the cluster of the source."""
+
+    topic: str
+    kafka: KafkaSettings
+
+    def write(self, rejected: DataFrame, query: str) -> None:
+        """Write rejected rows with Spark's own sink, and wait for it."""
+        options = self.kafka.for_spark_producer({})
+        records = dead_letters(rejected, query)
+        records.write.format("kafka").options(**options).option("topic", self.topic).save()
+
+
+def dead_letters(rejected: DataFrame, query: str) -> DataFrame:
+    """Return rejected rows as records: `key`, `value`, `headers`.
+
+    A row that a constraint of the table refuses has no bytes of its own: its value is the JSON in
+    the column `row`.
+    """
+    from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+    names = rejected.columns
+
+    def given(name: str, kind: str) -> Column:
+        return F.col(name) if name in names else F.lit(None).cast(kind)
+
+    value = given(_HAS_BYTES, "binary")
+    if _ROW in names:
+        value = F.coalesce(value, F.encode(_ROW, "UTF-8"))
+    added = {
+        "topic": given("topic", "string"),
+        "partition": given("partition", "int").cast("string"),
+        "offset": given("offset", "bigint").cast("string"),
+        "exception.message": F.col("reason"),
+        "connector.name": F.lit(query),
+    }
+    headers = F.array(
+        *(
+            F.struct(F.lit(_PREFIX + name).alias("key"), F.encode(column, "UTF-8").alias("value"))
+            for name, column in added.items()
+        )
+    )
+    own = F.coalesce(given("headers", _HEADERS), F.array().cast(_HEADERS))
+    placed = F.filter(headers, lambda header: header["value"].isNotNull())
+    known = F.concat(own, placed)
+    return rejected.select(
+        given("key", "binary").alias("key"), value.alias("value"), known.alias("headers")
+    )
