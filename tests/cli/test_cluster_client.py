@@ -15,10 +15,13 @@ from ottla.cli.cluster_client import (
     ALTER_PARTITION_REASSIGNMENTS,
     DESCRIBE_CLUSTER,
     DESCRIBE_QUORUM,
+    ELECT_LEADERS,
     LIST_PARTITION_REASSIGNMENTS,
     METADATA_TOPIC,
     any_brokers_view,
+    cancel_reassignments,
     controller_epoch,
+    elect_leaders,
     reassign,
     reassignments,
 )
@@ -76,12 +79,14 @@ def listed(code: ErrorCode = ErrorCode.none) -> Answer:
     return answer
 
 
-def altered(code: ErrorCode, message: str | None = None) -> Answer:
+def altered(
+    code: ErrorCode, message: str | None = None, replicas: tuple[int, ...] | None = (3, 2)
+) -> Answer:
     def answer(request: Any) -> Any:
         build = messages_of(ALTER_PARTITION_REASSIGNMENTS, 0)
         (topic,) = request.topics
         (partition,) = topic.partitions
-        assert (topic.name, partition.partition_index, partition.replicas) == ("t", 2, (3, 2))
+        assert (topic.name, partition.partition_index, partition.replicas) == ("t", 2, replicas)
         refused = build.ReassignablePartitionResponse(
             partition_index=2, error_code=code, error_message=message
         )
@@ -232,3 +237,41 @@ def test_the_controllers_epoch_is_shown_if_known() -> None:
         assert controller_epoch(address) is None
     with broker(b"") as address:
         assert controller_epoch(address) is None
+
+
+def test_moves_are_cancelled_and_one_that_has_ended_is_no_error() -> None:
+    for code in (ErrorCode.none, ErrorCode.no_reassignment_in_progress):
+        with broker(altered(code, replicas=None)) as address:
+            cancel_reassignments(address, [("t", 2)])
+    refused = altered(ErrorCode.cluster_authorization_failed, replicas=None)
+    with broker(refused) as address, pytest.raises(Failed, match="cannot cancel the move of t-2"):
+        cancel_reassignments(address, [("t", 2)])
+
+
+def elected(code: ErrorCode, of_partition: ErrorCode = ErrorCode.none) -> Answer:
+    def answer(request: Any) -> Any:
+        assert request.election_type == 1
+        (topic,) = request.topic_partitions
+        build = messages_of(ELECT_LEADERS, 2)
+        results = tuple(
+            build.PartitionResult(partition_id=index, error_code=each, error_message=None)
+            for index, each in zip(
+                topic.partitions, (of_partition, ErrorCode.election_not_needed), strict=True
+            )
+        )
+        result = build.ReplicaElectionResult(topic=topic.topic, partition_result=results)
+        return build.ElectLeadersResponse(error_code=code, replica_election_results=(result,))
+
+    return answer
+
+
+def test_elections_that_fail_are_returned_with_their_reasons() -> None:
+    places = [("t", 0), ("t", 1)]
+    with broker(elected(ErrorCode.none)) as address:
+        assert elect_leaders(address, places, unclean=True) == {}
+    with broker(elected(ErrorCode.none, ErrorCode.eligible_leaders_not_available)) as address:
+        found = elect_leaders(address, places, unclean=True)
+    assert found == {("t", 0): "eligible leaders not available"}
+    refused = elected(ErrorCode.cluster_authorization_failed)
+    with broker(refused) as address, pytest.raises(Failed, match="cannot elect leaders: cluster"):
+        elect_leaders(address, places, unclean=True)

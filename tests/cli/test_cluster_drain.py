@@ -1,4 +1,4 @@
-"""What a drain tells, and what it takes for the present assignment."""
+"""What a drain requests and prints."""
 
 from __future__ import annotations
 
@@ -7,21 +7,9 @@ from typing import Any
 
 import pytest
 
-from ottla.cli import cluster_drain
-from ottla.cli.cluster_drain import current_assignments, drain_broker, show_drained
+from ottla.cli import cluster_drain, cluster_moves
+from ottla.cli.cluster_drain import drain_broker, show_drained
 from ottla.cli.failures import Failed
-
-
-def test_replicas_that_are_leaving_already_do_not_count() -> None:
-    partitions = {
-        0: SimpleNamespace(replicas=[1, 2, 3]),
-        1: SimpleNamespace(replicas=[2, 3]),
-    }
-    connection: Any = SimpleNamespace(
-        topics=lambda: {"flights": SimpleNamespace(partitions=partitions)}
-    )
-    under_way = {("flights", 0): SimpleNamespace(removing_replicas=(1,))}
-    assert current_assignments(connection, under_way) == {"flights": [[2, 3], [2, 3]]}
 
 
 def test_moves_are_counted_by_target(capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,6 +37,7 @@ def connection_of_three_brokers() -> Any:
     nodes = [SimpleNamespace(id=number, rack=None) for number in (1, 2, 3)]
     return SimpleNamespace(
         bootstrap="h:1",
+        settings={},
         answer_timeout_s=1.0,
         admin=SimpleNamespace(describe_cluster=lambda request_timeout: None),
         wait=lambda future, doing: SimpleNamespace(nodes=nodes),
@@ -60,9 +49,10 @@ def test_ctrl_c_leaves_the_moves_running_and_prints_that(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(cluster_drain, "reassign", lambda bootstrap, targets: asked.append(targets))
-    monkeypatch.setattr(cluster_drain, "reassignments", lambda bootstrap: {("flights", 0): moving})
     moving = SimpleNamespace(removing_replicas=())
+    monkeypatch.setattr(cluster_drain, "reassign", lambda _, targets, __: asked.append(targets))
+    for module in (cluster_drain, cluster_moves):
+        monkeypatch.setattr(module, "reassignments", lambda *_: {("flights", 0): moving})
 
     def interrupted(seconds: float) -> None:
         raise KeyboardInterrupt
@@ -75,7 +65,7 @@ def test_ctrl_c_leaves_the_moves_running_and_prints_that(
 
 
 def test_an_unknown_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_drain, "reassignments", lambda bootstrap: {})
+    monkeypatch.setattr(cluster_drain, "reassignments", lambda *_: {})
     with pytest.raises(Failed, match="there is no broker '7'"):
         drain_broker(connection_of_three_brokers(), 7, dry_run=True, quiet=False, timeout_s=5)
 
@@ -83,8 +73,8 @@ def test_an_unknown_broker(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_drain_that_cannot_end_moves_nothing_and_says_what_to_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cluster_drain, "reassignments", lambda bootstrap: {})
-    monkeypatch.setattr(cluster_drain, "reassign", lambda bootstrap, targets: pytest.fail("moved"))
+    monkeypatch.setattr(cluster_drain, "reassignments", lambda *_: {})
+    monkeypatch.setattr(cluster_drain, "reassign", lambda *_: pytest.fail("moved"))
     connection = connection_of_three_brokers()
     connection.topics().clear()
     partitions = {0: SimpleNamespace(replicas=[1, 2, 3])}

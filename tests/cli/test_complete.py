@@ -1,5 +1,7 @@
 """Completion of names that only a broker knows, of settings, and of words."""
 
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from ottla.cli import client
 from ottla.cli.app import build
 from ottla.cli.main import COMPLETION_VARIABLE, main
+from ottla.cli.profiles import Profile, Profiles, write_profiles
 
 
 @pytest.fixture(autouse=True)
@@ -77,3 +80,59 @@ def test_settings_and_words_need_no_broker(
     with pytest.raises(SystemExit):
         main(words[1:])
     assert capsys.readouterr().out.split() == offered.split()
+
+
+def test_the_profile_says_which_broker_to_ask(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "profiles.toml"
+    monkeypatch.setenv("OTTLA_PROFILES", str(path))
+    write_profiles(path, Profiles({"prod": Profile("prod:1", {"a": "b"}), "dev": Profile("dev:2")}))
+    asked: list[tuple[str, Any]] = []
+
+    def connect(bootstrap: str, client_config: Any, **_: Any) -> KnownTopics:
+        asked.append((bootstrap, client_config))
+        return KnownTopics()
+
+    monkeypatch.setattr(client, "connect", connect)
+    monkeypatch.setenv(COMPLETION_VARIABLE, "complete_bash")
+    for line, offered in {
+        "ottla topic describe --profile prod or": "orders",
+        "ottla topic describe --profile p": "prod",
+        "ottla profile use d": "dev",
+    }.items():
+        words = line.split()
+        monkeypatch.setenv("COMP_WORDS", line)
+        monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
+        with pytest.raises(SystemExit):
+            main(words[1:])
+        assert capsys.readouterr().out.split() == [offered], line
+    assert asked == [("prod:1", ["a=b"])]
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_complete_the_same(
+    shell: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "profiles.toml"
+    write_profiles(path, Profiles({"dev": Profile("dev:2")}))
+    groups = SimpleNamespace(groups=lambda: [SimpleNamespace(group_id="billing")])
+    monkeypatch.setattr(client, "connect", lambda *_, **__: groups)
+    monkeypatch.setenv("OTTLA_PROFILES", str(path))
+    monkeypatch.setenv(COMPLETION_VARIABLE, f"complete_{shell}")
+    monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
+    for line, offered in {
+        "ottla group describe b": "billing",
+        "ottla consume t --group b": "billing",
+        "ottla group describe --profile d": "dev",
+        "ottla profile remove d": "dev",
+        "ottla be": "bench",
+    }.items():
+        monkeypatch.setenv("_TYPER_COMPLETE_ARGS", line)
+        with pytest.raises(SystemExit):
+            main(line.split()[1:])
+        out = capsys.readouterr().out
+        assert out.startswith(f'_arguments \'*: :(("{offered}"' if shell == "zsh" else offered), out

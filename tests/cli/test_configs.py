@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ottla.cli import configs
+from ottla.cli import cluster_client
 from ottla.cli.client import Connection
 from ottla.cli.configs import DESCRIBE_CONFIGS, describe_configs
 from ottla.cli.failures import Failed
@@ -42,7 +42,7 @@ def test_settings_match_the_controllers_response(monkeypatch: pytest.MonkeyPatch
         asked.append(request)
         return answer()
 
-    monkeypatch.setattr(configs, "ask", ask)
+    monkeypatch.setattr(cluster_client, "ask", ask)
     found = describe_configs(ALONE, "topic", ["t"], alone=True)
     (request,) = asked
     assert [(each.resource_type, each.resource_name) for each in request.resources] == [(2, "t")]
@@ -55,6 +55,6 @@ def test_settings_match_the_controllers_response(monkeypatch: pytest.MonkeyPatch
 
 def test_a_refusal_names_the_topic(monkeypatch: pytest.MonkeyPatch) -> None:
     refused = answer(ErrorCode.unknown_topic_or_partition)
-    monkeypatch.setattr(configs, "ask", lambda bootstrap, request: refused)
+    monkeypatch.setattr(cluster_client, "ask", lambda bootstrap, request: refused)
     with pytest.raises(Failed, match="cannot read the settings of topic 't': unknown topic"):
         describe_configs(ALONE, "topic", ["t"], alone=True)

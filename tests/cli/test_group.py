@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from ottla.cli import group as groups
+from ottla.cli import group_members, group_reset
 from ottla.cli.failures import Failed
-from ottla.cli.group import delete, existing_groups, reset
+from ottla.cli.group import delete, reset
+from ottla.cli.group_members import existing_groups
 
 LIVING, EMPTY = SimpleNamespace(members=["a"]), SimpleNamespace(members=[])
 
@@ -30,10 +32,13 @@ def changed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         "committed_offsets": lambda *_: {("t", 0): SimpleNamespace(offset=5)},
         "choose_partitions": lambda *_: [("t", 0)],
         "plan": lambda *_: [move],
-        "apply": lambda _, name, moves: changes.append(f"moved {name} {len(moves)}"),
         "delete_all": lambda _, kind, names, *__, **___: changes.append(f"deleted {names}"),
     }.items():
         monkeypatch.setattr(groups, name, stand_in)
+    moved = lambda _, name, moves: changes.append(f"moved {name} {len(moves)}")  # noqa: E731
+    monkeypatch.setattr(group_reset, "apply", moved)
+    stand_in = lambda _, names: {n: found[n] for n in names if n in found}  # noqa: E731
+    monkeypatch.setattr(group_members, "described_groups", stand_in)
     return changes
 
 

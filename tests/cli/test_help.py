@@ -26,7 +26,7 @@ def test_help_has_whole_sentences_no_types_and_fits(
         out = capsys.readouterr().out
         for name in ("<bool>", "<str>", "<list", "<int"):
             assert name not in out, (path, name)
-        assert max(map(len, out.splitlines())) <= max(columns, 50), path
+        assert max(map(len, out.splitlines())) <= max(columns, 46), path
     assert " stored, which groups have read it, which Delta" in " ".join(
         str(commands["journey"].help).split()
     )

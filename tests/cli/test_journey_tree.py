@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ottla.cli.journey_tree import Branch, rich_tree, tell
+from ottla.cli.journey_tree import Branch, rich_tree, row_said, tell
 
 PAGE = Path(__file__).parents[2] / "docs" / "journey.md"
 DAY_MS = 86_400_000
@@ -137,6 +137,7 @@ def test_a_delivery_outside_delta_and_one_with_a_version_range(document):
         **copy.deepcopy(one),
         "query": "files",
         "delta": None,
+        "sink": None,
         "first_batch": 2,
         "last_batch": 5,
     }
@@ -205,3 +206,55 @@ def test_librdkafkas_wait_for_a_producer_id(document, sequence, delay_ms, is_sai
     at_ms = published["timestamp_ms"] + delay_ms
     document["appended"]["when"] = {"since_ms": at_ms, "until_ms": at_ms, "exact": True}
     assert any(line.startswith("wait ") for line in lines_of(tell(document))) is is_said
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (("inserted", None, "current", None), "inserted; it is the row now"),
+        (
+            ("updated", 4, "superseded", 12),
+            "updated that of offset 4; superseded by offset 12, in version 2",
+        ),
+        (("deleted", 4, "gone", None), "deleted that of offset 4"),
+        (
+            ("replaced", None, "deleted", 12),
+            "none: another message of its batch has its key; deleted by offset 12, in version 2",
+        ),
+        (
+            (None, None, None, None),
+            "inserted or updated, which is not known; what became of it is not known",
+        ),
+    ],
+)
+def test_the_row_of_its_key(row, said):
+    did, of, then, by = row
+    by = by and {
+        "offset": by,
+        "first_batch": 1,
+        "last_batch": 1,
+        "first_version": 2,
+        "last_version": 2,
+    }
+    assert row_said({"did": did, "of": of, "then": then, "by": by}) == said
+
+
+def test_every_kind_of_destination_has_its_place(document):
+    one = document["delivered"][0]
+    one["delta"] = None
+    one["sink"] = {
+        "kind": "postgresql",
+        "place": "public.flights in postgresql://db/lake",
+        "rows": "upsert",
+        "version": None,
+        "first_version": None,
+        "last_version": None,
+    }
+    assert "into PostgreSQL" in find(document, f"pipeline {one['query']}")
+    assert "table  public.flights in postgresql://db/lake" in lines_of(tell(document))
+    one["sink"] |= {"kind": "json", "place": "/lake/f", "first_version": 3, "last_version": 3}
+    assert "folder /lake/f" in lines_of(tell(document))
+    one["sink"] |= {"files": ["part-0.json"], "file_count": 3}
+    said = lines_of(tell(document))
+    at = said.index("files  those of list 3 in _spark_metadata")
+    assert said[at + 1 : at + 3] == ["part-0.json", "and 2 more"]

@@ -5,13 +5,14 @@ import sys
 from pathlib import Path
 
 CODE = """
-import os, subprocess, sys
+import os, subprocess, sys, warnings
 from pathlib import Path
 from ottla.cli.pipeline_output import SparkOutput
 with SparkOutput("flights", Path(sys.argv[1]) if len(sys.argv) > 1 else None) as output:
     print("ours")
     print("our errors", file=sys.stderr)
     os.write(1, b"a library's\\n")
+    warnings.warn("a library is new", FutureWarning)
     subprocess.run(["sh", "-c", "echo Spark; echo its errors >&2"])
 print("after", output.file)
 os.write(2, b"errors after\\n")
@@ -23,7 +24,9 @@ def test_the_screen_has_python_alone(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", CODE, str(log)], capture_output=True, text=True)
     assert done.stdout == f"ours\nafter {log}\n"
     assert done.stderr == "our errors\nerrors after\n"
-    assert log.read_text() == "a library's\nSpark\nits errors\n"
+    assert log.read_text() == (
+        "a library's\n<string>:9: FutureWarning: a library is new\nSpark\nits errors\n"
+    )
 
 
 def test_a_log_for_each_process_and_the_newest_are_kept(tmp_path: Path) -> None:

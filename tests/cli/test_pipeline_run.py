@@ -1,19 +1,22 @@
 """Running the pipelines of a file, without Spark."""
 
 import logging
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import NoReturn, cast
 
 import pytest
 
 from ottla.cli import pipeline_run
+from ottla.cli.failures import Failed
 from ottla.cli.pipeline_run import Session, end_at_once, stop_spark, told_log
 from ottla.cli.pipeline_view import open_view
+from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.read import read_file
 from ottla.pipelines.progress.commits import Delivered
 from ottla.pipelines.progress.report import QueryReporter
@@ -111,3 +114,38 @@ def test_the_lag_is_that_of_the_last_batch_when_the_queries_have_ended(
     session._watch_lag()
 
     assert pipeline.lag == Lag(0, 0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, None])
+def test_a_start_that_a_signal_ends_has_not_failed(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    number: int | None,
+) -> None:
+    """systemd and Ctrl-C send the signal to Spark's process as well."""
+    file = tmp_path / "numbers.toml"
+    file.write_text(FILE)
+    monkeypatch.setattr(pipeline_run, "LagReader", Lags)
+    monkeypatch.setattr(pipeline_run, "SIGNAL_S", 0.01)
+    session = Session(read_file(file, {}), open_view(as_json=True))
+    ends: list[tuple[str, dict[str, str]]] = []
+    (pipeline,) = session.pipelines
+    monkeypatch.setattr(pipeline.starting, "end", lambda how, **why: ends.append((how, why)))
+
+    def fail() -> NoReturn:
+        if number is not None:
+            session.signal = number
+            session._is_stopping.set()
+        raise PipelineError("Spark did not start")
+
+    monkeypatch.setattr(session, "_start", fail)
+    monkeypatch.setattr(pipeline_run, "end_at_once", lambda code: None)
+    if number is None:
+        with pytest.raises(Failed, match="Spark did not start"):
+            session.run()
+        assert ends[-1] == ("failed", {"failure": "Spark did not start"})
+    else:
+        assert session.run() == (130 if number == signal.SIGINT else 0)
+        assert {how for how, _ in ends} == {"stopped"}
+        assert "Spark did not start" in capsys.readouterr().err

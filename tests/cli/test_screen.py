@@ -5,8 +5,10 @@ import json
 
 import pytest
 
+from ottla.cli import screen
 from ottla.cli.failures import UsageFailed
-from ottla.cli.screen import OutputClosed, ask, printable, say, show_json, show_list, show_table
+from ottla.cli.output import OutputClosed
+from ottla.cli.screen import ask, printable, say, show_json, show_list, show_table
 
 LONG = "a-topic-with-quite-a-long-name-as-people-have-them"
 ROWS = [[LONG, 0, 12345, "x"], ["short", None, 7, "y"]]
@@ -145,3 +147,20 @@ def test_a_list_is_a_table_of_the_first_values_or_json_or_a_word_that_there_is_n
     show_list(["topic", "count"], [], as_json=False, none="None yet.")
     shown = capsys.readouterr()
     assert (shown.out, shown.err) == ("", "None yet.\n")
+
+
+def test_a_table_that_fits_is_the_same_with_and_without_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [["日本語", 7, "x"], ["a", None, ""]]
+    expected = ["name    n  state", "日本語  7  x", "a       -"]
+    show_table(["name", "n", "state"], rows)
+    assert capsys.readouterr().out.splitlines() == expected
+    monkeypatch.setenv("COLUMNS", "80")
+    show_table(["name", "n", "state"], rows)
+    assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == expected
+
+
+def test_a_pipe_needs_no_rich(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(screen, "console", lambda: pytest.fail("rich is used"))
+    show_table(COLUMNS, ROWS, title="Title")

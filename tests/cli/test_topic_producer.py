@@ -1,6 +1,7 @@
 """The account of each record that was sent."""
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from ottla.cli.failures import UsageFailed
 from ottla.cli.topic_producer import ErrorCount, TopicProducer, name_lines
@@ -38,6 +39,32 @@ def end(producer: TopicProducer, line: int, place: tuple[int, int | None] | None
         producer.ended(line, FakeError(), None)
     else:
         producer.ended(line, None, FakeReport(*place))
+
+
+class FatalClient:
+    """librdkafka after a fatal error: flush fails, and a purge reports what is queued."""
+
+    def __init__(self) -> None:
+        self.purged = False
+
+    def flush(self, _within_s: float) -> int:
+        raise KafkaException(KafkaError(KafkaError._FATAL))
+
+    def purge(self) -> None:
+        self.purged = True
+
+    def poll(self, _within_s: float) -> int:
+        return 0
+
+
+def test_a_fatal_error_ends_the_wait(producer: TopicProducer) -> None:
+    producer.client = FatalClient()  # type: ignore[assignment]
+    producer.flush()
+    assert producer.client.purged
+    producer.sent += 1
+    producer.ended(1, KafkaError(KafkaError._PURGE_QUEUE), None)
+    assert "Purged" not in producer.losses()[0]
+    producer.abandon()
 
 
 def test_nothing(producer: TopicProducer) -> None:

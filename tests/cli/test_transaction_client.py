@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from ottla.cli import transaction_client
+from ottla.cli import supported_versions, transaction_client
 from ottla.cli.cluster_client import NoAnswer
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.plain_security import Security
+from ottla.cli.supported_versions import API_VERSIONS
 from ottla.cli.transaction_client import (
-    API_VERSIONS,
     DESCRIBE_PRODUCERS,
     DESCRIBE_TRANSACTIONS,
     FIND_COORDINATOR,
@@ -40,7 +40,7 @@ class Brokers:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.answers: dict[int, list[Callable[[str, Any], Any]]] = {}
         self.asked: list[tuple[str, Any]] = []
-        monkeypatch.setattr(transaction_client, "ask", self.ask)
+        monkeypatch.setattr(supported_versions, "ask", self.ask)
         monkeypatch.setattr(transaction_client, "RETRY_PAUSE_S", 0)
 
     def ask(self, address: str, request: Any, *, security: Security) -> Any:

@@ -7,13 +7,15 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from shutil import get_terminal_size
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TextIO, cast
 
 import typer
 
 from ottla.cli.failures import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, EXIT_USAGE, Failed
 from ottla.cli.help import Command, Group
-from ottla.cli.screen import OutputClosed
+from ottla.cli.output import Output, OutputClosed, OutputFailed, discard_output
+from ottla.cli.profile_option import with_profile
+from ottla.cli.wrapping import print_failure
 from ottla.cli.wrong_value import what_is_wrong
 
 # In the order in which a new user needs them. A group's module has `commands`, a typer app; the
@@ -31,9 +33,30 @@ COMMANDS: Final = {
     "log": "ottla.cli.log",
     "cluster": "ottla.cli.cluster",
     "health": "ottla.cli.health",
+    "bench": "ottla.cli.bench",
+    "profile": "ottla.cli.profile",
 }
-GROUPS: Final = frozenset({"topic", "group", "transaction", "pipeline", "config", "log", "cluster"})
+GROUPS: Final = frozenset(
+    {"topic", "group", "transaction", "pipeline", "config", "log", "cluster", "bench", "profile"}
+)
 
+# What `ottla --help` says of each command: to import all of them takes a third of a second.
+SUMMARIES: Final = {
+    "serve": "Run a broker until Ctrl-C or SIGTERM.",
+    "topic": "Create, list, describe, alter, trim and delete topics.",
+    "produce": "Send each line of standard input, or of a file, as a record.",
+    "consume": "Print the records of topics, from the beginning to the current end.",
+    "journey": "Show what happened to one message.",
+    "group": "List, describe, reset and delete consumer groups.",
+    "transaction": "List and describe transactions, and end those that hang.",
+    "pipeline": "Run pipelines into Delta: run, check, status, stop, rejects, maintain, package.",
+    "config": "Show and change the settings of topics and brokers.",
+    "log": "Inspect and check a partition's folder: segments, batches, indexes.",
+    "cluster": "Start, describe and change a cluster.",
+    "health": "Check a cluster: exit code 0 if everything works, 1 if not.",
+    "bench": "Measure the throughput and latency of a cluster.",
+    "profile": "Keep the addresses and settings of clusters, and choose one.",
+}
 
 MIN_PANELS: Final = 78
 
@@ -48,10 +71,13 @@ class InOrder(Group):
         return [name for name in COMMANDS if name in self.commands]
 
 
-def build(words: Sequence[str], *, completing: bool = False) -> typer.Typer:
-    """The app with the command that was typed, or with all commands for help and completion."""
+def build(words: Sequence[str], *, completing: bool = False, names: bool = False) -> typer.Typer:
+    """The app with the command that was typed, or with all commands. With `names`, those are only
+    named, for help, completion, and the nearest name.
+    """
     # Typer's panels truncate words on narrow terminals; its plain help wraps them.
-    wide = get_terminal_size().columns >= MIN_PANELS
+    columns = get_terminal_size().columns
+    wide = columns >= MIN_PANELS
     app = typer.Typer(
         name="ottla",
         cls=InOrder,
@@ -59,19 +85,34 @@ def build(words: Sequence[str], *, completing: bool = False) -> typer.Typer:
         help="Kafka in Python: run a broker, and work with any Kafka broker.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["--help", "-h"]},
+        # Without a width, plain help takes at least 50 columns.
+        context_settings={
+            "help_option_names": ["--help", "-h"],
+            "terminal_width": None if wide else columns,
+        },
     )
     app.callback()(root)
-    typed = typed_command(completed_words() if completing else words)
+    if completing:
+        words = completed_words()
+    typed = typed_command(words)
+    if names and COMMANDS.keys().isdisjoint(words):
+        for name, summary in SUMMARIES.items():
+            app.command(name, help=summary)(named_only)
+        return app
     for name in [typed] if typed else COMMANDS:
         module = import_module(COMMANDS[name])
         if name in GROUPS:
             for command in module.commands.registered_commands:
                 command.cls = Command
+                command.callback = with_profile(command.callback)
             app.add_typer(module.commands, name=name, cls=Group, no_args_is_help=True)
         else:
-            app.command(name, cls=Command)(getattr(module, name))
+            app.command(name, cls=Command)(with_profile(getattr(module, name)))
     return app
+
+
+def named_only() -> None:
+    raise AssertionError("a command without its module is never typed")
 
 
 def typed_command(words: Sequence[str]) -> str | None:
@@ -110,25 +151,48 @@ def run_command(words: Sequence[str], *, completing: bool = False) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    command = typer.main.get_command(build(words, completing=completing))
+    stdout = sys.stdout
+    # Also for what typer and rich print.
+    sys.stdout = cast(TextIO, Output(stdout))
+    try:
+        code = carry_out(words, completing=completing)
+        return flush_output(words, code)
+    finally:
+        sys.stdout = stdout
+
+
+def carry_out(words: Sequence[str], *, completing: bool) -> int:
+    """Run the command, print why it failed, and return its exit code."""
+    command = typer.main.get_command(build(words, completing=completing, names=True))
     try:
         code = command.main(args=list(words), prog_name="ottla", standalone_mode=False)
-        sys.stdout.flush()
     except Failed as failure:
+        if isinstance(failure, OutputFailed):
+            discard_output()
         failure.print(command_path(words))
         return failure.exit_code
     except typer.TyperException as error:
         return print_usage_error(error, words)
-    except typer.Abort:
-        return EXIT_INTERRUPTED
-    except KeyboardInterrupt:
+    except (typer.Abort, KeyboardInterrupt):
         return EXIT_INTERRUPTED
     except (OutputClosed, BrokenPipeError):
-        # The reader has gone. Without this, Python would complain about the buffered output on
-        # exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         return EXIT_BROKEN_PIPE
     return code if isinstance(code, int) else 0
+
+
+def flush_output(words: Sequence[str], code: int) -> int:
+    """Write what is still buffered; returns the exit code of the command that ended with `code`."""
+    try:
+        sys.stdout.flush()
+    except OutputClosed:
+        discard_output()
+        return EXIT_BROKEN_PIPE
+    except OutputFailed as failure:
+        discard_output()
+        failure.print(command_path(words))
+        return code or failure.exit_code
+    return code
 
 
 def command_path(words: Sequence[str]) -> str:
@@ -158,6 +222,5 @@ def print_usage_error(error: typer.TyperException, words: Sequence[str]) -> int:
     close = [meant] if meant else getattr(error, "possibilities", None)
     if close:
         message = f"{error.message}. Did you mean {' or '.join(sorted(close))}?"
-    print(f"{path}: {message}", file=sys.stderr)
-    print(f"  For help: {path} --help", file=sys.stderr)
+    print_failure(path, message, f"For help: {path} --help")
     return EXIT_USAGE

@@ -185,11 +185,12 @@ class Connection:
     def groups(self) -> list[Any]:
         """All groups that the brokers know."""
         doing = "list the groups"
+        self.metadata()  # fails sooner, and says more, if no broker answers
         listed = self.wait(
             self.admin.list_consumer_groups(request_timeout=self.answer_timeout_s), doing
         )
         if listed.errors and not listed.valid:
-            raise self.failure(listed.errors[0], doing)
+            raise self.failure(KafkaException(listed.errors[0]), doing)
         return sorted(listed.valid, key=lambda group: str(group.group_id))
 
     def existing_topics(self, names: Sequence[str]) -> dict[str, Any]:

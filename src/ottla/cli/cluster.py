@@ -11,6 +11,10 @@ from ottla.cli import cluster_brokers
 from ottla.cli.client import connect, pairs
 from ottla.cli.cluster_documents import cluster_document, show_cluster
 from ottla.cli.cluster_drain import drain_broker, show_drained
+from ottla.cli.cluster_elect import elect
+from ottla.cli.cluster_log_dirs import describe_log_dirs
+from ottla.cli.cluster_reassign import reassign_replicas
+from ottla.cli.cluster_throttle import throttle
 from ottla.cli.complete import complete_broker, complete_broker_setting
 from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, ClientConfig, DryRun
 from ottla.cli.screen import show_json
@@ -128,6 +132,11 @@ def drain(
     else:
         show_drained(document)
 
+
+commands.command("reassign")(reassign_replicas)
+commands.command()(elect)
+commands.command("log-dirs")(describe_log_dirs)
+commands.command()(throttle)
 
 for command in (
     cluster_brokers.add,

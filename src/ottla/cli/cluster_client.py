@@ -1,5 +1,6 @@
-"""Requests for which librdkafka has no call: reassignments, the controller's epoch, and a broker's
-own view of the cluster (librdkafka asks only the controller).
+"""Requests for which librdkafka has no call: reassignments, elections (librdkafka has a call, but
+that of confluent-kafka 2.16 raises SystemError), the controller's epoch, and a broker's own view of
+the cluster (librdkafka asks only the controller).
 
 Each request uses a new plain connection to the first broker that accepts one. Any broker forwards
 requests to the controller, and a new connection works even if the last broker has stopped.
@@ -8,7 +9,7 @@ requests to the controller, and a new connection works even if the last broker h
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from threading import Timer
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from ottla.cli.screen import note
 from ottla.protocol.errors import DecodeError, ErrorCode
 from ottla.protocol.messages import messages_of
 
+ELECT_LEADERS: Final = 43
 ALTER_PARTITION_REASSIGNMENTS: Final = 45
 LIST_PARTITION_REASSIGNMENTS: Final = 46
 DESCRIBE_QUORUM: Final = 55
@@ -74,7 +76,7 @@ def ask(
     return response
 
 
-def ask_again(bootstrap: str, request: Any, doing: str) -> Any:
+def ask_again(bootstrap: str, request: Any, doing: str, security: Security = NONE) -> Any:
     """As `ask`, but retries: while the controller changes, responses may fail for some seconds.
 
     Tells the user when it takes longer than a moment.
@@ -85,7 +87,8 @@ def ask_again(bootstrap: str, request: Any, doing: str) -> Any:
     try:
         while True:
             try:
-                response = ask(bootstrap, request, max(until - time.monotonic(), LAST_TRY_S))
+                within_s = max(until - time.monotonic(), LAST_TRY_S)
+                response = ask(bootstrap, request, within_s, security)
             except Failed as failure:
                 if time.monotonic() > until:
                     raise given_up(failure, doing) from None
@@ -94,7 +97,7 @@ def ask_again(bootstrap: str, request: Any, doing: str) -> Any:
                 if code == ErrorCode.none:
                     return response
                 if code not in PASSING or time.monotonic() > until:
-                    raise refusal(doing, code, response.error_message)
+                    raise refusal(doing, code, getattr(response, "error_message", None))
             time.sleep(AGAIN_PAUSE_S)
     finally:
         notice.cancel()
@@ -113,8 +116,7 @@ def given_up(failure: Failed, doing: str) -> Failed:
 
 def refusal(doing: str, code: Any, message: str | None) -> Failed:
     """A broker's error as a message."""
-    reason = message or code.name.replace("_", " ")
-    return Failed(f"cannot {doing}: {reason if reason.endswith('.') else reason + '.'}")
+    return Failed(f"cannot {doing}: {reason_of(code, message)}.")
 
 
 def any_brokers_view(bootstrap: str) -> Any | None:
@@ -152,35 +154,92 @@ def controller_epoch(bootstrap: str) -> int | None:
     return None
 
 
-def reassign(bootstrap: str, targets: Assignments) -> None:
+def reassign(bootstrap: str, targets: Assignments, security: Security = NONE) -> None:
     """Request other replicas (KIP-455). Raises Failed with the first error."""
+    alter_reassignments(bootstrap, targets, "move", security)
+
+
+def cancel_reassignments(
+    bootstrap: str, places: Iterable[Partition], security: Security = NONE
+) -> None:
+    """Give up the replicas that are being added. Raises Failed with the first error; a move that
+    has ended meanwhile is none.
+    """
+    targets: dict[str, dict[int, None]] = {}
+    for topic, index in places:
+        targets.setdefault(topic, {})[index] = None
+    alter_reassignments(bootstrap, targets, "cancel the move of", security)
+
+
+def alter_reassignments(
+    bootstrap: str,
+    targets: Mapping[str, Mapping[int, Sequence[int] | None]],
+    doing: str,
+    security: Security,
+) -> None:
+    """AlterPartitionReassignments; no replicas cancel a move. Raises Failed."""
     build = messages_of(ALTER_PARTITION_REASSIGNMENTS, 0, "request")
     topics = tuple(
         build.ReassignableTopic(
             name=name,
             partitions=tuple(
-                build.ReassignablePartition(partition_index=index, replicas=tuple(replicas))
+                build.ReassignablePartition(
+                    partition_index=index, replicas=None if replicas is None else tuple(replicas)
+                )
                 for index, replicas in partitions.items()
             ),
         )
         for name, partitions in targets.items()
     )
     request = build.AlterPartitionReassignmentsRequest(timeout=ANSWER_TIMEOUT_MS, topics=topics)
-    response = ask_again(bootstrap, request, "move partitions")
+    response = ask_again(bootstrap, request, f"{doing} partitions", security)
     for topic in response.responses:
         for each in topic.partitions:
-            if each.error_code != ErrorCode.none:
-                place = f"move {topic.name}-{each.partition_index}"
+            if each.error_code not in (ErrorCode.none, ErrorCode.no_reassignment_in_progress):
+                place = f"{doing} {topic.name}-{each.partition_index}"
                 raise refusal(place, each.error_code, each.error_message)
 
 
-def reassignments(bootstrap: str) -> dict[Partition, Any]:
+def reassignments(bootstrap: str, security: Security = NONE) -> dict[Partition, Any]:
     """Ongoing reassignments: `replicas`, `adding_replicas`, `removing_replicas` by partition."""
     build = messages_of(LIST_PARTITION_REASSIGNMENTS, 0, "request")
     request = build.ListPartitionReassignmentsRequest(timeout=ANSWER_TIMEOUT_MS, topics=None)
-    response = ask_again(bootstrap, request, "list the ongoing reassignments")
+    response = ask_again(bootstrap, request, "list the ongoing reassignments", security)
     return {
         (topic.name, each.partition_index): each
         for topic in response.topics
         for each in topic.partitions
     }
+
+
+def elect_leaders(
+    bootstrap: str, places: Iterable[Partition], *, unclean: bool, security: Security = NONE
+) -> dict[Partition, str]:
+    """ElectLeaders (KIP-460): preferred leaders, or `unclean` ones. Returns the reason for each
+    partition whose election failed. Raises Failed.
+    """
+    build = messages_of(ELECT_LEADERS, 2, "request")
+    topics: dict[str, list[int]] = {}
+    for topic, index in places:
+        topics.setdefault(topic, []).append(index)
+    request = build.ElectLeadersRequest(
+        election_type=int(unclean),
+        topic_partitions=tuple(
+            build.TopicPartitions(topic=topic, partitions=tuple(indexes))
+            for topic, indexes in topics.items()
+        ),
+        timeout=ANSWER_TIMEOUT_MS,
+    )
+    response = ask_again(bootstrap, request, "elect leaders", security)
+    return {
+        (found.topic, each.partition_id): reason_of(each.error_code, each.error_message)
+        for found in response.replica_election_results
+        for each in found.partition_result
+        # Not needed: the partition got its leader in the meantime.
+        if each.error_code not in (ErrorCode.none, ErrorCode.election_not_needed)
+    }
+
+
+def reason_of(code: Any, message: str | None) -> str:
+    """A broker's error as part of a sentence."""
+    return (message or str(code.name).replace("_", " ")).rstrip(".")

@@ -58,8 +58,8 @@ def described_cluster(connection: Connection) -> Cluster:
 
 def cluster_document(connection: Connection) -> dict[str, Any]:
     """Brokers with their replicas, the controller, and each partition with a problem."""
-    cluster = described_cluster(connection)
     topics = connection.topics()
+    cluster = described_cluster(connection)
     alone = cluster.controller_answers is False
     least = min_in_sync(connection, sorted(topics), alone=alone)
     partitions = list(partition_documents(topics, least))

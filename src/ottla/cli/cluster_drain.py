@@ -10,13 +10,19 @@ from typing import Any, Final
 
 from ottla.cli.client import Connection
 from ottla.cli.cluster_client import Partition, reassign, reassignments
+from ottla.cli.cluster_moves import (
+    LOOK_PAUSE_S,
+    current_assignments,
+    live_racks,
+    move_documents,
+    wait_moved,
+)
 from ottla.cli.failures import Failed, unknown
-from ottla.cli.progress import Watch
+from ottla.cli.plain_security import security_of
 from ottla.cli.screen import note, say, show_table
 from ottla.cli.topic_documents import plural
 from ottla.controller.draining import DrainingError, drained
 
-LOOK_PAUSE_S: Final = 0.5
 SETTLE_TIMEOUT_S: Final = 10.0
 ADD_A_BROKER: Final = (
     "Nothing was moved. Add a broker first: ottla cluster add "
@@ -28,7 +34,9 @@ def drain_broker(
     connection: Connection, broker_id: int, *, dry_run: bool, quiet: bool, timeout_s: float
 ) -> dict[str, Any]:
     """The document of what was moved (or would be, with --dry-run). Raises Failed."""
-    under_way = reassignments(connection.bootstrap)
+    security = security_of(connection.settings)
+    connection.topics()  # fails sooner, and says more, if no broker answers
+    under_way = reassignments(connection.bootstrap, security)
     assignments = current_assignments(connection, under_way)
     racks = live_racks(connection)
     holders = {number for each in assignments.values() for row in each for number in row}
@@ -43,73 +51,30 @@ def drain_broker(
         targets = drained(broker_id, racks, assignments)
     except DrainingError as error:
         raise Failed(str(error), ADD_A_BROKER) from None
-    moves = [
-        {
-            "topic": topic,
-            "partition": index,
-            "from": list(assignments[topic][index]),
-            "to": list(replicas),
-        }
-        for topic, partitions in targets.items()
-        for index, replicas in partitions.items()
-    ]
+    moves = move_documents(assignments, targets)
     if not dry_run:
         if targets:
-            reassign(connection.bootstrap, targets)
+            reassign(connection.bootstrap, targets, security)
         # Also waits for moves that are already under way, such as those of an interrupted drain.
         waited: set[Partition] = {
             (topic, index) for topic, partitions in targets.items() for index in partitions
         } | {place for place, each in under_way.items() if broker_id in each.removing_replicas}
         try:
-            wait_moved(connection.bootstrap, broker_id, waited, quiet=quiet, timeout_s=timeout_s)
+            wait_moved(
+                connection.bootstrap,
+                waited,
+                title=f"Draining broker {broker_id}",
+                watch_hint=f"To watch it: ottla cluster drain {broker_id}",
+                quiet=quiet,
+                timeout_s=timeout_s,
+                security=security,
+            )
         except KeyboardInterrupt:
             note("The brokers continue the move. To watch it:")
             note(f"  ottla cluster drain {broker_id}")
             raise
         verify(connection, broker_id)
     return {"broker": broker_id, "done": not dry_run, "moved": moves}
-
-
-def current_assignments(
-    connection: Connection, under_way: dict[Partition, Any]
-) -> dict[str, list[list[int]]]:
-    """Each topic's replicas by partition, without those that are being removed."""
-    found: dict[str, list[list[int]]] = {}
-    for name, topic in sorted(connection.topics().items()):
-        rows = []
-        for number, partition in sorted(topic.partitions.items()):
-            moving = under_way.get((name, number))
-            leaving = set(moving.removing_replicas) if moving is not None else set()
-            rows.append([each for each in partition.replicas if each not in leaving])
-        found[name] = rows
-    return found
-
-
-def live_racks(connection: Connection) -> dict[int, str | None]:
-    described = connection.wait(
-        connection.admin.describe_cluster(request_timeout=connection.answer_timeout_s),
-        "describe the cluster",
-    )
-    return {node.id: node.rack for node in described.nodes}
-
-
-def wait_moved(
-    bootstrap: str, broker_id: int, waited: set[Partition], *, quiet: bool, timeout_s: float
-) -> None:
-    """Wait until the reassignment of all these partitions is done. Raises Failed after
-    `timeout_s`.
-    """
-    until = time.monotonic() + timeout_s
-    with Watch(f"Draining broker {broker_id}", len(waited), wanted=not quiet) as watch:
-        while left := waited & reassignments(bootstrap).keys():
-            watch.at(len(waited) - len(left))
-            if time.monotonic() > until:
-                raise Failed(
-                    f"{plural(len(left), 'partition')} of {len(waited):,} still moving after "
-                    f"{timeout_s:g} s; the brokers continue the move.",
-                    f"To watch it: ottla cluster drain {broker_id}",
-                )
-            time.sleep(LOOK_PAUSE_S)
 
 
 def verify(connection: Connection, broker_id: int) -> None:

@@ -95,14 +95,17 @@ def complete(
     context: typer.Context, incomplete: str, names: Callable[[Connection], Iterable[str]]
 ) -> list[str]:
     from ottla.cli.client import connect
+    from ottla.cli.profile_option import cluster_of
 
     typed = context.params
     try:
-        connection = connect(
+        bootstrap, client_config = cluster_of(
+            context,
             typed.get("bootstrap") or default_of(context, "bootstrap"),
             typed.get("client_config"),
-            answer_timeout_s=ANSWER_TIMEOUT_S,
+            typed.get("profile"),
         )
+        connection = connect(bootstrap, client_config, answer_timeout_s=ANSWER_TIMEOUT_S)
         return sorted(name for name in names(connection) if name.startswith(incomplete))
     except Failed:
         return []

@@ -15,9 +15,6 @@ from confluent_kafka.admin import (
 )
 
 from ottla.cli.client import Connection
-from ottla.cli.cluster_client import ask, refusal
-from ottla.protocol.errors import ErrorCode
-from ottla.protocol.messages import messages_of
 
 KINDS: Final = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER}
 DESCRIBE_CONFIGS: Final = 32
@@ -68,6 +65,11 @@ def topic_configs_of_any(bootstrap: str, names: Sequence[str]) -> dict[str, list
     """Topic settings as known by the first broker that accepts a plain connection. Raises
     Failed.
     """
+    # Imported late: only a cluster without a controller is asked in this way.
+    from ottla.cli.cluster_client import ask, refusal
+    from ottla.protocol.errors import ErrorCode
+    from ottla.protocol.messages import messages_of
+
     build = messages_of(DESCRIBE_CONFIGS, 1, "request")
     resources = tuple(
         build.DescribeConfigsResource(resource_type=TOPIC, resource_name=name) for name in names

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -19,8 +19,11 @@ from ottla.cli.progress import Watch
 from ottla.cli.reading import Reader
 from ottla.cli.record_format import format_renderer
 from ottla.cli.rendering import Render, Shown, render_json, text_renderer
+from ottla.cli.schema_registry import Decoder, Registry, client_of
 from ottla.cli.screen import note, write_bytes
 from ottla.cli.selection import Newest, matcher
+
+T = TypeVar("T")
 
 Group = Annotated[
     str | None,
@@ -118,6 +121,7 @@ def consume(
     offsets: Offsets = False,
     times: Times = False,
     format_: Format = None,
+    registry: Registry = None,
     as_json: JsonOut = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     client_config: ClientConfig = None,
@@ -137,6 +141,9 @@ def consume(
     else:
         render = render_json if as_json else text_renderer(shown, for_terminal=for_terminal)
     matches = None if grep is None else matcher(grep)
+    if registry is not None:
+        decoder = Decoder(client_of(registry))
+        render, matches = decoding(render, decoder), matches and decoding(matches, decoder)
     connection = connect(bootstrap, client_config)
     found = connection.existing_topics(topics)
     reader = Reader(connection, group=group, start=start, follow=follow, matches=matches)
@@ -161,6 +168,11 @@ def consume(
         write_bytes(b"".join(map(render, newest.in_order())))
     elif sys.stderr.isatty():
         note(f"Read {reader.records:,} record{'' if reader.records == 1 else 's'}.")
+
+
+def decoding(use: Callable[[Any], T], decoder: Decoder) -> Callable[[Any], T]:
+    """The same for decoded records."""
+    return lambda message: use(decoder.decoded(message))
 
 
 def check_together(

@@ -5,9 +5,10 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 Ctrl-C, 141 the reader of the o
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from typing import Final
+
+from ottla.cli.wrapping import print_failure
 
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
@@ -27,9 +28,7 @@ class Failed(Exception):  # noqa: N818 - the command failed; this is its ending,
 
     def print(self, command: str) -> None:
         """Write the message, and the hint on its own line, to standard error."""
-        print(f"{command}: {self.message}", file=sys.stderr)
-        if self.hint:
-            print(f"  {self.hint}", file=sys.stderr)
+        print_failure(command, self.message, self.hint)
 
 
 class UsageFailed(Failed):

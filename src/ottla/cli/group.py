@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from collections.abc import Sequence
+from contextlib import closing, nullcontext
+from typing import Annotated
 
 import typer
 
@@ -20,15 +21,17 @@ from ottla.cli.group_documents import (
     show_group,
     state_name,
 )
+from ottla.cli.group_members import LIST_HINT, NO_GROUPS, existing_groups, members
+from ottla.cli.group_offset_deletion import delete_offsets
 from ottla.cli.group_reset import (
     Target,
-    apply,
+    carry_out,
     choose_partitions,
     parse_target,
     plan,
-    show_moves,
 )
-from ottla.cli.group_transfer import LIST_HINT, export_offsets, import_offsets
+from ottla.cli.group_transfer import export_offsets, import_offsets
+from ottla.cli.name_filter import Filter, name_filter
 from ottla.cli.options import (
     DEFAULT_BOOTSTRAP,
     AsJson,
@@ -41,11 +44,11 @@ from ottla.cli.options import (
     SomeGroupNames,
     Yes,
 )
-from ottla.cli.screen import show_documents, show_json, show_list, write
+from ottla.cli.screen import show_documents, show_list, write
+from ottla.cli.unread_times import UnreadTimes, add_times
 
 commands = typer.Typer(help="List, describe, reset and delete consumer groups.")
 
-NO_GROUPS = "No groups yet. Create one with: ottla consume TOPIC --group NAME"
 CLEAR = "\x1b[H\x1b[J"
 """Of a terminal: the cursor to the top left, and everything after it erased."""
 ToEarliest = Annotated[bool, typer.Option("--to-earliest", help="To the first record.")]
@@ -67,6 +70,9 @@ ShiftBy = Annotated[
 ]
 
 WatchIt = Annotated[bool, typer.Option("--watch", "-w", help="Show it again until Ctrl-C.")]
+InTime = Annotated[
+    bool, typer.Option("--time", help="Show how old the first unread record is, too.")
+]
 Every = Annotated[
     float,
     typer.Option("--every", min=0.2, metavar="SECONDS", help="How often --watch shows it."),
@@ -75,11 +81,13 @@ Every = Annotated[
 
 @commands.command("list")
 def list_groups(
+    filter_: Filter = None,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     client_config: ClientConfig = None,
 ) -> None:
     """List groups with their states."""
+    matches = name_filter(filter_)
     groups = connect(bootstrap, client_config).groups()
     rows = [
         {
@@ -88,24 +96,15 @@ def list_groups(
             "type": str(group.type.name).lower(),
         }
         for group in groups
+        if matches(str(group.group_id))
     ]
     show_list(["group", "state", "type"], rows, as_json=as_json, none=NO_GROUPS)
-
-
-def existing_groups(connection: Connection, names: Iterable[str]) -> dict[str, Any]:
-    """Descriptions by name. Raises Failed that names the first missing group."""
-    wanted = list(dict.fromkeys(names))
-    found = described_groups(connection, wanted)
-    for name in wanted:
-        if name not in found:
-            known = [str(group.group_id) for group in connection.groups()]
-            raise unknown("group", name, known, LIST_HINT)
-    return found
 
 
 @commands.command()
 def describe(
     groups: SomeGroupNames = None,
+    in_time: InTime = False,
     watch: WatchIt = False,
     every: Every = 2.0,
     as_json: AsJson = False,
@@ -114,22 +113,30 @@ def describe(
 ) -> None:
     """Show each partition's committed offset, lag and consumer."""
     connection = connect(bootstrap, client_config)
-    show_groups(connection, groups, as_json=as_json, again=False)
-    while watch:
-        time.sleep(every)
-        show_groups(connection, groups, as_json=as_json, again=True)
+    with closing(UnreadTimes(connection)) if in_time else nullcontext() as times:
+        show_groups(connection, groups, times, as_json=as_json, again=False)
+        while watch:
+            time.sleep(every)
+            show_groups(connection, groups, times, as_json=as_json, again=True)
 
 
 def show_groups(
-    connection: Connection, groups: Sequence[str] | None, *, as_json: bool, again: bool
+    connection: Connection,
+    groups: Sequence[str] | None,
+    times: UnreadTimes | None,
+    *,
+    as_json: bool,
+    again: bool,
 ) -> None:
-    """Print the present state, on a terminal in place of the last."""
+    """Print the present state, on a terminal in place of the last. With `times`, lag in time."""
     if groups:
         found = existing_groups(connection, groups)
     else:
         names = [str(group.group_id) for group in connection.groups()]
         found = described_groups(connection, names)
     documents = [group_document(connection, name, each) for name, each in found.items()]
+    if times is not None:
+        add_times(documents, times, int(time.time() * 1000))
     if again and sys.stdout.isatty():
         write(CLEAR)
     show_documents(
@@ -171,12 +178,7 @@ def reset(
     committed = {key: at.offset for key, at in committed_offsets(connection, group).items()}
     partitions = choose_partitions(connection, group, topic, committed)
     moves = plan(connection, target, partitions, committed)
-    if not dry_run:
-        apply(connection, group, moves)
-    if as_json:
-        show_json({"group": group, "applied": not dry_run, "partitions": moves})
-        return
-    show_moves(moves, dry_run=dry_run)
+    carry_out(connection, group, moves, dry_run=dry_run, as_json=as_json)
 
 
 @commands.command()
@@ -203,5 +205,7 @@ def delete(
     )
 
 
+commands.command()(members)
+commands.command("delete-offsets")(delete_offsets)
 commands.command("export")(export_offsets)
 commands.command("import")(import_offsets)

@@ -13,6 +13,7 @@ from ottla.cli.failures import Failed
 from ottla.cli.group_coordinator import why_no_coordinator
 from ottla.cli.offsets import LATEST, Partition, shown_offsets
 from ottla.cli.screen import say, show_table
+from ottla.journey.formatting import elapsed_said
 
 
 def state_name(state: Any) -> str:
@@ -35,6 +36,7 @@ def described_groups(connection: Connection, names: Sequence[str]) -> dict[str, 
     """librdkafka's descriptions by name, without the groups that do not exist."""
     if not names:
         return {}
+    connection.metadata()  # fails sooner, and says more, if no broker answers
     futures = connection.admin.describe_consumer_groups(
         list(names), request_timeout=connection.answer_timeout_s
     )
@@ -125,10 +127,10 @@ def show_group(document: dict[str, Any]) -> None:
     or_more = " or more" if silent else ""
     title = (
         f"{document['group']}: {document['state']}, {count} member{'' if count == 1 else 's'}, "
-        f"lag {document['lag']:,}{or_more}"
+        f"lag {document['lag']:,}{or_more}{behind(document)}"
     )
     show_table(
-        ["topic", "partition", "committed", "end", "lag", "client", "metadata", "state"],
+        ["topic", "partition", "committed", "end", "lag", "behind", "client", "metadata", "state"],
         [
             [
                 each["topic"],
@@ -136,6 +138,7 @@ def show_group(document: dict[str, Any]) -> None:
                 each["committed_offset"],
                 each["end_offset"],
                 each["lag"],
+                age(each.get("behind_ms")),
                 client_name(members.get(each["member_id"])),
                 shown_metadata(each["metadata"]),
                 each["offsets_error"] or "",
@@ -143,11 +146,22 @@ def show_group(document: dict[str, Any]) -> None:
             for each in document["partitions"]
         ],
         title=title,
-        drop_empty=("client", "metadata", "state"),
+        drop_empty=("behind", "client", "metadata", "state"),
     )
     idle = [member for member in members.values() if not member["partitions"]]
     for member in idle:
         say(f"no partition assigned: {client_name(member)}")
+
+
+def behind(document: dict[str, Any]) -> str:
+    """The age of the group's first unread record for the title, if there is one."""
+    oldest = age(document.get("behind_ms"))
+    return f", {oldest} behind" if oldest else ""
+
+
+def age(behind_ms: int | None) -> str:
+    """Of the first unread record; empty if it is not known, or there is none."""
+    return elapsed_said(behind_ms) if behind_ms else ""
 
 
 def shown_metadata(metadata: str) -> str:

@@ -12,7 +12,7 @@ from ottla.cli.client import Connection, explain
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.offsets import Partition, end_offsets, first_offsets, offsets_at
 from ottla.cli.positions import parse_time
-from ottla.cli.screen import note, show_table
+from ottla.cli.screen import note, show_json, show_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +130,23 @@ def move(
         edge = "first offset" if kept > after else "end"
         remark = f"{after} is outside the log; moved to its {edge}, {kept}."
     return {"topic": key[0], "partition": key[1], "before": before, "after": kept, "note": remark}
+
+
+def carry_out(
+    connection: Connection,
+    group: str,
+    moves: Sequence[Mapping[str, Any]],
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Commit the plan, unless `dry_run`, and print it. Raises Failed."""
+    if not dry_run:
+        apply(connection, group, moves)
+    if as_json:
+        show_json({"group": group, "applied": not dry_run, "partitions": moves})
+    else:
+        show_moves(moves, dry_run=dry_run)
 
 
 def show_moves(moves: Sequence[Mapping[str, Any]], *, dry_run: bool) -> None:

@@ -11,10 +11,11 @@ from typing import Annotated
 import typer
 
 from ottla.cli.client import connect
-from ottla.cli.failures import Failed, unknown
+from ottla.cli.failures import Failed
 from ottla.cli.group_documents import committed_offsets, described_groups, no_active_members
 from ottla.cli.group_file import offsets_text, read_offsets
-from ottla.cli.group_reset import apply, choose_partitions, plan_to, show_moves
+from ottla.cli.group_members import existing_groups
+from ottla.cli.group_reset import carry_out, choose_partitions, plan_to
 from ottla.cli.options import (
     DEFAULT_BOOTSTRAP,
     AsJson,
@@ -26,7 +27,6 @@ from ottla.cli.options import (
 )
 from ottla.cli.screen import show_json, write
 
-LIST_HINT = "To list all groups: ottla group list"
 File = Annotated[
     str | None,
     typer.Option("--file", "-f", metavar="PATH", help="Read this file instead of standard input."),
@@ -42,9 +42,7 @@ def export_offsets(
 ) -> None:
     """Print a group's committed offsets, for `ottla group import` or Kafka's own script."""
     connection = connect(bootstrap, client_config)
-    if group not in described_groups(connection, [group]):
-        known = [str(each.group_id) for each in connection.groups()]
-        raise unknown("group", group, known, LIST_HINT)
+    existing_groups(connection, [group])
     committed = {key: at.offset for key, at in committed_offsets(connection, group).items()}
     if topic:
         chosen = choose_partitions(connection, group, topic, committed)
@@ -84,12 +82,7 @@ def import_offsets(
         else {}
     )
     moves = plan_to(connection, wanted, committed)
-    if not dry_run:
-        apply(connection, group, moves)
-    if as_json:
-        show_json({"group": group, "applied": not dry_run, "partitions": moves})
-    else:
-        show_moves(moves, dry_run=dry_run)
+    carry_out(connection, group, moves, dry_run=dry_run, as_json=as_json)
 
 
 def text_of(file: str | None) -> str:

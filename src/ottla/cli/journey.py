@@ -11,9 +11,10 @@ import typer
 
 from ottla.cli.failures import Failed, UsageFailed, nearest
 from ottla.cli.journey_client import ask_journey
+from ottla.cli.journey_files import add_files
 from ottla.cli.journey_tree import rich_tree, tell
 from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, TopicName
-from ottla.cli.screen import OutputClosed, console, note, show_json
+from ottla.cli.screen import console, note, show_json
 
 Document = dict[str, Any]
 
@@ -73,13 +74,11 @@ def journey(
         )
     for line in ask_tables(document, table or (), bootstrap):
         note(line)
+    add_files(document)
     if as_json:
         show_json(document)
         return
-    try:
-        console().print(rich_tree(tell(document)))
-    except BrokenPipeError as error:
-        raise OutputClosed from error
+    console().print(rich_tree(tell(document)))
 
 
 def ask_tables(document: Document, tables: Sequence[Path], bootstrap: str) -> list[str]:

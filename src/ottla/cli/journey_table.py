@@ -82,6 +82,8 @@ def table_document(table: str, delivered: Delivered) -> Document:
             "first_version": first_version,
             "last_version": commit.version,
         },
+        "sink": None,
+        "row": None,
         "first_commit_seen": False,
     }
 

@@ -28,6 +28,14 @@ if TYPE_CHECKING:
 
 MAX_VALUE_CHARACTERS: Final = 300
 PRODUCER_ID_WAIT_MS: Final = 500
+NAMES: Final = {
+    "delta": "Delta",
+    "parquet": "Parquet files",
+    "json": "JSON files",
+    "postgresql": "PostgreSQL",
+    "topic": "a topic",
+}
+"""The kinds of destinations."""
 NOT_REACHED: Final = frozenset({"not_yet", "missed"})
 
 
@@ -226,18 +234,33 @@ def _reader(branch: Branch, group: Document, clock: Clock) -> None:
 
 
 def _delivery(branch: Branch, one: Document, clock: Clock) -> None:
-    delta, when = one["delta"], one["when"]
+    sink, when = one.get("sink"), one["when"]
+    if sink is None and one["delta"]:
+        sink = {"kind": "delta", "place": one["delta"]["table"]}
     parts: list[tuple[str, str] | str] = [(f"pipeline {one['query']}", "bold")]
-    if delta:
-        version = one_of("version", delta["first_version"], delta["last_version"])
+    if one["delta"]:
+        version = one_of("version", one["delta"]["first_version"], one["delta"]["last_version"])
         parts += [("  in Delta ", GOOD), (version, "bold"), "  "]
+    elif sink:
+        parts += [("  into ", GOOD), (NAMES[sink["kind"]], "bold"), "  "]
     else:
         parts.append(("  delivered  ", GOOD))
     batch = one_of("batch", one["first_batch"], one["last_batch"])
     parts += [clock.moment(when), (clock.after(when), WEAK), (f"  ({batch})", WEAK)]
     said = branch.add(*parts)
-    if delta:
-        said.add(("table  ", WEAK), delta["table"])
+    if sink:
+        place = {"parquet": "folder ", "json": "folder ", "topic": "to     "}
+        said.add((place.get(sink["kind"], "table  "), WEAK), sink["place"])
+        if sink["kind"] in ("parquet", "json") and sink["last_version"] is not None:
+            lists = one_of("list", sink["first_version"], sink["last_version"])
+            files = said.add(("files  ", WEAK), f"those of {lists} in _spark_metadata")
+            for file in sink.get("files", ()):
+                files.add(file)
+            more = sink.get("file_count", 0) - len(sink.get("files", ()))
+            if more:
+                files.add((f"and {more} more", WEAK))
+    if one.get("row"):
+        said.add(("row    ", WEAK), row_said(one["row"]))
     if one["group"] is None:
         said.add(
             ("from the table's log; the table has no row if it was rejected or filtered", WEAK)
@@ -246,6 +269,31 @@ def _delivery(branch: Branch, one: Document, clock: Clock) -> None:
     group = said.add(("group  ", WEAK), one["group"])
     if one["first_commit_seen"]:
         group.parts.append(("  (its first commit; its start is not recorded)", WEAK))
+
+
+def row_said(row: Document) -> str:
+    """What a message did to the row of its key, and what became of it."""
+    of = "" if row["of"] is None else f" that of offset {row['of']}"
+    did = {
+        "inserted": "inserted",
+        "updated": f"updated{of}",
+        "deleted": f"deleted{of}",
+        "opened": "a version of its key",
+        "closed": f"closed{of}",
+        "nothing": "none: a tombstone, and there was no row of its key",
+        "older": f"none: the row is newer,{of}",
+        "replaced": "none: another message of its batch has its key",
+        None: "inserted or updated, which is not known",
+    }[row["did"]]
+    by = row["by"]
+    if row["then"] == "current":
+        return f"{did}; it is the row now"
+    if by is None:
+        return did if row["then"] == "gone" else f"{did}; what became of it is not known"
+    where = one_of("batch", by["first_batch"], by["last_batch"])
+    if by["last_version"] >= 0:
+        where = one_of("version", by["first_version"], by["last_version"])
+    return f"{did}; {row['then']} by offset {by['offset']}, in {where}"
 
 
 def one_of(noun: str, first: int, last: int) -> str:

@@ -18,6 +18,7 @@ COMPLETION_VARIABLE = "_OTTLA_COMPLETE"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 failed, 2 wrong usage, 130 Ctrl-C."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    open_closed_streams()
     if arguments is None:
         # kio imports hypothesis if it is installed, for test strategies that no command
         # needs. That is half of a broker's start-up in a developer's environment, and creates a
@@ -39,6 +40,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from ottla.cli.failures import EXIT_INTERRUPTED
 
         return EXIT_INTERRUPTED
+
+
+def open_closed_streams() -> None:
+    """A standard stream that was closed (`ottla ... >&-`) is the null device.
+
+    Otherwise Python has None in its place, and the next file or connection to be opened gets its
+    descriptor: a library that prints would write into that.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - until the end
 
 
 if __name__ == "__main__":

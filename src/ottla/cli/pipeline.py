@@ -9,7 +9,9 @@ import typer
 
 from ottla.cli.options import AsJson
 
-commands = typer.Typer(help="Run pipelines into Delta: run, check, status, stop, package.")
+commands = typer.Typer(
+    help="Run pipelines into Delta: run, check, status, stop, rejects, maintain, package."
+)
 
 File = Annotated[
     Path, typer.Argument(metavar="FILE", help="The pipeline file: FILE.toml or FILE.py.")
@@ -78,6 +80,48 @@ def stop(
     from ottla.cli.pipeline_status import stop_pipelines
 
     raise typer.Exit(stop_pipelines(readable_file(file, only), wait))
+
+
+@commands.command()
+def rejects(
+    file: File,
+    only: Only = None,
+    newest: Annotated[
+        int,
+        typer.Option("--newest", min=0, max=1_000, metavar="N", help="How many rows to show."),
+    ] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Count the rejected rows of the tables of FILE by reason, and show the newest."""
+    from ottla.cli.pipeline_file import checked_file
+    from ottla.cli.pipeline_rejects import show_rejects
+
+    show_rejects(checked_file(file, only), newest, as_json=as_json)
+
+
+@commands.command()
+def maintain(
+    file: File,
+    only: Only = None,
+    keep: Annotated[
+        float | None,
+        typer.Option(
+            "--keep",
+            min=0,
+            metavar="HOURS",
+            help="Keep unused files so long; by default, and at least, as long as the table says.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be deleted; change nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Join the small files of the tables of FILE, and delete files that nothing needs any more."""
+    from ottla.cli.pipeline_file import checked_file
+    from ottla.cli.pipeline_maintain import maintain_file
+
+    maintain_file(checked_file(file, only), keep, dry_run=dry_run, as_json=as_json)
 
 
 @commands.command()

@@ -2,16 +2,19 @@
 
 Spark's JVM writes to the descriptors 1 and 2 that it inherits, from its first line on. So they
 are redirected to the file before it starts, and Python's own output goes to their former targets.
+Python's warnings go to the file: PySpark warns of versions of libraries that no pipeline uses.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import warnings
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, TextIO
+from typing import Final, Self, TextIO, cast
 
+from ottla.cli.output import Output
 from ottla.pipelines.run.spark_log import TO_STDERR
 from ottla.pipelines.state_folder import LOGS, remove_oldest, state_folder
 
@@ -55,7 +58,10 @@ class SparkOutput:
             self._streams.append(own)
             os.dup2(log, descriptor)
         os.close(log)
-        sys.stdout, sys.stderr = self._streams
+        stdout, stderr = self._streams
+        sys.stdout, sys.stderr = cast(TextIO, Output(stdout)), stderr
+        self._show_warning = warnings.showwarning
+        warnings.showwarning = write_warning
         return self
 
     def __exit__(
@@ -64,13 +70,28 @@ class SparkOutput:
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
+        warnings.showwarning = self._show_warning
         for stream, descriptor in zip(self._streams, (1, 2), strict=True):
             os.dup2(stream.fileno(), descriptor)
             try:
                 stream.close()
-            except BrokenPipeError:
-                # The reader has gone: what is buffered has nowhere to go, here and at the end.
+            except OSError:
+                # The reader has gone, or the disk is full, and the command says so: what is
+                # buffered has nowhere to go, here and at the end.
                 null = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(null, descriptor)
                 os.close(null)
         sys.stdout, sys.stderr = self._before
+
+
+def write_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Write a warning to the descriptor 2. See `warnings.showwarning`."""
+    text = warnings.formatwarning(message, category, filename, lineno, line)
+    os.write(2, text.encode("utf-8", "backslashreplace"))

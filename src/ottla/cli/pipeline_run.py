@@ -33,6 +33,7 @@ from ottla.pipelines.progress.status import Lag, LagReader
 
 TICK_S: Final = 0.25
 LAG_S: Final = 2.0
+SIGNAL_S: Final = 0.5
 STOP_S: Final = 30.0
 """How long the queries may take to stop; then the process ends anyway."""
 
@@ -59,13 +60,15 @@ class Pipeline:
         kafka = spec.source.kafka.for_librdkafka()
         self.starting = StartingRun(kafka, spec.delivery.group, spec.source.topic, spec.name)
 
-    def start(self, spark: Any) -> None:
+    def start(self, spark: Any, ended_by_signal: Callable[[PipelineError], bool]) -> None:
         """Start the query. A failure is kept, so that the other pipelines can run."""
         from ottla.pipelines.file.build import start_pipeline
 
         try:
             self.query = start_pipeline(spark, self.spec, self.starting.run)
         except PipelineError as error:
+            if ended_by_signal(error):
+                return
             self.failure = str(error)
             self.starting.end("failed", failure=self.failure)
             return
@@ -79,7 +82,7 @@ class Pipeline:
         return Snapshot(self.spec.name, run, latest, self.lag, self.failure)
 
     def read_lag(self, reader: LagReader) -> None:
-        """Ask the brokers for the lag behind the last batch that was reported."""
+        """Ask the brokers for the lag after the last batch that was reported."""
         latest = self.reporter.latest if self.reporter else None
         if latest is None:
             return
@@ -117,8 +120,8 @@ class Session:
     def run(self) -> int:
         """Run until all pipelines have ended; returns the exit code."""
         with self._signals(), told_log(self._lines):
-            threading.Thread(target=self._work, name="pipelines", daemon=True).start()
             self._lag_watch.start()
+            threading.Thread(target=self._work, name="pipelines", daemon=True).start()
             try:
                 self._show_until_end()
             except BaseException:
@@ -170,7 +173,8 @@ class Session:
                     break
             self._stop_queries()
         except PipelineError as error:
-            self.failure = str(error)
+            if not self._ended_by_signal(error):
+                self.failure = str(error)
         finally:
             self._queries_have_ended.set()
             try:
@@ -188,8 +192,18 @@ class Session:
         for pipeline in self.pipelines:
             if self._is_stopping.is_set():
                 break
-            pipeline.start(spark)
+            pipeline.start(spark, self._ended_by_signal)
         return spark
+
+    def _ended_by_signal(self, error: PipelineError) -> bool:
+        """Whether a signal to the whole process group also ended Spark, so that a start failed.
+
+        The handler of this process may run a moment later than Spark ends.
+        """
+        stopping = self._is_stopping.wait(SIGNAL_S)
+        if stopping:
+            self._lines.append(str(error))
+        return stopping
 
     @property
     def _by(self) -> str:

@@ -13,7 +13,6 @@ from ottla.cli.pipeline_snapshot import COLUMNS, Snapshot
 from ottla.cli.screen import (
     GAP,
     MIN_FOLD,
-    OutputClosed,
     console,
     note,
     printable,
@@ -30,7 +29,9 @@ LINE_S: Final = 2.0
 
 
 class View(Protocol):
-    """Shows the state of the pipelines; called several times a second. May raise OutputClosed."""
+    """Shows the state of the pipelines; called several times a second. May raise OutputClosed
+    and OutputFailed.
+    """
 
     def show(self, snapshots: Sequence[Snapshot]) -> None: ...
 
@@ -103,16 +104,13 @@ class LiveView:
 
         size = terminal_size()  # the user may have changed it
         self._console.width, self._console.height = size.columns, size.lines
-        try:
-            if self._live is None:
-                self._live = Live(
-                    console=self._console, auto_refresh=False, redirect_stdout=False,
-                    redirect_stderr=False, vertical_overflow="visible",
-                )  # fmt: skip
-                self._live.start()
-            self._live.update(table_of(snapshots, self._console.width), refresh=True)
-        except BrokenPipeError as error:
-            raise OutputClosed from error
+        if self._live is None:
+            self._live = Live(
+                console=self._console, auto_refresh=False, redirect_stdout=False,
+                redirect_stderr=False, vertical_overflow="visible",
+            )  # fmt: skip
+            self._live.start()
+        self._live.update(table_of(snapshots, self._console.width), refresh=True)
 
     def tell(self, line: str) -> None:
         from rich.text import Text

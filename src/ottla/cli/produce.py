@@ -13,7 +13,7 @@ import typer
 
 from ottla.cli.client import Connection, connect
 from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, Failed, UsageFailed, unknown
-from ottla.cli.jsonlines import LineError
+from ottla.cli.jsonlines import LineError, Outgoing
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, ClientConfig, TopicName
 from ottla.cli.produce_lines import (
     Decode,
@@ -24,6 +24,7 @@ from ottla.cli.produce_lines import (
     text_decoder,
 )
 from ottla.cli.progress import Watch
+from ottla.cli.schema_registry import Encoder, Registry, client_of
 from ottla.cli.screen import note, say, write
 from ottla.cli.topic_producer import TopicProducer
 
@@ -126,6 +127,7 @@ def produce(
     compression: CompressionOption = Compression.NONE,
     acks: AcksOption = Acks.ALL,
     partitioner: PartitionerOption = Partitioner.MURMUR2,
+    registry: Registry = None,
     create: Create = False,
     timeout: Timeout = 30.0,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
@@ -151,6 +153,8 @@ def produce(
                 separator=separator, key=key, null=null, headers=headers, partition=partition
             )
         )
+        if registry is not None:
+            decode = encoding(decode, Encoder(client_of(registry), topic))
         settings = {
             "compression.type": compression.value,
             "acks": acks.value,
@@ -163,6 +167,17 @@ def produce(
         }
         producer = TopicProducer(topic, settings, timeout)
         raise typer.Exit(send_all(producer, stream, decode, as_json))
+
+
+def encoding(decode: Decode, encoder: Encoder) -> Decode:
+    """The same, with keys and values encoded."""
+
+    def encoded(line: bytes) -> Outgoing:
+        record = decode(line)
+        record.key, record.value = encoder.key(record.key), encoder.value(record.value)
+        return record
+
+    return encoded
 
 
 def check_together(

@@ -12,16 +12,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.cli.output import OutputClosed, output_errors
+from ottla.cli.wrapping import print_error, wrapped
+
 if TYPE_CHECKING:
     from rich.console import Console
 
 GAP: Final = 2
 MIN_FOLD: Final = 16
 PIPE_COLUMNS: Final = 1_000_000
-
-
-class OutputClosed(Exception):  # noqa: N818 - an ending, not an error
-    """The reader of our output has closed it (`| head`): stop quietly."""
 
 
 def printable(text: str) -> str:
@@ -35,33 +34,29 @@ def printable(text: str) -> str:
 
 
 def write(text: str, *, flush: bool = False) -> None:
-    """Write to standard output. Raises OutputClosed if its reader has closed it."""
-    try:
+    """Write to standard output. Raises OutputClosed and OutputFailed."""
+    with output_errors():
         sys.stdout.write(text)
         if flush:
             sys.stdout.flush()
-    except BrokenPipeError as error:
-        raise OutputClosed from error
 
 
 def write_bytes(data: bytes) -> None:
-    """Write bytes unchanged to standard output, at once. Raises OutputClosed."""
-    try:
+    """Write bytes unchanged to standard output, at once. Raises OutputClosed and OutputFailed."""
+    with output_errors():
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
-    except BrokenPipeError as error:
-        raise OutputClosed from error
 
 
 def say(text: str) -> None:
     """One line on standard output."""
-    write(f"{text}\n")
+    write(f"{wrapped(text, sys.stdout)}\n")
 
 
 def note(text: str) -> None:
     """One line on standard error."""
-    print(text, file=sys.stderr, flush=True)
+    print_error(text)
 
 
 def show_json(value: Any) -> None:
@@ -151,25 +146,69 @@ def show_table(
     cells = [["-" if cell is None else printable(str(cell)) for cell in row] for row in rows]
     raw = [[isinstance(cell, int) or cell is None for cell in row] for row in rows]
     right = [all(row[index] for row in raw) for index in range(len(columns))]
-    screen = console()
     if title:
-        screen.print(printable(title), style="bold", overflow="fold")
-    print_rows(screen, columns, cells, right)
+        say_styled(printable(title), "bold")
+    print_rows(columns, cells, right)
+
+
+def has_styles() -> bool:
+    """Whether output may have styles and be folded. If not, nothing of rich is imported."""
+    return sys.stdout.isatty() or not os.environ.keys().isdisjoint(("COLUMNS", "FORCE_COLOR"))
+
+
+def say_styled(text: str, style: str) -> None:
+    """One line in rich's style, folded at the width of the terminal."""
+    if has_styles():
+        console().print(text, style=style, overflow="fold")
+    else:
+        say(text)
+
+
+def cell_width(text: str) -> int:
+    """How many columns of a terminal the text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
 
 
 def print_rows(
-    screen: Console, columns: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]
+    columns: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]
 ) -> None:
-    from rich.cells import cell_len
-
+    """Rows below each other. What fits is written as it is: rich takes a second for 1,000 rows."""
     widths = [
-        max([cell_len(name), *(cell_len(row[index]) for row in cells)])
+        max([cell_width(name), *(cell_width(row[index]) for row in cells)])
         for index, name in enumerate(columns)
     ]
-    excess = sum(widths) + GAP * (len(widths) - 1) - screen.width
-    if excess > 0 and max(widths) - excess < MIN_FOLD:
-        print_blocks(screen, columns, cells)
-        return
+    total = sum(widths) + GAP * (len(widths) - 1)
+    excess = total - console().width if has_styles() else 0
+    if excess <= 0:
+        say_styled(aligned(columns, widths, right), "bold cyan")
+        write("".join(f"{aligned(row, widths, right)}\n" for row in cells))
+    elif max(widths) - excess < MIN_FOLD:
+        print_blocks(console(), columns, cells)
+    else:
+        print_folded(console(), columns, cells, right, widths)
+
+
+def aligned(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    """One line of a table."""
+    parts = []
+    for cell, width, is_right in zip(row, widths, right, strict=True):
+        space = " " * (width - cell_width(cell))
+        parts.append(space + cell if is_right else cell + space)
+    return (" " * GAP).join(parts).rstrip()
+
+
+def print_folded(
+    screen: Console,
+    columns: Sequence[str],
+    cells: Sequence[Sequence[str]],
+    right: Sequence[bool],
+    widths: Sequence[int],
+) -> None:
+    """A table that is too wide: its widest column is folded."""
     from rich.table import Table
     from rich.text import Text
 

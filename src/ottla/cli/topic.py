@@ -11,6 +11,7 @@ from ottla.cli.client import Connection, connect, is_internal, pairs
 from ottla.cli.configs import alter_configs
 from ottla.cli.deletion import delete_all
 from ottla.cli.failures import Failed, UsageFailed
+from ottla.cli.name_filter import Filter, name_filter
 from ottla.cli.options import (
     DEFAULT_BOOTSTRAP,
     AsJson,
@@ -27,6 +28,7 @@ from ottla.cli.options import (
     Yes,
 )
 from ottla.cli.screen import note, say, show_documents, show_json, show_list
+from ottla.cli.topic_assignment import EXAMPLE, read_assignment
 from ottla.cli.topic_documents import (
     NO_TOPICS,
     described_topics,
@@ -52,6 +54,10 @@ Assignment = Annotated[
     ),
 ]
 
+Sizes = Annotated[
+    bool,
+    typer.Option("--sizes", help="Show how many offsets and bytes each topic has (one replica)."),
+]
 DeleteInternal = Annotated[
     bool, typer.Option("--internal", help="Allow deleting an internal topic.")
 ]
@@ -77,7 +83,7 @@ def create(
 ) -> None:
     """Create topics. Options that are not given use the broker's defaults (num.partitions)."""
     settings = pairs("--config", config)
-    assignment = read_assignment(assign, partitions, replication_factor)
+    assignment = assignment_of(assign, partitions, replication_factor)
     connection = connect(bootstrap, client_config)
     existing = connection.topics()
     there = [name for name in topics if name in existing]
@@ -112,30 +118,19 @@ def create(
         )
 
 
-def read_assignment(
+def assignment_of(
     text: str | None, partitions: int | None, replication_factor: int | None
 ) -> list[list[int]]:
-    """`1:2,2:3` as the brokers of each partition, as in kafka-topics.sh; empty if not given."""
+    """The brokers of each partition; empty if not given."""
     if text is None:
         return []
-    example = "For two partitions on brokers 1 and 2: --assign 1:2,2:1"
     if partitions is not None or replication_factor is not None:
         raise UsageFailed(
             "--assign sets the number of partitions and replicas: leave out --partitions and "
             "--replication-factor.",
-            example,
+            EXAMPLE,
         )
-    parts = [part.split(":") for part in text.split(",")]
-    if not all(broker.isascii() and broker.isdecimal() for part in parts for broker in part):
-        raise UsageFailed(f"--assign must be broker ids, not {text!r}.", example)
-    assignment = [[int(broker) for broker in part] for part in parts]
-    if len({len(brokers) for brokers in assignment}) > 1:
-        raise UsageFailed(
-            "--assign must give every partition the same number of replicas.", example
-        )
-    if any(len(set(brokers)) < len(brokers) for brokers in assignment):
-        raise UsageFailed("--assign names a broker twice for one partition.", example)
-    return assignment
+    return read_assignment(text)
 
 
 def new_topic(
@@ -154,27 +149,44 @@ def new_topic(
 
 @commands.command("list")
 def list_topics(
+    filter_: Filter = None,
+    sizes: Sizes = False,
     internal: Internal = False,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     client_config: ClientConfig = None,
 ) -> None:
     """List topics by name."""
-    topics = connect(bootstrap, client_config).topics()
+    matches = name_filter(filter_)
+    connection = connect(bootstrap, client_config)
+    topics = {
+        name: topic
+        for name, topic in sorted(connection.topics().items())
+        if (internal or not is_internal(name)) and matches(name)
+    }
+    found = sizes_of(connection, topics) if sizes else {}
     rows: list[dict[str, Any]] = []
-    for name in sorted(topics):
-        if is_internal(name) and not internal:
-            continue
-        replicas = [len(partition.replicas) for partition in topics[name].partitions.values()]
+    for name, topic in topics.items():
+        replicas = [len(partition.replicas) for partition in topic.partitions.values()]
         rows.append(
             {
                 "topic": name,
                 "partitions": len(replicas),
                 "replication_factor": max(replicas, default=0),
+                **(found[name]._asdict() if sizes else {}),
                 "internal": is_internal(name),
             }
         )
-    show_list(["topic", "partitions", "replicas"], rows, as_json=as_json, none=NO_TOPICS)
+    columns = ["topic", "partitions", "replicas", *(["offsets", "size"] if sizes else [])]
+    none = NO_TOPICS if filter_ is None else f"No topic's name matches {filter_}."
+    show_list(columns, rows, as_json=as_json, none=none)
+
+
+def sizes_of(connection: Connection, topics: dict[str, Any]) -> dict[str, Any]:
+    # Imported late: it needs messages of Kafka's.
+    from ottla.cli.topic_sizes import topic_sizes
+
+    return dict(topic_sizes(connection, topics)) if topics else {}
 
 
 @commands.command()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import TopicCollection
 
@@ -11,13 +11,9 @@ from ottla.cli.client import Connection
 from ottla.cli.configs import describe_configs
 from ottla.cli.offsets import EARLIEST, LATEST, shown_offsets
 from ottla.cli.screen import say, show_table
-from ottla.cli.topic_metadata import (
-    Epoch,
-    controller_is_away,
-    epochs_in,
-    metadata_of,
-    topics_in,
-)
+
+if TYPE_CHECKING:
+    from ottla.cli.topic_metadata import Epoch
 
 NO_TOPICS: Final = "No topics yet. Create one with: ottla topic create NAME"
 COLUMNS: Final = (
@@ -52,6 +48,9 @@ def topic_summary(topic: Any) -> dict[str, Any]:
 
 def topic_documents(connection: Connection, names: Sequence[str]) -> list[dict[str, Any]]:
     """One document per topic: id, partitions with offsets, and its own settings."""
+    # Imported late: a list of topics needs no messages of Kafka's.
+    from ottla.cli.topic_metadata import controller_is_away, epochs_in, metadata_of, topics_in
+
     metadata = metadata_of(connection.bootstrap, names)
     # librdkafka asks only the controller, whose state is the newest. Without one, ask any broker.
     alone = metadata is not None and controller_is_away(metadata)

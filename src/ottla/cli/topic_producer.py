@@ -16,6 +16,7 @@ from ottla.cli.jsonlines import Outgoing
 from ottla.cli.screen import note
 
 MAX_LINES_NAMED: Final = 5
+PURGED: Final = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 FULL_PAUSE_S: Final = 0.1
 FLUSH_STEP_S: Final = 0.2
 # librdkafka times out each record by itself; this leaves time for its last reports.
@@ -54,6 +55,7 @@ class TopicProducer:
         self.partitions: dict[int, PartitionCount] = {}
         self.errors: dict[str, ErrorCount] = {}
         self.is_reported = False
+        self.fatal: str | None = None
         try:
             self.client = Producer({**settings, "error_cb": self.trouble})
         except KafkaException as error:
@@ -113,6 +115,8 @@ class TopicProducer:
             count.last_offset = offset
             return
         reason = explain(error)
+        if self.fatal is not None and error.code() in PURGED:
+            reason = self.fatal
         failed = self.errors.setdefault(reason, ErrorCount())
         failed.records += 1
         if len(failed.lines) < MAX_LINES_NAMED:
@@ -121,14 +125,25 @@ class TopicProducer:
     def flush(self) -> None:
         """Wait until each record is delivered or has timed out."""
         deadline = time.monotonic() + self.timeout_s + FLUSH_GRACE_S
-        while self.client.flush(FLUSH_STEP_S) and time.monotonic() < deadline:
+        while self._flush(FLUSH_STEP_S) and time.monotonic() < deadline:
             pass
+
+    def _flush(self, within_s: float) -> int:
+        """The number of records that are still queued."""
+        try:
+            return int(self.client.flush(within_s))
+        except KafkaException as error:
+            # A fatal error of the idempotent producer: nothing more will be sent.
+            self.fatal = explain(error.args[0])
+            self.client.purge()
+            self.client.poll(0)
+            return 0
 
     def abandon(self) -> None:
         """After Ctrl-C: wait briefly for queued records, then drop them. They are counted."""
-        if self.client.flush(FLUSH_GRACE_S):
+        if self._flush(FLUSH_GRACE_S):
             self.client.purge()
-            self.client.flush(FLUSH_STEP_S)
+            self._flush(FLUSH_STEP_S)
 
     def document(self) -> dict[str, Any]:
         """The counts as a JSON document."""

@@ -187,7 +187,7 @@ def list_hanging(
         show_json(documents)
     elif documents:
         show_hanging(documents)
-    else:
+    elif not why:
         note(f"No hanging transactions without a write in the last {elapsed_said(age_ms)}.")
     if why:
         (name, index), reason = next(iter(why.items()))

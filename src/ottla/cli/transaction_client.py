@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from ottla.cli.client import Connection
-from ottla.cli.cluster_client import NoAnswer, ask, refusal
+from ottla.cli.cluster_client import NoAnswer, refusal
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.plain_security import Security, security_of
+from ottla.cli.supported_versions import ask_supported
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
 
 FIND_COORDINATOR: Final = 10
-API_VERSIONS: Final = 18
 INIT_PRODUCER_ID: Final = 22
 WRITE_TXN_MARKERS: Final = 27
 DESCRIBE_PRODUCERS: Final = 61
@@ -299,27 +299,8 @@ class TransactionClient:
 
 def _ask(address: str, request: Any, security: Security) -> Any:
     """The response. Raises Failed that says so if the broker does not know the request."""
-    key, version = request.__api_key__, request.__version__
-    try:
-        return ask(address, request, security=security)
-    except NoAnswer:
-        since = SINCE.get((key, version))
-        if since is None or _knows(address, key, version, security):
-            raise
-    name = type(request).__name__.removesuffix("Request")
-    raise Failed(
-        f"the broker at {address} does not support {name} in version {version}.",
-        f"Apache Kafka {since} and later do.",
-    )
-
-
-def _knows(address: str, key: int, version: int, security: Security) -> bool:
-    """Whether a broker supports a request; raises Failed."""
-    request = messages_of(API_VERSIONS, 0, "request").ApiVersionsRequest()
-    return any(
-        each.api_key == key and each.min_version <= version <= each.max_version
-        for each in ask(address, request, security=security).api_keys
-    )
+    since = SINCE.get((request.__api_key__, request.__version__))
+    return ask_supported(address, request, security, since)
 
 
 def _described(each: Any, coordinator: int) -> DescribedTransaction:

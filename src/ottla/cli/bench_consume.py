@@ -1,0 +1,128 @@
+"""The load of `ottla bench consume`: reads records, and with `follow` measures their age."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import uuid4
+
+from confluent_kafka import (
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
+
+from ottla.cli.bench_chart import Chart
+from ottla.cli.bench_meter import Meter
+from ottla.cli.bench_produce import Sampling
+from ottla.cli.client import Connection, explain
+from ottla.cli.failures import Failed, UsageFailed
+from ottla.cli.offsets import Partition, end_offsets, first_offsets
+from ottla.cli.reading import Interruption
+
+BATCH_RECORDS: Final = 5000
+POLL_S: Final = 0.1
+STALL_TIMEOUT_S: Final = 15.0
+
+
+def consume_load(
+    connection: Connection,
+    topics: Mapping[str, Any],
+    *,
+    records: int | None,
+    for_s: float | None,
+    follow: bool,
+    quiet: bool,
+) -> tuple[Meter, bool]:
+    """Read from the beginning to the current end, or with `follow` what comes from now on; returns
+    what was measured, and whether Ctrl-C ended it. Raises Failed.
+    """
+    places = [(name, index) for name, topic in topics.items() for index in topic.partitions]
+    ends = end_offsets(connection, places)
+    begins = ends if follow else first_offsets(connection, places)
+    left = {} if follow else {key: end for key, end in ends.items() if end > begins[key]}
+    consumer = consumer_of(connection)
+    is_interrupted = False
+    meter = Meter(time.monotonic())
+    try:
+        consumer.assign([TopicPartition(*key, begins[key]) for key in (left or begins)])
+        name = ", ".join(topics)
+        with (
+            Chart(f"consuming from {name}", meter, wanted=not quiet) as chart,
+            Interruption() as interruption,
+        ):
+            sampling = Sampling(meter, chart)
+            until_s = None if for_s is None else time.monotonic() + for_s
+            heard_s = time.monotonic()
+            while follow or left:
+                events = consumer.consume(most(records, meter), POLL_S)
+                now_s = time.monotonic()
+                if events:
+                    heard_s = now_s
+                    count(events, left, meter, with_age=follow)
+                elif not follow and now_s - heard_s > STALL_TIMEOUT_S:
+                    raise Failed(
+                        f"no records arrived for {STALL_TIMEOUT_S:g} s; read {meter.records:,}."
+                    )
+                sampling.at(now_s)
+                is_interrupted = interruption.wanted
+                if is_interrupted or (until_s is not None and now_s >= until_s):
+                    break
+                if records is not None and meter.records >= records:
+                    break
+        meter.end(time.monotonic())
+    except KafkaException as error:
+        raise connection.failure(error, "consume") from error
+    finally:
+        consumer.close()
+    return meter, is_interrupted
+
+
+def consumer_of(connection: Connection) -> Any:
+    """Raises UsageFailed if librdkafka rejects a setting."""
+    settings = {
+        # A consumer needs a group id. Without commits nobody sees this one.
+        "group.id": f"ottla-bench-{uuid4()}",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "earliest",
+        **connection.settings,
+    }
+    try:
+        return Consumer(settings)
+    except KafkaException as error:
+        raise UsageFailed(
+            f"cannot consume with these settings: {explain(error.args[0])}"
+        ) from error
+
+
+def most(records: int | None, meter: Meter) -> int:
+    return BATCH_RECORDS if records is None else min(BATCH_RECORDS, records - meter.records)
+
+
+def count(events: list[Any], left: dict[Partition, int], meter: Meter, *, with_age: bool) -> None:
+    """Count the records of one poll; partitions that are read to their ends leave `left`."""
+    now_ms = time.time_ns() // 1_000_000
+    found = size_bytes = 0
+    latest: dict[Partition, int] = {}
+    for event in events:
+        error = event.error()
+        if error is not None:
+            if error.code() != KafkaError._PARTITION_EOF:
+                raise Failed(f"cannot continue to read: {explain(error)}")
+            left.pop((event.topic(), event.partition()), None)
+            continue
+        found += 1
+        size_bytes += len(event.value() or b"") + len(event.key() or b"")
+        latest[event.topic(), event.partition()] = event.offset()
+        if with_age:
+            kind, at_ms = event.timestamp()
+            if kind != TIMESTAMP_NOT_AVAILABLE:
+                meter.add_latency((now_ms - at_ms) * 1000)
+    meter.add(found, size_bytes)
+    for key, offset in latest.items():
+        if offset + 1 >= left.get(key, offset + 2):
+            left.pop(key, None)

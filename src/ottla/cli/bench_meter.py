@@ -1,0 +1,147 @@
+"""What `ottla bench` counts: records, bytes and latencies, in all and in the last moment.
+
+Pure: it is given the time.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from ottla.cli.latency_histogram import LatencyHistogram
+from ottla.cli.screen import say, show_table
+from ottla.cli.sizes import size_text
+
+PERCENTILES: Final = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
+MAX_SAMPLES: Final = 1000
+"""Older ones are forgotten: the chart shows the last ones."""
+
+
+class Sample(NamedTuple):
+    """One moment of a run."""
+
+    seconds: float
+    """From the start to the end of the moment."""
+    records_per_s: float
+    bytes_per_s: float
+    p50_us: int | None
+    p99_us: int | None
+
+
+class Meter:
+    """Counts from `now_s` on, a monotonic time in seconds."""
+
+    def __init__(self, now_s: float) -> None:
+        self.records = 0
+        self.size_bytes = 0
+        self.errors: dict[str, int] = {}
+        """Records by the reason why they failed."""
+        self.latencies = LatencyHistogram()
+        self.samples: list[Sample] = []
+        self._start_s = self._sampled_s = now_s
+        self._end_s = now_s
+        self._before = (0, 0)
+        self._moment = LatencyHistogram()
+
+    def add(self, records: int, size_bytes: int) -> None:
+        self.records += records
+        self.size_bytes += size_bytes
+
+    def add_latency(self, latency_us: int) -> None:
+        self._moment.add(latency_us)
+
+    def add_error(self, reason: str) -> None:
+        self.errors[reason] = self.errors.get(reason, 0) + 1
+
+    def sample(self, now_s: float) -> Sample | None:
+        """End a moment. None if no time has passed."""
+        elapsed_s = now_s - self._sampled_s
+        if elapsed_s <= 0:
+            return None
+        found = Sample(
+            now_s - self._start_s,
+            (self.records - self._before[0]) / elapsed_s,
+            (self.size_bytes - self._before[1]) / elapsed_s,
+            self._moment.percentile(50),
+            self._moment.percentile(99),
+        )
+        self.samples.append(found)
+        del self.samples[:-MAX_SAMPLES]
+        self._sampled_s, self._before = now_s, (self.records, self.size_bytes)
+        self.latencies.merge(self._moment)
+        self._moment = LatencyHistogram()
+        return found
+
+    def end(self, now_s: float) -> None:
+        """The last record was counted then."""
+        self.sample(now_s)
+        self._end_s = now_s
+
+    def document(self) -> dict[str, Any]:
+        """The whole run. `latency_ms` is null if nothing was measured."""
+        seconds = max(self._end_s - self._start_s, 1e-9)
+        percentiles = {
+            name: milliseconds(self.latencies.percentile(percent))
+            for name, percent in PERCENTILES.items()
+        }
+        return {
+            "records": self.records,
+            "bytes": self.size_bytes,
+            "seconds": round(self._end_s - self._start_s, 3),
+            "records_per_s": round(self.records / seconds),
+            "bytes_per_s": round(self.size_bytes / seconds),
+            "latency_ms": {**percentiles, "max": milliseconds(self.latencies.max_us)}
+            if self.latencies.count
+            else None,
+            "errors": [
+                {"error": reason, "records": count} for reason, count in self.errors.items()
+            ],
+        }
+
+
+def milliseconds(latency_us: int | None) -> float | None:
+    return None if latency_us is None else latency_us / 1000
+
+
+def latency_text(latency_ms: float | None) -> str:
+    """`0.42 ms`, `12.3 ms`, `1.2 s`."""
+    if latency_ms is None:
+        return "-"
+    if latency_ms < 10:
+        return f"{latency_ms:.2f} ms"
+    return f"{latency_ms:.1f} ms" if latency_ms < 1000 else f"{latency_ms / 1000:.1f} s"
+
+
+def line(sample: Sample, records: int) -> str:
+    """A moment as one line, where there is no chart."""
+    text = (
+        f"{sample.seconds:.0f} s: {records:,} records, {sample.records_per_s:,.0f}/s, "
+        f"{size_text(round(sample.bytes_per_s))}/s"
+    )
+    if sample.p99_us is None:
+        return text
+    p50, p99 = milliseconds(sample.p50_us), milliseconds(sample.p99_us)
+    return f"{text}, p50 {latency_text(p50)}, p99 {latency_text(p99)}"
+
+
+def show_run(did: str, document: dict[str, Any]) -> None:
+    """Print the document of a run. `did`: produced to t."""
+    show_table(
+        ["records", "bytes", "time", "records/s", "bytes/s"],
+        [
+            [
+                f"{document['records']:,}",
+                size_text(document["bytes"]),
+                f"{document['seconds']:.1f} s",
+                f"{document['records_per_s']:,}",
+                f"{size_text(document['bytes_per_s'])}/s",
+            ]
+        ],
+        title=did,
+    )
+    latencies = document["latency_ms"]
+    if latencies is not None:
+        say("")
+        show_table(
+            ["latency", *latencies],
+            [["", *(latency_text(each) for each in latencies.values())]],
+        )

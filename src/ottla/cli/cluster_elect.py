@@ -1,0 +1,149 @@
+"""`ottla cluster elect`: elects leaders (KIP-460), as `kafka-leader-election.sh` does.
+
+A preferred election moves leadership back to the first replica, if that one is in sync. An unclean
+one gives a partition without a leader one that is not in sync: what only the others have is lost.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+import typer
+
+from ottla.cli.client import Connection, connect
+from ottla.cli.cluster_client import elect_leaders
+from ottla.cli.failures import EXIT_FAILED, UsageFailed
+from ottla.cli.offsets import Partition
+from ottla.cli.options import (
+    DEFAULT_BOOTSTRAP,
+    AsJson,
+    Bootstrap,
+    ClientConfig,
+    DryRun,
+    SomeTopicNames,
+    Yes,
+)
+from ottla.cli.plain_security import security_of
+from ottla.cli.screen import ask, note, show_json, show_table
+from ottla.cli.topic_documents import plural
+from ottla.cli.topic_offsets import partitions_of
+
+SETTLE_TIMEOUT_S: Final = 5.0
+LOOK_PAUSE_S: Final = 0.1
+
+Unclean = Annotated[
+    bool,
+    typer.Option(
+        "--unclean",
+        help="Elect a replica that is not in sync where there is no leader. Loses records.",
+    ),
+]
+OfPartition = Annotated[
+    list[int] | None,
+    typer.Option("--partition", "-p", min=0, metavar="N", help="Only this one. Repeatable."),
+]
+
+
+def elect(
+    topics: SomeTopicNames = None,
+    partition: OfPartition = None,
+    unclean: Unclean = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    client_config: ClientConfig = None,
+) -> None:
+    """Give partitions their preferred leaders again, or with --unclean any leader at all."""
+    if unclean and not topics:
+        raise UsageFailed(
+            "--unclean needs topics: it loses records.",
+            "To see which partitions are offline: ottla cluster describe",
+        )
+    if partition and len(topics or ()) != 1:
+        raise UsageFailed("--partition needs one topic.")
+    connection = connect(bootstrap, client_config)
+    known = connection.existing_topics(topics) if topics else connection.topics()
+    states = {key: known[key[0]].partitions[key[1]] for key in partitions_of(known, partition)}
+    wanted = to_elect(states, unclean=unclean)
+    if not wanted:
+        none = "a leader" if unclean else "its preferred leader"
+        if as_json:
+            show_json([])
+        else:
+            note(f"Nothing to elect: each of {plural(len(states), 'partition')} has {none}.")
+        return
+    if unclean and not dry_run and not yes:
+        question = (
+            f"Elect replicas that are not in sync for {plural(len(wanted), 'partition')}, and lose "
+            "what they do not have?"
+        )
+        if not ask(question, what_else="To elect without confirmation, add --yes."):
+            note("Nothing was changed.")
+            raise typer.Exit(EXIT_FAILED)
+    why: dict[Partition, str] = {}
+    if not dry_run:
+        security = security_of(connection.settings)
+        why = elect_leaders(connection.bootstrap, wanted, unclean=unclean, security=security)
+    after = {} if dry_run else settled(connection, wanted, why)
+    documents = [
+        {
+            "topic": key[0],
+            "partition": key[1],
+            "preferred": preferred(state),
+            "before": leader_of(state),
+            "after": after.get(key, leader_of(state)),
+            "error": why.get(key),
+        }
+        for key, state in wanted.items()
+    ]
+    if as_json:
+        show_json(documents)
+    else:
+        show_table(
+            ["topic", "partition", "preferred", "leader before", "leader now", ""],
+            [[*list(each.values())[:-1], each["error"] or ""] for each in documents],
+            drop_empty=("",),
+        )
+        if dry_run:
+            note("Nothing was changed (--dry-run).")
+    if why:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def preferred(state: Any) -> int:
+    """The first replica."""
+    return int(state.replicas[0])
+
+
+def leader_of(state: Any) -> int | None:
+    return state.leader if state.leader >= 0 else None
+
+
+def to_elect(states: Mapping[Partition, Any], *, unclean: bool) -> dict[Partition, Any]:
+    """The partitions without a leader, or those that another than the preferred one leads."""
+    if unclean:
+        return {key: state for key, state in states.items() if leader_of(state) is None}
+    return {key: state for key, state in states.items() if leader_of(state) != preferred(state)}
+
+
+def settled(
+    connection: Connection, wanted: Mapping[Partition, Any], why: Mapping[Partition, str]
+) -> dict[Partition, int | None]:
+    """The leaders once the broker that responds knows the new ones, which takes a moment."""
+    until = time.monotonic() + SETTLE_TIMEOUT_S
+    while True:
+        topics = connection.topics()
+        # A topic may have been deleted in the meantime.
+        now = {
+            key: leader_of(topics[key[0]].partitions[key[1]]) if key[0] in topics else None
+            for key in wanted
+        }
+        changed = all(
+            now[key] != leader_of(state) for key, state in wanted.items() if key not in why
+        )
+        if changed or time.monotonic() > until:
+            return now
+        time.sleep(LOOK_PAUSE_S)

@@ -1,0 +1,111 @@
+"""Moves of replicas between brokers: which broker holds what now, and waiting for the end of a
+reassignment.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from ottla.cli.client import Connection
+from ottla.cli.cluster_client import Assignments, Partition, reassignments
+from ottla.cli.failures import Failed
+from ottla.cli.plain_security import Security
+from ottla.cli.progress import Watch
+from ottla.cli.screen import say, show_table
+from ottla.cli.topic_documents import plural
+
+LOOK_PAUSE_S: Final = 0.5
+MAX_SHOWN: Final = 50
+
+
+def current_assignments(
+    connection: Connection, under_way: Mapping[Partition, Any]
+) -> dict[str, list[list[int]]]:
+    """Each topic's replicas by partition, without those that are being removed."""
+    found: dict[str, list[list[int]]] = {}
+    for name, topic in sorted(connection.topics().items()):
+        rows = []
+        for number, partition in sorted(topic.partitions.items()):
+            moving = under_way.get((name, number))
+            leaving = set(moving.removing_replicas) if moving is not None else set()
+            rows.append([each for each in partition.replicas if each not in leaving])
+        found[name] = rows
+    return found
+
+
+def live_racks(connection: Connection) -> dict[int, str | None]:
+    """The live brokers with their racks."""
+    described = connection.wait(
+        connection.admin.describe_cluster(request_timeout=connection.answer_timeout_s),
+        "describe the cluster",
+    )
+    return {node.id: node.rack for node in described.nodes}
+
+
+def move_documents(
+    assignments: Mapping[str, Sequence[Sequence[int]]], targets: Assignments
+) -> list[dict[str, Any]]:
+    """`topic`, `partition`, `from` and `to` of each partition that gets other replicas."""
+    return [
+        {
+            "topic": topic,
+            "partition": index,
+            "from": list(assignments[topic][index]),
+            "to": list(replicas),
+        }
+        for topic, partitions in sorted(targets.items())
+        for index, replicas in sorted(partitions.items())
+        if list(replicas) != list(assignments[topic][index])
+    ]
+
+
+def shown_brokers(brokers: Sequence[int]) -> str:
+    """`1 2 3`, for a cell of a table."""
+    return " ".join(map(str, brokers))
+
+
+def show_moves(moves: Sequence[Mapping[str, Any]]) -> None:
+    """Print moves as a table, the first ones if they are many."""
+    show_table(
+        ["topic", "partition", "from", "to"],
+        [
+            [
+                each["topic"],
+                each["partition"],
+                shown_brokers(each["from"]),
+                shown_brokers(each["to"]),
+            ]
+            for each in moves[:MAX_SHOWN]
+        ],
+    )
+    if len(moves) > MAX_SHOWN:
+        say(f"{len(moves) - MAX_SHOWN:,} more. To see all: --dry-run --json")
+
+
+def wait_moved(
+    bootstrap: str,
+    waited: Collection[Partition],
+    *,
+    title: str,
+    watch_hint: str,
+    quiet: bool,
+    timeout_s: float,
+    security: Security,
+) -> None:
+    """Wait until no reassignment of these partitions is under way. Raises Failed after
+    `timeout_s`, with `watch_hint`.
+    """
+    until = time.monotonic() + timeout_s
+    places = set(waited)
+    with Watch(title, len(places), wanted=not quiet) as watch:
+        while left := places & reassignments(bootstrap, security).keys():
+            watch.at(len(places) - len(left))
+            if time.monotonic() > until:
+                raise Failed(
+                    f"{plural(len(left), 'partition')} of {len(places):,} still moving after "
+                    f"{timeout_s:g} s; the brokers continue the move.",
+                    watch_hint,
+                )
+            time.sleep(LOOK_PAUSE_S)

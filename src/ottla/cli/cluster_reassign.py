@@ -1,0 +1,318 @@
+"""`ottla cluster reassign`: gives partitions other replicas (KIP-455), lists moves, cancels them.
+
+As in `kafka-reassign-partitions.sh`, but without a file: the plan is shown first, and the brokers
+carry it out. The command only waits, so it may end at any time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from ottla.cli.client import Connection, connect
+from ottla.cli.cluster_client import Partition, cancel_reassignments, reassign, reassignments
+from ottla.cli.cluster_moves import (
+    LOOK_PAUSE_S,
+    current_assignments,
+    live_racks,
+    move_documents,
+    show_moves,
+    shown_brokers,
+    wait_moved,
+)
+from ottla.cli.failures import EXIT_FAILED, Failed, UsageFailed
+from ottla.cli.options import (
+    DEFAULT_BOOTSTRAP,
+    AsJson,
+    Bootstrap,
+    ClientConfig,
+    DryRun,
+    ReplicationFactor,
+    SomeTopicNames,
+    Yes,
+)
+from ottla.cli.plain_security import Security, security_of
+from ottla.cli.reassignment_file import read_reassignments
+from ottla.cli.reassignment_plan import (
+    Targets,
+    assigned,
+    check_brokers,
+    check_places,
+    read_brokers,
+    spread_out,
+)
+from ottla.cli.screen import ask, note, say, show_json, show_table
+from ottla.cli.topic_documents import plural
+
+FORMS: Final = (
+    "For example: ottla cluster reassign TOPIC --replication-factor 3, or --brokers 1,2,3; "
+    "--list shows what moves now."
+)
+WATCH_HINT: Final = "To watch it: ottla cluster reassign --list"
+SETTLE_TIMEOUT_S: Final = 10.0
+
+OnBrokers = Annotated[
+    str | None,
+    typer.Option(
+        "--brokers", metavar="1,2,3", help="Spread the topics' replicas evenly over these brokers."
+    ),
+]
+Assign = Annotated[
+    str | None,
+    typer.Option(
+        "--assign",
+        metavar="BROKERS",
+        help="The brokers of each partition, such as 1:2,2:3 (the first is the preferred leader).",
+    ),
+]
+OfPartition = Annotated[
+    list[int] | None,
+    typer.Option("--partition", "-p", min=0, metavar="N", help="Only this one. Repeatable."),
+]
+MovesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--file", metavar="PATH", help="The moves, as for kafka-reassign-partitions.sh (JSON)."
+    ),
+]
+ListThem = Annotated[bool, typer.Option("--list", help="Show what moves now.")]
+Cancel = Annotated[
+    bool, typer.Option("--cancel", help="Cancel what moves now, of the topics or of all.")
+]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait until it is done.")]
+Timeout = Annotated[
+    float,
+    typer.Option("--timeout", min=1, metavar="SECONDS", help="How long to wait until it is done."),
+]
+
+
+def reassign_replicas(
+    topics: SomeTopicNames = None,
+    brokers: OnBrokers = None,
+    replication_factor: ReplicationFactor = None,
+    assign: Assign = None,
+    partition: OfPartition = None,
+    file: MovesFile = None,
+    list_moves: ListThem = False,
+    cancel: Cancel = False,
+    no_wait: NoWait = False,
+    dry_run: DryRun = False,
+    timeout: Timeout = 3600.0,
+    yes: Yes = False,
+    as_json: AsJson = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    client_config: ClientConfig = None,
+) -> None:
+    """Give partitions other replicas. Shows the plan and asks first, unless --yes."""
+    given = {
+        "--assign": assign is not None,
+        "--file": file is not None,
+        "--list": list_moves,
+        "--cancel": cancel,
+        "--brokers": brokers is not None,
+        "--replication-factor": replication_factor is not None,
+    }
+    check_together(given, topics, partition)
+    wanted_brokers = read_brokers(brokers)
+    connection = connect(bootstrap, client_config)
+    security = security_of(connection.settings)
+    connection.existing_topics(topics or ())  # says at once if no broker answers
+    under_way = reassignments(bootstrap, security)
+    if list_moves or cancel:
+        chosen = {place: each for place, each in under_way.items() if is_chosen(place, topics)}
+        if list_moves:
+            show_under_way(chosen, as_json=as_json)
+        else:
+            cancel_moves(bootstrap, chosen, security, dry_run=dry_run, yes=yes, as_json=as_json)
+        return
+    assignments = current_assignments(connection, under_way)
+    live = live_racks(connection)
+    if file is not None:
+        targets = read_reassignments(file)
+        check_places(assignments, targets)
+    elif assign is not None:
+        targets = assigned(assign, (topics or [""])[0], partition, assignments)
+    else:
+        targets = spread_out(
+            topics or (), partition, assignments, live, wanted_brokers, replication_factor
+        )
+    check_brokers(targets, wanted_brokers or (), live)
+    moves = move_documents(assignments, targets)
+    if not as_json and moves:
+        show_moves(moves)
+    done = carry_out(
+        connection,
+        moves,
+        security,
+        dry_run=dry_run,
+        wait=not no_wait,
+        quiet=as_json,
+        yes=yes,
+        timeout_s=timeout,
+    )
+    if as_json:
+        show_json({"requested": bool(moves) and not dry_run, "done": done, "moved": moves})
+
+
+def check_together(
+    given: Mapping[str, bool], topics: Sequence[str] | None, partition: Sequence[int] | None
+) -> None:
+    """Reject options that contradict each other, and a request without a target."""
+    named = [name for name, is_given in given.items() if is_given]
+    if not named:
+        raise UsageFailed("no target given.", FORMS)
+    if len(named) > 1 and set(named) != {"--brokers", "--replication-factor"}:
+        raise UsageFailed(f"{named[0]} and {named[1]} exclude each other.", FORMS)
+    (first, *_) = named
+    if first == "--file" and (topics or partition):
+        raise UsageFailed("--file names its topics and partitions itself.")
+    if first in ("--brokers", "--replication-factor", "--assign") and not topics:
+        raise UsageFailed(f"{first} needs a topic.", FORMS)
+    if (first == "--assign" or partition) and len(topics or ()) != 1:
+        name = "--assign" if first == "--assign" else "--partition"
+        raise UsageFailed(f"{name} needs one topic.", FORMS)
+    if first in ("--list", "--cancel") and partition:
+        raise UsageFailed(f"{first} and --partition exclude each other.")
+
+
+def is_chosen(place: Partition, topics: Sequence[str] | None) -> bool:
+    return not topics or place[0] in topics
+
+
+def carry_out(
+    connection: Connection,
+    moves: Sequence[Mapping[str, Any]],
+    security: Security,
+    *,
+    dry_run: bool,
+    wait: bool,
+    quiet: bool,
+    yes: bool,
+    timeout_s: float,
+) -> bool:
+    """Ask the user, request the moves and wait; returns whether they are done."""
+    if not moves:
+        note("Nothing to move: the partitions have these replicas.")
+        return True
+    if dry_run:
+        note("Nothing was changed (--dry-run).")
+        return False
+    copies = sum(len(set(each["to"]) - set(each["from"])) for each in moves)
+    question = f"Change {plural(len(moves), 'partition')} ({plural(copies, 'replica')} to copy)?"
+    if not yes and not ask(question, what_else="To move without confirmation, add --yes."):
+        note("Nothing was changed.")
+        raise typer.Exit(EXIT_FAILED)
+    targets: Targets = {}
+    for each in moves:
+        targets.setdefault(each["topic"], {})[each["partition"]] = tuple(each["to"])
+    reassign(connection.bootstrap, targets, security)
+    if not wait:
+        note(f"The brokers move the replicas. {WATCH_HINT}")
+        return False
+    try:
+        wait_moved(
+            connection.bootstrap,
+            [(each["topic"], each["partition"]) for each in moves],
+            title="Moving replicas",
+            watch_hint=WATCH_HINT,
+            quiet=quiet,
+            timeout_s=timeout_s,
+            security=security,
+        )
+    except KeyboardInterrupt:
+        note(f"The brokers continue the move. {WATCH_HINT}; to cancel it: --cancel")
+        raise
+    verify(connection, targets)
+    if not quiet:
+        say(f"Changed {plural(len(moves), 'partition')}; {plural(copies, 'replica')} copied.")
+    return True
+
+
+def verify(connection: Connection, targets: Mapping[str, Mapping[int, Sequence[int]]]) -> None:
+    """Raises Failed unless the partitions have the replicas: a move may have been cancelled."""
+    until = time.monotonic() + SETTLE_TIMEOUT_S
+    while True:
+        topics = connection.topics()
+        left = [
+            (f"{topic}-{index}", list(topics[topic].partitions[index].replicas), list(replicas))
+            for topic, partitions in targets.items()
+            for index, replicas in partitions.items()
+            if topic in topics
+            if list(topics[topic].partitions[index].replicas) != list(replicas)
+        ]
+        if not left:
+            return
+        # The broker that responds learns of the end shortly after the controller.
+        if time.monotonic() > until:
+            place, found, wanted = left[0]
+            raise Failed(
+                f"{plural(len(left), 'partition')} did not move, such as {place}: its replicas are "
+                f"{found}, not {wanted}.",
+                "Another command may have cancelled or replaced the move.",
+            )
+        time.sleep(LOOK_PAUSE_S)
+
+
+def show_under_way(moving: Mapping[Partition, Any], *, as_json: bool) -> None:
+    """Print what moves now."""
+    documents: list[dict[str, Any]] = [
+        {
+            "topic": topic,
+            "partition": index,
+            "replicas": list(each.replicas),
+            "adding": list(each.adding_replicas),
+            "removing": list(each.removing_replicas),
+        }
+        for (topic, index), each in sorted(moving.items())
+    ]
+    if as_json:
+        show_json(documents)
+    elif not documents:
+        note("No reassignment is under way.")
+    else:
+        show_table(
+            ["topic", "partition", "replicas", "adding", "removing"],
+            [
+                [
+                    each["topic"],
+                    each["partition"],
+                    shown_brokers(each["replicas"]),
+                    shown_brokers(each["adding"]),
+                    shown_brokers(each["removing"]),
+                ]
+                for each in documents
+            ],
+        )
+
+
+def cancel_moves(
+    bootstrap: str,
+    moving: Mapping[Partition, Any],
+    security: Security,
+    *,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Cancel these moves: the replicas that are being added are given up."""
+    if not as_json or not moving:
+        show_under_way(moving, as_json=as_json)
+    if not moving:
+        return
+    if not dry_run:
+        question = f"Cancel the moves of {plural(len(moving), 'partition')}?"
+        if not yes and not ask(question, what_else="To cancel without confirmation, add --yes."):
+            note("Nothing was cancelled.")
+            raise typer.Exit(EXIT_FAILED)
+        cancel_reassignments(bootstrap, list(moving), security)
+    if as_json:
+        places = [{"topic": topic, "partition": index} for topic, index in sorted(moving)]
+        show_json([{**place, "cancelled": not dry_run} for place in places])
+    elif dry_run:
+        note("Nothing was changed (--dry-run).")
+    else:
+        say(f"Cancelled the moves of {plural(len(moving), 'partition')}.")

@@ -1,0 +1,261 @@
+"""`--registry URL`: keys and values as JSON, where topics have them in a registry's schemas.
+
+`consume` shows what confluent-kafka's deserializers return as one line of JSON, and `produce` reads
+such lines. Bytes and fixed of Avro are shown as text in ISO 8859-1, as in Avro's own JSON encoding,
+and decimals, dates and times as text; bytes, fixed and decimals cannot be written. Data without the
+registry's header (a zero byte and the schema's id) is left as it is.
+
+Avro and JSON Schema work. Protobuf needs classes that are generated from the schema, which a
+command line does not have.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import typer
+
+from ottla.cli.failures import Failed, UsageFailed
+from ottla.cli.jsonlines import LineError
+
+if TYPE_CHECKING:
+    from confluent_kafka.schema_registry import SchemaRegistryClient
+
+HEADER_BYTES: Final = 5
+"""A zero byte and the schema's id."""
+TIMEOUT_S: Final = 10
+MISSING: Final = "--registry needs more packages: pip install 'ottla[registry]'."
+CHECK: Final = "Check --registry, or leave it out to see the bytes."
+VALUE: Final = "value"
+KEY: Final = "key"
+
+Registry = Annotated[
+    str | None,
+    typer.Option(
+        "--registry",
+        metavar="URL",
+        help="Keys and values have schemas of this registry (Avro, JSON Schema).",
+    ),
+]
+
+
+def client_of(url: str) -> SchemaRegistryClient:
+    """The client of a registry; `http://user:password@host` authenticates. Raises UsageFailed."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UsageFailed(
+            "--registry must be http://HOST:PORT or https://HOST:PORT.",
+            "For example: --registry http://localhost:8081",
+        )
+    try:
+        from confluent_kafka.schema_registry import SchemaRegistryClient
+    except ImportError:
+        raise Failed(MISSING) from None
+    place = parts.netloc.rpartition("@")[2]
+    settings: dict[str, Any] = {
+        "url": urlunsplit((parts.scheme, place, parts.path, "", "")),
+        "timeout": TIMEOUT_S,
+        "max.retries": 1,
+    }
+    if parts.username is not None:
+        settings["basic.auth.user.info"] = (
+            f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        )
+    return SchemaRegistryClient(settings)
+
+
+class Decoder:
+    """Decodes what a registry's schemas describe."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._by_type: dict[str, Callable[[bytes, Any], Any]] = {}
+        self._types: dict[int, str] = {}
+
+    def decoded(self, message: Any) -> DecodedRecord:
+        """The record with key and value as JSON. Raises Failed for data that its schema does not
+        describe, and if the registry does not answer.
+        """
+        return DecodedRecord(
+            message,
+            self._json(message, message.key(), KEY),
+            self._json(message, message.value(), VALUE),
+        )
+
+    def _json(self, message: Any, data: bytes | None, field: str) -> bytes | None:
+        if data is None or len(data) < HEADER_BYTES or data[0] != 0:
+            return data
+        from confluent_kafka.serialization import SerializationContext
+
+        place = f"the {field} of {message.topic()}-{message.partition()}@{message.offset()}"
+        schema_id = int.from_bytes(data[1:HEADER_BYTES])
+        with_schema = f"{place} with schema {schema_id}"
+        kind = self._type(schema_id, with_schema)
+        decode = self._by_type.get(kind) or self._decoder(kind, with_schema)
+        self._by_type[kind] = decode
+        try:
+            found = decode(data, SerializationContext(message.topic(), field))
+        except Exception as error:
+            # Deserializers raise whatever their parsers raise for data that they cannot read.
+            raise Failed(f"cannot decode {with_schema}: {first_line(error)}.", CHECK) from error
+        return as_json(found)
+
+    def _type(self, schema_id: int, what: str) -> str:
+        if schema_id not in self._types:
+            schema = asked(lambda: self._client.get_schema(schema_id), f"decode {what}")
+            self._types[schema_id] = schema.schema_type or "AVRO"
+        return self._types[schema_id]
+
+    def _decoder(self, kind: str, what: str) -> Callable[[bytes, Any], Any]:
+        if kind == "AVRO":
+            from confluent_kafka.schema_registry.avro import AvroDeserializer
+
+            return AvroDeserializer(  # type: ignore[no-any-return]
+                self._client, conf=subjects_by_topic()
+            )
+        if kind == "JSON":
+            from confluent_kafka.schema_registry.json_schema import JSONDeserializer
+
+            return JSONDeserializer(  # type: ignore[no-any-return]
+                None, schema_registry_client=self._client, conf=subjects_by_topic()
+            )
+        raise Failed(f"cannot decode {what}: it is of type {kind}; AVRO and JSON can be.", CHECK)
+
+
+class DecodedRecord:
+    """A record of librdkafka's with another key and value."""
+
+    def __init__(self, message: Any, key: bytes | None, value: bytes | None) -> None:
+        self._message, self._key, self._value = message, key, value
+
+    def key(self) -> bytes | None:
+        return self._key
+
+    def value(self) -> bytes | None:
+        return self._value
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._message, name)
+
+
+class Encoder:
+    """Encodes JSON with the newest schemas of a topic's subjects, `TOPIC-key` and `TOPIC-value`.
+
+    A topic without a schema for its keys gets them as they are.
+    """
+
+    def __init__(self, client: Any, topic: str) -> None:
+        """Raises Failed if the topic has no schema for its values, or one that cannot be used."""
+        self._topic = topic
+        self._key = serializer(client, f"{topic}-key")
+        self._value = serializer(client, f"{topic}-value")
+        if self._value is None:
+            raise Failed(
+                f"the registry has no subject {topic}-value.",
+                "Register the schema of the topic's values first, or leave out --registry.",
+            )
+
+    def key(self, data: bytes | None) -> bytes | None:
+        return self._encoded(self._key, data, KEY)
+
+    def value(self, data: bytes | None) -> bytes | None:
+        return self._encoded(self._value, data, VALUE)
+
+    def _encoded(self, encode: Any, data: bytes | None, field: str) -> bytes | None:
+        """Raises LineError if the data is not JSON, not what the schema describes, or if the
+        registry does not answer: the records before it are still accounted for.
+        """
+        if data is None or encode is None:
+            return data
+        from confluent_kafka.serialization import SerializationContext
+
+        try:
+            found = json.loads(data)
+        except ValueError as error:
+            raise LineError(f"has a {field} that is not JSON: {error}") from None
+        try:
+            encoded: bytes = encode(found, SerializationContext(self._topic, field))
+        except Exception as error:
+            # Serializers raise whatever their writers raise for data that does not fit.
+            if is_away(error):
+                reason = first_line(error)
+                raise LineError(f"cannot be encoded, the registry failed: {reason}") from None
+            reason = first_line(error)
+            raise LineError(f"has a {field} that its schema refuses: {reason}") from error
+        return encoded
+
+
+def serializer(client: Any, subject: str) -> Any | None:
+    """Writes with the subject's newest schema; None without such a subject. Raises Failed."""
+    found = asked(lambda: client.get_latest_version(subject), f"read {subject}", none_if=404)
+    if found is None:
+        return None
+    settings = {
+        **subjects_by_topic(),
+        "auto.register.schemas": False,
+        "use.latest.version": True,
+    }
+    kind = found.schema.schema_type or "AVRO"
+    if kind == "AVRO":
+        from confluent_kafka.schema_registry.avro import AvroSerializer
+
+        return AvroSerializer(client, found.schema, conf=settings)
+    if kind == "JSON":
+        from confluent_kafka.schema_registry.json_schema import JSONSerializer
+
+        return JSONSerializer(found.schema, client, conf=settings)
+    raise Failed(f"the subject {subject} is of type {kind}; AVRO and JSON can be written.")
+
+
+def asked(ask: Callable[[], Any], doing: str, none_if: int | None = None) -> Any:
+    """What the registry answers; None for the HTTP status `none_if`. Raises Failed."""
+    from confluent_kafka.schema_registry import SchemaRegistryError
+
+    try:
+        return ask()
+    except SchemaRegistryError as error:
+        if error.http_status_code == none_if:
+            return None
+        raise Failed(f"cannot {doing}: {error.error_message.rstrip('.')}.", CHECK) from None
+    except Exception as error:
+        if not is_away(error):
+            raise
+        raise Failed(f"cannot {doing}: {first_line(error)}.", CHECK) from None
+
+
+def is_away(error: Exception) -> bool:
+    """Whether the registry did not answer. The client's HTTP library, which only it imports, has
+    errors of its own.
+    """
+    library = type(error).__module__.partition(".")[0]
+    return isinstance(error, OSError) or library in ("httpx", "httpx2")
+
+
+def subjects_by_topic() -> dict[str, Any]:
+    """`TOPIC-key` and `TOPIC-value`. The default would first ask the registry for others, which
+    only Confluent's newest knows.
+    """
+    from confluent_kafka.schema_registry import topic_subject_name_strategy
+
+    return {"subject.name.strategy": topic_subject_name_strategy}
+
+
+def first_line(error: BaseException) -> str:
+    """What went wrong in one line; the schemas that some messages quote are left out."""
+    lines = str(error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__).rstrip(".")
+
+
+def as_json(value: Any) -> bytes:
+    """One line of JSON."""
+    return json.dumps(value, ensure_ascii=False, default=plain).encode("utf-8", "surrogatepass")
+
+
+def plain(value: Any) -> Any:
+    """What JSON has no type for."""
+    if isinstance(value, bytes):
+        return value.decode("iso-8859-1")
+    return str(value)

@@ -1,0 +1,109 @@
+"""How old the first record is that a group has not read: its lag in time.
+
+No request returns the time of an offset, so the first record after each committed offset is read,
+by a consumer without a group. It is kept for `group describe --watch`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import uuid4
+
+from confluent_kafka import (
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
+
+from ottla.cli.client import Connection
+from ottla.cli.offsets import Partition
+
+WITHIN_S: Final = 5.0
+POLL_S: Final = 0.1
+MAX_EVENTS: Final = 500
+PARTITION_FETCH_BYTES: Final = 1024
+"""A fetch returns whole batches, at least one of a partition; more are of no use here."""
+
+
+class UnreadTimes:
+    """Reads the times of records. Close it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._consumer = Consumer(
+            {
+                # A consumer needs a group id. Without commits nobody sees this one.
+                "group.id": f"ottla-lag-{uuid4()}",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                # The record may have been removed since: the next one counts.
+                "auto.offset.reset": "earliest",
+                "fetch.message.max.bytes": PARTITION_FETCH_BYTES,
+                "fetch.wait.max.ms": 100,
+                **connection.settings,
+            }
+        )
+
+    def read(self, positions: Mapping[Partition, int]) -> dict[Partition, int]:
+        """The timestamp (ms since 1970) of the first record at or after each position.
+
+        Left out are partitions without such a record, whose leaders do not respond within
+        `WITHIN_S`, and records without a time. Raises Failed.
+        """
+        found: dict[Partition, int] = {}
+        missing = set(positions)
+        if not missing:
+            return found
+        until = time.monotonic() + WITHIN_S
+        try:
+            self._consumer.assign([TopicPartition(*key, at) for key, at in positions.items()])
+            while missing and time.monotonic() < until:
+                for event in self._consumer.consume(MAX_EVENTS, POLL_S):
+                    key = (event.topic(), event.partition())
+                    if key not in missing or not _ends(event):
+                        continue
+                    missing.discard(key)
+                    if event.error() is None and event.timestamp()[0] != TIMESTAMP_NOT_AVAILABLE:
+                        found[key] = event.timestamp()[1]
+            self._consumer.unassign()
+        except KafkaException as error:
+            raise self._connection.failure(error, "read the first unread records") from error
+        return found
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def _ends(event: Any) -> bool:
+    """Whether the event says all about its partition: a record, or that there is none."""
+    error = event.error()
+    return error is None or error.code() in (
+        KafkaError._PARTITION_EOF,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_PARTITION,
+    )
+
+
+def add_times(documents: list[dict[str, Any]], times: UnreadTimes, now_ms: int) -> None:
+    """Add to each group's document and partitions `behind_ms`, the age of the first record that is
+    not read: 0 if all are, null if unknown. Of a group, the oldest.
+    """
+    for document in documents:
+        behind = {
+            (each["topic"], each["partition"]): each["committed_offset"]
+            for each in document["partitions"]
+            if each["lag"]
+        }
+        read = times.read(behind)
+        for each in document["partitions"]:
+            at_ms = read.get((each["topic"], each["partition"]))
+            if each["lag"] == 0:
+                each["behind_ms"] = 0
+            else:
+                each["behind_ms"] = None if at_ms is None else max(0, now_ms - at_ms)
+        known = [each["behind_ms"] for each in document["partitions"]]
+        document["behind_ms"] = max((age for age in known if age is not None), default=None)

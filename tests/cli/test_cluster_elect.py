@@ -1,0 +1,116 @@
+"""`ottla cluster elect` elects what needs it, and prints the leaders before and after."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import typer
+
+from ottla.cli import cluster_elect
+from ottla.cli.cluster_elect import elect
+from ottla.cli.failures import UsageFailed
+from ottla.cli.plain_security import Security
+
+
+class Cluster:
+    """t-0 has its preferred leader, t-1 another one, t-2 none; elections have the given result."""
+
+    bootstrap = "h:1"
+    settings: dict[str, Any] = {}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        self.leaders = {0: 1, 1: 2, 2: -1}
+        self.asked: list[Any] = []
+        self.error: str | None = None
+
+    def topics(self) -> dict[str, Any]:
+        partitions = {
+            number: SimpleNamespace(leader=leader, replicas=[1, 2])
+            for number, leader in self.leaders.items()
+        }
+        return {"t": SimpleNamespace(partitions=partitions)}
+
+    def existing_topics(self, names: list[str]) -> dict[str, Any]:
+        return {name: self.topics()[name] for name in names}
+
+    def elect(
+        self, _bootstrap: str, places: Iterable[Any], *, unclean: bool, security: Security
+    ) -> dict[Any, str]:
+        assert security.tls is None
+        self.asked.append((unclean, [index for _, index in places]))
+        if self.error is not None:
+            return dict.fromkeys(places, self.error)
+        for _, index in places:
+            self.leaders[index] = 1
+        return {}
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    made = Cluster()
+    monkeypatch.setattr(cluster_elect, "connect", lambda *_: made)
+    monkeypatch.setattr(cluster_elect, "elect_leaders", made.elect)
+    monkeypatch.setattr(cluster_elect, "SETTLE_TIMEOUT_S", -1)
+    return made
+
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def elected(*arguments: Any, **options: Any) -> Any:
+        elect(*arguments, as_json=True, **options)
+        return json.loads(capsys.readouterr().out)
+
+    return elected
+
+
+def test_partitions_without_their_preferred_leader_get_it(cluster: Cluster, run: Run) -> None:
+    one, two = run()
+    assert cluster.asked == [(False, [1, 2])]
+    assert one == {
+        "topic": "t",
+        "partition": 1,
+        "preferred": 1,
+        "before": 2,
+        "after": 1,
+        "error": None,
+    }
+    assert (two["before"], two["after"]) == (None, 1)
+    assert run() == []
+
+
+def test_unclean_is_for_partitions_without_a_leader(cluster: Cluster, run: Run) -> None:
+    with pytest.raises(UsageFailed, match="--unclean needs topics"):
+        elect(unclean=True, yes=True)
+    assert [each["partition"] for each in run(["t"], unclean=True, yes=True)] == [2]
+    assert cluster.asked == [(True, [2])]
+
+
+def test_unclean_asks_first(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_elect, "ask", lambda *_, **__: False)
+    with pytest.raises(typer.Exit):
+        elect(["t"], unclean=True)
+    assert cluster.asked == []
+
+
+def test_a_dry_run_elects_nothing(cluster: Cluster, run: Run) -> None:
+    assert [each["after"] for each in run(["t"], [1], dry_run=True)] == [2]
+    assert cluster.asked == []
+
+
+def test_a_failed_election_is_shown_and_fails(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.error = "preferred leader not available"
+    with pytest.raises(typer.Exit) as ended:
+        elect(["t"], [1])
+    assert ended.value.exit_code == 1
+    row = capsys.readouterr().out.splitlines()[1]
+    assert row.split()[:5] == ["t", "1", "1", "2", "2"]
+    assert "preferred leader" in row.lower()

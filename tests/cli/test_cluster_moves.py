@@ -1,0 +1,66 @@
+"""Which replicas partitions have, which ones change, and waiting for the end of the moves."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ottla.cli import cluster_moves
+from ottla.cli.cluster_moves import current_assignments, move_documents, show_moves, wait_moved
+from ottla.cli.failures import Failed
+from ottla.cli.plain_security import NONE
+
+
+def test_replicas_that_are_leaving_already_do_not_count() -> None:
+    partitions = {
+        0: SimpleNamespace(replicas=[1, 2, 3]),
+        1: SimpleNamespace(replicas=[2, 3]),
+    }
+    connection: Any = SimpleNamespace(
+        topics=lambda: {"flights": SimpleNamespace(partitions=partitions)}
+    )
+    under_way = {("flights", 0): SimpleNamespace(removing_replicas=(1,))}
+    assert current_assignments(connection, under_way) == {"flights": [[2, 3], [2, 3]]}
+
+
+def test_only_what_changes_is_a_move() -> None:
+    moves = move_documents({"t": [[1, 2], [2, 1]]}, {"t": {1: (2, 1), 0: (3, 2)}})
+    assert moves == [{"topic": "t", "partition": 0, "from": [1, 2], "to": [3, 2]}]
+
+
+def test_a_long_plan_shows_its_beginning(capsys: pytest.CaptureFixture[str]) -> None:
+    moves = [{"topic": "t", "partition": n, "from": [1], "to": [2]} for n in range(60)]
+    show_moves(moves)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split() == ["t", "0", "1", "2"]
+    assert len(lines) == 1 + 50 + 1
+    assert lines[-1] == "10 more. To see all: --dry-run --json"
+
+
+def wait(**options: Any) -> None:
+    wait_moved(
+        "h:1",
+        [("t", 0), ("t", 1)],
+        title="Moving",
+        watch_hint="Look there.",
+        quiet=True,
+        security=NONE,
+        **options,
+    )
+
+
+def test_waits_for_these_partitions_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter([{("t", 0): 1, ("u", 0): 1}, {("t", 1): 1}, {("u", 0): 1}])
+    monkeypatch.setattr(cluster_moves, "reassignments", lambda *_: next(answers))
+    monkeypatch.setattr(cluster_moves, "LOOK_PAUSE_S", 0)
+    wait(timeout_s=60)
+    assert next(answers, None) is None
+
+
+def test_a_move_that_takes_too_long_goes_on_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_moves, "reassignments", lambda *_: {("t", 1): 1})
+    with pytest.raises(Failed, match="1 partition of 2 still moving after -1 s") as raised:
+        wait(timeout_s=-1)
+    assert raised.value.hint == "Look there."

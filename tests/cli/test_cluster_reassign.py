@@ -1,0 +1,153 @@
+"""`ottla cluster reassign`: the plan comes first, and what was requested is checked."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import typer
+
+from ottla.cli import cluster_reassign
+from ottla.cli.cluster_reassign import check_together, reassign_replicas
+from ottla.cli.failures import Failed, UsageFailed
+
+
+class Cluster:
+    """Three brokers and the topic t on broker 1; a requested move happens at once."""
+
+    bootstrap = "h:1"
+    settings: dict[str, Any] = {}  # noqa: RUF012
+    answer_timeout_s = 1.0
+
+    def __init__(self) -> None:
+        self.replicas = {0: [1], 1: [1]}
+        self.under_way: dict[tuple[str, int], Any] = {}
+        self.cancelled: list[tuple[str, int]] = []
+        self.obeys = True
+
+    def topics(self) -> dict[str, Any]:
+        partitions = {n: SimpleNamespace(replicas=each) for n, each in self.replicas.items()}
+        return {"t": SimpleNamespace(partitions=partitions)}
+
+    def existing_topics(self, names: list[str]) -> dict[str, Any]:
+        return {name: self.topics()[name] for name in names}
+
+    def reassign(self, _bootstrap: str, targets: Any, _security: Any) -> None:
+        for index, replicas in targets["t"].items():
+            if self.obeys:
+                self.replicas[index] = list(replicas)
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    made = Cluster()
+    for name, stand_in in {
+        "connect": lambda *_: made,
+        "live_racks": lambda _: {1: None, 2: None, 3: None},
+        "reassignments": lambda *_: made.under_way,
+        "reassign": made.reassign,
+        "cancel_reassignments": lambda _, places, __: made.cancelled.extend(places),
+        "wait_moved": lambda *_, **__: None,
+        "SETTLE_TIMEOUT_S": -1,
+    }.items():
+        monkeypatch.setattr(cluster_reassign, name, stand_in)
+    return made
+
+
+def test_the_plan_is_shown_and_carried_out(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reassign_replicas(["t"], replication_factor=2, yes=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in lines[:3]] == [
+        ["topic", "partition", "from", "to"],
+        ["t", "0", "1", "1", "2"],
+        ["t", "1", "1", "1", "3"],
+    ]
+    assert lines[3] == "Changed 2 partitions; 2 replicas copied."
+    assert cluster.replicas == {0: [1, 2], 1: [1, 3]}
+
+
+def test_without_a_terminal_nothing_moves_unasked(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: False))
+    with pytest.raises(UsageFailed, match=r"Change 1 partition \(1 replica to copy\)") as raised:
+        reassign_replicas(["t"], assign="2", partition=[1])
+    assert "--yes" in str(raised.value.hint)
+    assert cluster.replicas == {0: [1], 1: [1]}
+
+
+def test_a_no_and_a_dry_run_move_nothing(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cluster_reassign, "ask", lambda *_, **__: False)
+    with pytest.raises(typer.Exit):
+        reassign_replicas(["t"], brokers="2,3")
+    reassign_replicas(["t"], brokers="2,3", dry_run=True, as_json=True)
+    assert cluster.replicas == {0: [1], 1: [1]}
+    out = capsys.readouterr().out
+    assert json.loads(out[out.index("{") :]) == {
+        "requested": False,
+        "done": False,
+        "moved": [
+            {"topic": "t", "partition": 0, "from": [1], "to": [2]},
+            {"topic": "t", "partition": 1, "from": [1], "to": [3]},
+        ],
+    }
+
+
+def test_nothing_to_move_is_said(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    reassign_replicas(["t"], assign="1,1")
+    assert "Nothing to move" in capsys.readouterr().err
+
+
+def test_a_move_that_somebody_cancelled_is_a_failure(cluster: Cluster) -> None:
+    cluster.obeys = False
+    with pytest.raises(Failed, match=r"1 partition did not move, such as t-0: its replicas are"):
+        reassign_replicas(["t"], assign="2,1", yes=True)
+
+
+def test_what_moves_is_listed_and_cancelled(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reassign_replicas(list_moves=True)
+    assert capsys.readouterr().err == "No reassignment is under way.\n"
+    moving = SimpleNamespace(replicas=(1, 2), adding_replicas=(2,), removing_replicas=(1,))
+    cluster.under_way = {("t", 0): moving, ("u", 0): moving}
+    reassign_replicas(["t"], list_moves=True, as_json=True)
+    assert json.loads(capsys.readouterr().out) == [
+        {"topic": "t", "partition": 0, "replicas": [1, 2], "adding": [2], "removing": [1]}
+    ]
+    reassign_replicas(cancel=True, yes=True)
+    assert cluster.cancelled == [("t", 0), ("u", 0)]
+    assert "Cancelled the moves of 2 partitions." in capsys.readouterr().out
+    reassign_replicas(["t"], cancel=True, dry_run=True, as_json=True)
+    assert json.loads(capsys.readouterr().out)[0]["cancelled"] is False
+    assert len(cluster.cancelled) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "topics", "partition", "reason"),
+    [
+        ([], ["t"], None, "no target given"),
+        (["--list", "--cancel"], None, None, "--list and --cancel exclude each other"),
+        (["--assign", "--brokers"], ["t"], None, "--assign and --brokers exclude each other"),
+        (["--file"], ["t"], None, "--file names its topics"),
+        (["--brokers"], None, None, "--brokers needs a topic"),
+        (["--assign"], ["t", "u"], None, "--assign needs one topic"),
+        (["--brokers"], ["t", "u"], [0], "--partition needs one topic"),
+        (["--list"], ["t"], [0], "--list and --partition exclude each other"),
+    ],
+)
+def test_options_that_contradict_each_other(
+    given: list[str], topics: list[str] | None, partition: list[int] | None, reason: str
+) -> None:
+    with pytest.raises(UsageFailed, match=reason):
+        check_together(dict.fromkeys(given, True), topics, partition)
+
+
+def test_a_number_of_replicas_goes_with_brokers() -> None:
+    check_together({"--brokers": True, "--replication-factor": True}, ["t"], [0])

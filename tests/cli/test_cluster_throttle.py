@@ -1,0 +1,93 @@
+"""`ottla cluster throttle` sets, shows and removes Kafka's settings."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ottla.cli import cluster_throttle
+from ottla.cli.cluster_throttle import throttle
+from ottla.cli.failures import UsageFailed
+from ottla.cli.replication_throttle import FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES, REPLICAS
+
+
+class Cluster:
+    """Brokers 1 and 2, topics t and u, and their settings."""
+
+    bootstrap = "h:1"
+    settings: dict[str, Any] = {}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        names = [("broker", "1"), ("broker", "2"), ("topic", "t"), ("topic", "u")]
+        self.set: dict[tuple[str, str], dict[str, str]] = {each: {} for each in names}
+        self.under_way: dict[tuple[str, int], Any] = {}
+
+    def metadata(self) -> Any:
+        return SimpleNamespace(brokers={1: None, 2: None}, topics={"t": None, "u": None})
+
+    def existing_topics(self, names: list[str]) -> None:
+        assert set(names) <= {"t", "u"}
+
+    def describe(self, _: Any, kind: str, names: list[str]) -> Any:
+        # librdkafka: "Only one ConfigResource of type BROKER is allowed per call".
+        assert kind != "broker" or len(names) == 1
+        return {
+            name: [
+                {"name": setting, "value": value, "source": kind}
+                for setting, value in self.set[kind, name].items()
+            ]
+            for name in names
+        }
+
+    def alter(self, _: Any, kind: str, name: str, settings: dict[str, str], unset: Any) -> None:
+        self.set[kind, name] |= settings
+        for each in unset:
+            self.set[kind, name].pop(each)
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    made = Cluster()
+    monkeypatch.setattr(cluster_throttle, "connect", lambda *_: made)
+    monkeypatch.setattr(cluster_throttle, "describe_configs", made.describe)
+    monkeypatch.setattr(cluster_throttle, "alter_configs", made.alter)
+    monkeypatch.setattr(cluster_throttle, "reassignments", lambda *_: made.under_way)
+    return made
+
+
+def test_topics_are_limited_and_freed(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    throttle()
+    assert capsys.readouterr().out == "Replication is not limited.\n"
+    throttle(["t"], rate="10MB")
+    assert cluster.set["broker", "1"] == dict.fromkeys(RATES, "10000000")
+    assert cluster.set["topic", "t"] == dict.fromkeys(REPLICAS, "*")
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["2", "10.0", "MB/s", "10.0", "MB/s"] in lines
+    assert ["t", "*", "*"] in lines
+    throttle(off=True)
+    assert capsys.readouterr().out == "Replication is not limited.\n"
+    assert not any(cluster.set.values())
+
+
+def test_without_topics_what_moves_is_limited(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    moving = SimpleNamespace(replicas=(3, 1, 2), adding_replicas=(3,), removing_replicas=(1,))
+    cluster.under_way = {("u", 4): moving}
+    throttle(rate="1000")
+    assert cluster.set["topic", "u"] == {LEADER_REPLICAS: "4:1,4:2", FOLLOWER_REPLICAS: "4:3"}
+    assert cluster.set["topic", "t"] == {}
+    cluster.under_way = {}
+    throttle(rate="1000")
+    assert "No reassignment is under way" in capsys.readouterr().err
+
+
+def test_options_that_contradict_each_other() -> None:
+    with pytest.raises(UsageFailed, match="--rate and --off exclude"):
+        throttle(rate="1MB", off=True)
+    with pytest.raises(UsageFailed, match="topics need --rate"):
+        throttle(["t"])
+    with pytest.raises(UsageFailed, match="'fast' is not a size"):
+        throttle(rate="fast")

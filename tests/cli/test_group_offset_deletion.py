@@ -1,0 +1,99 @@
+"""`ottla group delete-offsets`: what is asked of the coordinator, and its refusals."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import typer
+
+from ottla.cli import cluster_client, group_offset_deletion
+from ottla.cli.failures import Failed, UsageFailed
+from ottla.cli.group_offset_deletion import OFFSET_DELETE, delete_offsets
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages import messages_of
+
+
+class Coordinator:
+    """Of the group g, which has committed t-0 and t-1."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+        self.code = self.partition_code = ErrorCode.none
+
+    def ask(self, address: str, request: Any, *, security: Any) -> Any:
+        assert address == "b2:9"
+        self.asked.append(request)
+        build = messages_of(OFFSET_DELETE, 0)
+        partition = build.OffsetDeleteResponsePartition(
+            partition_index=0, error_code=self.partition_code
+        )
+        topic = build.OffsetDeleteResponseTopic(name="t", partitions=(partition,))
+        return build.OffsetDeleteResponse(error_code=self.code, topics=(topic,))
+
+
+@pytest.fixture
+def coordinator(monkeypatch: pytest.MonkeyPatch) -> Coordinator:
+    made = Coordinator()
+    group = SimpleNamespace(coordinator=SimpleNamespace(host="b2", port=9))
+    committed = {("t", 0): SimpleNamespace(offset=5), ("t", 1): SimpleNamespace(offset=7)}
+    for name, stand_in in {
+        "connect": lambda *_: SimpleNamespace(settings={}),
+        "existing_groups": lambda *_: {"g": group},
+        "committed_offsets": lambda *_: committed,
+        "choose_partitions": lambda _, __, given, ___: [(each[0], int(each[2])) for each in given],
+    }.items():
+        monkeypatch.setattr(group_offset_deletion, name, stand_in)
+    monkeypatch.setattr(cluster_client, "ask", made.ask)
+    return made
+
+
+def test_what_was_committed_is_deleted(
+    coordinator: Coordinator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    delete_offsets("g", ["t:0", "t:9"], yes=True, as_json=True)
+    assert json.loads(capsys.readouterr().out) == {
+        "group": "g",
+        "deleted": True,
+        "partitions": [{"topic": "t", "partition": 0, "committed_offset": 5}],
+    }
+    (request,) = coordinator.asked
+    (topic,) = request.topics
+    assert (request.group_id, topic.name) == ("g", "t")
+    assert [each.partition_index for each in topic.partitions] == [0]
+
+
+def test_a_no_and_a_dry_run_delete_nothing(
+    coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_offset_deletion, "ask", lambda *_, **__: False)
+    with pytest.raises(typer.Exit):
+        delete_offsets("g", ["t:0"])
+    delete_offsets("g", ["t:0"], dry_run=True)
+    assert coordinator.asked == []
+
+
+def test_without_a_topic_or_an_offset_nothing_is_asked(coordinator: Coordinator) -> None:
+    with pytest.raises(UsageFailed, match="no topic given"):
+        delete_offsets("g", yes=True)
+    with pytest.raises(Failed, match="has no committed offsets there"):
+        delete_offsets("g", ["t:9"], yes=True)
+    assert coordinator.asked == []
+
+
+@pytest.mark.parametrize(
+    ("code", "of_partition", "reason"),
+    [
+        (ErrorCode.none, ErrorCode.group_subscribed_to_topic, "members are subscribed to t"),
+        (ErrorCode.none, ErrorCode.topic_authorization_failed, "for t-0: topic authorization"),
+        (ErrorCode.not_coordinator, ErrorCode.none, "group 'g': not coordinator"),
+    ],
+)
+def test_a_refusal_is_one_line(
+    coordinator: Coordinator, code: ErrorCode, of_partition: ErrorCode, reason: str
+) -> None:
+    coordinator.code, coordinator.partition_code = code, of_partition
+    with pytest.raises(Failed, match=reason):
+        delete_offsets("g", ["t:0"], yes=True)

@@ -1,0 +1,142 @@
+"""Data with schemas as JSON and back, by a registry that holds them in memory."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka.schema_registry import (
+    RegisteredSchema,
+    Schema,
+    SchemaRegistryClient,
+    SchemaRegistryError,
+)
+
+from ottla.cli.failures import Failed, UsageFailed
+from ottla.cli.jsonlines import LineError
+from ottla.cli.schema_registry import Decoder, Encoder, as_json, asked, client_of
+
+FLIGHT = {
+    "type": "record",
+    "name": "Flight",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "tail", "type": ["null", "string"], "default": None},
+    ],
+}
+KEY = {"type": "object", "title": "Key", "properties": {"id": {"type": "integer"}}}
+
+
+class InMemory(SchemaRegistryClient):
+    """Answers without HTTP."""
+
+    def __init__(self) -> None:
+        super().__init__({"url": "http://localhost:1"})
+        self.subjects = {
+            "t-value": (7, Schema(json.dumps(FLIGHT), "AVRO")),
+            "t-key": (8, Schema(json.dumps(KEY), "JSON")),
+            "proto-value": (9, Schema('syntax = "proto3";', "PROTOBUF")),
+        }
+
+    def get_schema(self, schema_id: int, *_: Any, **__: Any) -> Schema:
+        for number, schema in self.subjects.values():
+            if number == schema_id:
+                return schema
+        raise SchemaRegistryError(404, 40403, "Schema not found")
+
+    def get_latest_version(self, subject_name: str, *_: Any, **__: Any) -> RegisteredSchema:
+        if subject_name not in self.subjects:
+            raise SchemaRegistryError(404, 40401, "Subject not found")
+        number, schema = self.subjects[subject_name]
+        return RegisteredSchema(
+            subject=subject_name, version=1, schema_id=number, guid=None, schema=schema
+        )
+
+
+def record(key: bytes | None, value: bytes | None) -> Any:
+    return SimpleNamespace(
+        topic=lambda: "t",
+        partition=lambda: 0,
+        offset=lambda: 5,
+        key=lambda: key,
+        value=lambda: value,
+        headers=lambda: [("h", b"1")],
+    )
+
+
+def test_what_is_encoded_is_decoded() -> None:
+    encoder, decoder = Encoder(InMemory(), "t"), Decoder(InMemory())
+    value = encoder.value(b'{"id": 3, "tail": "N\xc3\xa91"}')
+    key = encoder.key(b'{"id": 3}')
+    assert value is not None
+    assert value[:5] == b"\0\0\0\0\x07"
+    found = decoder.decoded(record(key, value))
+    assert found.value() == '{"id": 3, "tail": "Né1"}'.encode()
+    assert found.key() == b'{"id": 3}'
+    assert (found.offset(), found.headers()) == (5, [("h", b"1")])
+
+
+def test_data_without_a_header_is_left_as_it_is() -> None:
+    found = Decoder(InMemory()).decoded(record(b"plain", None))
+    assert (found.key(), found.value()) == (b"plain", None)
+    assert Encoder(InMemory(), "t").value(None) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (b"\0\0\0\0\x63....", "schema 99: Schema not found"),
+        (b"\0\0\0\0\x07\xff", "cannot decode the value of t-0@5 with schema 7"),
+        (b"\0\0\0\0\x09\0", "it is of type PROTOBUF"),
+    ],
+)
+def test_what_cannot_be_decoded_is_named(value: bytes, reason: str) -> None:
+    with pytest.raises(Failed, match=reason):
+        Decoder(InMemory()).decoded(record(None, value))
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (b"nonsense", "has a value that is not JSON"),
+        (b'{"id": "x"}', "has a value that its schema refuses"),
+    ],
+)
+def test_a_line_that_does_not_fit_is_refused(value: bytes, reason: str) -> None:
+    with pytest.raises(LineError, match=reason):
+        Encoder(InMemory(), "t").value(value)
+
+
+def test_a_topic_without_a_schema_is_refused() -> None:
+    with pytest.raises(Failed, match="no subject other-value"):
+        Encoder(InMemory(), "other")
+    with pytest.raises(Failed, match="proto-value is of type PROTOBUF"):
+        Encoder(InMemory(), "proto")
+
+
+def test_keys_without_a_schema_stay() -> None:
+    client = InMemory()
+    del client.subjects["t-key"]
+    assert Encoder(client, "t").key(b"k") == b"k"
+
+
+def test_a_registry_that_does_not_answer_is_one_line() -> None:
+    client = client_of("http://127.0.0.1:1")
+    with pytest.raises(Failed, match=r"^cannot read x: .*refused"):
+        asked(lambda: client.get_schema(1), "read x")
+
+
+def test_an_address_and_a_user() -> None:
+    client = client_of("https://me:p%40ss@host:1/ccompat")
+    assert client._rest_client.session.auth is not None
+    for wrong in ("localhost:8081", "ftp://x", "http://"):
+        with pytest.raises(UsageFailed, match="--registry must be http"):
+            client_of(wrong)
+
+
+def test_types_that_json_does_not_have() -> None:
+    assert (
+        as_json({"a": b"\xe9", "b": 1.5, "c": None}) == '{"a": "é", "b": 1.5, "c": null}'.encode()
+    )

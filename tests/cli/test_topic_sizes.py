@@ -1,0 +1,48 @@
+"""The size of a topic is the sum of its partitions, or unknown."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ottla.cli import topic_sizes as module
+from ottla.cli.log_dirs_client import LogDir, StoredReplica
+from ottla.cli.topic_sizes import topic_sizes
+
+
+def topic(*leaders: int) -> Any:
+    return SimpleNamespace(
+        partitions={index: SimpleNamespace(leader=leader) for index, leader in enumerate(leaders)}
+    )
+
+
+TOPICS = {"whole": topic(1, 1), "silent": topic(2), "offline": topic(-1), "mute": topic(1)}
+
+
+@pytest.fixture(autouse=True)
+def answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def shown(_connection: Any, places: Any, *_specs: Any) -> Any:
+        assert ("offline", 0) not in places
+        first = dict.fromkeys([("whole", 0), ("whole", 1), ("silent", 0)], 5)
+        return [first, dict.fromkeys(first, 12)], {("mute", 0): "no response"}
+
+    replicas = (
+        StoredReplica("whole", 0, 100, 0, False),
+        StoredReplica("whole", 1, 1000, 0, False),
+        StoredReplica("mute", 0, 7, 0, False),
+    )
+    folder = LogDir(1, "/d", None, None, None, replicas)
+    monkeypatch.setattr(module, "shown_offsets", shown)
+    monkeypatch.setattr(module, "log_dirs", lambda *_, **__: ([folder], {2: "no response"}))
+
+
+def test_sizes_and_what_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert topic_sizes(SimpleNamespace(), TOPICS) == {  # type: ignore[arg-type]
+        "whole": (14, 1100),
+        "silent": (7, None),
+        "offline": (None, None),
+        "mute": (None, 7),
+    }
+    assert capsys.readouterr().err == "broker 2: no response.\n"
