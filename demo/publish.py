@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import itertools
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from confluent_kafka import (
@@ -28,14 +29,21 @@ class Broker:
         self._topic = topic
         self._admin: Any = AdminClient(self._settings)
 
-    def create_topic(self) -> None:
-        futures = self._admin.create_topics([NewTopic(self._topic, PARTITIONS, 1)])
+    def create_topic(self, config: Mapping[str, str] | None = None) -> None:
+        topic = NewTopic(self._topic, PARTITIONS, 1, config=dict(config or {}))
+        futures = self._admin.create_topics([topic])
         futures[self._topic].result(timeout=_TIMEOUT_S)
 
     def publish(
-        self, records: Iterable[tuple[bytes | None, bytes]], show: Callable[[int], None]
+        self,
+        records: Iterable[tuple[bytes | None, bytes | None]],
+        show: Callable[[int], None],
+        timestamps_ms: Iterable[int] = itertools.repeat(0),
     ) -> int:
-        """Send all records; return how many the broker acknowledged. Raises DemoError."""
+        """Send all records; return how many the broker acknowledged. Raises DemoError.
+
+        `timestamps_ms`: those of the records; 0 is the time of sending.
+        """
         sent = failed = 0
 
         def delivered(error: Any, _message: Any) -> None:
@@ -51,10 +59,12 @@ class Broker:
                 "message.timeout.ms": 30_000,
             }
         )
-        for key, value in records:
+        for (key, value), timestamp_ms in zip(records, timestamps_ms, strict=False):
             while True:
                 try:
-                    producer.produce(self._topic, value, key, on_delivery=delivered)
+                    producer.produce(
+                        self._topic, value, key, on_delivery=delivered, timestamp=timestamp_ms
+                    )
                     break
                 except BufferError:  # the queue is full: let the producer send
                     producer.poll(0.1)
@@ -64,7 +74,7 @@ class Broker:
                 show(sent)
         left = producer.flush(_TIMEOUT_S)
         if left or failed:
-            raise DemoError(f"{left + failed:,} of {sent:,} flights were not acknowledged")
+            raise DemoError(f"{left + failed:,} of {sent:,} records were not acknowledged")
         show(sent)
         return sent
 

@@ -21,7 +21,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from demo.flights import FLIGHTS, TOPIC, NoDataError, data_folder, read_flights
-from demo.processes import PIPELINE_FILE, Child, DemoError, Pipeline, start_broker
+from demo.processes import (
+    PIPELINE_FILE,
+    Child,
+    DemoError,
+    Pipeline,
+    pipeline_environment,
+    start_broker,
+)
 from demo.publish import Broker
 
 GROUP: Final = "flights-delta"
@@ -65,11 +72,12 @@ class Demo:
         broker = Broker(bootstrap, TOPIC)
         broker.create_topic()
         # Spark takes some seconds to start, so it starts while the flights are published.
-        pipeline = Pipeline(bootstrap, self.folder, self.children)
+        environment = pipeline_environment(bootstrap, self.folder)
+        pipeline = Pipeline(self.folder, self.children, PIPELINE_FILE, environment)
         with self.step("publish"), self.bar("Publishing the flights", FLIGHTS) as (bar, task):
             sent = broker.publish(read_flights(), lambda count: bar.update(task, completed=count))
         with self.step("Spark starts (beyond publishing)"):
-            self.wait_for_spark(pipeline)
+            self.wait_for_spark(pipeline, PIPELINE_FILE)
         with self.step("into Delta"), self.bar("Streaming them into Delta", sent) as (bar, task):
             self.wait_for_lag(broker, pipeline, bar, task)
         with self.step("pipeline stops"), self.console.status("Stopping the pipeline"):
@@ -81,10 +89,10 @@ class Demo:
             journey = self.ottla("journey", bootstrap, *self.worst_place(found))
         self.report(sent, found, journey, bootstrap)
 
-    def wait_for_spark(self, pipeline: Pipeline) -> None:
+    def wait_for_spark(self, pipeline: Pipeline, file: Path) -> None:
         with self.console.status("Spark starts") as status:
             pipeline.wait_for_start(_SPARK_STARTS_S, status.update)
-        self.console.print(f"The pipeline runs: ottla pipeline run demo/{PIPELINE_FILE.name}")
+        self.console.print(f"It runs: ottla pipeline run demo/{file.name}")
 
     def wait_for_lag(self, broker: Broker, pipeline: Pipeline, bar: Progress, task: Any) -> None:
         until = time.monotonic() + _DELIVERED_S
@@ -140,14 +148,18 @@ class Demo:
         sys.stdout.write(f"{journey}\n\n")
         sys.stdout.write(f"{self.ottla('group describe', bootstrap, GROUP)}\n\n")
         sys.stdout.flush()
+        self.show_times()
+        out(f"The Delta table is {self.folder / 'flights'}", soft_wrap=True)
+        if sent != found["rows"]:
+            raise DemoError("The rows in and out differ")
+
+    def show_times(self) -> None:
+        out = self.console.print
         out("[bold]Time[/bold]")
         for name, seconds in self.times:
             out(f"  {name:<34}{seconds:7.1f} s")
         out(f"  {'all':<34}{sum(seconds for _, seconds in self.times):7.1f} s")
         out()
-        out(f"The Delta table is {self.folder / 'flights'}", soft_wrap=True)
-        if sent != found["rows"]:
-            raise DemoError("The rows in and out differ")
 
     def stop(self) -> None:
         """End all children; a second Ctrl-C does not leave one behind."""
@@ -189,12 +201,13 @@ def _interrupt(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def main() -> int:
+def main(kind: type[Demo] = Demo) -> int:
+    """Run a demo in a folder of its own; return the exit code."""
     # Also where a shell started it in the background, which has SIGINT ignored.
     for sign in (signal.SIGINT, signal.SIGTERM):
         signal.signal(sign, _interrupt)
     folder = Path(tempfile.mkdtemp(prefix="ottla-demo-"))
-    demo = Demo(folder)
+    demo = kind(folder)
     code = 1
     try:
         demo.run()

@@ -75,7 +75,9 @@ class NodeCall:
         """Builds request messages of that type and version."""
         return messages_of(key, version, "request")
 
-    async def ask(self, request: Any, listener: str = "PLAINTEXT") -> Any:
+    async def ask(
+        self, request: Any, listener: str = "PLAINTEXT", session: ClientSession | None = None
+    ) -> Any:
         """The answer, sent through the codec both ways; None where none is due."""
         frame = memoryview(write_request(request, 5, "tests"))[4:]
         header = read_request_header(frame)
@@ -84,7 +86,7 @@ class NodeCall:
         assert handler.min_version <= header.version <= handler.max_version
         context = RequestContext(
             broker=self.node,
-            session=ClientSession(1, "127.0.0.1", listener, "127.0.0.1", 9092),
+            session=session or ClientSession(1, "127.0.0.1", listener, "127.0.0.1", 9092),
             version=header.version,
             client_id=header.client_id,
             messages=messages_of(header.key, header.version),

@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 
 NAMED_SKIPS = {
+    "tests/pipelines/run/test_new_schemas.py": "no spark-avro for this Spark",
+    "tests/pipelines/source/test_framed.py": "no spark-avro for this Spark",
+    "tests/system/test_pipeline_schema_registry.py": "no spark-avro for this Spark",
     "tests/pipelines/spark/test_class_archive.py": "no Java on the PATH with an archive of its own",
     "tests/system/test_start.py": "root may read everything",
 }

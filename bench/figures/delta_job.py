@@ -3,7 +3,8 @@
 JOB is one of JOBS. SCENARIO is JSON: {"max_rows": 1000} reads the whole topic in batches of
 that size; {"interval": "1 second" or null, "rows": 15000, "partitions": 2, "burst": 30,
 "pause_ms": 60} writes rows while the query runs, `burst` at a time and spread over the partitions;
-with "waits", each burst waits until the previous one is in the table.
+with "waits", each burst waits until the previous one is in the table. "url" is the database of
+the jobs jdbc-*.
 
 The last line printed is JSON: the rows of the table, the rows and ms of each batch that had rows,
 and the seconds from the start of the query to its end.
@@ -26,15 +27,19 @@ from bench.figures import (
     delta_plain,
     delta_upsert_ottla,
     delta_upsert_plain,
+    jdbc_ottla,
+    jdbc_plain,
 )
 
 SCHEMA = "id long, name string, amount double, note string"
-JOBS = {
+JOBS: dict[str, Any] = {
     "plain": delta_plain,
     "ottla": delta_ottla,
     "upsert-plain": delta_upsert_plain,
     "upsert-ottla": delta_upsert_ottla,
     "history-ottla": delta_history_ottla,
+    "jdbc-plain": jdbc_plain,
+    "jdbc-ottla": jdbc_ottla,
 }
 MASTER = "local[2]"
 BATCHES_KEPT = 1_000
@@ -90,8 +95,9 @@ def run(spark: SparkSession, job: str, arguments: list[str]) -> dict[str, Any]:
         interval = scenario.get("interval")
         trigger = {"processingTime": interval} if interval else {}
     began = time.monotonic()
+    place = {"url": scenario["url"]} if "url" in scenario else {}
     query = JOBS[job].start(
-        spark, address, topic, SCHEMA, folder, trigger, scenario.get("max_rows")
+        spark, address, topic, SCHEMA, folder, trigger, scenario.get("max_rows"), **place
     )
     if live:
         produce(query, address, topic, scenario)
@@ -101,7 +107,10 @@ def run(spark: SparkSession, job: str, arguments: list[str]) -> dict[str, Any]:
         query.awaitTermination()
         found = batches(query)
     seconds = time.monotonic() - began
-    rows = spark.read.format("delta").load(str(folder / "table")).count()
+    if place:
+        rows = JOBS[job].count(spark, **place)
+    else:
+        rows = spark.read.format("delta").load(str(folder / "table")).count()
     return {"rows": rows, "batches": found, "seconds": seconds}
 
 

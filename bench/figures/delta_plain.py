@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming import StreamingQuery
 
@@ -17,10 +17,11 @@ from ottla.pipelines.spark.jars import wanted_packages
 from ottla.pipelines.spark.start import find_installed
 
 
-def open_session(master: str) -> SparkSession:
+def open_session(master: str, class_path: str = "") -> SparkSession:
     return (
         SparkSession.builder.appName("plain")
         .master(master)
+        .config("spark.driver.extraClassPath", class_path)
         .config("spark.jars.packages", ",".join(wanted_packages(find_installed(), [], [])))
         .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
         .config(
@@ -28,6 +29,22 @@ def open_session(master: str) -> SparkSession:
         )
         .getOrCreate()
     )
+
+
+def read(
+    spark: SparkSession, address: str, topic: str, schema: str, max_rows: int | None
+) -> DataFrame:
+    """The records of a topic, with the parsed JSON in `value`."""
+    reader = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", address)
+        .option("subscribe", topic)
+        .option("startingOffsets", "earliest")
+    )
+    if max_rows is not None:
+        reader = reader.option("maxOffsetsPerTrigger", max_rows)
+    value = F.from_json(F.col("value").cast("string"), schema)
+    return reader.load().withColumn("value", value)
 
 
 def start(
@@ -40,16 +57,8 @@ def start(
     max_rows: int | None,
 ) -> StreamingQuery:
     """Start the job; the table is `<folder>/table`."""
-    reader = (
-        spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", address)
-        .option("subscribe", topic)
-        .option("startingOffsets", "earliest")
-    )
-    if max_rows is not None:
-        reader = reader.option("maxOffsetsPerTrigger", max_rows)
-    value = F.from_json(F.col("value").cast("string"), schema).alias("value")
-    rows = reader.load().select("key", value, "partition", "offset", "timestamp")
+    records = read(spark, address, topic, schema, max_rows)
+    rows = records.select("key", "value", "partition", "offset", "timestamp")
     writer = rows.writeStream.format("delta").option("checkpointLocation", str(folder / "state"))
     if trigger:
         writer = writer.trigger(**trigger)

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming import StreamingQuery
 
-from bench.figures.delta_plain import open_session
+from bench.figures.delta_plain import open_session, read
 
 __all__ = ["open_session", "start"]
 
@@ -28,18 +28,8 @@ def start(
     max_rows: int | None,
 ) -> StreamingQuery:
     """Start the job; the table is `<folder>/table`."""
-    reader = (
-        spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", address)
-        .option("subscribe", topic)
-        .option("startingOffsets", "earliest")
-    )
-    if max_rows is not None:
-        reader = reader.option("maxOffsetsPerTrigger", max_rows)
-    value = F.from_json(F.col("value").cast("string"), schema).alias("value")
-    rows = (
-        reader.load().select(value, "partition", "offset").select("value.*", "partition", "offset")
-    )
+    records = read(spark, address, topic, schema, max_rows)
+    rows = records.select("value.*", "partition", "offset")
     table = str(folder / "table")
     created = DeltaTable.createIfNotExists(spark).location(table).addColumns(rows.schema)
     created.execute()

@@ -1,7 +1,9 @@
 """A pipeline as a user would write it, run as a process of its own so that it can be killed.
 
 `python -m tests.system.pipeline_job BOOTSTRAP TOPIC FOLDER [--delivery NAME] [--starting WHERE]
-[--table append|upsert|history] [--die MOMENT [--seed N]]`
+[--table append|upsert|history] [--sink delta|files|database] [--url URL] [--die MOMENT [--seed N]]`
+
+The database is that of `bench.postgres`, whose driver is in the cache.
 
 Without `--die` it takes all there is, then prints what the tables and the group hold, as JSON.
 With it, the second batch kills this process and its JVM, with SIGKILL, at that moment.
@@ -21,10 +23,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ottla.pipelines import report_progress, session, to_delta, topic
+from bench import postgres
+from ottla.pipelines import report_progress, session, to_delta, to_files, to_jdbc, topic
 from ottla.pipelines.progress import report
 from ottla.pipelines.run.batch import BatchRunner
 from ottla.pipelines.sinks.delta import DeltaSink
+from ottla.pipelines.sinks.files import FilesSink
+from ottla.pipelines.sinks.jdbc import JdbcSink
+from ottla.pipelines.sinks.jdbc_connection import Connection
 
 SCHEMA = "id BIGINT NOT NULL"
 TABLES: dict[str, dict[str, Any]] = {
@@ -32,6 +38,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "upsert": {"keys": ["id"]},
     "history": {"keys": ["id"], "history": True},
 }
+SINKS: dict[str, Any] = {"delta": DeltaSink, "files": FilesSink, "database": JdbcSink}
 GROUP = "pipeline"
 SETTINGS = {
     "spark.ui.enabled": False,
@@ -56,7 +63,8 @@ def kill_jvm(spark: Any) -> None:
 class Moments:
     """Where the second batch of this run dies."""
 
-    def __init__(self, moment: str, table: Path, seed: int) -> None:
+    def __init__(self, moment: str, sink: str, table: Path, seed: int) -> None:
+        self.kind = SINKS[sink]
         self.table = table
         self.seed = seed
         self.batches = 0
@@ -74,14 +82,14 @@ class Moments:
 
     def _around_write(
         self,
-        before: Callable[[DeltaSink], None] = lambda sink: None,
-        after: Callable[[DeltaSink], None] = lambda sink: None,
+        before: Callable[[Any], None] = lambda sink: None,
+        after: Callable[[Any], None] = lambda sink: None,
     ) -> None:
         """Call these around the write of the second batch into the table itself."""
-        write = DeltaSink.write
+        write = self.kind.write
 
-        def counted(sink: DeltaSink, frame: Any, batch: Any) -> int | None:
-            if sink.name != str(self.table):
+        def counted(sink: Any, frame: Any, batch: Any) -> Any:
+            if sink.short_name != self.table.name:
                 return write(sink, frame, batch)
             self.batches += 1
             if self.batches == 2:
@@ -91,21 +99,31 @@ class Moments:
                 after(sink)
             return version
 
-        DeltaSink.write = counted  # type: ignore[method-assign]
+        self.kind.write = counted
 
     def before_commit(self) -> None:
         """When the batch is planned and nothing of it is written."""
         self._around_write(before=lambda sink: die())
 
     def inside_commit(self) -> None:
-        """While Delta writes the batch: there is a new data file and no commit yet."""
+        """While the batch is written: there is a new data file and no commit yet.
+
+        In a database there are the rows, in a transaction that is not committed.
+        """
+        if self.kind is JdbcSink:
+
+            def die_in_commit(sink: JdbcSink) -> None:
+                Connection.commit = lambda connection: die()  # type: ignore[method-assign]
+
+            self._around_write(before=die_in_commit)
+            return
 
         def watch(known: int) -> None:
             while len(list(self.table.glob("*.parquet"))) == known:
                 time.sleep(0.000_5)
             die()
 
-        def start(sink: DeltaSink) -> None:
+        def start(sink: Any) -> None:
             known = len(list(self.table.glob("*.parquet")))
             threading.Thread(target=watch, args=(known,), daemon=True).start()
 
@@ -139,10 +157,10 @@ class Moments:
 
         report.Reporter.progressed = second  # type: ignore[method-assign]
 
-    def _later(self, act: Callable[[DeltaSink], None]) -> None:
+    def _later(self, act: Callable[[Any], None]) -> None:
         delay_s = random.Random(self.seed).uniform(0, MAX_DELAY_S)
 
-        def start(sink: DeltaSink) -> None:
+        def start(sink: Any) -> None:
             threading.Timer(delay_s, act, [sink]).start()
 
         self._around_write(before=start)
@@ -167,14 +185,19 @@ def main() -> int:
     parser.add_argument("--delivery", default="exactly-once")
     parser.add_argument("--starting", default="earliest")
     parser.add_argument("--table", default="append", choices=list(TABLES))
+    parser.add_argument("--sink", default="delta", choices=list(SINKS))
+    parser.add_argument("--url", default="")
     parser.add_argument("--die")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     folder = Path(chosen.folder)
     if chosen.die:
-        Moments(chosen.die, folder / "table", chosen.seed)
+        Moments(chosen.die, chosen.sink, folder / "table", chosen.seed)
 
-    spark = session("job", master="local[2]", conf=SETTINGS)
+    settings = dict(SETTINGS)
+    if chosen.sink == "database":
+        settings["spark.driver.extraClassPath"] = str(postgres.fetched_driver())
+    spark = session("job", master="local[2]", conf=settings)
     spark.sparkContext.setLogLevel("ERROR")
     report_progress(spark, bootstrap_servers=chosen.bootstrap, group=GROUP)
     where = {"bootstrap_servers": chosen.bootstrap, "starting": chosen.starting}
@@ -186,26 +209,45 @@ def main() -> int:
             spark, chosen.topic, key_schema=SCHEMA, schema="n BIGINT", tombstones="mark", **where
         )
         rows = frame.select("key.id", "value.n", "partition", "offset", "timestamp", "tombstone")
-    query = to_delta(
-        rows,
-        folder / "table",
-        checkpoint=folder / "checkpoint",
-        delivery=chosen.delivery,
-        trigger=None if chosen.die else {"availableNow": True},
+    how: dict[str, Any] = {
+        "checkpoint": folder / "checkpoint",
+        "delivery": chosen.delivery,
+        "trigger": None if chosen.die else {"availableNow": True},
         **TABLES[chosen.table],
-    )
+    }
+    login = {"url": chosen.url, "user": postgres.USER, "password": postgres.PASSWORD}
+    if chosen.sink == "database":
+        query = to_jdbc(rows, "table", **login, **how)
+    elif chosen.sink == "files":
+        query = to_files(rows, folder / "table", **how)
+    else:
+        query = to_delta(rows, folder / "table", **how)
     query.awaitTermination()
-    print(json.dumps(found(spark, folder)), flush=True)
+
+    def read(name: str) -> list[Any]:
+        if chosen.sink == "database":
+            options = {**login, "driver": "org.postgresql.Driver"}
+            tables = spark.read.format("jdbc").options(**options, dbtable="pg_class").load()
+            if not tables.where(f"relname = '{name}'").count():
+                return []
+            reader = spark.read.format("jdbc").options(**options, dbtable=f'"{name}"')
+            return list(reader.load().collect())
+        if not (folder / name).exists():
+            return []
+        kind = "parquet" if chosen.sink == "files" else "delta"
+        return list(spark.read.format(kind).load(f"{folder}/{name}").collect())
+
+    print(json.dumps(found(spark, folder, read, has_versions=chosen.sink == "delta")), flush=True)
     return 0
 
 
-def found(spark: Any, folder: Path) -> dict[str, Any]:
+def found(
+    spark: Any, folder: Path, read: Callable[[str], list[Any]], *, has_versions: bool
+) -> dict[str, Any]:
     """Return what the tables hold, and the Java that ran this."""
     places: dict[str, list[list[int]]] = {}
     for name in ("table", "table_rejected"):
-        rows: list[Any] = []
-        if (folder / name).exists():
-            rows = spark.read.format("delta").load(f"{folder}/{name}").collect()
+        rows = read(name)
         places[name] = sorted([row["partition"], row["offset"]] for row in rows)
         if name == "table":
             places["ids"] = sorted([row["id"]] for row in rows)
@@ -214,7 +256,7 @@ def found(spark: Any, folder: Path) -> dict[str, Any]:
             places["current"] = sorted([row[one] for one in keyed] for row in current)
     return {
         "places": places,
-        "versions": versions(spark, folder / "table"),
+        "versions": versions(spark, folder / "table") if has_versions else {},
         "java": spark._jvm.System.getProperty("java.home"),
     }
 

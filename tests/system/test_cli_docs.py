@@ -1,5 +1,5 @@
 """docs/cli.md and the tutorials are true: what they show is what is printed, and docs/cli.md names
-every option there is.
+every command there is.
 """
 
 from __future__ import annotations
@@ -79,17 +79,12 @@ def test_every_command_prints_what_the_page_shows(
 
 
 @pytest.mark.parametrize("name", list(COMMANDS))
-def test_page_names_every_command_and_option(name: str) -> None:
+def test_page_names_every_command(name: str) -> None:
+    """The options are in the generated reference (`website/commands.py`)."""
     heading = f"\n## ottla {name}\n"
     text = PAGE.read_text()
     assert heading in text
     section = text[text.index(heading) :].split("\n## ")[1]
     command = typer.main.get_command(build([name])).commands[name]  # type: ignore[attr-defined]
-    leaves = getattr(command, "commands", {"": command})
-    everywhere = {"--help", "--bootstrap", "--client-config", "--json"}
-    for inner, leaf in leaves.items():
+    for inner in getattr(command, "commands", ()):
         assert f"`{inner}" in section, f"{name} {inner}"
-        for parameter in leaf.params:
-            options = [option for option in parameter.opts if option.startswith("--")]
-            for option in set(options) - everywhere:
-                assert f"`{option}" in section, f"{name} {inner} {option}"

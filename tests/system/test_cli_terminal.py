@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import re
 import signal
 import struct
 import subprocess
@@ -96,6 +97,20 @@ def test_tables_fit_the_terminal_and_lose_nothing(broker: Any, columns: int) -> 
     assert max(map(len, shown.splitlines())) <= columns
     letters = "".join(line.split("  ")[-1 if columns == 20 else 0] for line in shown.splitlines())
     assert name in letters.replace(" ", "")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_benchmark_draws_a_chart_that_fits(broker: Any, columns: int) -> None:
+    words = ["bench", "produce", f"charted-{columns}", "--create", "--for", "3", "--rate", "2000"]
+    code, shown = at_terminal(broker, *words, columns=columns, LANG="C.UTF-8")
+    assert code == 0, shown
+    assert "█" in shown
+    assert "p99 " in shown
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
+    assert max(map(len, re.split(r"[\r\n]+", plain))) <= columns
+    # The chart is gone at the end, and the result stays.
+    assert "latency" in plain.split("█")[-1]
 
 
 def test_question_before_a_deletion(broker: Any) -> None:

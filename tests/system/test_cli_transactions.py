@@ -44,15 +44,16 @@ def cli(broker: Any) -> Typed:
     return Typed(broker.bootstrap)
 
 
-def leave_hanging(broker: Any, topic: str) -> int:
+def leave_hanging(broker: Any, topic: str, written_ago_ms: int = 0) -> int:
     """A transactional record of which the coordinator knows nothing. Returns the producer id."""
+    written_ms = int(time.time() * 1000) - written_ago_ms
     with Wire(broker.bootstrap) as wire:
         init = Wire.request(INIT_PRODUCER_ID, 4).InitProducerIdRequest(
             transactional_id=None, transaction_timeout=60_000, producer_id=-1, producer_epoch=-1
         )
         producer_id: int = wire.ask(init).producer_id
         batch = build_batch(
-            [Record(0, int(time.time() * 1000), None, b"lost", ())],
+            [Record(0, written_ms, b"lost", b"lost", ())],
             producer_id=producer_id,
             producer_epoch=0,
             base_sequence=0,

@@ -160,8 +160,6 @@ def run(
     records: int,
     pauses_s: Sequence[float],
     random: Random,
-    *,
-    kills_broker: bool,
 ) -> None:
     """Kills an instance after each pause, and a broker while half of the records are copied."""
     reader = reader_of(cluster.bootstrap)
@@ -175,7 +173,7 @@ def run(
         if time.monotonic() > next_kill:
             copiers.kill(random.randrange(3))
             next_kill = time.monotonic() + pauses.pop(0) if pauses else until
-        if kills_broker and not is_killed and done > records // 4:
+        if not is_killed and done > records // 4:
             cluster.kill(broker)
             is_killed = True
         if is_killed and done > records * 3 // 4 and not cluster.brokers[broker].running:
@@ -201,7 +199,7 @@ def test_copiers_of_python(tmp_path: Path, client: str) -> None:
         create_and_fill(cluster.bootstrap, records, 3)
         copiers = Copiers(of_python(client), cluster.bootstrap, tmp_path, 3)
         try:
-            run(cluster, copiers, records, pauses, random, kills_broker=True)
+            run(cluster, copiers, records, pauses, random)
         finally:
             copiers.close()
         # The last ones may have left transactions open.
@@ -222,7 +220,7 @@ def test_copiers_of_java(tmp_path: Path, kafka_jars: KafkaJars) -> None:
         create_and_fill(cluster.bootstrap, records, 3)
         copiers = Copiers(of_java(kafka_jars), cluster.bootstrap, tmp_path, 3)
         try:
-            run(cluster, copiers, records, pauses, random, kills_broker=False)
+            run(cluster, copiers, records, pauses, random)
         finally:
             copiers.close()
         copiers = Copiers(of_java(kafka_jars), cluster.bootstrap, tmp_path, 3)

@@ -101,8 +101,8 @@ def make_topic(broker: Any) -> None:
     admin.create_topics([NewTopic("load", PARTITIONS, 1)])["load"].result(WAIT_S)
 
 
-def read_all(broker: Any, partition: int, count: int, note: str) -> list[Any]:
-    """The partition's messages from its start to its end, which must be `count` of them."""
+def read_all(broker: Any, counts: dict[int, int], note: str) -> dict[int, list[Any]]:
+    """The messages of all partitions from start to end, which must be this many of each."""
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap,
@@ -112,17 +112,19 @@ def read_all(broker: Any, partition: int, count: int, note: str) -> list[Any]:
         }
     )
     try:
-        where = TopicPartition("load", partition, 0)
-        ends = consumer.get_watermark_offsets(where, timeout=WAIT_S)
-        assert ends == (0, count), f"{note}: of partition {partition}"
-        consumer.assign([where])
-        messages: list[Any] = []
+        places = [TopicPartition("load", partition, 0) for partition in counts]
+        for place in places:
+            ends = consumer.get_watermark_offsets(place, timeout=WAIT_S)
+            assert ends == (0, counts[place.partition]), f"{note}: of partition {place.partition}"
+        consumer.assign(places)
+        messages: dict[int, list[Any]] = {partition: [] for partition in counts}
         until = time.monotonic() + WAIT_S
-        while len(messages) < count:
-            assert time.monotonic() < until, f"{len(messages)} of {count} came"
-            for message in consumer.consume(10_000, timeout=0.2):
+        while any(len(messages[partition]) < count for partition, count in counts.items()):
+            found = {partition: len(each) for partition, each in messages.items()}
+            assert time.monotonic() < until, f"{found} of {counts} came"
+            for message in consumer.consume(10_000, timeout=0.05):
                 assert message.error() is None, message.error()
-                messages.append(message)
+                messages[message.partition()].append(message)
         behind = consumer.poll(0)
         assert behind is None, (behind.error(), behind.partition(), behind.offset(), behind.value())
         return messages
@@ -165,8 +167,10 @@ def take_stock(broker: Any, expected: dict[int, Expected], load: Load, note: str
 
 def check(broker: Any, expected: dict[int, Expected], note: str) -> None:
     """What is served is what lay whole in the files, in order, once."""
+    counts = {partition: len(each.values) for partition, each in expected.items()}
+    found = read_all(broker, counts, note)
     for partition, each in expected.items():
-        messages = read_all(broker, partition, len(each.values), note)
+        messages = found[partition]
         assert [message.offset() for message in messages] == list(range(len(each.values))), note
         assert [message.value() for message in messages] == list(each.values.values()), note
         # One producer's records stand in the order in which it sent them, none twice.

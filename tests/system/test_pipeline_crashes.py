@@ -25,6 +25,7 @@ from typing import Any
 import pytest
 from bench.apache_kafka import ApacheKafka
 from bench.child import Child
+from bench.postgres import Postgres
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.pipelines.environment import fetch_jars_once
@@ -34,6 +35,7 @@ from bench import fixture
 from ottla.testing.ports import free_ports
 
 kafka_jars, apache_kafka = fixture.kafka_jars, fixture.apache_kafka
+postgres = fixture.postgres
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 PARTITIONS = (0, 1)
@@ -222,15 +224,22 @@ def all_places(feed: Feed) -> list[list[int]]:
 
 def check_each_arrived_once(pipeline: Pipeline, feed: Feed) -> None:
     found, _ = pipeline.take_the_rest()
-    places = found["places"]
+    check_places(found["places"], feed)
+    check_group(pipeline, feed)
+    metadata = group_place(pipeline)[1]
+    assert metadata["delta"]["table"] == str(pipeline.folder / "table")
+    assert str(metadata["delta"]["version"]) in found["versions"]
+
+
+def check_places(places: dict[str, Any], feed: Feed) -> None:
     assert places["ids"] == [[number] for number in feed.good]
     assert len(places["table_rejected"]) == feed.bad
     assert sorted(places["table"] + places["table_rejected"]) == all_places(feed)
-    offsets, metadata = group_place(pipeline)
+
+
+def check_group(pipeline: Pipeline, feed: Feed) -> None:
     count = len(feed.good) + feed.bad
-    assert offsets == [(count + 1) // 2, count // 2]
-    assert metadata["delta"]["table"] == str(pipeline.folder / "table")
-    assert str(metadata["delta"]["version"]) in found["versions"]
+    assert group_place(pipeline)[0] == [(count + 1) // 2, count // 2]
 
 
 @pytest.mark.full
@@ -304,6 +313,37 @@ def test_a_table_with_keys_equals_the_batch_computation_after_kills(
     assert found["places"]["current"] == feed.rows()
     if table == "history":
         assert found["places"]["table"] == sorted([*record[2:]] for record in feed.records)
+
+
+OF_THE_BATCH = ("before the commit", "inside the commit", "between tables", "before the checkpoint")
+
+
+@pytest.mark.full
+def test_files_have_each_record_once_for_spark_whatever_is_killed(new_pipeline: Any) -> None:
+    pipeline = new_pipeline("exactly-once")
+    how = ("--sink", "files")
+    with Feed(pipeline.bootstrap, pipeline.topic) as feed:
+        for seed, moment in enumerate((*OF_THE_BATCH, "jvm", "python", "seeded")):
+            pipeline.die(moment, seed, *how)
+    found, _ = pipeline.take_the_rest(*how)
+
+    check_places(found["places"], feed)
+    check_group(pipeline, feed)
+
+
+@pytest.mark.full
+def test_a_database_with_keys_equals_the_batch_computation_after_kills(
+    new_pipeline: Any, postgres: Postgres
+) -> None:
+    pipeline = new_pipeline("exactly-once")
+    how = ("--table", "upsert", "--sink", "database", "--url", postgres.url)
+    with KeyedFeed(pipeline.bootstrap, pipeline.topic) as feed:
+        for seed, moment in enumerate((*OF_THE_BATCH, "seeded")):
+            pipeline.die(moment, seed, *how)
+    found, _ = pipeline.take_the_rest(*how)
+
+    assert len(feed.records) > len(feed.rows())
+    assert found["places"]["current"] == feed.rows()
 
 
 @pytest.mark.full

@@ -4,7 +4,9 @@ a full disk, many ids, and an open transaction beside compaction and retention.
 
 from __future__ import annotations
 
+import re
 import resource
+import urllib.request
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +14,8 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from tests.system.cluster_load import QUICK, create, wait_for
+from tests.system.test_cli import Typed
+from tests.system.test_cli_transactions import leave_hanging
 from tests.system.test_cluster_full_disk import check_ended
 from tests.system.test_transactions import (
     WAIT_S,
@@ -27,6 +31,7 @@ from tests.system.wire_producer import WireProducer
 from ottla.protocol.errors import ErrorCode
 from ottla.shards.partitioning import partition_for
 from ottla.testing import Cluster
+from ottla.testing.ports import free_ports
 
 LIST_OFFSETS: Final = 2
 API_VERSIONS: Final = 18
@@ -188,13 +193,8 @@ def log_bytes(data: Path, topic: str) -> int:
     return sum(path.stat().st_size for path in (data / f"{topic}-0").glob("*.log"))
 
 
-@pytest.mark.full
-def test_an_open_transaction_beside_compaction_and_retention(
-    new_broker: Any, tmp_path: Path
-) -> None:
-    """It stops compaction in its own partition only, and retention in none."""
-    data = tmp_path / "data"
-    broker = new_broker(*SOON, data=data)
+def create_held_and_others(broker: Any) -> None:
+    """Two compacted topics, "held" and "free", and "short", which retention keeps short."""
     segments = {"segment.bytes": str(1 << 20)}
     compact = {**segments, "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
     short = {**segments, "retention.bytes": str(1 << 20)}
@@ -206,11 +206,10 @@ def test_an_open_transaction_beside_compaction_and_retention(
     admin = admin_of(broker)
     for future in admin.create_topics(topics).values():
         future.result(WAIT_S)
-    open_one = transactional(broker, "x")
-    open_one.begin_transaction()
-    for topic in ("held", "short"):
-        open_one.produce(topic, "open", key="open")
-    assert open_one.flush(WAIT_S) == 0
+
+
+def check_that_only_held_is_held(broker: Any, data: Path) -> None:
+    """A transaction is open in "held" and "short" while 4 MB come into each topic."""
     load = Producer({"bootstrap.servers": broker.bootstrap, "batch.num.messages": 100})
     for number in range(4_000):
         for topic in ("held", "free", "short"):
@@ -221,8 +220,71 @@ def test_an_open_transaction_beside_compaction_and_retention(
     wait_for("compaction beside it", lambda: log_bytes(data, "free") < 1_500_000, WAIT_S)
     wait_for("retention", lambda: log_bytes(data, "short") < 2_500_000, WAIT_S)
     assert log_bytes(data, "held") > 4_000_000
+
+
+@pytest.mark.full
+def test_an_open_transaction_beside_compaction_and_retention(
+    new_broker: Any, tmp_path: Path
+) -> None:
+    """It stops compaction in its own partition only, and retention in none."""
+    data = tmp_path / "data"
+    broker = new_broker(*SOON, data=data)
+    create_held_and_others(broker)
+    open_one = transactional(broker, "x")
+    open_one.begin_transaction()
+    for topic in ("held", "short"):
+        open_one.produce(topic, "open", key="open")
+    assert open_one.flush(WAIT_S) == 0
+    check_that_only_held_is_held(broker, data)
     open_one.commit_transaction(WAIT_S)
     assert end_offset(broker, "short", "read_committed") == 4_002
+    wait_for("compaction after it", lambda: log_bytes(data, "held") < 1_500_000, WAIT_S)
+
+
+def shown_as_hanging(port: int) -> dict[str, int]:
+    """By topic, what /metrics says."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=WAIT_S) as answer:
+        page = answer.read().decode()
+    found = re.findall(
+        r'^ottla_partition_hanging_transactions\{.*topic="(\w+)".*\} (\d+)', page, re.MULTILINE
+    )
+    return {topic: int(float(count)) for topic, count in found}
+
+
+@pytest.mark.full
+def test_a_hanging_transaction_beside_compaction_and_retention(
+    new_broker: Any, tmp_path: Path
+) -> None:
+    """No coordinator knows of it, so that it stays. Other transactions go on, also in its
+    partitions; health and metrics show it, and an operator ends it.
+    """
+    data, (port,) = tmp_path / "data", free_ports(1)
+    unverified = "transaction.partition.verification.enable=false"
+    metrics = f"ottla.metrics.listener=127.0.0.1:{port}"
+    broker = new_broker(*SOON, "--config", unverified, "--config", metrics, data=data)
+    cli = Typed(broker.bootstrap)
+    create_held_and_others(broker)
+    written_ago_ms = 30 * 60_000
+    hanging = {topic: leave_hanging(broker, topic, written_ago_ms) for topic in ("held", "short")}
+    check_that_only_held_is_held(broker, data)
+    # Retention has removed its records in "short", where it is open nevertheless.
+    other = transactional(broker, "x")
+    for topic in ("held", "free", "short"):
+        other.begin_transaction()
+        other.produce(topic, "v", key="other")
+        other.commit_transaction(WAIT_S)
+    assert cli.json("transaction", "describe", "x")[0]["state"] == "CompleteCommit"
+    wait_for("its marker", lambda: end_offset(broker, "free", "read_committed") == 4_002)
+    assert end_offset(broker, "held", "read_committed") == 0
+    found = cli.json("health", code=1)
+    assert found["state"] == "degraded"
+    assert {each["topic"] for each in found["hanging_transactions"]} == hanging.keys()
+    assert shown_as_hanging(port) | {"held": 1, "short": 1, "free": 0} == shown_as_hanging(port)
+    for topic, producer_id in hanging.items():
+        where = ["--topic", topic, "--partition", 0, "--producer", producer_id]
+        assert cli.json("transaction", "abort", *where, "--yes")["aborted"]
+    assert cli.json("health")["hanging_transactions"] == []
+    assert end_offset(broker, "held", "read_committed") == 4_004
     wait_for("compaction after it", lambda: log_bytes(data, "held") < 1_500_000, WAIT_S)
 
 
