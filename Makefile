@@ -15,7 +15,7 @@ PURE   := $(addprefix tests/,api log network protocol records replica runtime ti
 .PHONY: demo test test-all check docs bench conformance soak faults lock clean
 
 demo: $(BUILT)
-	@$(BIN)/python -m demo
+	@$(BIN)/python -m demo $(ARGS)
 
 # Without Apache Kafka the tests that need it are skipped, which CI takes for a failure.
 test: $(BUILT)

@@ -65,7 +65,7 @@ def build(folder: Path) -> list[str]:
 def gather(source: Path) -> list[str]:
     """Write every page below `source`; returns the broken links."""
     sites = sources()
-    pictures = {str(path.relative_to(ROOT)) for path in PICTURES.glob("*.svg")}
+    pictures = {str(path.relative_to(ROOT)) for path in PICTURES.rglob("*.svg")}
     faults: list[str] = []
     for name, place in sites.items():
         text = (ROOT / name).read_text()

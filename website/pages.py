@@ -17,6 +17,7 @@ SECTIONS: Final = {
     "Tutorial": (
         "docs/tutorial/first-message.md",
         "docs/tutorial/first-group.md",
+        "docs/tutorial/first-pipeline.md",
         "docs/cluster.md",
     ),
     "How to": (
