@@ -349,7 +349,7 @@ async def test_a_folder_that_cannot_be_renamed_is_not_used_for_the_new_topic(
     rename = os.rename
 
     def refuse(old: str, new: str) -> None:
-        if "t-0" in old:
+        if old.endswith("/t-0"):
             raise OSError(errno.EROFS, "Read-only file system")
         rename(old, new)
 

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from rich.tree import Tree
 
 MAX_VALUE_CHARACTERS: Final = 300
-PRODUCER_ID_WAIT_MS: Final = 500
+MIN_PRODUCER_ID_WAIT_MS: Final = 400
+"""librdkafka's 500 ms, less the time between the producer's creation and its first record."""
 NAMES: Final = {
     "delta": "Delta",
     "parquet": "Parquet files",
@@ -185,7 +186,7 @@ def _waited_for_its_producer_id(document: Document) -> bool:
         and not published["transactional"]
         and published["timestamp_type"] == "CreateTime"
         and when["exact"]
-        and when["since_ms"] - sent_ms >= PRODUCER_ID_WAIT_MS
+        and when["since_ms"] - sent_ms >= MIN_PRODUCER_ID_WAIT_MS
     )
 
 
