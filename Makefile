@@ -18,9 +18,12 @@ demo: $(BUILT)
 	@$(BIN)/python -m demo $(ARGS)
 
 # Without Apache Kafka the tests that need it are skipped, which CI takes for a failure.
+# A test that hangs while it holds Python's global lock cannot be ended by pytest-timeout, which is
+# a thread; faulthandler's watchdog prints every thread's stack and ends the process.
 test: $(BUILT)
 	@$(BIN)/python -m bench.fetch || test -z "$$CI"
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not full" $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not full" \
+	  -o faulthandler_timeout=330 -o faulthandler_exit_on_timeout=true $(ARGS)
 
 # Also what takes minutes, the sources of the compiled modules, and the pipelines on the newest
 # Spark.
