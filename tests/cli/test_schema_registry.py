@@ -26,6 +26,7 @@ FLIGHT = {
         {"name": "tail", "type": ["null", "string"], "default": None},
     ],
 }
+PROTO = 'syntax = "proto3"; message F { int32 id = 1; optional string tail = 2; }'
 KEY = {"type": "object", "title": "Key", "properties": {"id": {"type": "integer"}}}
 
 
@@ -37,7 +38,9 @@ class InMemory(SchemaRegistryClient):
         self.subjects = {
             "t-value": (7, Schema(json.dumps(FLIGHT), "AVRO")),
             "t-key": (8, Schema(json.dumps(KEY), "JSON")),
-            "proto-value": (9, Schema('syntax = "proto3";', "PROTOBUF")),
+            "proto-value": (9, Schema(PROTO, "PROTOBUF")),
+            "empty-value": (10, Schema('syntax = "proto3";', "PROTOBUF")),
+            "xml-value": (11, Schema("<f/>", "XML")),
         }
 
     def get_schema(self, schema_id: int, *_: Any, **__: Any) -> Schema:
@@ -78,6 +81,15 @@ def test_what_is_encoded_is_decoded() -> None:
     assert (found.offset(), found.headers()) == (5, [("h", b"1")])
 
 
+def test_protobuf_is_its_own_json() -> None:
+    encoder, decoder = Encoder(InMemory(), "proto"), Decoder(InMemory())
+    value = encoder.value(b'{"id": 3, "tail": "N\xc3\xa91"}')
+    assert value == b"\0\0\0\0\x09\0\x08\x03\x12\x04N\xc3\xa91"
+    assert decoder.decoded(record(None, value)).value() == '{"id": 3, "tail": "Né1"}'.encode()
+    with pytest.raises(LineError, match=r"its schema refuses: .*no field named \"x\""):
+        encoder.value(b'{"x": 3}')
+
+
 def test_data_without_a_header_is_left_as_it_is() -> None:
     found = Decoder(InMemory()).decoded(record(b"plain", None))
     assert (found.key(), found.value()) == (b"plain", None)
@@ -89,7 +101,9 @@ def test_data_without_a_header_is_left_as_it_is() -> None:
     [
         (b"\0\0\0\0\x63....", "schema 99: Schema not found"),
         (b"\0\0\0\0\x07\xff", "cannot decode the value of t-0@5 with schema 7"),
-        (b"\0\0\0\0\x09\0", "it is of type PROTOBUF"),
+        (b"\0\0\0\0\x09\0\xff", "schema 9: it is not Protobuf data of F"),
+        (b"\0\0\0\0\x0a\0", "schema 10: schema 10 defines no message."),
+        (b"\0\0\0\0\x0b\0", "it is of type XML; AVRO, JSON and PROTOBUF can be"),
     ],
 )
 def test_what_cannot_be_decoded_is_named(value: bytes, reason: str) -> None:
@@ -112,8 +126,10 @@ def test_a_line_that_does_not_fit_is_refused(value: bytes, reason: str) -> None:
 def test_a_topic_without_a_schema_is_refused() -> None:
     with pytest.raises(Failed, match="no subject other-value"):
         Encoder(InMemory(), "other")
-    with pytest.raises(Failed, match="proto-value is of type PROTOBUF"):
-        Encoder(InMemory(), "proto")
+    with pytest.raises(Failed, match="xml-value is of type XML"):
+        Encoder(InMemory(), "xml")
+    with pytest.raises(Failed, match=r"cannot write with empty-value: .* defines no message"):
+        Encoder(InMemory(), "empty")
 
 
 def test_keys_without_a_schema_stay() -> None:

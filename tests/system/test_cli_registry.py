@@ -6,13 +6,17 @@ import json
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
+from google.protobuf.message_factory import GetMessageClass
 from tests.system.typed_command import WITHIN_S, typed
 
 from bench import fixture
+from ottla.pipelines.registry.protobuf_messages import Messages
+from ottla.pipelines.registry.registered import PROTOBUF, Registered
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
@@ -22,6 +26,17 @@ FLIGHT = {
     "fields": [{"name": "id", "type": "long"}, {"name": "tail", "type": ["null", "string"]}],
 }
 KEY = {"type": "object", "title": "Key", "properties": {"id": {"type": "integer"}}}
+PLANE_PROTO = 'syntax = "proto3"; package air; message Plane { string tail = 1; }'
+FLIGHT_PROTO = """syntax = "proto3";
+package air;
+import "air/plane.proto";
+message Flight {
+  int32 id = 1;
+  Plane plane = 2;
+  message Leg { int32 n = 1; }
+  repeated Leg legs = 3;
+}
+"""
 
 
 registry = fixture.registry
@@ -61,6 +76,58 @@ def test_lines_are_written_with_the_newest_schemas(broker: Any, registry: str) -
     assert run(broker, "consume", "typed", "--format", "%S").strip() != "0"
     shown = run(broker, "consume", "typed", "--keys", "--registry", registry)
     assert shown == '{"id": 7}\t{"id": 7, "tail": "N7"}\n'
+
+
+def test_protobuf_that_a_serializer_wrote_and_that_we_write(broker: Any, registry: str) -> None:
+    flight = flight_class()
+    client = SchemaRegistryClient({"url": registry})
+    # The serializer registers both files, as serialized descriptors.
+    serialize = ProtobufSerializer(flight, client)
+    run(broker, "topic", "create", "proto", "-p", "1")
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    message = flight(id=1, plane={"tail": "N101"}, legs=[{"n": 2}])
+    context = SerializationContext("proto", MessageField.VALUE)
+    producer.produce("proto", serialize(message, context))
+    assert producer.flush(WITHIN_S) == 0
+    written = '{"id": 2, "plane": {"tail": "N102"}, "legs": []}'
+    run(broker, "produce", "proto", "--registry", registry, data=f"{written}\n".encode())
+    shown = run(broker, "consume", "proto", "--registry", registry)
+    assert shown == f'{{"id": 1, "plane": {{"tail": "N101"}}, "legs": [{{"n": 2}}]}}\n{written}\n'
+
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "proto"})
+    try:
+        consumer.assign([TopicPartition("proto", 0, 1)])
+        record = consumer.poll(WITHIN_S)
+    finally:
+        consumer.close()
+    assert record is not None
+    read = ProtobufDeserializer(flight, schema_registry_client=client)(record.value(), context)
+    assert read == flight(id=2, plane={"tail": "N102"})
+
+
+def test_protobuf_as_text_with_a_reference(broker: Any, registry: str) -> None:
+    client = SchemaRegistryClient({"url": registry})
+    client.register_schema("text-plane", Schema(PLANE_PROTO, "PROTOBUF"))
+    reference = SchemaReference("air/plane.proto", "text-plane", 1)
+    client.register_schema("text-value", Schema(FLIGHT_PROTO, "PROTOBUF", [reference]))
+    key = "message Plane { int32 id = 1; } message Pilot { string name = 1; }"
+    client.register_schema("text-key", Schema(f'syntax = "proto3"; {key}', "PROTOBUF"))
+    run(broker, "topic", "create", "text", "-p", "1")
+    line = b'{"key": {"@type": "Pilot", "name": "A"}, "value": {"plane": {"tail": "N7"}}}\n'
+    run(broker, "produce", "text", "--json", "--registry", registry, data=line)
+    shown = run(broker, "consume", "text", "--keys", "--registry", registry)
+    key, value = shown.rstrip("\n").split("\t")
+    assert json.loads(key) == {"@type": "Pilot", "name": "A"}
+    assert json.loads(value) == {"id": 0, "plane": {"tail": "N7"}, "legs": []}
+    wrong = run(broker, "produce", "text", "--registry", registry, data=b'{"no": 1}\n', code=1)
+    assert 'line 1 has a value that its schema refuses: Message type "air.Flight" has no' in wrong
+
+
+def flight_class() -> Any:
+    """The message Flight as a program has it that was generated from the .proto files."""
+    plane = Registered(1, PROTOBUF, PLANE_PROTO)
+    flight = Registered(2, PROTOBUF, FLIGHT_PROTO, references=(("air/plane.proto", plane),))
+    return GetMessageClass(Messages(flight).by_name["air.Flight"])
 
 
 def test_a_registry_that_is_away_is_one_line(broker: Any, registry: str) -> None:

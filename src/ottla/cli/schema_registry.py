@@ -5,8 +5,7 @@ such lines. Bytes and fixed of Avro are shown as text in ISO 8859-1, as in Avro'
 and decimals, dates and times as text; bytes, fixed and decimals cannot be written. Data without the
 registry's header (a zero byte and the schema's id) is left as it is.
 
-Avro and JSON Schema work. Protobuf needs classes that are generated from the schema, which a
-command line does not have.
+Protobuf (`protobuf_records`) is Protobuf's own JSON.
 """
 
 from __future__ import annotations
@@ -24,11 +23,17 @@ from ottla.cli.jsonlines import LineError
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import SchemaRegistryClient
 
+    from ottla.pipelines.registry.protobuf_messages import Messages
+
+PROTOBUF: Final = "PROTOBUF"
+READ: Final = "AVRO, JSON and PROTOBUF"
 HEADER_BYTES: Final = 5
 """A zero byte and the schema's id."""
 TIMEOUT_S: Final = 10
 MISSING: Final = "--registry needs more packages: pip install 'ottla[registry]'."
 CHECK: Final = "Check --registry, or leave it out to see the bytes."
+SERIALIZED: Final = "serialized"
+"""The form in which Confluent's registry gives Protobuf schemas compiled; others ignore it."""
 VALUE: Final = "value"
 KEY: Final = "key"
 
@@ -37,7 +42,7 @@ Registry = Annotated[
     typer.Option(
         "--registry",
         metavar="URL",
-        help="Keys and values have schemas of this registry (Avro, JSON Schema).",
+        help="Keys and values have schemas of this registry (Avro, JSON Schema, Protobuf).",
     ),
 ]
 
@@ -73,7 +78,8 @@ class Decoder:
     def __init__(self, client: Any) -> None:
         self._client = client
         self._by_type: dict[str, Callable[[bytes, Any], Any]] = {}
-        self._types: dict[int, str] = {}
+        self._schemas: dict[int, Any] = {}
+        self._messages: dict[int, Messages] = {}
 
     def decoded(self, message: Any) -> DecodedRecord:
         """The record with key and value as JSON. Raises Failed for data that its schema does not
@@ -94,6 +100,8 @@ class Decoder:
         schema_id = int.from_bytes(data[1:HEADER_BYTES])
         with_schema = f"{place} with schema {schema_id}"
         kind = self._type(schema_id, with_schema)
+        if kind == PROTOBUF:
+            return as_json(self._protobuf(schema_id, data, with_schema))
         decode = self._by_type.get(kind) or self._decoder(kind, with_schema)
         self._by_type[kind] = decode
         try:
@@ -104,10 +112,23 @@ class Decoder:
         return as_json(found)
 
     def _type(self, schema_id: int, what: str) -> str:
-        if schema_id not in self._types:
-            schema = asked(lambda: self._client.get_schema(schema_id), f"decode {what}")
-            self._types[schema_id] = schema.schema_type or "AVRO"
-        return self._types[schema_id]
+        if schema_id not in self._schemas:
+            self._schemas[schema_id] = asked(
+                lambda: self._client.get_schema(schema_id, fmt=SERIALIZED), f"decode {what}"
+            )
+        return self._schemas[schema_id].schema_type or "AVRO"
+
+    def _protobuf(self, schema_id: int, data: bytes, what: str) -> Any:
+        # Imported when it is met: it takes a while.
+        from ottla.cli.protobuf_records import ProtobufError, decoded
+
+        try:
+            if schema_id not in self._messages:
+                schema = self._schemas[schema_id]
+                self._messages[schema_id] = messages_in(self._client, schema_id, schema)
+            return decoded(self._messages[schema_id], data)
+        except ProtobufError as error:
+            raise Failed(f"cannot decode {what}: {error}.", CHECK) from error
 
     def _decoder(self, kind: str, what: str) -> Callable[[bytes, Any], Any]:
         if kind == "AVRO":
@@ -122,7 +143,7 @@ class Decoder:
             return JSONDeserializer(  # type: ignore[no-any-return]
                 None, schema_registry_client=self._client, conf=subjects_by_topic()
             )
-        raise Failed(f"cannot decode {what}: it is of type {kind}; AVRO and JSON can be.", CHECK)
+        raise Failed(f"cannot decode {what}: it is of type {kind}; {READ} can be.", CHECK)
 
 
 class DecodedRecord:
@@ -190,7 +211,11 @@ class Encoder:
 
 def serializer(client: Any, subject: str) -> Any | None:
     """Writes with the subject's newest schema; None without such a subject. Raises Failed."""
-    found = asked(lambda: client.get_latest_version(subject), f"read {subject}", none_if=404)
+    found = asked(
+        lambda: client.get_latest_version(subject, fmt=SERIALIZED),
+        f"read {subject}",
+        none_if=404,
+    )
     if found is None:
         return None
     settings = {
@@ -207,7 +232,27 @@ def serializer(client: Any, subject: str) -> Any | None:
         from confluent_kafka.schema_registry.json_schema import JSONSerializer
 
         return JSONSerializer(found.schema, client, conf=settings)
-    raise Failed(f"the subject {subject} is of type {kind}; AVRO and JSON can be written.")
+    if kind == PROTOBUF:
+        from ottla.cli.protobuf_records import ProtobufError, encoded
+
+        try:
+            messages = messages_in(client, found.schema_id, found.schema)
+        except ProtobufError as error:
+            raise Failed(f"cannot write with {subject}: {error}.") from error
+        return lambda value, _: encoded(messages, value)
+    raise Failed(f"the subject {subject} is of type {kind}; {READ} can be written.")
+
+
+def messages_in(client: Any, schema_id: int, schema: Any) -> Messages:
+    """The messages of a Protobuf schema. Raises ProtobufError, and Failed without an answer."""
+    from ottla.cli.protobuf_records import messages_of, registered
+
+    def ask(subject: str, version: int) -> Any:
+        return asked(
+            lambda: client.get_version(subject, version, fmt=SERIALIZED), f"read {subject}"
+        )
+
+    return messages_of(registered(schema_id, schema, ask))
 
 
 def asked(ask: Callable[[], Any], doing: str, none_if: int | None = None) -> Any:

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.registry.registered import FORMATS, Fetched, Registered, Wanted
+from ottla.pipelines.registry.registered import FORMATS, PROTOBUF, Fetched, Registered, Wanted
 from ottla.pipelines.registry.settings import RegistrySettings
 
 INSTALL_REGISTRY: Final = "pip install 'ottla[registry]'"
-PROTOBUF: Final = "PROTOBUF"
 PROTOBUF_PACKAGE: Final = "org.apache.spark:spark-protobuf_2.13"
 MAX_VERSIONS: Final = 100
 """The newest versions of a subject that are known at the start; others are found when met."""

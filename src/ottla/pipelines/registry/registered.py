@@ -10,6 +10,7 @@ from ottla.pipelines.errors import PipelineError
 
 AVRO: Final = "AVRO"
 JSON: Final = "JSON"
+PROTOBUF: Final = "PROTOBUF"
 FORMATS: Final = (AVRO, JSON)
 
 _WORD: Final = re.compile(r"registry(?::(?P<subject>[^@\s]+))?(?:@(?P<version>[1-9]\d*))?")
