@@ -31,6 +31,9 @@ async def heartbeat(request: Any, context: Context) -> Any:
     if request.group_id == "slow":
         context.broker.under_way.set()
         await asyncio.sleep(0.05)
+    if request.group_id == "held":
+        context.broker.under_way.set()
+        await context.broker.release.wait()
     return context.messages.HeartbeatResponse(throttle_time=request.generation_id)
 
 
@@ -71,7 +74,7 @@ class Client:
 
     async def is_closed(self) -> bool:
         try:
-            return await asyncio.wait_for(self.reader.read(), 10) == b""
+            return await asyncio.wait_for(self.reader.read(), 60) == b""
         except ConnectionResetError:
             return True
 
@@ -94,7 +97,9 @@ class Server(Listener):
     def __init__(self, config: BrokerConfig) -> None:
         self.under_way = asyncio.Event()
         self.limits = ConnectionLimits(config)
-        broker = SimpleNamespace(under_way=self.under_way)
+        self.release = asyncio.Event()
+        """Answers the requests of the group "held"."""
+        broker = SimpleNamespace(under_way=self.under_way, release=self.release)
         forwarding = SimpleNamespace(is_controller=True)
         super().__init__(
             config.endpoints[0],
@@ -277,3 +282,19 @@ async def test_close_waits_for_pending_requests(server: Server) -> None:
     assert await client.is_closed()
     with pytest.raises(OSError):
         await connect(server)
+
+
+async def test_close_ends_an_idle_connection_while_another_waits(server: Server) -> None:
+    """A consumer would otherwise fetch again and again from a broker that is leaving."""
+    busy, idle = await connect(server), await connect(server)
+    idle.send(beat(1), 1)
+    await idle.frame()
+    busy.send(beat(1, "held"), 1)
+    await under_way(server)
+    closing = asyncio.create_task(server.close(grace_ms=60_000))
+    assert await idle.is_closed()
+    assert not closing.done()
+    server.release.set()
+    assert read_response(HEARTBEAT, 4, await busy.frame())[0] == 1
+    assert await busy.is_closed()
+    await closing

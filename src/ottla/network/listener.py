@@ -90,15 +90,22 @@ class Listener:
             self._sweep.cancel()
 
     async def close(self, grace_ms: int) -> None:
-        """Stops accepting, waits up to `grace_ms` for requests to finish, ends the connections."""
+        """Stops accepting and ends each connection as soon as it waits for no response, or after
+        `grace_ms`.
+
+        An idle connection does not wait for the busy ones: its client would go on asking a broker
+        that is leaving, and a consumer would get one empty response after the other.
+        """
         self.stop_accepting()
         until_ms = self._monotonic_ms() + grace_ms
-        while any(each.is_busy for each in self._connections.values()):
-            if self._monotonic_ms() >= until_ms:
-                break
+        while True:
+            is_over = self._monotonic_ms() >= until_ms
+            for connection in list(self._connections.values()):
+                if is_over or not connection.is_busy:
+                    connection.close()
+            if is_over or not any(each.is_busy for each in self._connections.values()):
+                return
             await asyncio.sleep(0.01)
-        for connection in list(self._connections.values()):
-            connection.close()
 
     def _new_protocol(self) -> FrameProtocol:
         reader = FrameReader(min_bytes=0, max_bytes=self._config.socket_request_max_bytes)
