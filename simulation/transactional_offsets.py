@@ -87,7 +87,12 @@ class TransactionalOffsets:
         """The group's offset once no transaction may change it; 0 without one.
 
         A coordinator that was replaced and does not know it returns an old one, as in Apache Kafka:
-        that is no answer.
+        that is no answer. There, too, OffsetFetch reads the memory of a coordinator that is active
+        by its own knowledge, and asks no other broker. With `require_stable`, it is a write without
+        records (GroupCoordinatorService.fetchOffsets): CoordinatorRuntime answers at once if no
+        write is pending, and otherwise with the last pending write, which a replaced leader never
+        commits. KIP-447, which added the field, promises nothing about a replaced coordinator: what
+        protects a consumer is that TxnOffsetCommit is refused there (NOT_COORDINATOR).
         """
         build = messages_of(OFFSET_FETCH, 7, "request")
         topic = build.OffsetFetchRequestTopic(name=self._topic, partition_indexes=(0,))
