@@ -302,6 +302,13 @@ def test_a_delivery_without_its_begin_may_not_be_the_first():
     assert one[1:] == ((None, 900), 0, 5, 0, 5, True)
 
 
+def test_the_first_batch_is_surely_the_first_although_its_begin_is_not_known():
+    versions = Versions(0, 0, 1, 1)  # version 0 of the table is its creation
+    step = Step(Kind.DELIVERED, PIPELINE, 900, 900, 3, 3, 3, True, versions)
+    (one,) = deliveries([step], 0)
+    assert one[1:] == ((None, 900), 1, 1, 0, 0, True)
+
+
 def test_records_that_a_pipeline_skipped_are_not_delivered():
     steps = [delivery(100, 0, 10, 1), delivery(200, 30, 40, 2)]
     assert deliveries(steps, 20) == []

@@ -227,7 +227,8 @@ def _delivered(pipeline: Pipeline, steps: Sequence[Step], offset: int) -> Delive
                 # Nothing says where this delivery began, so an earlier one, whose step a crash
                 # took, may have had the offset.
                 when = When(None, when.until_ms)
-                first_batch, first_version = 0, min(first_version, 0)
+                if last_batch > 0:
+                    first_batch, first_version = 0, min(first_version, 0)
             numbers = (first_version, last_version, first_batch, last_batch)
             return Delivered(pipeline, when, *numbers, first_seen)
         earlier = step

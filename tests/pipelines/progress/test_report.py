@@ -11,7 +11,7 @@ import pytest
 
 from ottla.pipelines import PipelineError, report_progress, to_delta, topic
 from ottla.pipelines.progress.group import Group as KafkaGroup
-from ottla.pipelines.progress.report import report_query
+from ottla.pipelines.progress.report import QueryReporter, report_query
 from ottla.pipelines.progress.requests import StopRequest, put_request
 from ottla.pipelines.progress.state import OffsetMetadata, Run
 from ottla.pipelines.progress.status import read_status
@@ -239,3 +239,41 @@ def test_a_query_that_fails_leaves_the_reason(
     assert run.failure
     assert "\n" not in run.failure
     reporter.finish()
+
+
+def test_the_last_batch_is_reported_although_spark_reports_it_after_the_querys_end(
+    spark,
+    bootstrap: str,
+    new_group: Callable[[], KafkaGroup],
+    new_topic: Callable[..., str],
+    produce: Callable[..., None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name, group = new_topic(), new_group().name
+    produce(name, [(None, "a")], partition=0)
+    query = to_delta(
+        topic(spark, name, bootstrap_servers=bootstrap),
+        tmp_path / "t",
+        checkpoint=tmp_path / "cp",
+        trigger={"availableNow": True},
+    )
+    at_once = QueryReporter.progressed
+
+    def late(self: QueryReporter, text: str) -> None:
+        query.awaitTermination()
+        time.sleep(0.5)
+        at_once(self, text)
+
+    monkeypatch.setattr(QueryReporter, "progressed", late)
+    settings = {"bootstrap.servers": bootstrap}
+    reporter = report_query(spark, query, group=group, settings=settings, ends_by_itself=True)
+    query.awaitTermination()
+    reporter.finish()
+
+    status = read_status(settings, group)
+    assert status.offsets[name, 0] == 1
+    assert status.metadata is not None
+    assert (status.metadata.batch, status.metadata.version) == (0, 1)
+    assert status.metadata.run is not None
+    assert status.metadata.run.state == "finished"

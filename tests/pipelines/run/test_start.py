@@ -283,6 +283,7 @@ def test_wrong_arguments_are_refused_in_one_line(spark, job: Job, tmp_path: Path
         (job.frame, table, {"checkpoint": f"{table}/cp"}, "lies inside the table"),
         (job.frame, "a b", {"checkpoint": checkpoint}, "write a path with a slash"),
         (job.frame, table, {"checkpoint": checkpoint, "trigger": {"now": 1}}, "write one of"),
+        (job.frame, table, {"checkpoint": checkpoint, "trigger": "once"}, "write one of"),
         (job.frame, table, {"checkpoint": checkpoint, "delivery": "twice"}, "is unknown: write"),
         (job.frame, table, {"checkpoint": checkpoint, "on_lost": "cry"}, "'stop' or 'skip'"),
         (job.frame, table, {"checkpoint": checkpoint, "schema_changes": "x"}, "'refuse' or 'add'"),

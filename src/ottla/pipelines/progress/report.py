@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("ottla.pipelines")
 
 EXIT_WAIT_S: Final = 5.0
+EVENTS_WAIT_S: Final = 10.0
 MAX_CAUGHT_UP: Final = 100  # Spark keeps the offsets of its last 100 batches
 MAX_SOURCES: Final = 100
 SETTLE_S: Final = 0.1
@@ -138,17 +139,10 @@ def checked_group(group: Any, asker: str) -> str:
 
 
 def _finish(reference: weakref.ref[Reporter]) -> None:
-    """At the end of the process: let Spark deliver its last events, then commit them."""
-    from py4j.protocol import Py4JError
-
+    """At the end of the process: commit what Spark still reports."""
     reporter = reference()
-    if reporter is None:
-        return
-    # Spark may be stopped already; then it has delivered its events while it stopped.
-    with contextlib.suppress(Py4JError, AttributeError, OSError):
-        bus = reporter.spark._jsc.sc().listenerBus()
-        bus.waitUntilEmpty(int(EXIT_WAIT_S * 1_000))
-    reporter.finish()
+    if reporter is not None:
+        reporter.finish()
 
 
 class Reporter:
@@ -187,8 +181,21 @@ class Reporter:
 
     def finish(self) -> None:
         """Commit what waits, for a limited time, and end."""
+        self._wait_for_events()
         self.committer.drain(EXIT_WAIT_S)
         self.committer.close()
+
+    def _wait_for_events(self) -> None:
+        """Let Spark deliver its last events: a query has ended before its last batch is reported.
+
+        A time limit that passes loses nothing: the next start catches up.
+        """
+        from py4j.protocol import Py4JError
+
+        # Spark may be stopped already; then it has delivered its events while it stopped.
+        with contextlib.suppress(Py4JError, AttributeError, OSError):
+            bus = self.spark._jsc.sc().listenerBus()
+            bus.waitUntilEmpty(int(EVENTS_WAIT_S * 1_000))
 
     def _report(self, progress: Progress) -> None:
         running = QUERIES.get(progress.query_id)
@@ -355,6 +362,7 @@ class QueryReporter(Reporter):
 
     def finish(self) -> None:
         """Commit the run's end, for a limited time, and forget the query."""
+        self._wait_for_events()
         if not self.run.has_ended:
             self._end(None)
         super().finish()

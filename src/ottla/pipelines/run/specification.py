@@ -59,8 +59,8 @@ class Specification:
                 f"{self.caller} needs a checkpoint: a folder where the query keeps its progress, "
                 "kept as long as the target, such as checkpoint='./checkpoints/flights'"
             )
-        chosen = dict(self.trigger or {})
-        if len(chosen) > 1 or not set(chosen) <= set(_TRIGGERS):
+        chosen = self.trigger or {}
+        if not isinstance(chosen, Mapping) or len(chosen) > 1 or not set(chosen) <= set(_TRIGGERS):
             raise PipelineError(
                 f"trigger={self.trigger!r}: write one of {{'availableNow': True}}, "
                 "{'processingTime': '10 seconds'}, {'once': True}"
