@@ -1,17 +1,22 @@
 """A pipeline as a user would write it, run as a process of its own so that it can be killed.
 
 `python -m tests.system.pipeline_job BOOTSTRAP TOPIC FOLDER [--delivery NAME] [--starting WHERE]
-[--table append|upsert|history] [--sink delta|files|database] [--url URL] [--die MOMENT [--seed N]]`
+[--table append|upsert|history] [--sink delta|files|database] [--url URL]
+[--die MOMENT [--seed N]] [--pause MOMENT ...]`
 
 The database is that of `bench.postgres`, whose driver is in the cache.
 
-Without `--die` it takes all there is, then prints what the tables and the group hold, as JSON.
-With it, the second batch kills this process and its JVM, with SIGKILL, at that moment.
+Without `--die` and `--pause` it takes all there is, then prints what the tables and the group hold,
+as JSON. With `--die`, the second batch kills this process and its JVM, with SIGKILL, at that
+moment. With `--pause`, every second batch waits at the next of these moments while there is the
+file FOLDER/paused, which it creates; the job does not end.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
+import itertools
 import json
 import os
 import random
@@ -19,7 +24,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,20 +61,38 @@ def die() -> None:
     os.killpg(os.getpgid(0), signal.SIGKILL)
 
 
+def pause(sign: Path) -> None:
+    """Create the file and wait until another process has deleted it."""
+    sign.touch()
+    while sign.exists():
+        time.sleep(0.01)
+
+
 def kill_jvm(spark: Any) -> None:
     os.kill(int(spark._jvm.java.lang.ProcessHandle.current().pid()), signal.SIGKILL)
 
 
-class Moments:
-    """Where the second batch of this run dies."""
+class Moment:
+    """Where a batch of this run dies or pauses: the one that is written as number `nth`."""
 
-    def __init__(self, moment: str, sink: str, table: Path, seed: int) -> None:
+    def __init__(
+        self,
+        moment: str,
+        sink: str,
+        table: Path,
+        seed: int = 0,
+        act: Callable[[], None] = die,
+        nth: int = 2,
+    ) -> None:
         self.kind = SINKS[sink]
         self.table = table
         self.seed = seed
+        self.act = act
+        self.nth = nth
         self.batches = 0
         chosen: dict[str, Callable[[], None]] = {
             "before the commit": self.before_commit,
+            "inside the copy": self.inside_copy,
             "inside the commit": self.inside_commit,
             "between tables": self.between_tables,
             "before the checkpoint": self.before_checkpoint,
@@ -85,17 +108,17 @@ class Moments:
         before: Callable[[Any], None] = lambda sink: None,
         after: Callable[[Any], None] = lambda sink: None,
     ) -> None:
-        """Call these around the write of the second batch into the table itself."""
+        """Call these around the write of the chosen batch into the table itself."""
         write = self.kind.write
 
         def counted(sink: Any, frame: Any, batch: Any) -> Any:
             if sink.short_name != self.table.name:
                 return write(sink, frame, batch)
             self.batches += 1
-            if self.batches == 2:
+            if self.batches == self.nth:
                 before(sink)
             version = write(sink, frame, batch)
-            if self.batches == 2:
+            if self.batches == self.nth:
                 after(sink)
             return version
 
@@ -103,7 +126,33 @@ class Moments:
 
     def before_commit(self) -> None:
         """When the batch is planned and nothing of it is written."""
-        self._around_write(before=lambda sink: die())
+        self._around_write(before=lambda sink: self.act())
+
+    def inside_copy(self) -> None:
+        """While a database takes the rows: its COPY has begun and not ended."""
+        self._instead_of("copy", self._act_in_copy)
+
+    def _instead_of(self, name: str, act: Callable[..., None]) -> None:
+        """Call a function in place of a method of the connection, once."""
+        method = getattr(Connection, name)
+
+        def once(connection: Connection, *arguments: Any) -> None:
+            setattr(Connection, name, method)
+            act(connection, *arguments)
+
+        self._around_write(before=lambda sink: setattr(Connection, name, once))
+
+    def _act_and_commit(self, connection: Connection) -> None:
+        self.act()
+        connection.commit()
+
+    def _act_in_copy(self, connection: Connection, statement: str, chunks: Any) -> None:
+        def acting() -> Iterator[Any]:
+            yield from itertools.islice(chunks, 1)
+            self.act()
+            yield from chunks
+
+        connection.copy(statement, acting())
 
     def inside_commit(self) -> None:
         """While the batch is written: there is a new data file and no commit yet.
@@ -111,17 +160,13 @@ class Moments:
         In a database there are the rows, in a transaction that is not committed.
         """
         if self.kind is JdbcSink:
-
-            def die_in_commit(sink: JdbcSink) -> None:
-                Connection.commit = lambda connection: die()  # type: ignore[method-assign]
-
-            self._around_write(before=die_in_commit)
+            self._instead_of("commit", self._act_and_commit)
             return
 
         def watch(known: int) -> None:
             while len(list(self.table.glob("*.parquet"))) == known:
                 time.sleep(0.000_5)
-            die()
+            self.act()
 
         def start(sink: Any) -> None:
             known = len(list(self.table.glob("*.parquet")))
@@ -131,7 +176,7 @@ class Moments:
 
     def between_tables(self) -> None:
         """When the table has the batch, but that of the rejected rows and Spark know nothing."""
-        self._around_write(after=lambda sink: die())
+        self._around_write(after=lambda sink: self.act())
 
     def before_checkpoint(self) -> None:
         """When all is written and Spark has not noted yet that the batch is done."""
@@ -140,8 +185,8 @@ class Moments:
         def second(runner: BatchRunner, frame: Any, number: int) -> None:
             call(runner, frame, number)
             self.batches += 1
-            if self.batches == 2:
-                die()
+            if self.batches == self.nth:
+                self.act()
 
         BatchRunner.__call__ = second  # type: ignore[method-assign]
 
@@ -151,8 +196,8 @@ class Moments:
 
         def second(reporter: report.Reporter, text: str) -> None:
             self.batches += "addBatch" in text
-            if self.batches == 2:
-                die()
+            if self.batches == self.nth:
+                self.act()
             progressed(reporter, text)
 
         report.Reporter.progressed = second  # type: ignore[method-assign]
@@ -167,7 +212,7 @@ class Moments:
 
     def seeded(self) -> None:
         """Some time after the second batch has begun, in whatever batch that is."""
-        self._later(lambda sink: die())
+        self._later(lambda sink: self.act())
 
     def jvm(self) -> None:
         """The JVM alone, some time after the second batch has begun."""
@@ -188,11 +233,15 @@ def main() -> int:
     parser.add_argument("--sink", default="delta", choices=list(SINKS))
     parser.add_argument("--url", default="")
     parser.add_argument("--die")
+    parser.add_argument("--pause", action="append", default=[])
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     folder = Path(chosen.folder)
     if chosen.die:
-        Moments(chosen.die, chosen.sink, folder / "table", chosen.seed)
+        Moment(chosen.die, chosen.sink, folder / "table", chosen.seed)
+    for number, moment in enumerate(chosen.pause, start=1):
+        act = functools.partial(pause, folder / "paused")
+        Moment(moment, chosen.sink, folder / "table", act=act, nth=2 * number)
 
     settings = dict(SETTINGS)
     if chosen.sink == "database":
@@ -212,7 +261,7 @@ def main() -> int:
     how: dict[str, Any] = {
         "checkpoint": folder / "checkpoint",
         "delivery": chosen.delivery,
-        "trigger": None if chosen.die else {"availableNow": True},
+        "trigger": None if chosen.die or chosen.pause else {"availableNow": True},
         **TABLES[chosen.table],
     }
     login = {"url": chosen.url, "user": postgres.USER, "password": postgres.PASSWORD}

@@ -11,11 +11,13 @@ import collections
 import itertools
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -188,6 +190,19 @@ class Pipeline:
         else:
             assert code == KILLED, errors[-2000:]
 
+    def pauses(self, job: subprocess.Popen[str]) -> None:
+        """Wait until the job pauses. Fails if it ends instead."""
+        until = time.monotonic() + RUN_WITHIN_S
+        while not self.paused.exists():
+            if job.poll() is not None or time.monotonic() > until:
+                os.killpg(job.pid, signal.SIGKILL)
+                pytest.fail(f"the job did not pause: {job.communicate()[1][-2000:]}")
+            time.sleep(0.01)
+
+    @property
+    def paused(self) -> Path:
+        return self.folder / "paused"
+
     def take_the_rest(self, *options: str) -> tuple[dict[str, Any], str]:
         code, out, errors = self.finish(self.start(*options))
         assert code == 0, errors[-2000:]
@@ -331,19 +346,76 @@ def test_files_have_each_record_once_for_spark_whatever_is_killed(new_pipeline: 
     check_group(pipeline, feed)
 
 
-@pytest.mark.full
-def test_a_database_with_keys_equals_the_batch_computation_after_kills(
-    new_pipeline: Any, postgres: Postgres
-) -> None:
-    pipeline = new_pipeline("exactly-once")
-    how = ("--table", "upsert", "--sink", "database", "--url", postgres.url)
-    with KeyedFeed(pipeline.bootstrap, pipeline.topic) as feed:
-        for seed, moment in enumerate((*OF_THE_BATCH, "seeded")):
-            pipeline.die(moment, seed, *how)
-    found, _ = pipeline.take_the_rest(*how)
+def check_appended(pipeline: Pipeline, feed: Feed, found: dict[str, Any]) -> None:
+    check_places(found["places"], feed)
+    check_group(pipeline, feed)
 
+
+def check_upserted(pipeline: Pipeline, feed: KeyedFeed, found: dict[str, Any]) -> None:
     assert len(feed.records) > len(feed.rows())
     assert found["places"]["current"] == feed.rows()
+
+
+of_each_table = pytest.mark.parametrize(
+    ("table", "feed_of", "check"),
+    [("append", Feed, check_appended), ("upsert", KeyedFeed, check_upserted)],
+    ids=["append", "upsert"],
+)
+
+
+@pytest.mark.full
+@of_each_table
+def test_a_database_has_each_record_once_whatever_of_spark_is_killed(
+    new_pipeline: Any, postgres: Postgres, table: str, feed_of: Any, check: Any
+) -> None:
+    pipeline = new_pipeline("exactly-once")
+    how = ("--table", table, "--sink", "database", "--url", postgres.url)
+    with feed_of(pipeline.bootstrap, pipeline.topic) as feed:
+        moments = (*OF_THE_BATCH, "inside the copy", "between batches", "jvm", "python", "seeded")
+        for seed, moment in enumerate(moments):
+            pipeline.die(moment, seed, *how)
+    check(pipeline, feed, pipeline.take_the_rest(*how)[0])
+
+
+@pytest.mark.full
+@of_each_table
+def test_a_database_has_each_record_once_when_its_server_is_killed(
+    new_pipeline: Any, postgres: Postgres, table: str, feed_of: Any, check: Any
+) -> None:
+    pipeline = new_pipeline("exactly-once")
+    how = ("--table", table, "--sink", "database", "--url", postgres.url)
+    # Before the transaction, in it, and after its commit.
+    moments = ("before the commit", "inside the copy", "inside the commit", "between tables")
+    pauses = [word for moment in moments for word in ("--pause", moment)]
+    delays = random.Random(1)
+    with feed_of(pipeline.bootstrap, pipeline.topic) as feed:
+        job = pipeline.start(*pauses, *how)
+        for _ in moments:
+            pipeline.pauses(job)
+            postgres.kill()
+            postgres.start()
+            pipeline.paused.unlink()
+        for _ in range(4):
+            wait_for_a_batch(job, postgres)
+            time.sleep(delays.uniform(0, 1))
+            postgres.kill()
+            postgres.start()
+        wait_for_a_batch(job, postgres)
+        os.killpg(job.pid, signal.SIGKILL)
+        pipeline.finish(job)
+    check(pipeline, feed, pipeline.take_the_rest(*how)[0])
+
+
+def wait_for_a_batch(job: subprocess.Popen[str], database: Postgres) -> None:
+    """Wait until the table has one batch more. Fails if the job ends instead."""
+    newest = "SELECT max(batch) FROM ottla_batches WHERE query <> ''"
+    before = database.query(newest)
+    until = time.monotonic() + RUN_WITHIN_S
+    while database.query(newest) == before:
+        if job.poll() is not None or time.monotonic() > until:
+            os.killpg(job.pid, signal.SIGKILL)
+            pytest.fail(f"no batch is written: {job.communicate()[1][-2000:]}")
+        time.sleep(0.05)
 
 
 @pytest.mark.full
