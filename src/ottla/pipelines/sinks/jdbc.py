@@ -20,7 +20,7 @@ from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks import postgres_statements as statements
 from ottla.pipelines.sinks.constraints import Constraint, mark
-from ottla.pipelines.sinks.jdbc_connection import DRIVER, Connection, lines_of
+from ottla.pipelines.sinks.jdbc_connection import DRIVER, Connection, chunks_of
 from ottla.pipelines.sinks.jdbc_settings import Database
 from ottla.pipelines.sinks.keyed_table import TOMBSTONE
 from ottla.pipelines.sinks.port import NO_VERSION
@@ -320,7 +320,7 @@ class JdbcSink:
             if self.keyed is None:
                 names = self.schema.names
                 copy = statements.append_rows(self.table, names)
-                connection.copy(copy, _lines(frame, names))
+                connection.copy(copy, _chunks(frame, names))
             else:
                 self._upsert(connection, frame, self.keyed)
             connection.commit()
@@ -332,7 +332,7 @@ class JdbcSink:
         names = [*columns, TOMBSTONE] if keyed.has_tombstones else columns
         connection.execute(statements.create_rows(self.table, columns))
         copy = statements.copy_rows(columns, has_tombstones=keyed.has_tombstones)
-        connection.copy(copy, _lines(_last(frame, keyed), names))
+        connection.copy(copy, _chunks(_last(frame, keyed), names))
         if (unordered := statements.find_unordered(self.table, keyed)) and (
             found := connection.query(unordered)
         ):
@@ -360,13 +360,13 @@ def _last(frame: DataFrame, keyed: KeyedTable) -> DataFrame:
         frame.sparkSession.catalog.dropTempView(view)
 
 
-def _lines(rows: DataFrame, names: Iterable[str]) -> Iterator[Any]:
+def _chunks(rows: DataFrame, names: Iterable[str]) -> Iterator[Any]:
     """Return the rows as lines of COPY, with these columns."""
     from pyspark.sql import functions as F  # noqa: N812
 
     kinds = {one.name: one.dataType for one in rows.schema.fields}
-    texts = [copy_text(name, kinds[name]) for name in names]
-    return lines_of(rows.select(F.concat_ws("\t", *texts)))
+    line = F.concat_ws("\t", *(copy_text(name, kinds[name]) for name in names))
+    return chunks_of(rows.select(F.concat(line, F.lit("\n"))))
 
 
 def _columns(connection: Connection, oid: str) -> tuple[TableColumn, ...]:

@@ -1,7 +1,8 @@
 """Connections to a database by the JVM's own driver, on the Spark driver.
 
-Rows never pass through Python: Spark gives lists of lines, which Java writes to the connection. No
-package of Python is needed, and no jar on the executors.
+Rows never pass through Python: Spark gives the text of COPY in Arrow's format, where the values of
+a column lie one after the other, and Java writes them to the connection. No package of Python is
+needed, and no jar on the executors.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ PACKAGE: Final = "org.postgresql:postgresql:42.7.7"
 
 _COPY_STREAM: Final = "org.postgresql.copy.PGCopyOutputStream"
 _COPY_BUFFER_BYTES: Final = 1 << 16
+# Few enough that rows of 100 KB take less memory than the heap, enough to make calls rare.
+_LINES_A_CHUNK: Final = 4_000
+_NOT_COMPRESSED: Final = -1
+_ARROW_ROWS: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
 class Connection:
@@ -74,11 +79,11 @@ class Connection:
         finally:
             prepared.close()
 
-    def copy(self, statement: str, lists: Iterable[Any]) -> None:
-        """Run a COPY with the lines of some Java lists of texts."""
+    def copy(self, statement: str, chunks: Iterable[Any]) -> None:
+        """Run a COPY with the text in some of Arrow's buffers."""
         stream = self._copy_stream(statement)
-        for lines in lists:
-            self._jvm.org.apache.commons.io.IOUtils.writeLines(lines, "\n", stream, "UTF-8")
+        for chunk in chunks:
+            chunk.getBytes(0, stream, int(chunk.readableBytes()))
         stream.close()
 
     def _copy_stream(self, statement: str) -> Any:
@@ -106,24 +111,59 @@ def _takes_connection(constructor: Any) -> bool:
     return kinds == ["PGConnection", "String", "int"]
 
 
-def lines_of(lines: DataFrame) -> Iterator[Any]:
-    """Return the texts of a frame with one column, in Java lists: one for each partition.
+def chunks_of(texts: DataFrame) -> Iterator[Any]:
+    """Return the texts of a frame with one column, one after the other, in Arrow's buffers.
 
-    As many partitions as there are cores are computed and held by the driver at a time.
+    A buffer is valid until the next one is asked for. As many partitions as there are cores are
+    computed and held by the driver at a time.
     """
-    spark = lines.sparkSession
+    spark = texts.sparkSession
     jvm: Any = spark._jvm
     gateway: Any = spark.sparkContext._gateway
-    java = getattr(lines._jdf, "as")(jvm.org.apache.spark.sql.Encoders.STRING()).javaRDD()
-    count, cores = int(java.getNumPartitions()), spark.sparkContext.defaultParallelism
+    before = spark.conf.get(_ARROW_ROWS)
+    spark.conf.set(_ARROW_ROWS, str(_LINES_A_CHUNK))
+    try:
+        batches = texts._jdf.toArrowBatchRdd().toJavaRDD()
+    finally:
+        spark.conf.set(_ARROW_ROWS, str(before))
+    count, cores = int(batches.getNumPartitions()), spark.sparkContext.defaultParallelism
+    allocator = jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator()
     for first in range(0, count, cores):
         wanted = range(first, min(first + cores, count))
         numbers = gateway.new_array(jvm.int, len(wanted))
         for index, number in enumerate(wanted):
             numbers[index] = number
-        found = java.collectPartitions(numbers)
+        found = batches.collectPartitions(numbers)
         for index in range(len(wanted)):
-            yield found[index]
+            yield from _texts(jvm, gateway, found[index].toArray(), allocator)
+
+
+def _texts(jvm: Any, gateway: Any, batches: Any, allocator: Any) -> Iterator[Any]:
+    """Return the only column's values of some of Arrow's batches: a Java array of byte arrays.
+
+    py4j would copy a byte array to Python and back, so Java itself passes each one on. Raises
+    PipelineError where they are compressed.
+    """
+    stream_of = jvm.java.lang.Class.forName("java.io.ByteArrayInputStream").getConstructors()
+    stream_of = next(one for one in stream_of if len(one.getParameterTypes()) == 1)
+    ipc = jvm.org.apache.arrow.vector.ipc
+    argument = gateway.new_array(jvm.Object, 1)
+    for number in range(len(batches)):
+        jvm.System.arraycopy(batches, number, argument, 0, 1)
+        channel = jvm.java.nio.channels.Channels.newChannel(stream_of.newInstance(argument))
+        batch = ipc.message.MessageSerializer.deserializeRecordBatch(
+            ipc.ReadChannel(channel), allocator
+        )
+        try:
+            if number == 0 and batch.getBodyCompression().getCodec() != _NOT_COMPRESSED:
+                raise PipelineError(
+                    "to_jdbc cannot read what Spark compresses for Arrow: leave out the setting "
+                    "spark.sql.execution.arrow.compression.codec"
+                )
+            # Which values are null, where each begins, and the values.
+            yield batch.getBuffers().get(2)
+        finally:
+            batch.close()
 
 
 def _driver(spark: SparkSession) -> Any:

@@ -81,7 +81,8 @@ def copy_text(name: str, kind: DataType) -> Column:
 
     column = F.col(_quoted(name))
     if kind.typeName() in _NESTED:
-        text = _escaped(F.to_json(column))
+        # JSON has its own escapes for what would end a column or a row.
+        text = F.replace(F.to_json(column), F.lit("\\"), F.lit("\\\\"))
     elif kind.typeName() == "string":
         text = _escaped(column)
     elif kind.typeName() == "binary":
@@ -106,9 +107,9 @@ def value_constraints(name: str, kind: DataType) -> list[Constraint]:
         ]
     reason = f"the column {name} has the character U+0000, which PostgreSQL cannot store"
     if kind.typeName() == "string":
-        return [Constraint(f"{quoted} IS NULL OR instr({quoted}, chr(0)) = 0", reason)]
+        return [Constraint(f"{quoted} IS NULL OR NOT contains({quoted}, chr(0))", reason)]
     if kind.typeName() in _NESTED:
-        json = f"instr(to_json({quoted}), '\\\\u0000') = 0"
+        json = f"NOT contains(to_json({quoted}), '\\\\u0000')"
         return [Constraint(f"{quoted} IS NULL OR {json}", reason)]
     return []
 
@@ -127,9 +128,12 @@ def length_constraint(name: str, kind: DataType, most: int) -> Constraint | None
 def _escaped(column: Column) -> Column:
     from pyspark.sql import functions as F  # noqa: N812
 
+    escaped, needed = column, F.lit(False)
     for raw, written in _ESCAPES:
-        column = F.replace(column, F.lit(raw), F.lit(written))
-    return column
+        escaped = F.replace(escaped, F.lit(raw), F.lit(written))
+        needed = needed | F.contains(column, F.lit(raw))
+    # Few texts need it, and contains() is the cheaper of the two.
+    return F.when(needed, escaped).otherwise(column)
 
 
 def _is_json(kind: DataType) -> bool:
