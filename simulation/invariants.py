@@ -262,7 +262,8 @@ class Invariants:
         if node is None:
             return
         # Most steps change nothing, and every step is checked.
-        partitions = list(node.partitions)
+        # Of an iterator, which has no length to ask for.
+        partitions = list(iter(node.partitions))
         states = list(map(_STATE_OF, partitions))
         known = self._states.get(broker.number, _NONE)
         if states == known[1] and partitions == known[0]:

@@ -95,7 +95,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         *args: Any,
         context: Context | None = None,
     ) -> Handle:
-        handle = self._handle(when, callback, args, context)
+        if context is None:
+            context = copy_context()
+        handle = Handle(when, callback, args, context, context.get(CURRENT) or self.driver)
         self._timers_made += 1
         heapq.heappush(self._timers, (when, self._timers_made, handle))
         return handle
@@ -149,17 +151,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _thread_delay_s(self) -> float:
         return self.random.random() * MAX_THREAD_DELAY_S
 
-    def _handle(
-        self,
-        when_s: float,
-        callback: Callable[..., object],
-        args: tuple[Any, ...],
-        context: Context | None,
-    ) -> Handle:
-        if context is None:
-            context = copy_context()
-        return Handle(when_s, callback, args, context, context.get(CURRENT) or self.driver)
-
     def _enqueue(self, handle: Handle) -> None:
         process = handle.process
         if not process.is_alive:
@@ -179,8 +170,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 due = pop(timers)[2]
                 if not due.is_cancelled:
                     self._enqueue(due)
-            # Each of these has a callback that is ready, and is alive.
-            runnable = [each for each in processes if not each.is_paused]
+            # Each of these has a callback that is ready, and is alive. Most often there is one.
+            runnable = processes
+            if len(processes) != 1 or processes[0].is_paused:
+                runnable = [each for each in processes if not each.is_paused]
             if not runnable:
                 self._jump()
                 continue

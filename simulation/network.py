@@ -200,7 +200,7 @@ class Endpoint(asyncio.Transport):
     def writelines(self, list_of_data: Iterable[Any]) -> None:
         if self._is_closing:
             return
-        data = b"".join(bytes(each) for each in list_of_data)
+        data = b"".join(list_of_data)
         if data:
             self.far._send(data)
         if self.far._unread_bytes > self._high_bytes and not self._is_full:
