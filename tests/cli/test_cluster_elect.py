@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from ottla.cli import cluster_elect
-from ottla.cli.cluster_elect import elect
+from ottla.cli.cluster_elect import elect, loss
 from ottla.cli.failures import UsageFailed
 from ottla.cli.plain_security import Security
 
@@ -29,7 +29,7 @@ class Cluster:
 
     def topics(self) -> dict[str, Any]:
         partitions = {
-            number: SimpleNamespace(leader=leader, replicas=[1, 2])
+            number: SimpleNamespace(leader=leader, replicas=[1, 2], isrs=[2])
             for number, leader in self.leaders.items()
         }
         return {"t": SimpleNamespace(partitions=partitions)}
@@ -90,6 +90,28 @@ def test_unclean_is_for_partitions_without_a_leader(cluster: Cluster, run: Run) 
         elect(unclean=True, yes=True)
     assert [each["partition"] for each in run(["t"], unclean=True, yes=True)] == [2]
     assert cluster.asked == [(True, [2])]
+
+
+@pytest.mark.parametrize(
+    ("in_sync", "said"),
+    [
+        ([3], "The records that only broker 3 has are lost."),
+        ([3, 2], "The records that only brokers 2 and 3 have are lost."),
+        ([], "The records that it does not have are lost."),
+    ],
+)
+def test_unclean_says_what_it_costs(in_sync: list[int], said: str) -> None:
+    shown = loss(("t", 2), 1, in_sync)
+    assert shown == f"t-2: broker 1, the leader now, was not in sync. {said}"
+
+
+def test_the_cost_is_printed_after_the_election(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elect(["t"], unclean=True, yes=True)
+    assert "t-2: broker 1, the leader now, was not in sync." in capsys.readouterr().err
+    elect(["t"], [1])
+    assert capsys.readouterr().err == ""
 
 
 def test_unclean_asks_first(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

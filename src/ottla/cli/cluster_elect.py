@@ -7,7 +7,7 @@ one gives a partition without a leader one that is not in sync: what only the ot
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final
 
 import typer
@@ -109,8 +109,23 @@ def elect(
         )
         if dry_run:
             note("Nothing was changed (--dry-run).")
+    if unclean and not dry_run:
+        for key, state in wanted.items():
+            if key not in why and after.get(key) not in (None, *state.isrs):
+                note(loss(key, after[key], state.isrs))
     if why:
         raise typer.Exit(EXIT_FAILED)
+
+
+def loss(key: Partition, leader: int | None, in_sync: Iterable[int]) -> str:
+    """What an unclean election costs. `in_sync`: who was in sync; newer Kafkas do not say."""
+    others = sorted(in_sync)
+    missing = "The records that it does not have are lost."
+    if others:
+        named = f"broker{'s' if others[1:] else ''} {' and '.join(map(str, others))}"
+        verb = "have" if others[1:] else "has"
+        missing = f"The records that only {named} {verb} are lost."
+    return f"{key[0]}-{key[1]}: broker {leader}, the leader now, was not in sync. {missing}"
 
 
 def preferred(state: Any) -> int:

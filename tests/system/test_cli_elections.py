@@ -1,0 +1,124 @@
+"""`ottla cluster elect` on a cluster of Apache Kafka that loses brokers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench.apache_kafka import ApacheKafka, KafkaJars
+from tests.system.cluster_load import wait_for
+from tests.system.typed_command import typed
+
+from bench import fixture
+from ottla.testing.ports import HOST, free_ports
+
+kafka_jars = fixture.kafka_jars
+pytestmark = pytest.mark.full
+
+JVM = "-Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+START_S = 60_000
+
+
+def elected(bootstrap: str, *words: object) -> tuple[int, int, int]:
+    """The preferred leader, and the one before and after an election that changed it."""
+    (row,) = json.loads(typed(bootstrap, "cluster", "elect", *words, "--json"))
+    assert row["error"] is None
+    return row["preferred"], row["before"], row["after"]
+
+
+def values(bootstrap: str, topic: str) -> list[str]:
+    return typed(bootstrap, "consume", topic).splitlines()
+
+
+class KafkaCluster:
+    """Three brokers of Apache Kafka; the first is also the controller, and has to stay up."""
+
+    def __init__(self, jars: KafkaJars, folder: Path) -> None:
+        ports, controller = free_ports(3), free_ports(1)[0]
+        common = {
+            **fixture.SETTINGS,
+            "controller.quorum.voters": f"1@{HOST}:{controller}",
+            "auto.leader.rebalance.enable": "false",
+            "replica.lag.time.max.ms": "3000",
+            "offsets.topic.replication.factor": "1",
+        }
+        self.brokers: dict[int, ApacheKafka] = {}
+        for number, port in enumerate(ports, 1):
+            own = {"node.id": str(number), "advertised.listeners": f"PLAINTEXT://{HOST}:{port}"}
+            own["listeners"] = own["advertised.listeners"]
+            if number == 1:
+                own["listeners"] += f",CONTROLLER://{HOST}:{controller}"
+            else:
+                own["process.roles"] = "broker"
+            broker = ApacheKafka(jars, folder / str(number), {**common, **own}, jvm=JVM)
+            broker.port = port
+            self.brokers[number] = broker
+
+    @property
+    def bootstrap(self) -> str:
+        return self.brokers[1].address
+
+    def start(self, number: int) -> None:
+        """Returns when the broker is one of those that the controller names."""
+        self.brokers[number].start()
+        self.brokers[number].child.wait_for_port(self.brokers[number].port, START_S)
+        wait_for(f"broker {number}", lambda: number in self.live(), 60)
+
+    def live(self) -> list[int]:
+        described = json.loads(typed(self.bootstrap, "cluster", "describe", "--json"))
+        return [each["id"] for each in described["brokers"] if each["live"]]
+
+    def partition(self, topic: str) -> Any:
+        (described,) = json.loads(typed(self.bootstrap, "topic", "describe", topic, "--json"))
+        return described["partitions"][0]
+
+    def wait_in_sync(self, topic: str, *numbers: int) -> None:
+        wait_for(
+            f"{numbers} to be in sync",
+            lambda: sorted(self.partition(topic)["in_sync"]) == sorted(numbers),
+            60,
+        )
+
+
+@pytest.fixture
+def kafka(kafka_jars: KafkaJars, tmp_path: Path) -> Iterator[KafkaCluster]:
+    cluster = KafkaCluster(kafka_jars, tmp_path)
+    with ExitStack() as stops:
+        for number, broker in cluster.brokers.items():
+            broker.start()
+            stops.callback(broker.stop)
+            broker.child.wait_for_port(broker.port, START_S)
+            wait_for(f"broker {number}", lambda each=number: each in cluster.live(), 60)
+        yield cluster
+
+
+@pytest.mark.kafka
+@pytest.mark.timeout(600)
+def test_both_elections_on_apache_kafka(kafka: KafkaCluster) -> None:
+    topic = "elected"
+    created = typed(kafka.bootstrap, "topic", "create", topic, "--assign", "2:3")
+    assert "1 partition" in created
+    kafka.wait_in_sync(topic, 2, 3)
+
+    kafka.brokers[2].stop()
+    kafka.wait_in_sync(topic, 3)
+    kafka.start(2)
+    kafka.wait_in_sync(topic, 2, 3)
+    assert elected(kafka.bootstrap, topic) == (2, 3, 2)
+    assert kafka.partition(topic)["leader"] == 2
+
+    typed(kafka.bootstrap, "produce", topic, data=b"kept\n")
+    kafka.brokers[3].stop()
+    kafka.wait_in_sync(topic, 2)
+    typed(kafka.bootstrap, "produce", topic, data=b"lost\n")
+    kafka.brokers[2].child.process.kill()
+    kafka.brokers[2].stop()
+    wait_for("no leader", lambda: kafka.partition(topic)["leader"] is None, 60)
+    kafka.start(3)
+    assert kafka.partition(topic)["leader"] is None
+    assert elected(kafka.bootstrap, topic, "--unclean", "--yes") == (2, None, 3)
+    assert values(kafka.bootstrap, topic) == ["kept"]
