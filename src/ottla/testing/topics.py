@@ -94,8 +94,9 @@ class Topics(Faults):
         self._ask_all("compact", topic=topic)
 
     def rebalance(self, group: str) -> None:
-        """Begin a rebalance of a consumer group with the classic protocol: the members learn of it
-        with their next heartbeat. Raises KitError if the group has no members."""
+        """Begin a rebalance of a consumer group: the members learn of it with their next heartbeat.
+        Raises KitError if the group has no members. A client with group.protocol=consumer never
+        becomes one: brokers of Ottla do not support KIP-848."""
         force_rebalance(self.bootstrap.split(",")[0], group)
 
     def _ask_all(self, operation: str, **arguments: Any) -> None:
