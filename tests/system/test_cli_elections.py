@@ -1,4 +1,4 @@
-"""`ottla cluster elect` on a cluster of Apache Kafka that loses brokers."""
+"""`ottla cluster elect` on clusters that lose brokers: Ottla's, and Apache Kafka's."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 from bench.apache_kafka import ApacheKafka, KafkaJars
-from tests.system.cluster_load import wait_for
+from tests.system.cluster_load import QUICK, create, produce, wait_for, wait_out_of_sync
 from tests.system.typed_command import typed
 
 from bench import fixture
+from ottla.testing import Cluster
 from ottla.testing.ports import HOST, free_ports
 
 kafka_jars = fixture.kafka_jars
@@ -21,6 +22,12 @@ pytestmark = pytest.mark.full
 
 JVM = "-Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 START_S = 60_000
+
+
+def offline(bootstrap: str, topic: str) -> bool:
+    """Whether the broker that answers says that partition 0 has no leader."""
+    (described,) = json.loads(typed(bootstrap, "topic", "describe", topic, "--json"))
+    return described["partitions"][0]["leader"] is None
 
 
 def elected(bootstrap: str, *words: object) -> tuple[int, int, int]:
@@ -32,6 +39,40 @@ def elected(bootstrap: str, *words: object) -> tuple[int, int, int]:
 
 def values(bootstrap: str, topic: str) -> list[str]:
     return typed(bootstrap, "consume", topic).splitlines()
+
+
+def test_an_unclean_election_on_a_cluster(tmp_path: Path) -> None:
+    """Nobody else is in sync: without the command, the partition has no leader."""
+    topic = "unclean"
+    with Cluster(3, QUICK, data=tmp_path / "cluster") as cluster:
+        create(cluster, topic, config={"min.insync.replicas": "1"})
+        assert produce(cluster, topic, 5) == ["NO_ERROR"] * 5
+        last = cluster.leader(topic)
+        first, second = (each for each in cluster.brokers if each != last)
+        cluster.kill(first)
+        wait_out_of_sync(cluster, first, topic)
+        cluster.kill(second)
+        wait_out_of_sync(cluster, second, topic)
+        assert produce(cluster, topic, 3) == ["NO_ERROR"] * 3
+        cluster.kill(last)
+        cluster.start(first)
+        at = cluster.brokers[first].bootstrap
+        wait_for("the partition to have no leader", lambda: offline(at, topic))
+
+        refused = typed(at, "cluster", "elect", topic, "--unclean", code=2)
+        assert "and lose what they do not have?" in refused
+        shown = typed(at, "cluster", "elect", topic, "--unclean", "--yes", notes=True)
+        assert (
+            f"{topic}-0: broker {first}, the leader now, was not in sync. "
+            f"The records that only broker {last} has are lost."
+        ) in " ".join(shown.split())
+        assert values(at, topic) == ["0", "1", "2", "3", "4"]
+        again = typed(at, "cluster", "elect", topic, "--unclean", notes=True)
+        assert "Nothing to elect" in again
+        cluster.start(second)
+        cluster.start(last)
+        cluster.wait_in_sync(topic)
+        assert values(cluster.brokers[last].bootstrap, topic) == ["0", "1", "2", "3", "4"]
 
 
 class KafkaCluster:

@@ -38,14 +38,7 @@ def test_the_commands(secured: Secured, listener: str) -> None:
     if listener == "PLAIN over TLS":
         settings = secured.scram(**{"sasl.mechanism": "PLAIN", "sasl.password": "simple"})
     if listener == "own certificate":
-        address = secured.mutual
-        settings = {
-            "security.protocol": "SSL",
-            "ssl.ca.location": str(secured.folder / "ca.pem"),
-            "ssl.certificate.location": str(secured.folder / "client.pem"),
-            "ssl.key.location": str(secured.folder / "client.key"),
-            "ssl.key.password": "k e y",
-        }
+        address, settings = secured.mutual, secured.certified()
     name = f"over {listener}"
     producer = Producer({"bootstrap.servers": address, "transactional.id": name, **settings})
     producer.init_transactions(WAIT_S)

@@ -73,6 +73,16 @@ class Secured:
             "sasl.password": PASSWORD,
         } | changed
 
+    def certified(self) -> dict[str, Any]:
+        """TLS with the client's own certificate."""
+        return {
+            "security.protocol": "SSL",
+            "ssl.ca.location": str(self.folder / "ca.pem"),
+            "ssl.certificate.location": str(self.folder / "client.pem"),
+            "ssl.key.location": str(self.folder / "client.key"),
+            "ssl.key.password": "k e y",
+        }
+
 
 def broker_settings(folder: Path, ports: list[int]) -> dict[str, str]:
     module = "org.apache.kafka.common.security"

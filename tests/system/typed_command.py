@@ -9,10 +9,13 @@ import sys
 WITHIN_S = 120
 
 
-def typed(bootstrap: str, *words: object, data: bytes = b"", code: int = 0) -> str:
+def typed(
+    bootstrap: str, *words: object, data: bytes = b"", code: int = 0, notes: bool = False
+) -> str:
     """Type a command at these brokers, with `data` as its input.
 
-    Returns what it prints, or its error where another exit `code` than 0 is expected.
+    Returns what it prints, followed by its `notes`, or its error where another exit `code` than 0
+    is expected.
     """
     done = subprocess.run(
         [sys.executable, "-m", "ottla", *map(str, words)],
@@ -24,4 +27,5 @@ def typed(bootstrap: str, *words: object, data: bytes = b"", code: int = 0) -> s
     )
     assert done.returncode == code, done.stderr.decode()
     assert b"Traceback" not in done.stderr
-    return (done.stdout if code == 0 else done.stderr).decode()
+    said = done.stdout if code == 0 else b""
+    return (said + (done.stderr if code or notes else b"")).decode()
