@@ -15,11 +15,16 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
+from google.protobuf.message_factory import GetMessageClass
 from tests.pipelines.environment import fetch_jars_once, formats, serve
 from tests.system.pipeline_commands import WAIT_S, Running, ottla
 
 from bench import fixture
+from ottla.pipelines.registry.framing import head
+from ottla.pipelines.registry.protobuf_messages import Messages
+from ottla.pipelines.registry.registered import PROTOBUF, Registered
 
 pytestmark = [
     pytest.mark.spark,
@@ -48,6 +53,18 @@ KEY = {
     "properties": {"id": {"type": "integer"}},
     "required": ["id"],
 }
+OLD_PROTO = """syntax = "proto3";
+package air;
+message Plane { string tail = 1; }
+message Flight { int32 id = 1; Plane plane = 2; }
+"""
+# A message more, and Flight has another index than before.
+NEW_PROTO = """syntax = "proto3";
+package air;
+message Airport { string code = 1; }
+message Plane { string tail = 1; }
+message Flight { int32 id = 1; Plane plane = 2; optional string dest = 3; }
+"""
 FILE = """
 [source]
 bootstrap_servers = "{bootstrap}"
@@ -99,6 +116,16 @@ class Flights:
             self.producer.produce(self.topic, data, key)
         assert self.producer.flush(30) == 0
 
+    def produce_protobuf(self, proto: str, values: list[Any]) -> None:
+        """Write by the serializer, which registers the file's descriptor."""
+        messages = Messages(Registered(1, PROTOBUF, proto))
+        flight = GetMessageClass(messages.by_name["air.Flight"])
+        serialize = ProtobufSerializer(flight, self.client)
+        for value in values:
+            context = SerializationContext(self.topic, MessageField.VALUE)
+            self.producer.produce(self.topic, serialize(flight(**value), context))
+        assert self.producer.flush(30) == 0
+
 
 def flight(number: int, **more: Any) -> dict[str, Any]:
     return {"id": number, "plane": {"tail": f"N{number}"}, "delay": Decimal("1.25"), **more}
@@ -143,7 +170,8 @@ def test_a_pipeline_follows_a_schema_that_evolves(
     assert set(tables) == {"flights", "flights_rejected"}
     assert [one["deleted"] for one in tables.values()] == [0, 0]
     assert tables["flights"]["files_after"] == 1
-    assert rows(tmp_path / "lake/flights") == [
+    found = rows(tmp_path / "lake/flights", "k", "dest", "cast(delay AS string) AS delay")
+    assert found == [
         {"k": 1, "id": 1, "tail": "N1", "dest": None, "delay": "1.25"},
         {"k": 2, "id": 2, "tail": "N2", "dest": None, "delay": "1.25"},
         {"k": 3, "id": 3, "tail": "N3", "dest": "HNL", "delay": "1.25"},
@@ -151,13 +179,52 @@ def test_a_pipeline_follows_a_schema_that_evolves(
     ]
 
 
-def rows(table: Path) -> list[dict[str, Any]]:
+def test_protobuf_of_a_serializer_becomes_columns(
+    registry: str, bootstrap: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    fetch_jars_once(tmp_path_factory)
+    flights = Flights(bootstrap, registry)
+    flights.produce_protobuf(OLD_PROTO, [{"id": 1, "plane": {"tail": "N1"}}])
+    known = flights.client.get_latest_version(f"{flights.topic}-value").schema_id
+    flights.producer.produce(flights.topic, head(known) + b"\x02\x02\xff", None)
+    assert flights.producer.flush(30) == 0
+    file = tmp_path / "flights.toml"
+    view = flights.topic.replace("-", "_")
+    text = FILE.replace('key_schema = "registry"', 'schema = "registry#air.Flight"')
+    text = text.replace("key.id AS k", "partition AS k")
+    file.write_text(text.format(bootstrap=bootstrap, topic=flights.topic, url=registry, view=view))
+    run = Running(file, tmp_path / "spark.log")
+    try:
+        run.wait_for_rows(2)
+        flights.produce_protobuf(NEW_PROTO, [{"id": 2, "plane": {"tail": "N2"}, "dest": "HNL"}])
+        flights.produce_protobuf(OLD_PROTO, [{"id": 3, "plane": {"tail": "N3"}}])
+        run.wait_for_rows(4)
+        assert ottla("stop", str(file), timeout=WAIT_S).returncode == 0
+        assert run.wait() == 0
+    finally:
+        run.kill()
+    errors = run.errors.read_text()
+    assert "gets the column dest (string)" in errors
+    shown = ottla("rejects", str(file), "--json", timeout=WAIT_S)
+    assert shown.returncode == 0, shown.stderr
+    (found,) = json.loads(shown.stdout)
+    assert found["rows"] == 1
+    reason = "value is not Protobuf data of air.Flight: it is damaged"
+    assert [one["reason"] for one in found["reasons"]] == [reason]
+    assert rows(tmp_path / "lake/flights", "dest") == [
+        {"id": 1, "tail": "N1", "dest": None},
+        {"id": 2, "tail": "N2", "dest": "HNL"},
+        {"id": 3, "tail": "N3", "dest": None},
+    ]
+
+
+def rows(table: Path, *more: str) -> list[dict[str, Any]]:
     """The table as a Spark of its own reads it."""
     from ottla.pipelines import session
 
     spark = session("rows", master="local[1]", conf={"spark.ui.enabled": False})
     frame = spark.read.format("delta").load(str(table)).orderBy("id")
-    columns = ("k", "id", "plane.tail", "dest", "cast(delay AS string) AS delay")
+    columns = ("id", "plane.tail", *more)
     try:
         return [row.asDict() for row in frame.selectExpr(*columns).collect()]
     finally:

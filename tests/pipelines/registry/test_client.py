@@ -103,9 +103,9 @@ def test_a_setting_that_the_client_does_not_know(server: RegistryServer) -> None
 
 
 def test_another_format_is_refused(server: RegistryServer) -> None:
-    server.register("f-value", "message F {}", "PROTOBUF")
-    with pytest.raises(PipelineError, match=r"is Protobuf.*add the package .*spark-protobuf_2\.13"):
-        registry(server).fetch(Wanted("f-value"))
+    server.register("f-value", '"string"')
+    with pytest.raises(PipelineError, match=r"is AVRO, and only Protobuf has messages: leave out"):
+        registry(server).fetch(Wanted("f-value", message="air.Flight"))
     server.register("g-value", "<g/>", "XML")
-    with pytest.raises(PipelineError, match="is XML; pipelines read AVRO and JSON"):
+    with pytest.raises(PipelineError, match="is XML; pipelines read AVRO, JSON, PROTOBUF"):
         registry(server).fetch(Wanted("g-value"))

@@ -13,6 +13,8 @@ from ottla.pipelines.registry.registered import Registered, Wanted, is_wanted, r
         ("registry:com.example.Flight", Wanted("com.example.Flight")),
         ("registry@3", Wanted("flights-value", 3)),
         ("registry:f@12", Wanted("f", 12)),
+        ("registry#air.Flight", Wanted("flights-value", 0, "air.Flight")),
+        ("registry:f@12#Flight", Wanted("f", 12, "Flight")),
     ],
 )
 def test_words_name_a_subject(word: str, wanted: Wanted) -> None:
@@ -20,7 +22,9 @@ def test_words_name_a_subject(word: str, wanted: Wanted) -> None:
     assert read_wanted(word, "flights", "value") == wanted
 
 
-@pytest.mark.parametrize("word", ["registry@0", "registry:", "registry flights", "registry@latest"])
+@pytest.mark.parametrize(
+    "word", ["registry@0", "registry:", "registry flights", "registry@latest", "registry#"]
+)
 def test_other_words_are_refused(word: str) -> None:
     with pytest.raises(
         PipelineError, match="write 'registry' for the latest schema of flights-key"

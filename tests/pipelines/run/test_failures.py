@@ -291,6 +291,18 @@ def test_data_of_a_schema_that_the_plan_does_not_know() -> None:
     )
 
 
+def test_executors_without_the_package_protobuf() -> None:
+    message = (
+        "Traceback (most recent call last):\n  File x\nRuntimeError: OTTLA_NO_PROTOBUF: the "
+        "executors' Python lacks the package protobuf. Install it there: pip install protobuf\n"
+    )
+    cause = Cause("org.apache.spark.api.python.PythonException", message)
+    assert sentence_for([cause], About(topics=("flights",))) == (
+        "flights: the executors' Python lacks the package protobuf. Install it there: pip install "
+        "protobuf"
+    )
+
+
 def test_data_of_a_schema_that_cannot_be_read() -> None:
     message = (
         "[USER_RAISED_EXCEPTION] OTTLA_SCHEMA_CONFLICT: value: version 2 of f (schema 9) cannot "

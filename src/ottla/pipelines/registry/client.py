@@ -15,7 +15,8 @@ from ottla.pipelines.registry.registered import FORMATS, PROTOBUF, Fetched, Regi
 from ottla.pipelines.registry.settings import RegistrySettings
 
 INSTALL_REGISTRY: Final = "pip install 'ottla[registry]'"
-PROTOBUF_PACKAGE: Final = "org.apache.spark:spark-protobuf_2.13"
+_SERIALIZED: Final = "serialized"
+"""The form in which Confluent's registry gives Protobuf schemas compiled; others ignore it."""
 MAX_VERSIONS: Final = 100
 """The newest versions of a subject that are known at the start; others are found when met."""
 MAX_REFERENCES: Final = 200
@@ -68,15 +69,14 @@ class Registry:
                 f"The subject {wanted.subject} has no version {wanted.version}: it has {listed}"
             )
         found = self._version(wanted.subject, wanted.version or numbers[-1])
-        if found.format == PROTOBUF:
-            raise PipelineError(
-                f"{found.shown} is Protobuf, which is not read by its id: add the package "
-                f"{PROTOBUF_PACKAGE} in Spark's own version, leave out registry, take the value "
-                "as 'binary', and read it with from_protobuf"
-            )
         if found.format not in FORMATS:
             raise PipelineError(
-                f"{found.shown} is {found.format}; pipelines read {' and '.join(FORMATS)}"
+                f"{found.shown} is {found.format}; pipelines read {', '.join(FORMATS)}"
+            )
+        if wanted.message and found.format != PROTOBUF:
+            raise PipelineError(
+                f"{found.shown} is {found.format}, and only Protobuf has messages: leave out "
+                f"#{wanted.message}"
             )
         return found
 
@@ -84,7 +84,7 @@ class Registry:
         return list(self._client.get_versions(subject))
 
     def _version(self, subject: str, number: int) -> Registered:
-        found = self._ask(lambda: self._client.get_version(subject, number))
+        found = self._ask(lambda: self._client.get_version(subject, number, fmt=_SERIALIZED))
         if found is None:
             raise PipelineError(
                 f"The schema registry {self._settings.shown} has no version {number} of {subject} "
@@ -94,7 +94,7 @@ class Registry:
 
     def _by_id(self, schema_id: int) -> Registered | None:
         if schema_id not in self._known:
-            found = self._ask(lambda: self._client.get_schema(schema_id))
+            found = self._ask(lambda: self._client.get_schema(schema_id, fmt=_SERIALIZED))
             if found is None:
                 return None
             self._known[schema_id] = self._registered(schema_id, found, "", 0, [0])
@@ -112,7 +112,11 @@ class Registry:
         kind = schema.schema_type or FORMATS[0]
         references = []
         for one in schema.references or ():
-            named = self._ask(functools.partial(self._client.get_version, one.subject, one.version))
+            named = self._ask(
+                functools.partial(
+                    self._client.get_version, one.subject, one.version, fmt=_SERIALIZED
+                )
+            )
             if named is None:
                 raise PipelineError(
                     f"Schema {schema_id} refers to version {one.version} of {one.subject}, which "

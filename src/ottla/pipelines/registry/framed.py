@@ -22,7 +22,8 @@ MAX_MISSING: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """The data of one schema. `writer` is what reads it: an Avro schema, or "".
+    """The data of one schema. `writer` is what reads it: an Avro schema, the indexes and names of
+    Protobuf's messages, or "".
 
     `refused` is why it cannot be read, "" where it can.
     """
@@ -36,8 +37,8 @@ class Branch:
 class Framed:
     """A key or value in Confluent's framing.
 
-    `reader` is what all data is read as: an Avro schema, "" for JSON. `type` is Spark's JSON of the
-    column's type. `missing` are ids that the registry lacks.
+    `reader` is what all data is read as: an Avro schema, a Protobuf message, "" for JSON. `type` is
+    Spark's JSON of the column's type. `missing` are ids that the registry lacks.
     """
 
     format: str

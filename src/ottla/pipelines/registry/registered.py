@@ -11,9 +11,11 @@ from ottla.pipelines.errors import PipelineError
 AVRO: Final = "AVRO"
 JSON: Final = "JSON"
 PROTOBUF: Final = "PROTOBUF"
-FORMATS: Final = (AVRO, JSON)
+FORMATS: Final = (AVRO, JSON, PROTOBUF)
 
-_WORD: Final = re.compile(r"registry(?::(?P<subject>[^@\s]+))?(?:@(?P<version>[1-9]\d*))?")
+_WORD: Final = re.compile(
+    r"registry(?::(?P<subject>[^@#\s]+))?(?:@(?P<version>[1-9]\d*))?(?:#(?P<message>[\w.]+))?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +42,14 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The schema by which a key or value is read: a version of a subject; 0: the latest."""
+    """The schema by which a key or value is read: a version of a subject; 0: the latest.
+
+    `message` is the message of a Protobuf schema; "": the one that the schema is about.
+    """
 
     subject: str
     version: int = 0
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,8 @@ def is_wanted(schema: object) -> bool:
 
 
 def read_wanted(schema: str, topic: str, column: str) -> Wanted:
-    """Return what `registry`, `registry:SUBJECT` or `registry:SUBJECT@VERSION` asks for.
+    """Return what `registry`, `registry:SUBJECT` or `registry:SUBJECT@VERSION` asks for, each
+    with `#MESSAGE` after it for a message of Protobuf.
 
     Without a subject it is the one of Kafka's TopicNameStrategy, `<topic>-key` or `<topic>-value`.
     Raises PipelineError.
@@ -71,6 +78,9 @@ def read_wanted(schema: str, topic: str, column: str) -> Wanted:
         name = "key_schema" if column == "key" else "schema"
         raise PipelineError(
             f"{name}={schema!r}: write 'registry' for the latest schema of {topic}-{column}, or "
-            "'registry:SUBJECT', 'registry:SUBJECT@VERSION'"
+            "'registry:SUBJECT', 'registry:SUBJECT@VERSION', and '#MESSAGE' after it for a message "
+            "of Protobuf"
         )
-    return Wanted(match["subject"] or f"{topic}-{column}", int(match["version"] or 0))
+    return Wanted(
+        match["subject"] or f"{topic}-{column}", int(match["version"] or 0), match["message"] or ""
+    )

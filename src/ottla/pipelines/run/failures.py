@@ -15,6 +15,7 @@ from typing import Final
 from ottla.pipelines.run.causes import Cause
 from ottla.pipelines.sinks.upsert_statement import UNORDERED
 from ottla.pipelines.source.framed import CONFLICT, UNKNOWN_ID
+from ottla.pipelines.source.protobuf_decoder import NO_PROTOBUF
 
 MAX_WORDS: Final = 400
 
@@ -98,6 +99,11 @@ def _schema_conflict(causes: Sequence[Cause], about: About) -> str | None:
         "both, name a version to read by (schema='registry:SUBJECT@VERSION'), or begin after these "
         "records (starting=)"
     )
+
+
+def _no_protobuf(causes: Sequence[Cause], about: About) -> str | None:
+    found = _search(causes, rf"{NO_PROTOBUF}: ([^\n]+)")
+    return None if found is None else f"{', '.join(about.topics) or 'The topic'}: {found[1]}"
 
 
 # ---- the schema of the rows and of the table ----
@@ -534,6 +540,7 @@ def _storage(causes: Sequence[Cause], about: About) -> str | None:
 _RULES: Final[tuple[Callable[[Sequence[Cause], About], str | None], ...]] = (
     _new_schema,
     _schema_conflict,
+    _no_protobuf,
     _database,
     _disk_full,
     _memory,

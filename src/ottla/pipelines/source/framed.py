@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final
 from ottla.pipelines.registry.avro_schema import END, END_BYTES, VALUE
 from ottla.pipelines.registry.framed import Framed
 from ottla.pipelines.registry.framing import HEAD_BYTES, MAGIC, head
-from ottla.pipelines.registry.registered import AVRO
+from ottla.pipelines.registry.registered import AVRO, JSON, PROTOBUF
+from ottla.pipelines.source import protobuf_column
 from ottla.pipelines.source.checks import checks
 
 if TYPE_CHECKING:
@@ -101,6 +102,11 @@ def decode(
             chosen = chosen.when(
                 first == F.lit(head(one.id)), from_avro(marked, one.writer, options)
             )
+    elif framed.format == PROTOBUF:
+        # Python sees the whole data: Spark calls it for all rows, whatever their branch is.
+        heads = [F.lit(head(one.id)) for one in readable]
+        read = protobuf_column.decoded(column, framed, type_of(framed), name)
+        chosen = chosen.when(first.isin(heads), read)
     else:
         # JSON has the names of its fields: the one schema reads all data.
         heads = [F.lit(head(one.id)) for one in readable]
@@ -115,10 +121,18 @@ def decode(
 
 def value_in(decoded: Column, framed: Framed) -> Column:
     """Return the value itself from what `decode` returns."""
-    return decoded[VALUE] if framed.format == AVRO else decoded
+    return decoded if framed.format == JSON else decoded[VALUE]
 
 
-def avro_faults(decoded: Column, framed: Framed, name: str) -> list[tuple[Column, Column]]:
+def binary_faults(decoded: Column, framed: Framed, name: str) -> list[tuple[Column, Column]]:
+    """Return what can be wrong with data that is not JSON, each with the words for it."""
+    if framed.format == PROTOBUF:
+        fault = decoded[protobuf_column.FAULT]
+        return [(fault.isNotNull(), fault)]
+    return _avro_faults(decoded, framed, name)
+
+
+def _avro_faults(decoded: Column, framed: Framed, name: str) -> list[tuple[Column, Column]]:
     """Return what can be wrong with Avro data, each with the words for it."""
     from pyspark.sql import functions as F  # noqa: N812
 

@@ -208,7 +208,7 @@ def _faults(name: str, schema: Kind, *, name_fields: bool) -> list[tuple[Column,
     if isinstance(schema, Framed):
         framing_fault = [(F.col(_FRAMING + name).isNotNull(), F.col(_FRAMING + name))]
         if fields is None:
-            return framing_fault + framing.avro_faults(column, schema, name)
+            return framing_fault + framing.binary_faults(column, schema, name)
         return framing_fault + _object_faults(name, schema, fields, name_fields=name_fields)
     if fields is not None:
         found = _object_faults(name, schema, fields, name_fields=name_fields)

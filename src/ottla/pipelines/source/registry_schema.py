@@ -7,11 +7,22 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from ottla.pipelines.registry import avro_schema, json_schema
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.registry import avro_schema, json_schema, protobuf_schema
 from ottla.pipelines.registry.client import Registry
 from ottla.pipelines.registry.framed import Framed, branches_of
-from ottla.pipelines.registry.registered import AVRO, JSON, Fetched, Registered, read_wanted
+from ottla.pipelines.registry.protobuf_messages import Messages
+from ottla.pipelines.registry.registered import (
+    AVRO,
+    JSON,
+    PROTOBUF,
+    Fetched,
+    Registered,
+    Wanted,
+    read_wanted,
+)
 from ottla.pipelines.registry.settings import RegistrySettings
+from ottla.pipelines.source import protobuf_column
 from ottla.pipelines.source.avro_classes import AvroClasses
 
 if TYPE_CHECKING:
@@ -40,7 +51,12 @@ def framed_schema(
     if settings not in _REGISTRIES:
         _REGISTRIES[settings] = Registry(settings)
     fetched = _REGISTRIES[settings].fetch(wanted, _MET.get(settings, ()))
-    framed = _avro(spark, fetched) if fetched.reader.format == AVRO else _json(fetched)
+    if fetched.reader.format == AVRO:
+        framed = _avro(spark, fetched)
+    elif fetched.reader.format == PROTOBUF:
+        framed = _protobuf(fetched, wanted)
+    else:
+        framed = _json(fetched)
     log.info(
         "%s of %s is read by %s; known are %d schemas",
         column, topic, fetched.reader.shown, len(framed.branches),
@@ -78,3 +94,42 @@ def _json(fetched: Fetched) -> Framed:
         branches_of(fetched, lambda _: "", conflict),
         missing=tuple(sorted(fetched.missing)),
     )
+
+
+def _protobuf(fetched: Fetched, wanted: Wanted) -> Framed:
+    messages = Messages(fetched.reader)
+    name = _message(messages, wanted)
+    message = messages.by_name[name]
+    shape = protobuf_schema.shape_of(message, fetched.reader.shown)
+
+    def conflict(one: Registered) -> str | None:
+        try:
+            theirs = Messages(one).by_name.get(name)
+        except PipelineError as error:
+            return str(error)
+        return protobuf_schema.conflict(message, theirs, "value") if theirs is not None else None
+
+    return Framed(
+        PROTOBUF,
+        json.dumps(protobuf_schema.spark_type(shape)),
+        branches_of(fetched, lambda one: protobuf_column.writer_of(Messages(one)), conflict),
+        protobuf_column.reader_of(messages, name, shape),
+        missing=tuple(sorted(fetched.missing)),
+    )
+
+
+def _message(messages: Messages, wanted: Wanted) -> str:
+    """Return the name of the message to read by."""
+    shown = messages.schema.shown
+    if wanted.message and wanted.message not in messages.by_name:
+        raise PipelineError(
+            f"{shown} has no message {wanted.message}: it has {', '.join(messages.by_name)}"
+        )
+    found = wanted.message or messages.main()
+    if found is None:
+        first = messages.roots()[0]
+        raise PipelineError(
+            f"{shown} has the messages {', '.join(messages.roots())}: name the one to read, "
+            f"'registry:{wanted.subject}#{first}'"
+        )
+    return found

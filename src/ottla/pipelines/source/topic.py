@@ -73,7 +73,9 @@ def topic(
             dict of settings by confluent-kafka's names with `url` among them. The value is then
             read by the latest schema of the subject `<name>-value`. schema="registry:SUBJECT" or
             "registry:SUBJECT@VERSION" names another one, and key_schema takes the same words.
-            Avro needs a module of Spark's: session(formats=["avro"]).
+            "#MESSAGE" after it names a message of a Protobuf schema that has several. Avro needs
+            a module of Spark's: session(formats=["avro"]); Protobuf needs the package protobuf in
+            the Python of the driver and of the executors.
         max_rows: the most rows that a batch reads, all partitions together.
         rejects: "keep" leaves the rows that do not parse in the frame, with null for what does
             not parse and the column `reason`, null in the other rows.
