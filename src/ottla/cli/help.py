@@ -11,6 +11,8 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
+from ottla.cli.option_values import take_text_as_it_is
+
 
 def reflowed(text: str) -> str:
     """The paragraphs of a docstring, each in one line."""
@@ -18,10 +20,11 @@ def reflowed(text: str) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
-def without_types(parameters: Iterable[Any]) -> list[Any]:
-    """The parameters, of which flags and named arguments show no type."""
+def plain(parameters: Iterable[Any]) -> list[Any]:
+    """The parameters: flags and named arguments show no type, and text is taken as it is."""
     shown = list(parameters)
     for each in shown:
+        take_text_as_it_is(each)
         if each.param_type_name == "argument" or getattr(each, "is_flag", False):
             each.display_type_rich = lambda ctx: None
     return shown
@@ -35,11 +38,11 @@ class Command(TyperCommand):
         self.help = reflowed(self.help or "")
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return without_types(super().get_params(ctx))
+        return plain(super().get_params(ctx))
 
 
 class Group(TyperGroup):
     """A group of commands with such help."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return without_types(super().get_params(ctx))
+        return plain(super().get_params(ctx))
