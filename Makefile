@@ -23,7 +23,7 @@ demo: $(BUILT)
 test: $(BUILT)
 	@$(BIN)/python -m bench.fetch || test -z "$$CI"
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not full" \
-	  -o faulthandler_timeout=330 -o faulthandler_exit_on_timeout=true $(ARGS)
+	  -o faulthandler_timeout=930 -o faulthandler_exit_on_timeout=true $(ARGS)
 
 # Also what takes minutes, the sources of the compiled modules, and the pipelines on the newest
 # Spark.

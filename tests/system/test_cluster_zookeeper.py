@@ -109,6 +109,7 @@ def test_one_member_of_three_may_die(tmp_path: Path) -> None:
             cluster.wait_in_sync(TOPIC)
 
 
+@pytest.mark.full
 def test_the_ensemble_without_a_majority_elects_nobody(tmp_path: Path) -> None:
     with loaded_cluster(tmp_path, ensemble=3) as (cluster, load):
         before = Terms.now(cluster)

@@ -35,7 +35,7 @@ WAIT_S = 30
 
 @pytest.fixture(
     scope="module",
-    params=["ottla", pytest.param("kafka", marks=pytest.mark.kafka)],
+    params=["ottla", pytest.param("kafka", marks=[pytest.mark.kafka, pytest.mark.full])],
 )
 def address(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

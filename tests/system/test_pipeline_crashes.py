@@ -292,13 +292,13 @@ def test_exactly_once_holds_when_each_kill_takes_the_checkpoint_as_well(
     assert sorted(places["table"] + places["table_rejected"]) == all_places(feed)
 
 
+@pytest.mark.parametrize("what", ["jvm", pytest.param("python", marks=pytest.mark.full)])
 def test_exactly_once_each_record_arrives_once_whatever_is_killed(
-    broker: Ottla | ApacheKafka, new_pipeline: Any
+    broker: Ottla | ApacheKafka, new_pipeline: Any, what: str
 ) -> None:
     pipeline = new_pipeline("exactly-once")
     with Feed(pipeline.bootstrap, pipeline.topic) as feed:
-        for seed, what in enumerate(("jvm", "python")):
-            pipeline.die(what, seed)
+        pipeline.die(what, 0)
         # The broker, in the middle of a run; the run continues, and is then killed as well.
         job = pipeline.start("--die", "seeded", "--seed", "3")
         kill_and_start(broker)

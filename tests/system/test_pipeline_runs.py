@@ -125,6 +125,7 @@ def processes_of(group: int) -> list[str]:
     return [args for pgid, stat, args in lines if int(pgid) == group and "Z" not in stat]
 
 
+@pytest.mark.full
 @pytest.mark.kafka
 def test_state_and_stop_on_apache_kafka(
     apache_kafka: ApacheKafka, tmp_path: Path, start: Callable[[Path], Running]
@@ -264,7 +265,8 @@ class Terminal:
         os.close(self.ours)
 
 
-@pytest.mark.parametrize("columns", [57, pytest.param(150, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("columns", [57, 150])
 def test_the_live_table_over_a_restart_of_the_broker(tmp_path: Path, columns: int) -> None:
     address = f"127.0.0.1:{free_ports(1)[0]}"
     terminal: Terminal | None = None

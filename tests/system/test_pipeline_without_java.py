@@ -26,6 +26,7 @@ def link_all_but_java(folder: Path) -> None:
                 link.symlink_to(command)
 
 
+@pytest.mark.full
 def test_a_pipeline_runs_with_no_java_on_the_path(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
