@@ -182,6 +182,9 @@ class Reporter:
     def finish(self) -> None:
         """Commit what waits, for a limited time, and end."""
         self._wait_for_events()
+        self._close()
+
+    def _close(self) -> None:
         self.committer.drain(EXIT_WAIT_S)
         self.committer.close()
 
@@ -360,12 +363,11 @@ class QueryReporter(Reporter):
                 self._put_place()
             threading.Thread(target=self._settle, args=(exception,), daemon=True).start()
 
-    def finish(self) -> None:
+    def _close(self) -> None:
         """Commit the run's end, for a limited time, and forget the query."""
-        self._wait_for_events()
         if not self.run.has_ended:
             self._end(None)
-        super().finish()
+        super()._close()
         REPORTERS.pop(self.query_id, None)
 
     def _settle(self, exception: str | None) -> None:

@@ -79,12 +79,16 @@ def _search(causes: Sequence[Cause], pattern: str) -> re.Match[str] | None:
 # ---- the schemas of a registry ----
 
 
+def _topics(about: About) -> str:
+    return ", ".join(about.topics) or "The topic"
+
+
 def _new_schema(causes: Sequence[Cause], about: About) -> str | None:
     found = _search(causes, rf"{UNKNOWN_ID}: (\w+ has the schema id \d+)")
     if found is None:
         return None
     return (
-        f"{', '.join(about.topics) or 'The topic'}: {found[1]}, which the plan of the query does "
+        f"{_topics(about)}: {found[1]}, which the plan of the query does "
         "not know. Start the query again, or give to_delta(), to_files() or to_jdbc() a function "
         "that returns the frame: then it is planned again by itself"
     )
@@ -95,7 +99,7 @@ def _schema_conflict(causes: Sequence[Cause], about: About) -> str | None:
     if found is None:
         return None
     return (
-        f"{', '.join(about.topics) or 'The topic'}: {found[1]}. Register a version that can read "
+        f"{_topics(about)}: {found[1]}. Register a version that can read "
         "both, name a version to read by (schema='registry:SUBJECT@VERSION'), or begin after these "
         "records (starting=)"
     )
@@ -103,7 +107,7 @@ def _schema_conflict(causes: Sequence[Cause], about: About) -> str | None:
 
 def _no_protobuf(causes: Sequence[Cause], about: About) -> str | None:
     found = _search(causes, rf"{NO_PROTOBUF}: ([^\n]+)")
-    return None if found is None else f"{', '.join(about.topics) or 'The topic'}: {found[1]}"
+    return None if found is None else f"{_topics(about)}: {found[1]}"
 
 
 # ---- the schema of the rows and of the table ----

@@ -147,19 +147,23 @@ def check_artifact(installed: Installed, name: str, version: str, *, origin: str
             )
         check_delta(installed, version, origin=origin)
     elif match := _KAFKA_NAME.fullmatch(name):
-        _check_scala(installed, f"{name}:{version}", match.group(1), origin)
-        if minor(version) != minor(installed.spark):
-            raise PipelineError(
-                f"{name}:{version} ({origin}) is for Spark {minor(version)}, this is Spark "
-                f"{installed.spark}: use {kafka_artifact(installed.spark)}"
-            )
+        fitting = kafka_artifact(installed.spark)
+        _check_module(installed, f"{name}:{version}", version, match.group(1), fitting, origin)
     elif match := _FORMAT_NAME.fullmatch(name):
-        _check_scala(installed, f"{name}:{version}", match.group(2), origin)
-        if minor(version) != minor(installed.spark):
-            raise PipelineError(
-                f"{name}:{version} ({origin}) is for Spark {minor(version)}, this is Spark "
-                f"{installed.spark}: use {format_artifact(installed.spark, match.group(1))}"
-            )
+        fitting = format_artifact(installed.spark, match.group(1))
+        _check_module(installed, f"{name}:{version}", version, match.group(2), fitting, origin)
+
+
+def _check_module(
+    installed: Installed, artifact: str, version: str, scala: str, fitting: str, origin: str
+) -> None:
+    """A module of Spark has Spark's own version."""
+    _check_scala(installed, artifact, scala, origin)
+    if minor(version) != minor(installed.spark):
+        raise PipelineError(
+            f"{artifact} ({origin}) is for Spark {minor(version)}, this is Spark "
+            f"{installed.spark}: use {fitting}"
+        )
 
 
 def _check_scala(installed: Installed, artifact: str, scala: str, origin: str) -> None:
