@@ -22,6 +22,7 @@ from ottla.cli.options import (
     Bootstrap,
     ClientConfig,
     DryRun,
+    OfPartition,
     SomeTopicNames,
     Yes,
 )
@@ -39,10 +40,6 @@ Unclean = Annotated[
         "--unclean",
         help="Elect a replica that is not in sync where there is no leader. Loses records.",
     ),
-]
-OfPartition = Annotated[
-    list[int] | None,
-    typer.Option("--partition", "-p", min=0, metavar="N", help="Only this one. Repeatable."),
 ]
 
 

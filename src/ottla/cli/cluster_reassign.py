@@ -31,6 +31,7 @@ from ottla.cli.options import (
     Bootstrap,
     ClientConfig,
     DryRun,
+    OfPartition,
     ReplicationFactor,
     SomeTopicNames,
     Yes,
@@ -68,10 +69,6 @@ Assign = Annotated[
         metavar="BROKERS",
         help="The brokers of each partition, such as 1:2,2:3 (the first is the preferred leader).",
     ),
-]
-OfPartition = Annotated[
-    list[int] | None,
-    typer.Option("--partition", "-p", min=0, metavar="N", help="Only this one. Repeatable."),
 ]
 MovesFile = Annotated[
     Path | None,

@@ -94,6 +94,10 @@ SomeGroupNames = Annotated[
         metavar="GROUP", help="Group names. Default: all.", autocompletion=complete_group
     ),
 ]
+OfPartition = Annotated[
+    list[int] | None,
+    typer.Option("--partition", "-p", min=0, metavar="N", help="Only this one. Repeatable."),
+]
 GroupTopics = Annotated[
     list[str] | None,
     typer.Option(

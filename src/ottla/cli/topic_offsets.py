@@ -20,6 +20,7 @@ from ottla.cli.options import (
     Bootstrap,
     ClientConfig,
     DryRun,
+    OfPartition,
     TopicName,
     TopicNames,
     Yes,
@@ -46,10 +47,6 @@ Before = Annotated[
 BeforeOffset = Annotated[
     int | None,
     typer.Option("--before-offset", min=0, metavar="N", help="Delete what is before this offset."),
-]
-OfPartition = Annotated[
-    list[int] | None,
-    typer.Option("--partition", "-p", min=0, metavar="N", help="Only this one. Repeatable."),
 ]
 
 
