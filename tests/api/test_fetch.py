@@ -163,6 +163,26 @@ async def test_a_session_returns_only_changes(node_call: Any) -> None:
     assert unknown.error_code is ErrorCode.fetch_session_id_not_found
 
 
+async def test_a_waiting_consumer_whose_slot_a_follower_takes(start_node: Any) -> None:
+    node_call = await start_node(max_incremental_fetch_session_cache_slots="1")
+    await node_call.create("t")
+    await node_call.appear(2)
+    await node_call.place("t", (1, 2))
+    first = await node_call.ask(request(node_call, session_epoch=0))
+    assert first.session_id
+    waiting = {"session_id": first.session_id, "session_epoch": 1, "max_wait": 600_000}
+    consumer = asyncio.create_task(node_call.ask(request(node_call, **waiting)))
+    await asyncio.sleep(0.01)
+    assert not consumer.done()
+    follower = await node_call.ask(request(node_call, replica_id=2, session_epoch=0))
+    assert (follower.error_code, bool(follower.session_id)) == (ErrorCode.none, True)
+    assert (await asyncio.wait_for(consumer, 60)).error_code is ErrorCode.none
+    again = await node_call.ask(request(node_call, **(waiting | {"session_epoch": 2})))
+    assert again.error_code is ErrorCode.fetch_session_id_not_found
+    again = await node_call.ask(request(node_call, session_epoch=0))
+    assert (again.error_code, again.session_id) == (ErrorCode.none, 0)
+
+
 async def test_a_deleted_topic_wakes_waiters(node_call: Any) -> None:
     asked = asyncio.create_task(fetch(node_call, 0, max_wait=60_000))
     await asyncio.sleep(0.01)

@@ -195,8 +195,37 @@ def test_a_full_cache_evicts_only_idle_sessions(
     for _ in range(2):
         assert sessions.begin(request(("a", 0, 3)), VERSION, now_ms=0).session_id
     assert sessions.begin(request(("a", 0, 3)), VERSION, now_ms=119_999).session_id == 0
-    assert sessions.begin(request(("a", 0, 3)), VERSION, now_ms=120_000).session_id == 102
+    assert sessions.begin(request(("a", 0, 3)), VERSION, now_ms=120_000).session_id == 0
+    assert sessions.begin(request(("a", 0, 3)), VERSION, now_ms=120_001).session_id == 102
     assert len(sessions) == 2
+
+
+def begin_as_follower(sessions: FetchSessions, now_ms: int) -> int:
+    asked = request(("a", 0, 3))
+    return sessions.begin(asked, VERSION, now_ms, lambda request: request is asked).session_id
+
+
+def test_a_follower_takes_the_slot_of_a_consumer(sessions: FetchSessions) -> None:
+    """Of the one with the fewest partitions, although it is busy (FetchSessionCacheShard)."""
+    sessions.begin(request(("a", 0, 3), ("b", 0, 3)), VERSION, now_ms=0)
+    small = sessions.begin(request(("a", 0, 3)), VERSION, now_ms=0)
+    assert begin_as_follower(sessions, 1) == 102
+    assert small.wait.is_closed
+    with pytest.raises(ApiError) as refused:
+        sessions.begin(request(session_id=101, epoch=1), VERSION, now_ms=1)
+    assert refused.value.code is ErrorCode.fetch_session_id_not_found
+    assert begin_as_follower(sessions, 1) == 103
+    assert begin_as_follower(sessions, 1) == 0, "followers do not take each other's"
+    assert sessions.begin(request(("a", 0, 3)), VERSION, now_ms=1).session_id == 0
+    assert sessions.topics(102) == sessions.topics(103) == {"a"}
+
+
+def test_an_idle_session_is_taken_first_also_that_of_a_follower(sessions: FetchSessions) -> None:
+    assert begin_as_follower(sessions, 0) == 100
+    sessions.begin(request(("a", 0, 3)), VERSION, now_ms=120_001)
+    assert begin_as_follower(sessions, 120_001) == 102
+    assert sessions.topics(100) == set()
+    assert sessions.topics(101) == {"a"}
 
 
 def test_a_session_that_ends_watches_nothing(sessions: FetchSessions) -> None:

@@ -67,6 +67,13 @@ def test_a_changed_partition_is_due_across_requests() -> None:
     assert is_woken(wait, wake, other)
 
 
+def test_a_partition_whose_follower_left_is_due_at_the_next_fetch() -> None:
+    for conditions, due in ((FOLLOWER, [B]), (CONSUMER, [])):
+        wait, _, other = resting(conditions)
+        assert not is_woken(wait, wake, other, Change.LEFT)
+        assert wait.due() == due
+
+
 def test_a_partition_requested_again_is_due() -> None:
     wait, _, _ = resting()
     wait.requested([B])

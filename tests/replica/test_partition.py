@@ -18,10 +18,20 @@ from ottla.records.header import iterate_headers
 from ottla.records.record import Record
 from ottla.replica.partition_role import Role
 from ottla.replication.leader import FetchingReplica
-from ottla.runtime.waiting import Waiter
+from ottla.runtime.waiting import Change, Waiter, watch
 
 WAIT_MS = 60_000
 FULL = ErrorCode.kafka_storage_error
+
+
+class Watching:
+    """Notes what happens to a partition."""
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+
+    def changed(self, watched: Any, change: Change) -> None:
+        self.changes.append(change)
 
 
 @pytest.fixture
@@ -350,6 +360,22 @@ async def test_a_caught_up_follower_is_proposed(node_call: Any, partition: Any) 
     assert [broker for broker, _ in change.isr] == [1, 2, 3]
     partition.in_sync_answered(ErrorCode.none, state(isr=(1, 2, 3), at=2))
     assert partition.state.isr == (1, 2, 3)
+
+
+async def test_a_follower_that_left_is_heard_again_without_an_append(
+    node_call: Any, partition: Any
+) -> None:
+    """Also if it has fetched all there is before the controller's answer came."""
+    partition.appends.append(node_call.batch(b"a"), "me", to_all=True)
+    fetch(partition, 2, 1)
+    watcher = Watching()
+    watch(partition, watcher)
+    joined = state(isr=(1, 2, 3), at=2)
+    partition.in_sync_answered(ErrorCode.none, joined)
+    assert watcher.changes == []
+    partition.in_sync_answered(ErrorCode.none, state(isr=(1, 3), at=3))
+    assert watcher.changes == [Change.LEFT]
+    assert not fetch(partition, 2, 1).at_end
 
 
 async def test_latest_is_not_available_before_the_epoch_is_reached(

@@ -63,7 +63,7 @@ async def handle(request: Any, context: Context) -> Any:
     broker = context.broker
     now_ms = broker.clock.monotonic_ms()
     try:
-        fetch = broker.fetch_sessions.begin(request, context.version, now_ms)
+        fetch = broker.fetch_sessions.begin(request, context.version, now_ms, is_between_brokers)
     except ApiError as error:
         return context.messages.FetchResponse(error_code=error.code)
     until_ms = now_ms + max(0, request.max_wait)
@@ -77,7 +77,14 @@ async def handle(request: Any, context: Context) -> Any:
                 await reads.look_up()
                 reads.read_due()
             left_ms = until_ms - broker.clock.monotonic_ms()
-            ends = left_ms <= 0 or broker.closing or reads.are_enough or reads.delay_others
+            ends = (
+                left_ms <= 0
+                or broker.closing
+                or reads.are_enough
+                or reads.delay_others
+                # The session is gone: nobody watches the partitions any more.
+                or wait.is_closed
+            )
             if fetch.session_id or not ends:
                 wait.watch()
             if ends:

@@ -3,6 +3,12 @@
 Pure: the caller passes the time and new ids. A session is known by its id; each request of it
 carries the next epoch. Id 0 with epoch 0 requests a new session; epoch -1 requests none and closes
 the named one. A response within a session omits partitions without changes.
+
+When all slots are in use, a new session takes that of the least recently used one if it is idle. A
+follower's takes that of a consumer, busy or not: without sessions, replication would send all
+partitions again in each fetch. A request that gets no session is answered without one. Unlike
+Kafka's (FetchSessionCacheShard), a session with more partitions does not take the slot of a smaller
+one.
 """
 
 from __future__ import annotations
@@ -114,6 +120,7 @@ class _Session:
     wait: FetchWait
     next_epoch: int
     used_ms: int
+    is_of_follower: bool
 
 
 @dataclass(slots=True)
@@ -132,9 +139,16 @@ class FetchSessions:
         session = self._sessions.get(session_id)
         return set() if session is None else {topic for topic, _ in session.partitions}
 
-    def begin(self, request: Any, version: int, now_ms: int) -> Fetch:
+    def begin(
+        self,
+        request: Any,
+        version: int,
+        now_ms: int,
+        is_of_follower: Callable[[Any], bool] = lambda request: False,
+    ) -> Fetch:
         """The partitions that `request` (a FetchRequest) asks for, with those of its session.
 
+        `is_of_follower` tells whether a replica sent a request: it is asked for new sessions.
         Raises ApiError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, or
         FETCH_SESSION_TOPIC_ID_ERROR where one session mixes names and ids.
         """
@@ -149,7 +163,9 @@ class FetchSessions:
             wait.requested(partitions)
             new_id = NO_SESSION
             if epoch == INITIAL_EPOCH:
-                new_id = self._create(uses_ids, partitions, wait, now_ms)
+                new_id = self._create(
+                    _Session(uses_ids, partitions, wait, 1, now_ms, is_of_follower(request))
+                )
             return Fetch(new_id, partitions, False, uses_ids, wait)
         return self._continue(session_id, epoch, request, version, now_ms)
 
@@ -158,25 +174,34 @@ class FetchSessions:
         if session is not None:
             session.wait.close()
 
-    def _create(
-        self,
-        uses_ids: bool,
-        partitions: dict[Key, FetchedPartition],
-        wait: FetchWait,
-        now_ms: int,
-    ) -> int:
-        if self.slots <= 0:
-            return NO_SESSION
+    def _create(self, session: _Session) -> int:
+        """The id of the new session; NO_SESSION if there is no slot for it."""
         if len(self._sessions) >= self.slots:
-            oldest_id, oldest = next(iter(self._sessions.items()))
-            if now_ms - oldest.used_ms < IDLE_BEFORE_EVICTION_MS:
+            evicted_id = self._evictable(session)
+            if evicted_id == NO_SESSION:
                 return NO_SESSION
-            self._end(oldest_id)
+            self._end(evicted_id)
         session_id = self.new_id()
         while session_id in self._sessions or session_id == NO_SESSION:
             session_id = self.new_id()
-        self._sessions[session_id] = _Session(uses_ids, partitions, wait, 1, now_ms)
+        self._sessions[session_id] = session
         return session_id
+
+    def _evictable(self, new: _Session) -> int:
+        """The session whose slot a new one may have; NO_SESSION if there is none."""
+        oldest_id = next(iter(self._sessions), NO_SESSION)
+        if oldest_id == NO_SESSION:
+            return NO_SESSION  # there are no slots at all
+        if new.used_ms - self._sessions[oldest_id].used_ms > IDLE_BEFORE_EVICTION_MS:
+            return oldest_id
+        if not new.is_of_follower:
+            return NO_SESSION
+        sizes = [
+            (len(session.partitions), session_id)
+            for session_id, session in self._sessions.items()
+            if not session.is_of_follower
+        ]
+        return min(sizes, default=(0, NO_SESSION))[1]
 
     def _continue(
         self, session_id: int, epoch: int, request: Any, version: int, now_ms: int

@@ -57,6 +57,9 @@ class ReadConditions(NamedTuple):
 
 
 NO_CONDITIONS: Final = ReadConditions()
+_FOR_REPLICAS: Final = (Change.APPENDED, Change.LEFT)
+_CAN_WAIT: Final = (Change.COMMITTED, Change.LEFT)
+"""A follower learns the high watermark from its next response, and joins with its next fetch."""
 
 
 class Fetched(Watched, Protocol):
@@ -70,7 +73,7 @@ class FetchWait:
     """The state of one session, or of one request without a session. Not thread-safe."""
 
     __slots__ = (
-        "_closed", "_conditions", "_due", "_keys", "_partitions", "_sleepers", "_unwatched",
+        "_conditions", "_due", "_keys", "_partitions", "_sleepers", "_unwatched", "is_closed",
         "requested_ms",
     )  # fmt: skip
 
@@ -85,7 +88,8 @@ class FetchWait:
         self._unwatched: list[tuple[Key, Fetched]] = []
         """Read, but not watched yet."""
         self._sleepers: dict[Wake, None] = {}
-        self._closed = False
+        self.is_closed = False
+        """Nothing is watched any more: a request of it must not sleep."""
 
     def due(self) -> list[Key]:
         """The partitions to read now, in order."""
@@ -113,7 +117,7 @@ class FetchWait:
 
     def watch(self) -> None:
         """Start watching the partitions that were read."""
-        if not self._closed:
+        if not self.is_closed:
             for key, partition in self._unwatched:
                 self._keys[partition] = key
                 self._partitions[key] = partition
@@ -136,7 +140,7 @@ class FetchWait:
 
     def close(self) -> None:
         """Stop watching, and wake the sleeping requests."""
-        self._closed = True
+        self.is_closed = True
         for partition in list(self._keys):
             self._leave(partition)
         self._wake()
@@ -144,7 +148,7 @@ class FetchWait:
     def changed(self, partition: Fetched, change: Change) -> None:
         """See `waiting.Watcher`."""
         is_replica = self._conditions.replica is not None
-        if change is Change.APPENDED and not is_replica:
+        if change in _FOR_REPLICAS and not is_replica:
             return
         key = self._keys[partition]
         if key not in self._due:
@@ -152,8 +156,7 @@ class FetchWait:
             self._due[key] = None
         if change is Change.GONE:
             self._lose(partition)
-        # A follower learns the high watermark from its next response.
-        if change is not Change.COMMITTED or not is_replica:
+        if change not in _CAN_WAIT or not is_replica:
             self._wake()
 
     def sleep(self, wake: Wake) -> None:

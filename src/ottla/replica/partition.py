@@ -189,10 +189,16 @@ class Partition:
         self, code: ErrorCode, state: PartitionState | None, change: InSyncChange | None = None
     ) -> None:
         """The controller's answer to a proposal; without an error, `state` is what it wrote."""
+        before = self._role.state
         if self._role.in_sync_answered(code, state, change):
+            now = self.leader.state
             if code is ErrorCode.none:
-                self._note_in_sync(self.leader.state, self._host.clock.now_ms())
+                self._note_in_sync(now, self._host.clock.now_ms())
             self._advance()
+            if before is not None and not set(before.isr) <= set(now.isr):
+                # A fetch that came meanwhile may have read all there is, and would not be read
+                # again before the next append (simulation seed 18 with transactions).
+                wake(self, Change.LEFT)
 
     def _note_in_sync(self, state: PartitionState, now_ms: int) -> None:
         self.timeline.in_sync(
