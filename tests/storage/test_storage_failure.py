@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.storage.storage_failure import LOG_AGAIN_MS, TURN_MS, StorageFailure
+from ottla.runtime.repeated_failure import LOG_AGAIN_MS
+from ottla.storage.storage_failure import TURN_MS, StorageFailure
 
 FULL = ApiError(ErrorCode.kafka_storage_error, "cannot write /data/t-0/0.log: disk full?")
 

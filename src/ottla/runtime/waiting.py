@@ -17,6 +17,8 @@ class Change(Enum):
     """The log has grown, the high watermark has not: relevant to followers only."""
     COMMITTED = "committed"
     """The high watermark moved: followers learn it with the next records."""
+    LEFT = "left"
+    """A follower left the ISR: its next fetch counts, so that it can join again."""
     GONE = "gone"
     """The watched object is gone and does not change any more."""
 

@@ -18,6 +18,7 @@ from ottla.log.retention import remove_expired
 from ottla.protocol.errors import ApiError
 from ottla.runtime.background import Background
 from ottla.runtime.clock import Clock
+from ottla.runtime.repeated_failure import RepeatedFailure
 from ottla.runtime.waiting import wake
 from ottla.storage.log_cleaner import LogCleaner
 from ottla.storage.log_store import LogStore
@@ -90,14 +91,15 @@ class LogMaintenance:
 
     async def _repeat(self, work: Callable[[], Awaitable[None]], interval_ms: int) -> None:
         wait_ms = min(self._config.log_initial_task_delay_ms, interval_ms)
+        failures = RepeatedFailure(logger, logging.ERROR, self._clock)
         while True:
             await asyncio.sleep(min(wait_ms, MAX_INTERVAL_MS) / 1000)
             wait_ms = interval_ms
             try:
                 await work()
             except ApiError as error:
-                # A disk failure: logged once a round, and retried in the next.
-                logger.error("%s", error)
+                # A disk failure: retried in the next round.
+                failures.log("%s", error)
 
     async def retain(self) -> None:
         """Removes the segments that retention no longer keeps."""
@@ -188,6 +190,7 @@ class LogMaintenance:
         self.remove_later(removal)
 
     async def _checkpoint_when_due(self) -> None:
+        failures = RepeatedFailure(logger, logging.ERROR, self._clock)
         while True:
             await self._checkpoint_due.wait()
             await asyncio.sleep(CHECKPOINT_DELAY_MS / 1000)
@@ -195,7 +198,7 @@ class LogMaintenance:
             try:
                 await self._write_checkpoints()
             except ApiError as error:
-                logger.error("%s", error)
+                failures.log("%s", error)
 
     async def forget_producers(self) -> None:
         """Drops the state of producers that were silent for producer.id.expiration.ms."""

@@ -21,11 +21,11 @@ from typing import Final
 from ottla.controller.image import ClusterImage, PartitionState
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.runtime.clock import Clock
+from ottla.runtime.repeated_failure import RepeatedFailure
 from ottla.storage.stored_partition import StoredPartition
 
 logger = logging.getLogger("ottla.storage")
 
-LOG_AGAIN_MS: Final = 10_000
 TURN_MS: Final = 2_000
 """Longer than a broker takes to hand over the partitions that it leads."""
 
@@ -41,8 +41,8 @@ class StorageFailure:
         """Called once, when this broker must stop."""
         self._broker_id = broker_id
         self._image = image
-        self._clock = clock
-        self._logged_ms: int | None = None
+        self._unled = RepeatedFailure(logger, logging.ERROR, clock)
+        """Writes to partitions that no other broker can lead."""
         self._turn: asyncio.TimerHandle | None = None
         """Set while it waits for its turn to stop."""
         self._is_closed = False
@@ -74,10 +74,7 @@ class StorageFailure:
                 before * TURN_MS / 1000, self._end_in_turn, topic, index, error
             )
             return
-        now_ms = self._clock.monotonic_ms()
-        if self._logged_ms is None or now_ms >= self._logged_ms + LOG_AGAIN_MS:
-            self._logged_ms = now_ms
-            logger.error("cannot write %s, which no other broker can lead: %s", name, error)
+        self._unled.log("cannot write %s, which no other broker can lead: %s", name, error)
 
     def _end_in_turn(self, topic: str, index: int, error: ApiError) -> None:
         self._turn = None
