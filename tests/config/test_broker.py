@@ -36,9 +36,17 @@ def test_defaults_and_given_values() -> None:
         ({"listeners": "SASL_SSL://:9093"}, "SASL_SSL is not supported"),
         ({"advertised.listeners": "PLAINTEXT://0.0.0.0:1"}, "advertised.listeners"),
         ({"broker.id": "2", "node.id": "3"}, "node.id is 3"),
+        ({"log.dir": ""}, "Configuration 'log.dir' must not be empty."),
+        ({"log.dirs": ""}, "Configuration 'log.dirs' must not be empty."),
+        ({"log.retention.ms": "0"}, "log.retention.ms: Value must be unlimited (-1) or at least 1"),
+        ({"log.retention.minutes": "0"}, "configuration log.retention.minutes: Value must be un"),
+        ({"log.retention.hours": "0"}, "configuration log.retention.hours: Value must be un"),
+        ({"max.connections.per.ip": "0"}, "only if max.connections.per.ip.overrides property is"),
         ({"group.min.session.timeout.ms": "9000000"}, "group.max.session.timeout.ms"),
         ({"log.cleaner.max.compaction.lag.ms": "5", "log.cleaner.min.compaction.lag.ms": "6"}, "6"),
         ({"max.connections.per.ip.overrides": "host"}, "Expected host:number"),
+        ({"max.connections.per.ip.overrides": "my host:5"}, "Expected host:number"),
+        ({"max.connections.per.ip.overrides": ":5"}, "Expected host:number"),
         ({"ottla.metrics.listener": "9100"}, "ottla.metrics.listener: Expected HOST:PORT"),
         ({"ottla.metrics.listener": "host:99999"}, "Expected HOST:PORT"),
         ({"authorizer.class.name": "org.example.Authorizer"}, "Authorizers are not supported"),
@@ -146,6 +154,27 @@ def test_limits_by_host_follow_dynamic_changes() -> None:
     assert limits == {"127.0.0.1": 5, "::1": 6}
     config.reconfigure({"max.connections.per.ip.overrides": "127.0.0.1:7"}, {})
     assert limits == {"127.0.0.1": 7}
+
+
+def test_only_hosts_with_limits_of_their_own() -> None:
+    given = {"max.connections.per.ip": "0", "max.connections.per.ip.overrides": "::1:5,a-b.c:6"}
+    assert BrokerConfig(given).connection_limits() == {"::1": 5, "a-b.c": 6}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"log.retention.ms": "-1", "log.retention.minutes": "0", "log.retention.hours": "0"},
+        {"log.retention.minutes": "5", "log.retention.hours": "0"},
+    ],
+)
+def test_a_retention_time_that_another_overrides_is_not_checked(given: dict[str, str]) -> None:
+    assert BrokerConfig(given).log_retention_hours == 0
+
+
+def test_a_retention_of_nothing_is_refused_while_running() -> None:
+    with pytest.raises(ConfigError, match=r"unlimited \(-1\) or at least 1"):
+        BrokerConfig().reconfigure({"log.retention.ms": "0"}, {})
 
 
 def test_what_may_change_while_running() -> None:

@@ -5,6 +5,7 @@ import pytest
 
 from ottla.config.broker import BrokerConfig, is_known
 from ottla.config.broker_server import OwnSettings
+from ottla.config.error import ConfigError
 from ottla.config.setting import Setting, Settings
 from ottla.config.topic import TopicConfig
 from ottla.config.unneeded import UNNEEDED, unneeded_reason
@@ -33,7 +34,7 @@ def test_every_topic_setting_of_kafka_is_known() -> None:
 def test_types_and_defaults_are_kafkas(room: str, group: type[Settings]) -> None:
     """Where ours differs, the definition itself must say so."""
     checked = 0
-    for _, name, kind, default, update in kafka_settings(room):
+    for _, name, kind, default, update, _ in kafka_settings(room):
         definition = group.definitions.get(name)
         if definition is None:
             continue
@@ -68,6 +69,67 @@ NOT_CHANGED_WHILE_RUNNING = {
     "log.local.retention.ms",
     "log.local.retention.bytes",
 }
+
+STRICTER = {
+    # Kafka starts with less than these, which nothing there can use.
+    "broker.id": -1,
+    "default.replication.factor": 1,
+    "group.initial.rebalance.delay.ms": 0,
+    "log.flush.interval.ms": 0,
+    "log.flush.scheduler.interval.ms": 1,
+    "log.retention.bytes": -1,
+    "log.retention.hours": -1,
+    "log.retention.minutes": -1,
+    "log.retention.ms": -1,
+    "offset.metadata.max.bytes": 0,
+    "replica.fetch.min.bytes": 0,
+    "replica.fetch.wait.max.ms": 0,
+    "replica.high.watermark.checkpoint.interval.ms": 1,
+    "socket.receive.buffer.bytes": -1,
+    "socket.send.buffer.bytes": -1,
+    # Kafka checks these and the two times of replicas elsewhere, in KafkaConfig.validateValues.
+    "log.roll.ms": 1,
+    "log.roll.jitter.ms": 0,
+    "replica.lag.time.max.ms": 1,
+    "replica.socket.timeout.ms": 0,
+    # Our default, -1, fits any number of brokers.
+    "offsets.topic.replication.factor": -1,
+    "transaction.state.log.replication.factor": -1,
+}
+"""The least value, where it is not Kafka's."""
+SMALLEST = {"SHORT": -(2**15), "INT": -(2**31), "LONG": -(2**63)}
+
+
+@pytest.mark.parametrize(("room", "group"), [("broker", BrokerConfig), ("topic", TopicConfig)])
+def test_limits_of_numbers_are_kafkas(room: str, group: type[Settings]) -> None:
+    checked = 0
+    for _, name, kind, default, _, valid in kafka_settings(room):
+        definition = group.definitions.get(name)
+        if definition is None or kind not in (*SMALLEST, "DOUBLE"):
+            continue
+        if definition.validator is not None and definition.validator.allowed == "only the default":
+            definition.parse(default)
+            continue
+        checked += 1
+        step = 0.001 if kind == "DOUBLE" else 1
+        low, _, high = valid.removesuffix(" or -1").strip("[]").partition("...")
+        high = high.strip(",")
+        least = STRICTER.get(name, float(low.strip(",")) if low else None)
+        if kind != "DOUBLE" and least is not None:
+            least = int(least)
+        if least is None:
+            definition.parse(str(SMALLEST[kind]))
+        else:
+            definition.parse(str(least))
+            with pytest.raises(ConfigError, match=f"Invalid value .* for configuration {name}: "):
+                definition.parse(str(least - step))
+        if high:
+            definition.parse(high)
+            with pytest.raises(ConfigError, match=f"Invalid value .* for configuration {name}: "):
+                definition.parse(str(float(high) + step if kind == "DOUBLE" else int(high) + step))
+        if valid.endswith(" or -1"):
+            definition.parse("-1")
+    assert checked > 10
 
 
 KEPT_FROM_3_9 = {

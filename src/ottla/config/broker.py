@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
@@ -19,6 +20,10 @@ INTERNAL_TOPIC_FACTORS: Final = (
     "offsets.topic.replication.factor",
     "transaction.state.log.replication.factor",
 )
+RETENTION_TIMES: Final = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
+"""Each overrides those after it."""
+_HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[0-9A-Za-z\-%._:]+)\Z", re.ASCII)
+"""The characters of Utils.validHostPattern; an IPv6 address may have brackets."""
 
 
 class BrokerConfig(
@@ -145,6 +150,9 @@ class BrokerConfig(
         """Checks settings that are valid alone but not together."""
         if self.log_dirs is not None and len(self.log_dirs) > 1:
             raise invalid_value("log.dirs", ",".join(self.log_dirs), "Only one folder is supported")
+        for name in ("log.dir", "log.dirs"):
+            if not self.value(name) and self.value(name) is not None:
+                raise ConfigError(f"Configuration '{name}' must not be empty.")
         if not self.listeners:
             raise invalid_value("listeners", "", "At least one listener must be given")
         if self.broker_id >= 0 and "node.id" in self.given and self.broker_id != self.node_id:
@@ -154,6 +162,7 @@ class BrokerConfig(
                 f"group.min.session.timeout.ms ({self.group_min_session_timeout_ms}) must not be "
                 f"above group.max.session.timeout.ms ({self.group_max_session_timeout_ms})"
             )
+        self._check_retention()
         if self.log_cleaner_min_compaction_lag_ms > self.log_cleaner_max_compaction_lag_ms:
             raise ConfigError(
                 "log.cleaner.min.compaction.lag.ms "
@@ -175,7 +184,21 @@ class BrokerConfig(
                 f"replica.socket.timeout.ms ({self.replica_socket_timeout_ms}) must not be below "
                 f"replica.fetch.wait.max.ms ({self.replica_fetch_wait_max_ms})"
             )
-        _connection_limits(self.max_connections_per_ip_overrides)
+        overrides = _connection_limits(self.max_connections_per_ip_overrides)
+        if self.max_connections_per_ip == 0 and not overrides:
+            raise ConfigError(
+                "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides"
+                " property is set."
+            )
+
+    def _check_retention(self) -> None:
+        """As in KafkaConfig: with a retention of 0, records would be deleted at once."""
+        for name in RETENTION_TIMES:
+            value = self.value(name)
+            if value == 0:
+                raise invalid_value(name, 0, "Value must be unlimited (-1) or at least 1")
+            if value is not None:
+                return  # it overrides the others
 
 
 def _connection_limits(text: str) -> dict[str, int]:
@@ -183,7 +206,7 @@ def _connection_limits(text: str) -> dict[str, int]:
     limits: dict[str, int] = {}
     for pair in filter(None, map(str.strip, text.split(","))):
         host, colon, number = pair.rpartition(":")
-        if not colon or not host or not number.isdecimal():
+        if not colon or not _HOST.match(host) or not number.isdecimal():
             reason = "Expected host:number, comma-separated"
             raise invalid_value("max.connections.per.ip.overrides", pair, reason)
         limits[host.strip("[]")] = int(number)

@@ -82,7 +82,7 @@ class ConnectionSettings(Settings):
     connections_max_idle_ms = long(
         "connections.max.idle.ms",
         600_000,
-        "Connections without a request for this long are closed.",
+        "Connections without a request for this long are closed. Negative: never.",
     )
     socket_request_max_bytes = integer(
         "socket.request.max.bytes",

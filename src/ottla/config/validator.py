@@ -107,7 +107,7 @@ def throttled_replicas() -> Validator:
             f"{name} must be the literal '*' or a list of replicas in the following format: "
             "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
         )
-        raise invalid_value(name, ",".join(value), reason)
+        raise invalid_value(name, f"[{', '.join(value)}]", reason)
 
     return Validator("* or partition:broker, ...", check)
 
