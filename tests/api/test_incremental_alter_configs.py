@@ -60,3 +60,20 @@ async def test_a_broker_setting_takes_effect(cluster: Any) -> None:
     )
     assert answer.responses[0].error_code is ErrorCode.invalid_request
     assert "Cannot update these configs dynamically" in answer.responses[0].error_message
+
+
+async def test_settings_that_cannot_be_in_force_change_nothing(cluster: Any) -> None:
+    """As a broker refuses them in its own file."""
+    for resource in ("1", ""):
+        for name, said in (
+            ("log.retention.ms", "Value must be unlimited (-1) or at least 1"),
+            ("max.connections.per.ip", "only if max.connections.per.ip.overrides property is set"),
+        ):
+            asked = request(cluster, 1, ResourceType.BROKER, resource, (name, SET, "0"))
+            (answer,) = (await cluster.ask(asked)).responses
+            assert answer.error_code is ErrorCode.invalid_request
+            assert said in answer.error_message
+    changes = ("max.connections.per.ip", SET, "0"), ("max.connections.per.ip.overrides", SET, "h:5")
+    answer = await cluster.ask(request(cluster, 1, ResourceType.BROKER, "", *changes))
+    assert answer.responses[0].error_code is ErrorCode.none
+    assert cluster.config.max_connections_per_ip == 0

@@ -6,9 +6,10 @@ import pytest
 
 from ottla.api.metadata import CLUSTER_OPERATIONS, OPERATIONS_NOT_REQUESTED, TOPIC_OPERATIONS
 from ottla.controller.image import BrokerVanished
+from ottla.controller.plan import DONE, Outcome
 from ottla.controller.topics import NewTopic
 from ottla.network.peer import Probe
-from ottla.protocol.errors import ErrorCode
+from ottla.protocol.errors import ApiError, ErrorCode
 
 KEY = 3
 NO_CREATION = {"allow_auto_topic_creation": False}
@@ -97,6 +98,25 @@ async def test_unknown_topics_are_created_and_returned_at_once(cluster: Any) -> 
     assert (new.error_code, len(new.partitions)) == (ErrorCode.none, 1)
     assert bad.error_code is ErrorCode.invalid_topic_exception
     assert set(cluster.image.topics) == {"new"}
+
+
+async def test_a_topic_that_cannot_be_created_now(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def no_controller(names: list[str]) -> dict[str, Outcome]:
+        raise ApiError(ErrorCode.not_controller)
+
+    async def deleted_again(names: list[str]) -> dict[str, Outcome]:
+        return dict.fromkeys(names, DONE)
+
+    for creation, code in (
+        (no_controller, ErrorCode.not_controller),
+        (deleted_again, ErrorCode.leader_not_available),
+    ):
+        monkeypatch.setattr(cluster.node.topic_creation, "auto_create", creation)
+        answer = await cluster.ask(request(cluster, 12, ["new"], allow_auto_topic_creation=True))
+        (new,) = answer.topics
+        assert (new.name, new.error_code, new.partitions) == ("new", code, ())
 
 
 async def test_the_offsets_topic_is_created_with_its_settings(start_cluster: Any) -> None:

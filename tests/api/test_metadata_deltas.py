@@ -9,7 +9,7 @@ from ottla.controller.delta_text import decode_snapshot
 from ottla.controller.topics import NewTopic
 from ottla.network.client_session import ClientSession
 from ottla.network.request_context import RequestContext
-from ottla.protocol.errors import DecodeError
+from ottla.protocol.errors import ApiError, DecodeError, ErrorCode
 from ottla.protocol.versions import METADATA_DELTAS
 
 
@@ -93,6 +93,17 @@ async def test_a_broker_may_shut_down_once_it_leads_nothing(cluster: Any) -> Non
     answer = await asyncio.wait_for(ask(cluster, **leaving), 10)
     assert answer["should_shut_down"] is True
     cluster.controller.resign("for the test")
+    assert await ask(cluster, **leaving) == {"error": "not_controller"}
+
+
+async def test_a_controller_that_cannot_hand_over_is_none(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(broker_id: int, epoch: int) -> bool:
+        raise ApiError(ErrorCode.not_controller)
+
+    monkeypatch.setattr(cluster.controller, "shut_down", fails)
+    leaving = {"broker": 1, "broker_epoch": 1, "want_shut_down": True}
     assert await ask(cluster, **leaving) == {"error": "not_controller"}
 
 

@@ -237,10 +237,14 @@ async def test_what_cannot_be_appended_is_not_asked_for(
 ) -> None:
     for records, code in (
         (b"x" * 20, ErrorCode.corrupt_message),
+        (batch(node_call)[:16] + b"\7" + batch(node_call)[17:], ErrorCode.corrupt_message),
         (None, ErrorCode.invalid_record),
     ):
         answer = await node_call.produce("t", records, transactional_id="x")
         assert answer.error_code is code
     answer = await node_call.produce("none", batch(node_call), transactional_id="x")
     assert answer.error_code is ErrorCode.unknown_topic_or_partition
+    await node_call.node.topic_creation.ensure_offsets_topic()
+    answer = await node_call.produce("__consumer_offsets", batch(node_call), transactional_id="x")
+    assert answer.error_code is ErrorCode.invalid_topic_exception
     assert coordinator.questions == []

@@ -134,3 +134,35 @@ async def test_groups_write_their_own_markers(
         (7, OFFSETS_TOPIC, 4, ErrorCode.unknown_topic_or_partition),
     ]
     assert completed == [(3, 7, 1, True, 4, 2)]
+
+
+async def test_the_error_of_a_group_is_that_of_its_partition(
+    node_call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another partition gets its marker; the sender tries again with the rest."""
+    transact(node_call)
+    partitions = node_call.node.partitions
+    known = partitions.get("t", 0)
+    monkeypatch.setattr(
+        partitions, "get", lambda topic, index: known if topic in ("t", OFFSETS_TOPIC) else None
+    )
+    node_call.node.coordinators.close()
+    places = ((OFFSETS_TOPIC, (3,)), ("t", (0,)))
+    assert await write(node_call, {"places": places}) == [
+        (7, OFFSETS_TOPIC, 3, ErrorCode.not_leader_or_follower),
+        (7, "t", 0, ErrorCode.none),
+    ]
+
+
+async def test_a_marker_that_the_replicas_do_not_get_in_time(
+    node_call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ottla.api.write_txn_markers.TIMEOUT_MS", 5)
+    await node_call.create("alone")
+    await node_call.appear(2)
+    await node_call.place("t", (1, 2))
+    places = (("t", (0,)), ("alone", (0,)))
+    assert await write(node_call, {"places": places}) == [
+        (7, "t", 0, ErrorCode.request_timed_out),
+        (7, "alone", 0, ErrorCode.none),
+    ]

@@ -103,17 +103,20 @@ async def test_a_log_that_takes_nothing_keeps_the_state_as_it_was(
     assert (await groups.describe("g")).state == "Stable"
 
 
-async def test_a_log_that_takes_nothing_is_logged_now_and_then(
+async def test_logs_that_take_nothing_are_logged_now_and_then(
     bench: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """On a full disk clients repeat their commits many times a second."""
+    """On a full disk clients repeat their commits many times a second, in all partitions."""
     groups = bench.coordinator
-    bench.log_of("g").refuse = ErrorCode.kafka_storage_error
+    assert groups.partition_for("g") != groups.partition_for("h")
     for lines in (1, 1, 2):
-        with pytest.raises(ApiError):
-            await groups.commit(bench.committing(7))
+        for group in ("g", "h"):
+            bench.log_of(group).refuse = ErrorCode.kafka_storage_error
+            with pytest.raises(ApiError):
+                await groups.commit(bench.committing(7, group=group))
         assert caplog.text.count("cannot append 1 records") == lines
-        bench.clock.time_ms += 6_000
+        bench.clock.time_ms += 15_000
+    assert "(3 more since the last such line)" in caplog.text
 
 
 async def test_an_assignment_that_cannot_be_stored_begins_a_rebalance(bench: Any) -> None:

@@ -103,6 +103,20 @@ class Bench:
         await self.runtime.decide(0, decide)
 
 
+def count_appends(log: Any) -> list[Any]:
+    """The records of each append from now on, refused or not."""
+    appends: list[Any] = []
+    append = log.append
+
+    def counted(records: Any, *others: Any) -> int:
+        appends.append(records)
+        offset: int = append(records, *others)
+        return offset
+
+    log.append = counted
+    return appends
+
+
 @pytest.fixture
 def logs(memory_logs: Any) -> Any:
     return memory_logs(1)
@@ -185,6 +199,77 @@ async def test_a_kind_has_errors_of_its_own(logs: Any, clock: Any) -> None:
         await bench.add(("a", 1))
     assert refused.value.code is ErrorCode.concurrent_transactions
     assert bench.shard.totals == {}
+
+
+async def test_a_timer_whose_record_is_refused_harms_nobody(logs: Any, clock: Any) -> None:
+    bench = Bench(logs, clock)
+    await bench.add(("a", 1))
+    log = logs.open(0)
+    appends = count_appends(log)
+    log.refuse = ErrorCode.not_enough_replicas
+
+    def set_timer(shard: Tally, step: Step[Any, Any, Any]) -> None:
+        step.set_timer("late", 0, "b")
+
+    await bench.runtime.decide(0, set_timer)
+    while len(appends) < 1:
+        await asyncio.sleep(0)
+    assert bench.shard.totals == {"a": 1}
+    log.refuse = None
+    await bench.runtime.decide(0, set_timer)
+    while len(appends) < 2:
+        await asyncio.sleep(0)
+    assert bench.shard.totals == {"a": 1, "b": 1}
+
+
+async def test_a_write_that_is_refused_is_left_out(
+    logs: Any, clock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = Bench(logs, clock)
+    logs.open(0).refuse = ErrorCode.not_enough_replicas
+    with caplog.at_level("INFO"):
+        await bench.runtime.write(0, lambda shard, step: step.records.append(("a", 1)))
+    assert bench.shard.totals == {}
+    assert "__tally-0: coordinator_not_available" in caplog.text
+
+
+async def test_a_verification_has_the_errors_of_the_kind(logs: Any, clock: Any) -> None:
+    bench = Bench(logs, clock, error_of=lambda code: ErrorCode.concurrent_transactions)
+    await bench.add(("a", 1))
+    partition = bench.runtime._partitions[0]
+    logs.open(0).refuse = ErrorCode.invalid_producer_epoch
+    with pytest.raises(ApiError) as refused:
+        partition.begin_verification(PRODUCER, version_2=True)
+    assert refused.value.code is ErrorCode.concurrent_transactions
+    bench.runtime.resigned(0)
+    with pytest.raises(ApiError) as refused:
+        partition.begin_verification(PRODUCER, version_2=True)
+    assert refused.value.code is ErrorCode.not_coordinator
+
+
+@pytest.mark.parametrize(
+    ("failure", "code"),
+    [
+        (ApiError(ErrorCode.not_enough_replicas), ErrorCode.concurrent_transactions),
+        (TimeoutError(), ErrorCode.coordinator_not_available),
+    ],
+)
+async def test_what_is_not_committed_has_an_error(
+    logs: Any, clock: Any, monkeypatch: pytest.MonkeyPatch, failure: Exception, code: ErrorCode
+) -> None:
+    bench = Bench(logs, clock, error_of=lambda code: ErrorCode.concurrent_transactions)
+    await bench.add(("a", 1))
+
+    async def fails(offset: int) -> bool:
+        raise failure
+
+    log = logs.open(0)
+    monkeypatch.setattr(log, "committed", fails)
+    log.hold()
+    with pytest.raises(ApiError) as refused:
+        await bench.add(("a", 1))
+    assert refused.value.code is code
+    assert len(bench.work) == 2, "what waits for the commit is dropped"
 
 
 async def test_only_an_internal_topic_in_the_table_has_a_coordinator(logs: Any, clock: Any) -> None:

@@ -120,6 +120,32 @@ async def test_records_before_the_start_are_gone(node_call: Any) -> None:
     assert [record.key for record in log.read_all()] == [b"c"]
 
 
+async def test_compaction_leaves_the_newest_record_of_each_key(start_node: Any) -> None:
+    """Batches without records, transactions without markers, and gaps are read over."""
+    node_call = await start_node(
+        offsets_topic_segment_bytes="80",
+        log_cleaner_enable="false",
+        log_cleaner_delete_retention_ms="0",
+    )
+    log = await make(node_call)
+    partition = node_call.node.partitions.find(OFFSETS_TOPIC, 0)
+    producer = ProducerEpoch(7, 2)
+    log.append([(b"a", b"1"), (b"b", b"1")], 5)
+    log.append([(b"a", b"2")], 5, producer)
+    log.append_marker(TransactionMarker(producer, True, 5), 6)
+    log.append([(b"b", b"2")], 5)
+    log.append([(b"a", b"3")], 5)
+    log.append([(b"c", None)], 5)
+    log.append([(b"d", b"1")], 5)
+    before = [each.offset for each in log.read_all()]
+    assert before == list(range(8))
+    for _ in range(3):  # markers and tombstones go in a later pass
+        await node_call.node.log_maintenance._cleaner.compact(partition, only_if_due=False)
+    records = [each for each in log.read_all() if isinstance(each, LogRecord)]
+    kept = [(each.offset, each.key, each.value) for each in records if each.value is not None]
+    assert kept == [(4, b"b", b"2"), (5, b"a", b"3"), (7, b"d", b"1")]
+
+
 async def test_a_batch_too_large_is_refused(node_call: Any) -> None:
     log = await make(node_call)
     with pytest.raises(ApiError) as refused:

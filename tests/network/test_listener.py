@@ -256,6 +256,19 @@ async def test_only_idle_connections_are_ended() -> None:
     await server.close(grace_ms=0)
 
 
+async def test_without_a_maximum_idle_connections_stay() -> None:
+    given = {"listeners": "PLAINTEXT://127.0.0.1:0", "connections.max.idle.ms": "-1"}
+    server = await new_server(BrokerConfig(given))
+    idle = await connect(server)
+    async with asyncio.timeout(60):
+        while not server.limits.count:
+            await asyncio.sleep(0.001)
+    server.end_idle()
+    idle.send(beat(1), 1)
+    assert read_response(HEARTBEAT, 4, await idle.frame())[0] == 1
+    await server.close(grace_ms=0)
+
+
 async def test_a_client_that_does_not_read_its_response_is_disconnected() -> None:
     given = {"listeners": "PLAINTEXT://127.0.0.1:0", "connections.max.idle.ms": "0"}
     server = await new_server(BrokerConfig(given))

@@ -20,14 +20,13 @@ from ottla.coordinator.shard_kind import ShardKind, ShardT
 from ottla.coordinator.timers import ShardTimers
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.runtime.clock import Clock
+from ottla.runtime.repeated_failure import RepeatedFailure
 from ottla.shards.step import ProducerEpoch, Reply, SetTimer, Step
 
 logger = logging.getLogger("ottla.coordinator")
 
 MAX_BATCH_RECORDS: Final = 1_000
 """Of a step that is not atomic."""
-LOG_AGAIN_MS: Final = 10_000
-"""Clients repeat refused requests many times a second, for as long as a disk is full."""
 
 T = TypeVar("T")
 
@@ -44,9 +43,14 @@ class CoordinatorPartition(Generic[ShardT]):
     """One shard with its log, timers and waiting replies; a reply's token is a future."""
 
     def __init__(
-        self, kind: ShardKind[ShardT], index: int, log: CoordinatorLog, clock: Clock
+        self,
+        kind: ShardKind[ShardT],
+        index: int,
+        log: CoordinatorLog,
+        clock: Clock,
+        refusals: RepeatedFailure,
     ) -> None:
-        """Begins to load the shard."""
+        """Begins to load the shard. `refusals` is notified of each append that the log refuses."""
         self.name = f"{kind.topic}-{index}"
         self._kind = kind
         self.shard = kind.new_shard()
@@ -57,8 +61,7 @@ class CoordinatorPartition(Generic[ShardT]):
         self._uncommitted: deque[_UncommittedStep] = deque()
         self._replying: asyncio.Task[None] | None = None
         self._is_closed = False
-        self._logged_ms: int | None = None
-        """When a refused append was last logged, on the monotonic clock."""
+        self._refusals = refusals
         self.is_active = False
         """Loaded and not closed: takes requests."""
         self.loading = asyncio.get_running_loop().create_task(self._load())
@@ -178,15 +181,11 @@ class CoordinatorPartition(Generic[ShardT]):
             else:
                 self._append_records(step)
         except ApiError as error:
-            self._log_refusal(len(step.records), error)
+            self._refusals.log(
+                "%s: cannot append %d records: %s", self.name, len(step.records), error
+            )
             return self._kind.error_of(error.code)
         return None
-
-    def _log_refusal(self, count: int, error: ApiError) -> None:
-        now_ms = self._clock.monotonic_ms()
-        if self._logged_ms is None or now_ms >= self._logged_ms + LOG_AGAIN_MS:
-            self._logged_ms = now_ms
-            logger.warning("%s: cannot append %d records: %s", self.name, count, error)
 
     def _append_records(self, step: Step[Any, Any, Any]) -> None:
         encode, producer, now_ms = self._kind.encode, step.producer, step.now_ms

@@ -16,6 +16,7 @@ from ottla.coordinator.coordinator_partition import CoordinatorPartition
 from ottla.coordinator.shard_kind import ShardKind, ShardT
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.runtime.clock import Clock
+from ottla.runtime.repeated_failure import RepeatedFailure
 from ottla.shards.step import ProducerEpoch, Step
 
 logger = logging.getLogger("ottla.coordinator")
@@ -43,6 +44,8 @@ class CoordinatorRuntime(Generic[ShardT]):
         self.kind = kind
         self._led = led
         self._clock = clock
+        self._refusals = RepeatedFailure(logger, logging.WARNING, clock)
+        """Appends that were refused, of all partitions: a full disk refuses them all."""
         self._partitions: dict[int, CoordinatorPartition[ShardT]] = {}
         self._is_closed = False
 
@@ -70,7 +73,7 @@ class CoordinatorRuntime(Generic[ShardT]):
         if self._is_closed:
             raise ApiError(ErrorCode.coordinator_not_available)
         log = self._led.open(index)
-        partition = CoordinatorPartition(self.kind, index, log, self._clock)
+        partition = CoordinatorPartition(self.kind, index, log, self._clock, self._refusals)
         self._partitions[index] = partition
         return partition
 

@@ -157,10 +157,12 @@ class Listener:
                 accepted.setsockopt(socket.SOL_SOCKET, option, size_bytes)
 
     def end_idle(self) -> None:
-        before_ms = self._monotonic_ms() - self._config.connections_max_idle_ms
-        for connection in list(self._connections.values()):
-            if connection.is_idle(before_ms):
-                connection.close()
+        max_idle_ms = self._config.connections_max_idle_ms
+        if max_idle_ms >= 0:  # a negative maximum is none, as in Kafka's Selector
+            before_ms = self._monotonic_ms() - max_idle_ms
+            for connection in list(self._connections.values()):
+                if connection.is_idle(before_ms):
+                    connection.close()
         loop = asyncio.get_running_loop()
         self._sweep = loop.call_later(IDLE_SWEEP_MS / 1000, self.end_idle)
 

@@ -58,6 +58,13 @@ class TransactionApi:
             for each in topic.results_by_partition
         }
 
+    async def move(self, leader: int = 2) -> None:
+        """Another broker (-1: none) coordinates the transactional id x from now on."""
+        await self._call.appear(2)
+        index = self.node.transactions.partition_for("x")
+        replicas = (2, self.node.config.id)
+        await self._call.place("__transaction_state", replicas, leader=leader, index=index)
+
     async def producer(self) -> tuple[int, int]:
         """A new producer of the transactional id x."""
         answer = await self.init()

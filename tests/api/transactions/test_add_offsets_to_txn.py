@@ -40,5 +40,12 @@ async def test_a_fenced_producer(api: Any, version: int, error: ErrorCode) -> No
     assert await add(api, version, producer) is error
 
 
+async def test_another_broker_coordinates_the_id(api: Any) -> None:
+    producer = await api.producer()
+    await api.move()
+    for version in range(5):
+        assert await add(api, version, producer) is ErrorCode.not_coordinator
+
+
 async def test_an_unknown_id(api: Any) -> None:
     assert await add(api, 4, (5, 0)) is ErrorCode.invalid_producer_id_mapping

@@ -75,6 +75,30 @@ async def test_a_fenced_producer(api: Any, version: int, error: ErrorCode) -> No
     assert await api.add(producer, version) == {("t", 0): error}
 
 
+async def test_another_broker_coordinates_the_id(api: Any) -> None:
+    producer = await api.producer()
+    await api.move()
+    for version in range(4):
+        assert await api.add(producer, version) == {("t", 0): ErrorCode.not_coordinator}
+
+
+@pytest.mark.parametrize("version", [4, 5])
+async def test_each_transaction_of_a_broker_has_its_own_error(api: Any, version: int) -> None:
+    assert api.node.transactions.partition_for("x") != api.node.transactions.partition_for("y")
+    producer = await api.producer()
+    other = await api.init(transactional_id="y")
+    await api.move()
+    errors = await by_brokers(
+        api,
+        version,
+        ("x", producer, True, (0,)),
+        ("y", (other.producer_id, other.producer_epoch), False, (0,)),
+        ("x", producer, False, (0,)),
+    )
+    moved = ErrorCode.not_coordinator
+    assert errors == [[moved], [ErrorCode.none], [moved]]
+
+
 @pytest.mark.parametrize("version", [4, 5])
 async def test_brokers_verify_and_add(api: Any, version: int) -> None:
     producer = await api.producer()

@@ -20,3 +20,12 @@ async def test_an_open_transaction(api: Any) -> None:
     assert [(topic.topic, topic.partitions) for topic in found.topics] == [("t", (0,))]
     assert unknown.error_code is ErrorCode.transactional_id_not_found
     assert empty.error_code is ErrorCode.invalid_request
+
+
+async def test_another_broker_coordinates_the_id(api: Any) -> None:
+    await api.add(await api.producer())
+    await api.move()
+    answer = await api.ask("describe_transactions", 0, transactional_ids=("x",))
+    (state,) = answer.transaction_states
+    assert (state.error_code, state.transactional_id) == (ErrorCode.not_coordinator, "x")
+    assert (state.transaction_state, state.producer_id, state.topics) == ("", 0, ())

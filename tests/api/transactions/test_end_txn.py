@@ -49,6 +49,16 @@ async def test_a_fenced_producer(api: Any, version: int, error: ErrorCode) -> No
     assert (await api.end(producer, version)).error_code is error
 
 
+async def test_another_broker_coordinates_the_id(api: Any) -> None:
+    producer = await api.producer()
+    await api.add(producer)
+    await api.move()
+    for version in range(6):
+        answer = await api.end(producer, version)
+        assert answer.error_code is ErrorCode.not_coordinator
+        assert getattr(answer, "producer_id", -1) == getattr(answer, "producer_epoch", -1) == -1
+
+
 async def test_an_unknown_id(api: Any) -> None:
     answer = await api.end((5, 0))
     assert answer.error_code is ErrorCode.invalid_producer_id_mapping

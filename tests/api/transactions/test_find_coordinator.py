@@ -30,3 +30,21 @@ async def test_a_state_topic_that_cannot_be_created(start_node: Any) -> None:
     answer = await call.ask(build.FindCoordinatorRequest(key="x", key_type=1))
     assert answer.error_code is ErrorCode.coordinator_not_available
     assert "transaction.state.log.replication.factor" in answer.error_message
+
+
+async def test_the_coordinator_is_the_leader_of_the_ids_partition(api: Any) -> None:
+    await api.move()
+    for version in (1, 2, 3):
+        answer = await api.ask("find_coordinator", version, key="x", key_type=1)
+        found = (answer.error_code, answer.node_id, answer.host, answer.port)
+        assert found == (ErrorCode.none, 2, "broker-2.invalid", 9092)
+
+
+async def test_each_key_has_its_own_error(api: Any) -> None:
+    assert api.node.transactions.partition_for("x") != api.node.transactions.partition_for("y")
+    await api.move(leader=-1)
+    answer = await api.ask("find_coordinator", 6, key_type=1, coordinator_keys=("x", "y"))
+    lost, found = answer.coordinators
+    assert (lost.key, lost.error_code) == ("x", ErrorCode.coordinator_not_available)
+    assert (lost.node_id, lost.host, lost.port) == (-1, "", -1)
+    assert (found.key, found.error_code) == ("y", ErrorCode.none)

@@ -64,3 +64,21 @@ async def test_a_pattern_that_is_none(api: Any) -> None:
     assert answer.error_code is ErrorCode.invalid_regular_expression
     assert answer.unknown_state_filters == ()
     assert answer.transaction_states == ()
+
+
+async def test_ids_that_other_brokers_coordinate_are_not_listed(api: Any) -> None:
+    assert api.node.transactions.partition_for("x") != api.node.transactions.partition_for("y")
+    await api.producer()
+    await api.init(transactional_id="y")
+    await api.move()
+    assert await listed(api, 1) == [("y", "Empty")]
+
+
+async def test_a_broker_that_stops_has_no_list(api: Any) -> None:
+    await api.producer()
+    api.node.coordinators.close()
+    answer = await api.ask(
+        "list_transactions", 1, state_filters=("Sleeping",), producer_id_filters=()
+    )
+    assert answer.error_code is ErrorCode.coordinator_not_available
+    assert (answer.unknown_state_filters, answer.transaction_states) == (("Sleeping",), ())
