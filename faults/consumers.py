@@ -33,6 +33,8 @@ class Group:
         default_factory=lambda: defaultdict(int)
     )
     """By (consumer, partition)."""
+    epochs: dict[tuple[int, int], int] = field(default_factory=dict)
+    """By (partition, offset): the newest leader epoch in which a polled record was appended."""
 
     def is_skipped(self, partition: int, start: int, end: int) -> bool:
         """Whether a record lies from `start` to `end` (exclusive)."""
@@ -70,6 +72,8 @@ def check(
                     group.next_offset.pop((event.consumer, partition), None)
             case Polled():
                 found += _polled(group, event, elections, policy)
+                places = ((event.partition, offset) for offset, _ in event.records)
+                group.epochs.update(zip(places, event.leader_epochs, strict=False))
             case Committed(error=None):
                 for partition, offset in event.offsets:
                     group.floor[partition] = max(group.floor[partition], offset)
@@ -90,7 +94,7 @@ def _polled(group: Group, event: Polled, elections: Elections, policy: Policy) -
             what = f"{who} went from offset {expected - 1} to {offset}"
             yield Anomaly(Kind.poll_skip, event.partition, what)
         elif offset < expected:
-            because = _excuse_cut(elections, policy, event.partition, expected)
+            because = _excuse_cut(group, elections, policy, event, event.partition, expected)
             what = f"{who} went back from offset {expected - 1} to {offset}"
             yield Anomaly(Kind.nonmonotonic_poll, event.partition, what, because)
 
@@ -102,7 +106,7 @@ def _first(
     floor = group.floor_at_assignment[event.consumer, event.partition]
     ceiling = group.ceiling[event.partition]
     if offset < floor:
-        because = _excuse_cut(elections, policy, event.partition, floor)
+        because = _excuse_cut(group, elections, policy, event, event.partition, floor)
         what = f"{who} began at offset {offset}, though {floor} was committed"
         yield Anomaly(Kind.lost_commit, event.partition, what, because)
     elif group.is_skipped(event.partition, ceiling, offset):
@@ -111,13 +115,22 @@ def _first(
 
 
 def _excuse_cut(
-    elections: Elections, policy: Policy, partition: int, next_offset: int
+    group: Group,
+    elections: Elections,
+    policy: Policy,
+    event: Polled | FinalCommitted,
+    partition: int,
+    next_offset: int,
 ) -> str | None:
     """If an unclean election truncated the consumer's position, it restarts at the offset that
     auto.offset.reset gives."""
     if policy is not Policy.unclean:
         return None
-    return elections.excuse(policy, partition, next_offset - 1, 0)
+    because = elections.excuse(policy, partition, next_offset - 1, 0)
+    epoch = group.epochs.get((partition, next_offset - 1))
+    if because is None and epoch is not None:
+        because = elections.led_uncleanly(partition, epoch, event.at_ms)
+    return because
 
 
 def _final(
@@ -127,6 +140,6 @@ def _final(
     for partition, offset in event.offsets:
         floor = group.floor[partition]
         if max(offset, 0) < floor:
-            because = _excuse_cut(elections, policy, partition, floor)
+            because = _excuse_cut(group, elections, policy, event, partition, floor)
             what = f"the group ended at offset {offset}, though {floor} was committed"
             yield Anomaly(Kind.lost_commit, partition, what, because)

@@ -93,6 +93,19 @@ class Elections:
                 )
         return None
 
+    def led_uncleanly(self, partition: int, leader_epoch: int, until_ms: int) -> str | None:
+        """Why a client may have met a log without a record of this epoch: an out-of-sync leader
+        was elected later. The surviving log shows no trace of it, if another unclean election
+        brought the record back."""
+        for election in self._of[partition]:
+            is_later = election.leader_epoch > leader_epoch and election.at_ms <= until_ms
+            if is_later and election.is_unclean:
+                return (
+                    f"broker {election.leader} was uncleanly elected in epoch "
+                    f"{election.leader_epoch} at {election.at_ms} ms, after epoch {leader_epoch}"
+                )
+        return None
+
     def _is_older(
         self, partition: int, offset: int, acknowledged_ms: int, leader_epoch: int
     ) -> bool:

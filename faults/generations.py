@@ -9,6 +9,10 @@ Like Kafka's (GroupMetadataManager.classicGroupJoin and classicGroupSync), a coo
 member of a stable group from memory: it appends nothing, so it does not notice that it was
 replaced. A consumer that asks such a coordinator is told its old generation. Nothing else is
 excused: what has to be appended, as an assignment or a commit, a replaced coordinator must refuse.
+
+A group that has neither members nor offsets is removed, and begins again with generation 1, as in
+Kafka (GroupCoordinatorShard.cleanupGroupMetadata). So until the first commit is accepted, a
+generation that comes again may be another one.
 """
 
 from __future__ import annotations
@@ -26,13 +30,20 @@ def check(events: Sequence[Event]) -> Iterator[Anomaly]:
     """By consumer."""
     known: list[tuple[int, int]] = []
     """(time, highest generation that had completed SyncGroup)."""
+    has_offsets = False
     for event in events:
         match event:
             case Synced():
+                if not has_offsets and _begins_again(event, owners, newest):
+                    for each in (owners, newest, known):
+                        each.clear()
                 yield from _synced(event, owners, newest)
                 if not known or event.generation > known[-1][1]:
                     known.append((event.at_ms, event.generation))
-            case Committed(error=None) if event.generation >= 0:
+            case Committed(error=None):
+                has_offsets = True
+                if event.generation < 0:
+                    continue
                 before = [each for at_ms, each in known if at_ms < event.sent_ms]
                 if before and before[-1] > event.generation:
                     what = (
@@ -40,6 +51,16 @@ def check(events: Sequence[Event]) -> Iterator[Anomaly]:
                         f"{event.sent_ms} ms, though the group was in generation {before[-1]}"
                     )
                     yield Anomaly(Kind.stale_generation, event.offsets[0][0], what)
+
+
+def _begins_again(
+    event: Synced, owners: dict[tuple[int, int], int], newest: dict[int, int]
+) -> bool:
+    """Whether the generation is another one than before with this number, or followed it."""
+    return event.generation < newest.get(event.consumer, -1) or any(
+        owners.get((event.generation, partition), event.consumer) != event.consumer
+        for partition in event.partitions
+    )
 
 
 def _synced(

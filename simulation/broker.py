@@ -60,6 +60,8 @@ class Broker:
         """The machine's: it goes on while the broker is down."""
         self.may_fail: Callable[[], bool] = lambda: False
         """Whether a fault may make the broker exit by itself now."""
+        self.has_space: Callable[[], bool] = lambda: True
+        """Whether its disk takes writes now."""
         self.failure: str | None = None
         """Why the broker exited by itself, although no fault makes it do that."""
         self._loop = loop
@@ -113,7 +115,13 @@ class Broker:
             self.failure = reason
             return
         self._note(f"{self.name} ends itself: {reason}")
-        self._loop.driver.context.run(lambda: self._loop.create_task(self.stop()))
+        self._loop.driver.context.run(lambda: self._loop.create_task(self._stop_and_return()))
+
+    async def _stop_and_return(self) -> None:
+        """As by an operator: where the disk is still full, the end of that starts the broker."""
+        await self.stop()
+        if self.has_space():
+            self.start()
 
     def kill(self) -> None:
         """SIGKILL: the process runs no more code; its files stay as they are."""
@@ -149,8 +157,9 @@ class Broker:
 
         async def serve_to_its_end() -> None:
             # Like `ottla serve`: a signal during the start takes effect after it.
-            await starting
-            await node.close()
+            await asyncio.wait([starting])
+            if not starting.cancelled() and starting.exception() is None:
+                await node.close()
 
         task = self._loop.start_in(process, serve_to_its_end)
         await asyncio.wait([task], timeout=STOPS_WITHIN_S)

@@ -12,6 +12,7 @@ import tempfile
 import traceback
 from collections import deque
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -27,6 +28,7 @@ from simulation.loop import VirtualLoop
 from simulation.operator import Operator
 from simulation.pace import Pace
 from simulation.process import Process
+from simulation.size import Size
 from simulation.tree import Tree
 from simulation.tree_session import TreeHost
 from simulation.violation import Violation
@@ -41,6 +43,9 @@ WRITTEN: Final = "w"
 SESSION_TIMEOUT_MS: Final = 3_000
 LAG_MAX_MS: Final = 2_000
 """replica.lag.time.max.ms; both are those of a full run."""
+TRANSACTION_TIMEOUT_MS: Final = 2_500
+"""Of the producers' transactions, in a full run."""
+MIN_TRANSACTION_TIMEOUT_MS: Final = 1_000
 MAX_LINES: Final = 4_000
 
 
@@ -49,11 +54,12 @@ class Cluster:
     of the transcript and every event of the clients.
     """
 
-    def __init__(self, seed: int, plan: Random, pace: Pace) -> None:
+    def __init__(self, seed: int, plan: Random, pace: Pace, size: Size) -> None:
         self.seed = seed
         self.pace = pace
+        self.size = size
         self.count = plan.choice((3, 3, 4))
-        self.partitions = plan.choice((1, 2))
+        self.partitions = min(size.partitions, plan.choice((1, 2)))
         self.factor = min(self.count, plan.choice((2, 3, 3)))
         self.min_isr = plan.choice((1, 2))
         self.is_unclean = plan.random() < 0.2
@@ -90,6 +96,7 @@ class Cluster:
         self.full_disks = FullDisks(Random(f"{seed} full disks"))
         for broker in self.brokers.values():
             broker.may_fail = lambda: self.full_disks.were_full
+            broker.has_space = partial(self.full_disks.has_space, broker.host)
         self.stalled_until_ms = 0
         """Messages that are under way may arrive as late as this."""
         self._aheads_ms = [0]
@@ -110,7 +117,8 @@ class Cluster:
         return {
             "min.insync.replicas": str(self.min_isr),
             "replica.lag.time.max.ms": str(self.pace.ms(LAG_MAX_MS)),
-            "replica.fetch.wait.max.ms": "500",
+            "replica.fetch.wait.max.ms": str(min(500, self.pace.ms(LAG_MAX_MS) // 2)),
+            "replica.fetch.backoff.ms": str(self.pace.ms(1_000)),
             "log.flush.offset.checkpoint.interval.ms": "2000",
             "zookeeper.session.timeout.ms": str(self.pace.ms(SESSION_TIMEOUT_MS)),
             "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS),
@@ -118,9 +126,9 @@ class Cluster:
             "transaction.state.log.num.partitions": str(TRANSACTIONS_PARTITIONS),
             "transaction.state.log.replication.factor": str(self.factor),
             "transaction.state.log.min.isr": str(self.min_isr),
-            "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
-            "offsets.retention.check.interval.ms": "1000",
-            "group.min.session.timeout.ms": "1000",
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": str(self.pace.ms(1_000)),
+            "offsets.retention.check.interval.ms": str(self.pace.ms(1_000)),
+            "group.min.session.timeout.ms": "100",
             "group.initial.rebalance.delay.ms": "200",
             "auto.leader.rebalance.enable": str(plan.random() < 0.5).lower(),
             "leader.imbalance.check.interval.seconds": "5",
@@ -199,6 +207,11 @@ class Cluster:
         """How far apart two wall clocks, or one at two times, ever were."""
         return max(self._aheads_ms) - min(self._aheads_ms)
 
+    @property
+    def transaction_timeout_ms(self) -> int:
+        """Of the producers' transactions."""
+        return max(MIN_TRANSACTION_TIMEOUT_MS, self.pace.ms(TRANSACTION_TIMEOUT_MS))
+
     # State.
 
     def state(self, topic: str, index: int) -> dict[str, Any] | None:
@@ -232,7 +245,7 @@ class Cluster:
         )
 
     def unhealed(self) -> str | None:
-        """What is still wrong; None when every broker is up and every partition fully in sync."""
+        """What is still wrong; None when every broker serves and every partition is in sync."""
         for name, state in self.states().items():
             if state is None:
                 return f"{name} has no state"
@@ -245,6 +258,8 @@ class Cluster:
                 raise Violation(f"{broker.name} ended itself: {broker.failure}")
             if not broker.is_up or broker.is_paused:
                 return f"{broker.name} is not up"
+            if not self.loop.network.accepts(self.addresses[broker.number]):
+                return f"{broker.name} takes no connections yet"
         return None
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

@@ -36,8 +36,9 @@ GROUP: Final = "g"
 PROTOCOL: Final = "range"
 SESSION_MS: Final = 2_000
 REBALANCE_MS: Final = 3_000
-"""Both in a full run."""
 HEARTBEAT_S: Final = 0.3
+"""All in a full run."""
+MIN_HEARTBEAT_S: Final = 0.15
 POLL_MS: Final = 150
 COORDINATOR_MOVED: Final = frozenset(
     {
@@ -95,6 +96,7 @@ class Member:
         self._instance = instance
         self._session_ms = pace.ms(SESSION_MS)
         self._rebalance_ms = pace.ms(REBALANCE_MS)
+        self._heartbeat_s = max(MIN_HEARTBEAT_S, pace.s(HEARTBEAT_S))
         self._member_id = ""
         self._generation = -1
         self._former: tuple[int, dict[int, int]] = (-1, {})
@@ -151,7 +153,7 @@ class Member:
         while True:
             now = asyncio.get_running_loop().time()
             if now >= heartbeat_at:
-                heartbeat_at = now + HEARTBEAT_S
+                heartbeat_at = now + self._heartbeat_s
                 await self._heartbeat()
             await self._poll()
             if self._random.random() < 0.5:
@@ -280,8 +282,13 @@ class Member:
             if offset != self._committed.get(partition)
         )
         if offsets:
-            check(await self._send_commit(self._generation, offsets))
-            self._committed.update(offsets)
+            codes = await self._send_commit(self._generation, offsets)
+            for partition, offset in offsets:
+                # A coordinator that does not know a new partition yet refuses it alone, and the
+                # next commit carries it again.
+                if codes[partition] is not ErrorCode.unknown_topic_or_partition:
+                    check(codes[partition])
+                    self._committed[partition] = offset
 
     async def _commit_late(self) -> None:
         """Commit what the generation before had read, as if the request had been delayed."""
@@ -293,7 +300,8 @@ class Member:
 
     async def _send_commit(
         self, generation: int, offsets: tuple[tuple[int, int], ...]
-    ) -> ErrorCode:
+    ) -> dict[int, ErrorCode]:
+        """Return the response to each partition. Raises NoAnswerError."""
         build = messages_of(OFFSET_COMMIT, 7, "request")
         topic = build.OffsetCommitRequestTopic(
             name=self._topic,
@@ -312,17 +320,27 @@ class Member:
             topics=(topic,),
         )
         sent_ms = self._now_ms()
-        error: str | None = "no answer"
+        outcomes: dict[str | None, tuple[tuple[int, int], ...]] = {"no answer": offsets}
         try:
             answer = await self._ask(request)
-            code = ErrorCode(answer.topics[0].partitions[0].error_code)
-            error = None if code is ErrorCode.none else code.name
+            codes = {
+                int(each.partition_index): ErrorCode(each.error_code)
+                for each in answer.topics[0].partitions
+            }
+            outcomes = {
+                None if code is ErrorCode.none else code.name: tuple(
+                    each for each in offsets if codes[each[0]] is code
+                )
+                for code in codes.values()
+            }
         except NoAnswerError:
             self._member_id = ""
             raise
         finally:
-            self._note(Committed(self._now_ms(), sent_ms, self.number, offsets, error, generation))
-        return code
+            now_ms = self._now_ms()
+            for error, these in outcomes.items():
+                self._note(Committed(now_ms, sent_ms, self.number, these, error, generation))
+        return codes
 
     async def _leave(self) -> None:
         build = messages_of(LEAVE_GROUP, 3, "request")

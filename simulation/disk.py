@@ -69,6 +69,10 @@ class FullDisks:
         """There is space again."""
         self._full.pop(host, None)
 
+    def has_space(self, host: str) -> bool:
+        """Whether writes of this host succeed."""
+        return host not in self._full
+
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Refuse the writes of processes whose disk is full."""

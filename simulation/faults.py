@@ -13,6 +13,7 @@ from simulation.pace import Pace
 
 FIRST_MS: Final = 1_500
 LAST_MS: Final = 13_000
+MIN_FIRST_MS: Final = 800
 MAX_FLAP_MS: Final = 400
 """Faults up to this length are as long in every run."""
 KINDS: Final = (
@@ -100,12 +101,17 @@ def draw_faults(
     return tuple(sorted(faults))
 
 
+def first_ms(pace: Pace) -> int:
+    """When the first fault may happen: all clients have begun."""
+    return max(MIN_FIRST_MS, pace.ms(FIRST_MS))
+
+
 def at_pace(faults: Iterable[Fault], pace: Pace) -> tuple[Fault, ...]:
     """The faults of a full run as they are at this pace."""
     return tuple(
         sorted(
             fault._replace(
-                at_ms=FIRST_MS + pace.ms(fault.at_ms - FIRST_MS),
+                at_ms=first_ms(pace) + pace.ms(fault.at_ms - FIRST_MS),
                 ms=fault.ms if fault.ms < MAX_FLAP_MS else max(MAX_FLAP_MS, pace.ms(fault.ms)),
             )
             for fault in faults

@@ -51,6 +51,14 @@ class Network:
         listener = self._listeners[address] = Listener(self, process, factory, port)
         return listener
 
+    def accepts(self, address: tuple[str, int]) -> bool:
+        """Tell whether somebody listens there."""
+        return self._open(address) is not None
+
+    def _open(self, address: tuple[str, int]) -> Listener | None:
+        listener = self._listeners.get(address)
+        return listener if listener is not None and listener.accepts else None
+
     async def connect(
         self, process: Process, factory: Callable[[], Any], host: str, port: int
     ) -> tuple[Endpoint, Any]:
@@ -58,8 +66,8 @@ class Network:
         await asyncio.sleep(self.delay_s())
         while self.is_cut(process.host, host):
             await asyncio.sleep(0.05)
-        listener = self._listeners.get((host, port))
-        if listener is None or not listener.accepts:
+        listener = self._open((host, port))
+        if listener is None:
             raise ConnectionRefusedError(111, "Connection refused")
         near = Endpoint(self, process, factory())
         far = Endpoint(self, listener.process, listener.process.context.run(listener.factory))

@@ -18,13 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from simulation.instances import Instances
 from simulation.ledger import NOTHING, Fate
 
-TIMEOUT_MS: Final = 2_500
-"""Of the producers' transactions."""
 Place = tuple[str, int]
 """Topic and partition."""
 
@@ -64,9 +62,13 @@ class _Transaction:
 class RecordLedger:
     """The transactions of one transactional id. `anomalies` says what went wrong."""
 
-    def __init__(self, name: str, clock_spread_ms: Callable[[], int] = lambda: 0) -> None:
-        """`clock_spread_ms` is how far apart the coordinators' clocks may have been."""
+    def __init__(
+        self, name: str, timeout_ms: int, clock_spread_ms: Callable[[], int] = lambda: 0
+    ) -> None:
+        """`timeout_ms` is that of the transactions, `clock_spread_ms` how far apart the
+        coordinators' clocks may have been."""
         self.name = name
+        self.timeout_ms = timeout_ms
         self._clock_spread_ms = clock_spread_ms
         self.anomalies: list[str] = []
         self.offset_anomalies: list[str] = []
@@ -149,7 +151,7 @@ class RecordLedger:
     def refused(self, token: int, number: int, now_ms: int, why: str) -> None:
         """The producer of this token was told that it is fenced, in this transaction."""
         begun_ms = self._transactions[number].begun_ms
-        may_be_over = now_ms - begun_ms + self._clock_spread_ms() >= TIMEOUT_MS
+        may_be_over = now_ms - begun_ms + self._clock_spread_ms() >= self.timeout_ms
         is_explained = self.instances.may_be_fenced(token, now_ms) or may_be_over
         if not is_explained:
             self._fail(f"the only producer was fenced in {number}, {now_ms - begun_ms} ms: {why}")

@@ -29,7 +29,8 @@ from simulation.coordinator_client import (
     RETRY_S,
     ask_coordinator,
 )
-from simulation.record_ledger import TIMEOUT_MS, Place, RecordLedger, Value
+from simulation.pace import Pace
+from simulation.record_ledger import Place, RecordLedger, Value
 from simulation.transactional_offsets import Transaction, TransactionalOffsets
 
 END_TXN: Final = 26
@@ -48,8 +49,8 @@ BESIDE_PLAIN: Final = 0.1
 """How often it commits one before another client commits the same partition's, plainly."""
 RETENTION_MS: Final = 200
 LONG_MS: Final = 600_000
-EXPIRES_WITHIN_S: Final = 1.3
-"""Offsets are looked through once a second."""
+EXPIRES_WITHIN_S: Final = 0.3
+"""After the time at which offsets are looked through: once a second in a full run."""
 FENCED: Final = frozenset(
     {
         ErrorCode.producer_fenced,
@@ -92,6 +93,7 @@ class RecordProducer:
         random: Random,
         versions: Versions,
         offsets: TransactionalOffsets,
+        pace: Pace,
     ) -> None:
         """`places` are written to; the transactions' offsets go to `offsets`."""
         self.stopping = False
@@ -103,6 +105,7 @@ class RecordProducer:
         self._now_ms = now_ms
         self._random = random
         self._versions = versions
+        self._pace = pace
         self._producer = (-1, -1)
         self._sequences: dict[Place, int] = {}
         self._added: set[Place] = set()
@@ -138,7 +141,7 @@ class RecordProducer:
         producer_id, epoch = self._producer
         request = build.InitProducerIdRequest(
             transactional_id=self._ledger.name,
-            transaction_timeout=TIMEOUT_MS,
+            transaction_timeout=self._ledger.timeout_ms,
             producer_id=producer_id,
             producer_epoch=epoch,
         )
@@ -167,7 +170,9 @@ class RecordProducer:
             for _ in range(self._random.randrange(1, 4)):
                 await self._write(number)
                 slow = self._random.random() < 0.02
-                pause_s = 2 * TIMEOUT_MS / 1000 if slow else self._random.random() * 0.1
+                pause_s = (
+                    2 * self._ledger.timeout_ms / 1000 if slow else self._random.random() * 0.1
+                )
                 await asyncio.sleep(pause_s)
             await self._commit_offsets(number)
             await self._end(token, number, is_commit=self._random.random() < 0.75)
@@ -192,7 +197,7 @@ class RecordProducer:
             await self._offsets.commit_until(group, 0, RETENTION_MS)
             await self._commit_offset(transaction, group, number)
             self._ledger.own_offset_accepted(number)
-            await asyncio.sleep(EXPIRES_WITHIN_S)
+            await asyncio.sleep(EXPIRES_WITHIN_S + self._pace.s(1.0))
         if self._random.random() < BESIDE_PLAIN:
             # The later record counts, whenever the transaction ends.
             await self._commit_offset(transaction, self._ledger.mixed_group, number)

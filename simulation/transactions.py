@@ -22,7 +22,6 @@ from simulation.transactional_offsets import Transaction, TransactionalOffsets
 
 INIT_PRODUCER_ID: Final = 22
 END_TXN: Final = 26
-TIMEOUT_MS: Final = 2_500
 
 
 def groups_of(transactional_id: str, partitions: int) -> tuple[str, str]:
@@ -75,6 +74,7 @@ class TransactionalProducer(_Client):
         coordinator_of: Callable[[str], int],
         version: int,
         now_ms: Callable[[], int],
+        timeout_ms: int,
     ) -> None:
         super().__init__(
             name, transactional_id, groups, topic, addresses, ledger, random, coordinator_of
@@ -83,6 +83,7 @@ class TransactionalProducer(_Client):
         self.has_stopped = False
         self._version = version
         self._now_ms = now_ms
+        self._timeout_ms = timeout_ms
         self._producer = (-1, -1)
 
     async def run(self) -> None:
@@ -109,7 +110,7 @@ class TransactionalProducer(_Client):
         build = messages_of(INIT_PRODUCER_ID, 5, "request")
         request = build.InitProducerIdRequest(
             transactional_id=self.transactional_id,
-            transaction_timeout=TIMEOUT_MS,
+            transaction_timeout=self._timeout_ms,
         )
         instances = self._ledger.instances
         attempt = instances.asking(self._now_ms())
@@ -134,7 +135,9 @@ class TransactionalProducer(_Client):
         for group in groups:
             await self._offsets.commit(self._transaction, group, number, self._version)
             slow = self._random.random() < 0.03
-            await asyncio.sleep(2 * TIMEOUT_MS / 1000 if slow else self._random.random() * 0.2)
+            await asyncio.sleep(
+                2 * self._timeout_ms / 1000 if slow else self._random.random() * 0.2
+            )
         is_commit = self._random.random() < 0.75
         was_fenced = self._ledger.instances.is_fenced(token)
         if is_commit:

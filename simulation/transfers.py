@@ -4,6 +4,7 @@ over from each other, a reader, and a ledger."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final
@@ -43,7 +44,11 @@ class Transfers:
         self._hosts = 0
         self._has_stopped = False
         self._transfers: list[_Transfer] = []
-        for number, version in enumerate(VERSIONS, start=1):
+        versions: Sequence[int] = VERSIONS
+        count = cluster.size.transfers
+        if count < len(versions):
+            versions = self._random.sample(versions, count)
+        for number, version in enumerate(versions, start=1):
             name = f"transfer-{number}"
             groups = groups_of(name, OFFSETS_PARTITIONS)
             self._transfers.append(_Transfer(name, version, groups, Ledger(name)))
@@ -104,12 +109,13 @@ class Transfers:
             self._cluster.coordinator_of,
             transfer.version,
             self._cluster.now_ms,
+            self._cluster.transaction_timeout_ms,
         )
         transfer.producers.append(producer)
         transfer.processes.append(self._process())
         self._cluster.note(f"producer {number} of {transfer.name} starts")
         self._cluster.loop.start_in(transfer.processes[-1], producer.run)
-        pause_s = 2 + self._random.random() * 6
+        pause_s = self._cluster.pace.s(2 + self._random.random() * 6)
         self._cluster.loop.call_later(pause_s, self._take_over, transfer)
 
     def _take_over(self, transfer: _Transfer) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
-from typing import Any, Final
+from typing import Any
 
 from faults.history import Elected, Event, Synced
 
@@ -17,8 +17,6 @@ from simulation.cluster import OFFSETS, OFFSETS_PARTITIONS, TOPIC, Cluster
 from simulation.consumers import Member
 from simulation.process import Process
 from simulation.violation import Violation
-
-PRODUCERS_OF_ONE: Final = 2
 
 
 @dataclass(slots=True)
@@ -44,7 +42,9 @@ class Workload:
         self.history = History()
         self.producers: list[Producer] = []
         self.readers: list[Reader] = []
-        self.members: list[Member | None] = [None] * plan.choice((2, 2, 3))
+        self.members: list[Member | None] = [None] * min(
+            plan.choice((2, 2, 3)), cluster.size.members
+        )
         self._static = plan.random() < 0.3
         self._processes: list[Process | None] = [None] * len(self.members)
         self._cluster = cluster
@@ -141,7 +141,7 @@ class Workload:
         self._start_clients(index)
 
     def _start_clients(self, index: int) -> None:
-        for _ in range(PRODUCERS_OF_ONE):
+        for _ in range(self._cluster.size.producers):
             number = len(self.producers) + 1
             producer = self._producer(number, TOPIC, index, self.common)
             self.producers.append(producer)

@@ -21,12 +21,13 @@ from simulation.broker import Broker
 from simulation.cluster import OFFSETS, TOPIC, WRITTEN, Cluster
 from simulation.connection import NoAnswerError
 from simulation.consumers import Member, RefusedError
-from simulation.faults import FIRST_MS, LAST_MS, Fault, at_pace, draw_faults
+from simulation.faults import FIRST_MS, LAST_MS, Fault, at_pace, draw_faults, first_ms
 from simulation.few_epochs import few_epochs
 from simulation.nemesis import Nemesis
 from simulation.pace import Pace, pace_of
 from simulation.replay import ReplayWatch
 from simulation.replicas import content
+from simulation.size import size_of
 from simulation.transaction_faults import draw_transaction_faults
 from simulation.transaction_watch import TransactionWatch
 from simulation.transactional_clients import TransactionalClients
@@ -42,6 +43,7 @@ FEW_EPOCHS: Final = 0.3
 """How often the epochs of a producer id are used up soon."""
 RESTS_WITHIN_S: Final = 8
 WATCH_EVERY_S: Final = 0.7
+MIN_WATCH_S: Final = 0.35
 OF_GROUP: Final = frozenset({Kind.lost_commit, Kind.stale_generation, Kind.two_owners})
 """The anomalies that follow if `__consumer_offsets` lost committed records."""
 
@@ -82,7 +84,7 @@ class World:
         plan = Random(f"{seed} plan")
         self.seed = seed
         pace = pace_of(seed) if pace is None else pace
-        self.cluster = Cluster(seed, plan, pace)
+        self.cluster = Cluster(seed, plan, pace, size_of(seed, pace, transactions=transactions))
         self.workload = Workload(self.cluster, plan)
         if faults is None:
             faults = draw_faults(plan, self.cluster.count)
@@ -143,17 +145,17 @@ class World:
         await cluster.operator.create(TOPIC, cluster.partitions, cluster.factor, **config)
         self.workload.start()
         if self.transactional is not None:
-            await cluster.operator.create(WRITTEN, WRITTEN_PARTITIONS, cluster.factor)
-            cluster.written_partitions = WRITTEN_PARTITIONS
+            if cluster.size.writers:
+                await cluster.operator.create(WRITTEN, WRITTEN_PARTITIONS, cluster.factor)
+                cluster.written_partitions = WRITTEN_PARTITIONS
             self.transactional.start()
             cluster.spawn(self._watch())
         faults = asyncio.ensure_future(self.nemesis.run(self.faults))
-        heal_ms = FIRST_MS + cluster.pace.ms(HEAL_MS - FIRST_MS)
+        heal_ms = first_ms(cluster.pace) + cluster.pace.ms(HEAL_MS - FIRST_MS)
         await asyncio.sleep(max(0.0, heal_ms / 1000 - loop.time()))
         await faults
         self.nemesis.heal()
-        await self._recovered()
-        await cluster.operator.check_forwarding(TOPIC)
+        await self._check_forwarding()
         for producer in self.workload.producers:
             producer.stopping = True
         if self.transactional is not None:
@@ -171,7 +173,7 @@ class World:
         cluster = self.cluster
         watches = TransactionWatch(cluster), ReplayWatch(list(cluster.brokers.values()))
         while True:
-            await asyncio.sleep(WATCH_EVERY_S)
+            await asyncio.sleep(max(MIN_WATCH_S, cluster.pace.s(WATCH_EVERY_S)))
             try:
                 for each in watches:
                     each.check()
@@ -185,7 +187,7 @@ class World:
         loop = self.cluster.loop
         until_s = loop.time() + RESTS_WITHIN_S
         while not is_at_rest() and loop.time() < until_s:
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(self.cluster.pace.s(0.2))
 
     def _have_producers_stopped(self) -> bool:
         return all(producer.has_stopped for producer in self.workload.producers) and (
@@ -205,6 +207,24 @@ class World:
                 return False
         return True
 
+    async def _check_forwarding(self) -> None:
+        """Check in the recovered cluster that every broker reaches the controller.
+
+        A write that failed while a disk was full may end its broker only now. That broker is
+        started and asked again.
+        """
+        brokers = self.cluster.brokers.values()
+        while True:
+            await self._recovered()
+            processes = [broker.process for broker in brokers]
+            try:
+                return await self.cluster.operator.check_forwarding(TOPIC)
+            except NoAnswerError as error:
+                if processes == [broker.process for broker in brokers]:
+                    raise Violation(
+                        f"a request for the controller got no answer: {error}"
+                    ) from None
+
     async def _recovered(self) -> None:
         """Wait until every broker is back and every partition whole, and producers go on."""
         cluster, producers = self.cluster, self.workload.producers
@@ -212,7 +232,7 @@ class World:
         committed = [] if self.transactional is None else self.transactional.progress
         until_ms = cluster.loop.now_ms + RECOVERS_WITHIN_MS
         while True:
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(cluster.pace.s(0.3))
             for broker in cluster.brokers.values():
                 broker.start()
             await self._give_up_what_is_lost()
@@ -295,7 +315,7 @@ class World:
                     f"the group has not caught up after {CATCHES_UP_WITHIN_MS // 1000} s: "
                     f"it committed {committed} of {ends}"
                 )
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(cluster.pace.s(0.3))
             try:
                 committed = await asker.committed(tuple(ends))
             except (NoAnswerError, RefusedError):

@@ -8,6 +8,7 @@ group's offset.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
@@ -55,13 +56,21 @@ class Writers:
         self._hosts = 0
         self._has_stopped = False
         self._anomalies: list[str] = []
-        versions = (VERSIONS[0], self._random.choice(VERSIONS[1:]))
+        versions: Sequence[Versions] = (VERSIONS[0], self._random.choice(VERSIONS[1:]))
+        count = cluster.size.writers
+        if count < len(versions):
+            versions = self._random.sample(versions, count)
         self._writers = [
-            _Writer(each, RecordLedger(f"writer-{number}", lambda: cluster.clock_spread_ms))
-            for number, each in enumerate(versions, start=1)
+            _Writer(each, self._ledger(number)) for number, each in enumerate(versions, start=1)
         ]
         self._ledgers = {each.ledger.name: each.ledger for each in self._writers}
         self._readers: list[RecordReader] = []
+
+    def _ledger(self, number: int) -> RecordLedger:
+        cluster = self._cluster
+        return RecordLedger(
+            f"writer-{number}", cluster.transaction_timeout_ms, lambda: cluster.clock_spread_ms
+        )
 
     @property
     def committed(self) -> list[int]:
@@ -167,12 +176,13 @@ class Writers:
             random,
             versions,
             self._offsets_over(connections),
+            self._cluster.pace,
         )
         writer.producers.append(producer)
         writer.processes.append(self._process())
         self._cluster.note(f"producer {name} of {versions} starts")
         self._cluster.loop.start_in(writer.processes[-1], producer.run)
-        pause_s = 2 + self._random.random() * 6
+        pause_s = self._cluster.pace.s(2 + self._random.random() * 6)
         self._cluster.loop.call_later(pause_s, self._take_over, writer)
 
     def _take_over(self, writer: _Writer) -> None:

@@ -8,6 +8,8 @@ from faults.elections import Elections
 from faults.history import (
     Assigned,
     Committed,
+    Elected,
+    Epochs,
     Event,
     FinalCommitted,
     Polled,
@@ -48,6 +50,24 @@ def test_a_repeated_poll_is_nonmonotonic(
     again = polls[data.draw(st.integers(0, length - 2))]
     late = replace(again, at_ms=10**6)
     assert kinds(*events, late) == [Kind.nonmonotonic_poll]
+
+
+def test_a_position_is_lost_with_the_records_of_a_leader_that_another_one_brings_back() -> None:
+    """The surviving log has the first record, and none of the second leader's (seed 3006)."""
+    first = Elected(0, 0, 1, 0, (1, 2)), Polled(5, 1, 0, ((0, "a"),), (0,))
+    unclean = Elected(10, 0, 2, 1, (2,)), Elected(20, 0, 1, 2, (1,))
+    again = Polled(25, 1, 0, ((0, "b"),), (2,))
+    rest = Elected(30, 0, 3, 3, (3,)), Epochs(90, 0, ((0, 0), (3, 1)))
+    assert kinds(*first, *unclean, again, *rest, policy=Policy.strict) == [Kind.nonmonotonic_poll]
+
+    def is_forbidden(*events: Event) -> list[bool]:
+        found = check(events, Elections(events), Policy.unclean)
+        return [each.because is None for each in found]
+
+    assert is_forbidden(*first, *unclean, again, *rest) == [False]
+    # Without that leader, or before it.
+    assert is_forbidden(*first, unclean[0], again, *rest) == [True]
+    assert is_forbidden(*first, unclean[0], replace(again, at_ms=15), unclean[1], *rest) == [True]
 
 
 def test_a_new_owner_starts_at_the_committed_offset() -> None:

@@ -7,8 +7,10 @@ from faults.generations import check
 from faults.history import Committed, Event, Synced
 
 
-def kinds(*events: Event) -> list[Kind]:
-    return [each.kind for each in check(events)]
+def kinds(*events: Event, has_offsets: bool = True) -> list[Kind]:
+    """Of a group that has committed before, or of a new one."""
+    before = [Committed(0, 0, 9, ((0, 1),), None, -1)] if has_offsets else []
+    return [each.kind for each in check([*before, *events])]
 
 
 def committed(sent_ms: int, generation: int, error: str | None = None) -> Committed:
@@ -31,6 +33,26 @@ def test_a_replaced_coordinator_may_repeat_an_older_generation() -> None:
     """It answers from memory, and cannot give a partition to another member (seed 717)."""
     assert kinds(Synced(1, 1, 4, (0,)), Synced(2, 1, 3, (0,), by_deposed=True)) == []
     assert kinds(Synced(1, 1, 4, (0,)), Synced(2, 2, 4, (0,), by_deposed=True)) == [Kind.two_owners]
+
+
+def test_a_group_without_members_and_offsets_begins_again() -> None:
+    """It is removed (seed 1023)."""
+    again = Synced(1, 1, 1, (0,)), Synced(900, 2, 1, (0,))
+    assert kinds(*again, has_offsets=False) == []
+    assert kinds(*again) == [Kind.two_owners]
+    told = Synced(1, 1, 3, (0,)), Synced(900, 1, 1, (0,))
+    assert kinds(*told, has_offsets=False) == []
+    assert kinds(*told) == [Kind.stale_generation]
+
+
+def test_a_group_that_began_again_keeps_its_generations_from_its_first_commit_on() -> None:
+    again = Synced(1, 1, 1, (0,)), Synced(900, 2, 1, (0,)), committed(901, 1)
+    assert kinds(*again, Synced(910, 3, 1, (0,)), has_offsets=False) == [Kind.two_owners]
+
+
+def test_a_commit_of_a_removed_group_is_not_of_a_former_generation() -> None:
+    again = Synced(1, 1, 3, (0,)), Synced(900, 1, 1, (0,)), committed(901, 1)
+    assert kinds(*again, has_offsets=False) == []
 
 
 def test_another_member_may_learn_its_generation_late() -> None:

@@ -76,7 +76,9 @@ def test_a_full_disk_takes_a_part_of_a_write_and_then_nothing(tmp_path: Path) ->
 
     with disks.watching():
         assert not disks.were_full
+        assert disks.has_space("one")
         disks.fill("one")
+        assert (disks.has_space("one"), disks.has_space("other")) == (False, True)
         assert 0 < broker.context.run(append, b"12345678") < 8
         for write in (
             lambda: append(b"9"),

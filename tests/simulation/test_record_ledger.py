@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from simulation.record_ledger import TIMEOUT_MS, RecordLedger, Value, decode
+from simulation.record_ledger import RecordLedger, Value, decode
 
 ONE, TWO = ("w", 0), ("w", 1)
+TIMEOUT_MS = 2_500
 
 
 class Bench:
     """A ledger with one producer."""
 
     def __init__(self) -> None:
-        self.ledger = RecordLedger("id")
+        self.ledger = RecordLedger("id", TIMEOUT_MS)
         self.token = self.take_over()
 
     def take_over(self) -> int:
@@ -193,7 +194,7 @@ def test_offsets_of_open_and_aborted_transactions() -> None:
 
 
 def test_clocks_that_differ_may_end_a_transaction_early() -> None:
-    ledger = RecordLedger("id", lambda: TIMEOUT_MS - 10)
+    ledger = RecordLedger("id", TIMEOUT_MS, lambda: TIMEOUT_MS - 10)
     token = ledger.instances.initialized(ledger.instances.asking(0))
     ledger.refused(token, ledger.begun(0), 10, "it timed out")
     assert ledger.anomalies == []

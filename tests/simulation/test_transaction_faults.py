@@ -31,6 +31,17 @@ def test_epochs_are_few_for_a_while() -> None:
     assert not stored.is_exhausted(MAX_EPOCH)
 
 
+def test_a_broker_that_ended_itself_returns_once_its_disk_has_space() -> None:
+    """Also if others had to end themselves first (seed 1000): it ends itself 2 s later."""
+    fault = Fault(1_200, "full disk", 2, 1, 300, 0)
+    outcome = run(1, [fault], transactions=True, pace=Pace.SWIFT)
+    assert outcome.violation is None
+    told = [line.split("ms  ")[1] for line in outcome.transcript]
+    space = told.index("the disk of 2 has space")
+    end = next(n for n, line in enumerate(told) if line.startswith("broker 2 ends itself"))
+    assert space < end < told.index("broker 2 starts", end) < told.index("all is healed")
+
+
 @pytest.mark.full
 def test_every_fault_happens_and_does_no_harm() -> None:
     kinds = dict.fromkeys(KINDS)

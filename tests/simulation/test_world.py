@@ -68,6 +68,47 @@ def test_a_seed_that_found_something(seed: int, faults: tuple[Fault, ...] | None
     assert run(seed, faults, pace=Pace.FULL).violation is None
 
 
+NEW_PARTITION = (
+    Fault(1119, "cut", 3, 4, 1657, 1025435084),
+    Fault(1219, "add partition", 2, 4, 158, 325465031),
+)
+STOPPED_STARTING = (
+    Fault(921, "lose disk", 3, 2, 400, 353009126),
+    Fault(1238, "lose disk", 1, 2, 392, 710697196),
+    Fault(1328, "leave", 3, 1, 1116, 195193842),
+    Fault(1345, "crash", 2, 1, 822, 595838777),
+    Fault(1347, "cut tree", 3, 2, 1091, 242666161),
+    Fault(2091, "reassign", 2, 3, 449, 132750888),
+)
+LATE_FAILURE = (
+    Fault(1159, "pause", 4, 3, 359, 871064116),
+    Fault(1336, "preferred", 4, 2, 1132, 653566291),
+    Fault(1860, "slow markers", 2, 4, 845, 339605623),
+    Fault(2784, "full disk at markers", 2, 3, 400, 617268066),
+)
+FOUND_SWIFTLY = (
+    (100089, False, NEW_PARTITION),
+    (100176, False, None),
+    (101276, False, STOPPED_STARTING),
+    (300034, True, LATE_FAILURE),
+)
+"""The same for swift runs, with and without transactions. All were faults of the simulation.
+
+- A coordinator that did not know a new partition refused its offset alone: the member took it as
+  committed.
+- The last checks began while a broker was starting.
+- A broker that was told to stop while it started, and could not start.
+- A broker that ended itself during the last checks, for a write to the disk that had been full.
+"""
+
+
+@pytest.mark.parametrize(("seed", "transactions", "faults"), FOUND_SWIFTLY)
+def test_a_swift_seed_that_found_something(
+    seed: int, transactions: bool, faults: tuple[Fault, ...] | None
+) -> None:
+    assert run(seed, faults, transactions=transactions, pace=Pace.SWIFT).violation is None
+
+
 TRANSACTIONAL = 100
 TRANSACTIONAL_PART = 25
 
