@@ -308,3 +308,24 @@ def test_a_query_whose_steps_got_a_fuller_name_is_shown_once():
     )
     (delivered,) = explain(facts(steps=[*STEPS, later]))["delivered"]
     assert delivered["batch"] == 3
+
+
+def test_a_query_that_got_another_name_is_shown_once():
+    to = Destination("delta", "/t", "append")
+    now = (
+        '{"ottla.pipeline": 1, "query": "file", "batch": 9, "delta": {"table": "/t", "version": 9}}'
+    )
+    later = Step(
+        Kind.DELIVERED, ("p", "file", to.text()), 6000, 6000, 60, 60, 60, True, Versions(9, 9, 9, 9)
+    )
+    for steps in (STEPS, [*STEPS, later]):
+        (delivered,) = explain(facts(steps=steps, positions={"p": Position(60, now)}))["delivered"]
+        assert (delivered["query"], delivered["batch"]) == ("q", 3)
+
+
+def test_two_queries_of_one_group_whose_places_are_unknown_are_both_shown():
+    steps = [
+        Step(Kind.DELIVERED, ("p", name, ""), 4000, 4000, 0, 50, 50, False, Versions(3, 3, -1, -1))
+        for name in ("one", "two")
+    ]
+    assert [each["query"] for each in explain(facts(steps=steps))["delivered"]] == ["one", "two"]

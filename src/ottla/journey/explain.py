@@ -32,6 +32,7 @@ from ottla.journey.transactions import read_committed, transaction_of
 from ottla.records.compression import Compression
 from ottla.timelines.delivery_metadata import read_delivery
 from ottla.timelines.destination import DELTA, Destination, destination_of
+from ottla.timelines.step import Pipeline
 
 VERSION: Final = 1
 MAX_KEY_BYTES: Final = 1024
@@ -305,26 +306,37 @@ def _read_document(read: Read, offset_now: int | None) -> Document:
 
 def _delivered(facts: Facts) -> list[Document]:
     found = _one_a_place(deliveries(facts.steps or (), facts.offset))
-    known = {one.pipeline[:2] for one in found}
+    known = {name for one in found for name in _names(one.pipeline)}
     for group, position in sorted(facts.positions.items()):
         delivery = read_delivery(position.metadata)
-        if delivery is None or position.offset <= facts.offset or (group, delivery.query) in known:
+        if delivery is None or position.offset <= facts.offset:
             continue
-        found.append(_until_now(group, position))
+        now = _until_now(group, position)
+        if known.isdisjoint(_names(now.pipeline)):
+            found.append(now)
     return [_delivered_said(facts, one) for one in found]
 
 
 def _one_a_place(found: list[Delivered]) -> list[Delivered]:
-    """Earlier versions of pipelines said less of where their rows go, so one query may have steps
-    with two names for one place. The steps that begin before the offset are the ones that count.
+    """Earlier versions of pipelines said less of where their rows go, or gave the query another
+    name, so one query may have steps with two names for one place. The steps that begin before the
+    offset are the ones that count.
     """
-    best: dict[tuple[str, str, str], Delivered] = {}
+    best: dict[tuple[str, ...], Delivered] = {}
     for one in found:
-        to = destination_of(one.pipeline[2])
-        place = (*one.pipeline[:2], to.place if to else "")
-        if place not in best or best[place].is_first_seen:
-            best[place] = one
+        *_, name = _names(one.pipeline)
+        if name not in best or best[name].is_first_seen:
+            best[name] = one
     return [one for one in found if one in best.values()]
+
+
+def _names(pipeline: Pipeline) -> list[tuple[str, ...]]:
+    """What tells a pipeline from others, the best last: its group with the query's name, and with
+    the place of its rows if that is known (two queries may report to one group).
+    """
+    group, query, name = pipeline
+    to = destination_of(name)
+    return [(group, query, "")] if to is None else [(group, query, ""), (group, to.place)]
 
 
 def _until_now(group: str, position: Position) -> Delivered:

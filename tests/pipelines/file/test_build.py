@@ -168,7 +168,9 @@ def test_a_topic_as_the_sink(
     produce(spec.source.topic, [(None, '{"carrier": "UA", "dep_delay": 7}'), (None, "?")])
 
     assert plan_pipeline(spark, spec).sink.shown == f"topic {late}"
-    start_pipeline(spark, spec).awaitTermination()
+    query = start_pipeline(spark, spec)
+    query.awaitTermination()
+    assert query.name == "flights"  # as the file, not as the topic: so a journey shows it
 
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", bootstrap)
     (row,) = reader.option("subscribe", late).load().collect()
@@ -188,7 +190,9 @@ def test_files_and_a_table_of_a_database_as_the_sink(
     produce(spec.source.topic, [(None, '{"carrier": "UA", "dep_delay": 7}'), (None, "?")])
     assert plan_pipeline(spark, spec).sink.shown == str(tmp_path / "lake/out")
     assert not (tmp_path / "lake").exists()
-    start_pipeline(spark, spec).awaitTermination()
+    query = start_pipeline(spark, spec)
+    query.awaitTermination()
+    assert query.name == "flights"
     for folder in ("out", "out_rejected"):
         assert spark.read.json(str(tmp_path / "lake" / folder)).count() == 1
 

@@ -59,8 +59,25 @@ def supervised(monkeypatch: pytest.MonkeyPatch) -> Supervisor:
     )
     made.current = SimpleNamespace(stop=lambda: None)
     monkeypatch.setattr(made, "_wait", lambda: Failure([Cause("E", "a bad row")], "trace"))
-    monkeypatch.setattr(supervisor, "_process_ended", lambda: None)
+    monkeypatch.setattr(supervisor, "process_ended", lambda **_: None)
     return made
+
+
+def test_spark_may_end_while_it_is_asked_why_a_query_failed(
+    supervised: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = Cause("ProcessEnded", "Spark's process ended (out of memory, exit code 52)")
+
+    def no_answer(_: BaseException) -> list[Cause]:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    supervised.guard.error = Py4JError("the batch")
+    monkeypatch.setattr(supervisor, "causes_of", no_answer)
+    monkeypatch.setattr(
+        supervisor, "process_ended", lambda is_silent=False: ended if is_silent else None
+    )
+
+    assert supervised._failure_of(object(), Py4JError("the query")).causes == [ended]
 
 
 def test_a_failure_names_its_records(

@@ -10,10 +10,11 @@ import pytest
 from ottla.pipelines import to_delta, topic
 from ottla.pipelines.sinks.constraints import (
     ROW,
+    fitting,
     is_marked,
     mark,
     read_constraints,
-    split,
+    refused,
 )
 from ottla.pipelines.sinks.delta_table import DeltaTable
 
@@ -55,7 +56,7 @@ def test_every_kind_of_constraint_is_found_and_delta_agrees(
     frame = spark.createDataFrame(ROWS, FRAME)
 
     marked = mark(frame, snapshot.schema, constraints)
-    good, bad = split(marked)
+    good, bad = fitting(marked), refused(marked)
 
     assert good.schema == frame.schema
     assert [row["id"] for row in good.collect()] == [1]
@@ -84,7 +85,7 @@ def test_a_refused_row_is_whole_and_keeps_its_place(spark: Any, tmp_path: Path) 
     snapshot, constraints = constraints_of(spark, tmp_path / "table")
     frame = spark.createDataFrame([(None, b"\xff\x00", 7)], "id BIGINT, raw BINARY, offset BIGINT")
 
-    _, bad = split(mark(frame, snapshot.schema, constraints))
+    bad = refused(mark(frame, snapshot.schema, constraints))
 
     assert bad.columns == ["offset", "reason", ROW]
     row = bad.first()
@@ -107,7 +108,7 @@ def test_what_cannot_be_violated_or_evaluated_costs_nothing(spark: Any, tmp_path
     assert mark(frame, snapshot.schema, unknown) is frame
     # A column that the rows lack is null in the table: its CHECK is evaluated.
     missing = read_constraints({"delta.constraints.word": "word <> ''"}, frame.schema)
-    assert split(mark(frame, snapshot.schema, missing))[1].count() == 3
+    assert refused(mark(frame, snapshot.schema, missing)).count() == 3
 
 
 def test_a_stream_goes_on_and_refused_rows_are_kept_once(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,7 @@ from bench.postgres import PostgresError as PostgresError
 
 from bench import fixture
 from ottla.pipelines import PipelineError, latest_by_key
-from ottla.pipelines.sinks.constraints import split
+from ottla.pipelines.sinks.constraints import fitting, refused
 from ottla.pipelines.sinks.jdbc import JdbcSink, UnorderedKeyError
 from ottla.pipelines.sinks.jdbc_settings import read_database
 from ottla.pipelines.sinks.keyed_table import read_keyed_table
@@ -88,6 +89,36 @@ def test_rows_of_several_chunks_and_partitions_arrive_as_they_are(
         number: f"\\{number}\t\n\r ü" if number % 3 == 0 else "x" * (number % 50)
         for number in (*range(9_000), *range(18_000, 27_000))
     }
+
+
+def test_texts_that_look_like_parts_of_a_line_arrive_as_they_are(
+    spark: Any, postgres: Postgres, make: Make
+) -> None:
+    texts = [
+        "\x01",
+        "\x01,\x01\n",
+        "a\x01\x01b",
+        ",",
+        '"',
+        "\\.",
+        "\\.\n\\.",
+        "\r",
+        "\\N",
+        "",
+        None,
+    ]
+    frame = spark.createDataFrame(enumerate(texts), "id INT, word STRING")
+    frame = frame.selectExpr("id", "word", "array(word, ',') AS more")
+    make(frame).write(frame, batch())
+    found = postgres.query("SELECT word, word IS NULL, more FROM t ORDER BY id")
+    assert [row[:2] for row in found] == [
+        [text or "", "t" if text is None else "f"] for text in texts
+    ]
+    assert [json.loads(row[2])[0] for row in found] == texts
+
+    alone = frame.select("word")
+    make(alone, "alone").write(alone, batch())
+    assert postgres.query("SELECT count(*), count(word) FROM alone") == [["11", "10"]]
 
 
 def test_a_setting_that_compresses_the_rows_is_refused(
@@ -248,7 +279,8 @@ def test_rows_that_the_table_refuses_are_marked(spark: Any, postgres: Postgres, 
         "6 AS id", "word", "date_add(DATE'9999-12-31', 1) AS day", "more"
     )
     sink = make(frame)
-    good, bad = split(sink.constrained(frame.unionByName(later)))
+    marked = sink.constrained(frame.unionByName(later))
+    good, bad = fitting(marked), refused(marked)
     reasons = sorted(row["reason"] for row in bad.collect())
     assert reasons == [
         "the column day is outside of the years 1 to 9999",

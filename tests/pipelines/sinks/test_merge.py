@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ottla.pipelines.sinks import merge
 from ottla.pipelines.sinks.delta import DeltaSink
 from ottla.pipelines.sinks.keyed_table import read_keyed_table
 from ottla.pipelines.sinks.port import Batch
@@ -183,6 +184,57 @@ def test_new_columns_are_added_before_the_merge(spark: Any, tmp_path: Path) -> N
     assert table.rows() == [(1, "a", 0, 0, 0, None), (2, "c", 1, 0, 2, 7)]
     properties = sink.table.snapshot().properties()
     assert properties["delta.enableDeletionVectors"] == "true"
+
+
+def executions(spark: Any) -> dict[int, str]:
+    """The plans of the executions that Spark remembers, by their number."""
+    known = spark._jsparkSession.sharedState().statusStore().executionsList()
+    each = [known.apply(index) for index in range(known.size())]
+    return {int(one.executionId()): str(one.physicalPlanDescription()) for one in each}
+
+
+def planned_joins(spark: Any, before: dict[int, str]) -> list[str]:
+    """How Spark planned its executions with a join before it ran them, without those `before`."""
+    described = [plan for number, plan in executions(spark).items() if number not in before]
+    plans = [plan.partition("== Initial Plan ==")[2].partition("\n\n")[0] for plan in described]
+    return [plan for plan in plans if "Join" in plan]
+
+
+def sends_a_table(plan: str) -> bool:
+    """Whether files that are read are sent to all tasks: a node's own lines are indented more."""
+    sent_at: int | None = None
+    for line in plan.splitlines():
+        indent = len(line) - len(line.lstrip(" :+-"))
+        if sent_at is not None and indent <= sent_at:
+            sent_at = None
+        if sent_at is None and "BroadcastExchange" in line:
+            sent_at = indent
+        if sent_at is not None and "Scan parquet" in line:
+            return True
+    return False
+
+
+def test_a_table_is_not_sent_to_all_tasks_for_the_size_of_its_files(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = spark.conf.get("spark.sql.autoBroadcastJoinThreshold")
+    table = Table(spark, tmp_path / "table")
+    table.write([Record(1, "a", 0, 0, 0), Record(2, "b", 0, 0, 1)])
+    before = executions(spark)
+    table.write([Record(2, "c", 0, 0, 2)])
+    small = planned_joins(spark, before)
+
+    monkeypatch.setattr(merge, "MAX_BROADCAST_FILES_BYTES", 100)
+    before = executions(spark)
+    table.write([Record(2, "d", 0, 0, 3)])
+    large = planned_joins(spark, before)
+
+    assert any(map(sends_a_table, small))
+    assert large
+    assert not any(map(sends_a_table, large))
+    assert spark.conf.get("spark.sql.autoBroadcastJoinThreshold") == limit
+    assert spark.conf.get("spark.sql.adaptive.autoBroadcastJoinThreshold", None) is None
+    assert table.rows() == [(1, "a", 0, 0, 0), (2, "d", 0, 0, 3)]
 
 
 def test_the_user_s_session_keeps_its_own_settings(spark: Any, tmp_path: Path) -> None:

@@ -130,6 +130,7 @@ def plan_pipeline(spark: SparkSession, spec: PipelineSpec) -> Plan | TopicPlan:
         history=sink.history,
         deletes=sink.deletes,
         compact_after=sink.compact_after,
+        name=spec.name,
         rebuild=functools.partial(build_frame, spark, spec) if spec.source.registry else None,
     )
     sink_of: SinkOf = delta_sink
@@ -179,6 +180,7 @@ def _plan_topic(spark: SparkSession, spec: PipelineSpec, sink: TopicSinkSpec) ->
         on_lost=delivery.on_lost,
         group=delivery.group,
         caller="to_topic",
+        name=spec.name,
     )
     columns = RecordColumns(sink.key, sink.value, sink.headers)
     return plan_topic(

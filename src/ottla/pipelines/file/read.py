@@ -35,6 +35,7 @@ from ottla.pipelines.file.specification import (
 from ottla.pipelines.file.topic_sink import read_topic_sink
 from ottla.pipelines.file.variables import replace_variables
 from ottla.pipelines.kafka.settings import KafkaSettings, read_settings
+from ottla.pipelines.kafka.topic_name import wrong_name
 from ottla.pipelines.registry.registered import is_wanted
 from ottla.pipelines.registry.settings import RegistrySettings, read_registry
 from ottla.pipelines.sinks.compaction import COMPACT_AFTER
@@ -201,12 +202,8 @@ class _File:
         if not is_there:
             return None
         topic = fields.text("topic", "flights", required=True)
-        if topic and not _NAME.fullmatch(topic):
-            fields.problem(
-                "topic",
-                f"{topic!r} is no topic's name; allowed: letters, digits, '.', '_' and '-', at "
-                "most 249",
-            )
+        if topic and (wrong := wrong_name(topic)):
+            fields.problem("topic", wrong)
         kafka = self._kafka(fields)
         spec = SourceSpec(
             topic=topic or "",

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.fields import Fields
 from ottla.pipelines.file.specification import SinkSpec, TopicSinkSpec
 from ottla.pipelines.kafka.settings import KafkaSettings, read_settings, split_producer
+from ottla.pipelines.kafka.topic_name import wrong_name
 
-_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _OF_TABLES: Final = (
     *("target", "partition_by", "schema_changes", "compact_after"),
     *("keys", "order_by", "history", "deletes"),
@@ -23,12 +22,8 @@ def read_topic_sink(fields: Fields, source: KafkaSettings | None) -> SinkSpec:
     Without `bootstrap_servers` both topics are on one cluster, and `[source.kafka]` holds for both.
     """
     topic = fields.text("topic", "late-flights", required=True) or ""
-    if topic and not _NAME.fullmatch(topic):
-        fields.problem(
-            "topic",
-            f"{topic!r} is no topic's name; allowed: letters, digits, '.', '_' and '-', at most "
-            "249",
-        )
+    if topic and (wrong := wrong_name(topic)):
+        fields.problem("topic", wrong)
     for name in _OF_TABLES:
         if fields.value(name) is not None:
             fields.problem(name, "is for tables, and this sink writes a topic: leave one out")

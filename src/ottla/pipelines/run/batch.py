@@ -20,7 +20,7 @@ from ottla.pipelines.run.execution import Execution
 from ottla.pipelines.run.new_schemas import noting_new_schemas
 from ottla.pipelines.run.state import keep_state
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata
-from ottla.pipelines.sinks.constraints import is_marked, split
+from ottla.pipelines.sinks.constraints import fitting, is_marked, refused
 from ottla.pipelines.sinks.port import NO_VERSION, Batch
 from ottla.pipelines.source.source import TOMBSTONES
 
@@ -97,7 +97,8 @@ class BatchRunner:
         once = self.delivery is DeliveryGuarantee.EXACTLY_ONCE
         batch = Batch(query_id, number, metadata.text(), once)
         # Rows that a constraint of the table refuses would make Delta refuse the whole batch.
-        rows, refused = split(frame) if is_marked(frame) else (frame, None)
+        marked = is_marked(frame)
+        rows = fitting(frame) if marked else frame
         take_back = functools.partial(self._take_back, query_id, number)
         with (
             _adaptive(frame.sparkSession),
@@ -109,7 +110,8 @@ class BatchRunner:
         if skipped:
             keep_state(frame, execution.plan())
         self._watch_tombstones(execution)
-        self.rejects.write(execution, batch, refused, skipped=skipped)
+        rows_refused = functools.partial(refused, frame) if marked else None
+        self.rejects.write(execution, batch, rows_refused, skipped=skipped)
         if self.late is not None:
             self.late.write(frame.sparkSession, execution, batch, skipped=skipped)
         self._keep(number, self.sink.version_of(query_id, number) if skipped else version, ends)

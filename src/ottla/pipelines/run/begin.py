@@ -125,11 +125,12 @@ def stream_writer(
     """Return Spark's writer, the query's name, and whether Spark knows the query by that name:
     not where another one of the session has it.
 
-    The name is that of the target, or of the group where two queries have targets of one name.
+    The name is that of the specification or else of the target, or that of the group where another
+    query of the session has it.
     """
     location = checked.checkpoint.files.location
     writer = frame.writeStream.foreachBatch(write).option("checkpointLocation", location)
-    name = re.sub(r"\W+", "_", target)
+    name = checked.specification.name or re.sub(r"\W+", "_", target)
     taken = {query.name for query in frame.sparkSession.streams.active}
     if name in taken and checked.specification.group is not None:
         name = re.sub(r"\W+", "_", checked.specification.group)

@@ -509,7 +509,8 @@ def _memory(causes: Sequence[Cause], about: About) -> str | None:
     what = (found.group(1) or "").strip()
     return (
         f"Spark ran out of memory{f' ({what})' if what else ''}. Give it more, such as "
-        "session(conf={'spark.driver.memory': '4g'}), or smaller batches with topic(max_rows=)"
+        "session(conf={'spark.driver.memory': '4g'}). A batch that has begun keeps its "
+        "size: for smaller ones use topic(max_rows=), a new checkpoint and starting='table'"
     )
 
 

@@ -25,7 +25,7 @@ from ottla.pipelines.identity.lease import Lease
 from ottla.pipelines.run.checkpoint import Checkpoint
 from ottla.pipelines.run.plan import check_place
 from ottla.pipelines.sinks.commit_metadata import CommitMetadata
-from ottla.pipelines.sinks.constraints import ROW, is_marked, split
+from ottla.pipelines.sinks.constraints import ROW, is_marked, refused
 from ottla.pipelines.sinks.port import NO_VERSION, Batch, TableSink
 from ottla.pipelines.spark.files import Files
 
@@ -105,10 +105,10 @@ def _check_rows(specification: Specification, sink: TableSink) -> None:
     """Refuse rows that no key can find; of a frame that is appended, Delta refuses its own."""
     if specification.key_columns:
         marked = sink.constrained(specification.frame)
-        refused = split(marked)[1].first() if is_marked(marked) else None
-        if refused is not None:
+        row = refused(marked).first() if is_marked(marked) else None
+        if row is not None:
             raise PipelineError(
-                f"A row cannot be written to {sink.name}: {refused['reason']}: {refused[ROW]}"
+                f"A row cannot be written to {sink.name}: {row['reason']}: {row[ROW]}"
             )
 
 

@@ -175,8 +175,8 @@ def look_up_topics(
 
 def check_place(specification: Specification, checkpoint: Checkpoint, sink: TableSink) -> None:
     """Refuse a checkpoint that Delta would delete, and one that is a file."""
-    place, table = checkpoint.files.location, sink.location
-    inside = place.removeprefix(table.rstrip("/") + "/")
+    place, table = checkpoint.files.location, sink.location.rstrip("/")
+    inside = place.removeprefix(table + "/")
     if place == table or (inside != place and not inside.startswith("_")):
         raise PipelineError(
             f"The checkpoint {specification.checkpoint} lies inside the table {sink.name}: Delta's "

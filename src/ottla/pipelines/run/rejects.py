@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.identity.record import Offsets
@@ -51,6 +51,9 @@ MAX_WAITING_BATCHES: Final = 32
 MAX_WAIT_S: Final = 60.0
 MAX_READ_HERE: Final = 10_000
 """So many offsets are read by the driver; more are read by Spark."""
+
+RowsOf: TypeAlias = "Callable[[], DataFrame]"
+"""Gives rows when they are wanted: their plan takes longer than a small batch may."""
 
 
 @dataclass
@@ -115,11 +118,11 @@ class Rejects:
         return found
 
     def write(
-        self, execution: Execution, batch: Batch, refused: DataFrame | None, *, skipped: bool
+        self, execution: Execution, batch: Batch, refused: RowsOf | None, *, skipped: bool
     ) -> None:
         """Write or note the rejected rows of the batch that the query has just written.
 
-        `refused`: the rows that violate a constraint of the table, None for a table without any.
+        `refused` gives the rows that violate a constraint of the table, which may have none.
         `skipped`: the batch was not read, as the sink had it already; nothing was counted then.
         Raises PipelineError when there are more than `max_rows` in this run.
         """
@@ -215,7 +218,7 @@ class Rejects:
         write_due(self.files, [due])
         waiting.is_noted = True
 
-    def _flush(self, batch: Batch, refused: DataFrame | None, violated: int | None) -> None:
+    def _flush(self, batch: Batch, refused: RowsOf | None, violated: int | None) -> None:
         """Write what waits and the rows that a constraint refuses, in one commit."""
         waiting = self._waiting
         parts = waiting.parts if waiting else []
@@ -223,7 +226,7 @@ class Rejects:
         is_known = all(part.count is not None for part in parts)
         number = _known(parts)
         if refused is not None:
-            frames.append(refused)
+            frames.append(refused())
             is_known = is_known and violated is not None
             number += violated or 0
         if not frames:

@@ -13,6 +13,7 @@ from typing import Any
 from ottla.pipelines.errors import PipelineError, explain
 from ottla.pipelines.run.causes import Cause, causes_of, java_exception_of, trace_of
 from ottla.pipelines.run.failures import About, one_line, sentence_for
+from ottla.pipelines.run.spark_process import process_ended
 from ottla.pipelines.run.trace_file import write_trace
 
 
@@ -55,12 +56,17 @@ def report_exception(
 @contextlib.contextmanager
 def reported(about: About) -> Iterator[None]:
     """Turn what Spark raises in the block into a PipelineError."""
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import PySparkException
 
     try:
         yield
-    except (Py4JError, PySparkException) as error:
+    except (Py4JError, PySparkException, ConnectionError) as error:
+        is_silent = isinstance(error, ConnectionError | Py4JNetworkError)
+        if ended := process_ended(is_silent=is_silent):
+            raise report([ended], trace_of(error), about) from None
+        if isinstance(error, ConnectionError):
+            raise
         raise report_exception(error, about) from None
 
 

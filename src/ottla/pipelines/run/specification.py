@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.delivery import DeliveryGuarantee, read_guarantee
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.kafka.topic_name import wrong_name
 from ottla.pipelines.sinks.compaction import COMPACT_AFTER
 from ottla.pipelines.sinks.keyed_table import DELETES, KeyedTable, read_keyed_table
 
@@ -23,8 +23,9 @@ _TRIGGERS: Final = ("processingTime", "availableNow", "once")
 class Specification:
     """The arguments of `to_delta`, which describes them; consistent in themselves.
 
-    Those of `to_topic` are the same, with the topic as the target. `rebuild` makes the frame again,
-    for new schemas; None where that is impossible.
+    Those of `to_topic` are the same, with the topic as the target. `name` is the query's; None:
+    that of the target. `rebuild` makes the frame again, for new schemas; None where that is
+    impossible.
 
     Raises PipelineError for an argument that is not allowed.
     """
@@ -47,6 +48,7 @@ class Specification:
     deletes: str = "remove"
     compact_after: int = COMPACT_AFTER
     caller: str = "to_delta"
+    name: str | None = None
     rebuild: Callable[[], DataFrame] | None = None
 
     def __post_init__(self) -> None:
@@ -78,16 +80,16 @@ class Specification:
             raise PipelineError(
                 f"group={self.group!r}: write the name of a group, such as 'flights-delta'"
             )
-        letters = self.dead_letters
-        if letters is not None and not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", str(letters)):
-            raise PipelineError(
-                f"dead_letters={letters!r} is no topic's name: letters, digits, '.', '_' and '-'"
-            )
+        if self.dead_letters is not None and (wrong := wrong_name(self.dead_letters)):
+            raise PipelineError(f"dead_letters={wrong}")
         read_guarantee(self.delivery, "Delta", frozenset(DeliveryGuarantee))
         _check_one_of("schema_changes", self.schema_changes, ("refuse", "add"))
         _check_one_of("on_lost", self.on_lost, ("stop", "skip"))
-        if not all(isinstance(name, str) and name for name in self.key_columns):
-            raise PipelineError(f"keys={self.keys!r}: write names of columns, such as ['id']")
+        _check_columns("keys", self.keys, "id")
+        _check_columns("partition_by", self.partition_by, "day")
+        # Spark ignores the case of a column's name.
+        if len({name.lower() for name in self.partition_columns}) < len(self.partition_columns):
+            raise PipelineError(f"partition_by={self.partition_by!r} names a column twice")
         _check_one_of("deletes", self.deletes, DELETES)
         if not self.key_columns and (
             self.order_by is not None or self.history or self.deletes != DELETES[0]
@@ -134,6 +136,14 @@ def frame_of(
     if callable(df):
         return df(), df
     return df, None
+
+
+def _check_columns(name: str, columns: object, example: str) -> None:
+    several = (columns,) if isinstance(columns, str) else columns
+    if not isinstance(several, Collection) or not all(
+        isinstance(column, str) and column for column in several
+    ):
+        raise PipelineError(f"{name}={columns!r}: write names of columns, such as [{example!r}]")
 
 
 def _check_one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -32,6 +32,7 @@ from ottla.pipelines.run.retry import (
     RetryLimits,
     passes_by_itself,
 )
+from ottla.pipelines.run.spark_process import process_ended
 from ottla.pipelines.run.uncaught import keep_off_screen
 
 if TYPE_CHECKING:
@@ -168,12 +169,25 @@ class Supervisor:
         return None
 
     def _failure_of(self, query: Any, error: Exception) -> Failure:
-        from py4j.protocol import Py4JError
+        from py4j.protocol import Py4JNetworkError
 
-        if own := self.guard.error:
+        try:
+            return self._read_failure(query, error)
+        except (ConnectionError, Py4JNetworkError) as silence:
+            # Spark's process ended while it was asked why the query failed.
+            ended = process_ended(is_silent=True)
+            return Failure([ended] if ended else causes_of(silence), trace_of(silence))
+
+    def _read_failure(self, query: Any, error: Exception) -> Failure:
+        from py4j.protocol import Py4JError, Py4JNetworkError
+
+        own = self.guard.error
+        # A batch that was under way when the process ended knows of a lost connection only.
+        is_silent = isinstance(own or error, ConnectionError | Py4JNetworkError)
+        if not isinstance(own, PipelineError) and (ended := process_ended(is_silent=is_silent)):
+            return Failure([ended], trace_of(own or error))
+        if own:
             return Failure(causes_of(own), trace_of(own), self.guard.batch, own)
-        if ended := _process_ended():
-            return Failure([Cause("ProcessEnded", ended)], trace_of(error))
         try:
             found = failure_of_query(query)
         except (Py4JError, OSError):
@@ -264,7 +278,7 @@ class Supervisor:
         # Without an exception of its own the batch failed before it was written. Any other
         # exception is of a start, and `current` is a run before it.
         own = failure.error is not None and failure.error is self.guard.error
-        if _process_ended() or not (own or failure.error is None):
+        if process_ended() or not (own or failure.error is None):
             return ""
         try:
             return failed_ranges(self.current, self.guard.frame)
@@ -309,15 +323,3 @@ class Supervisor:
             f"{self.limits.max_elapsed_s:.0f} s. Start it: the next start continues from the "
             "checkpoint"
         )
-
-
-def _process_ended() -> str | None:
-    """Return how Spark's own process ended, None while it runs or is unknown."""
-    from pyspark import SparkContext
-
-    process = getattr(SparkContext._gateway, "proc", None)
-    code = process.poll() if process is not None else None
-    if code is None:
-        return None
-    why = {52: "out of memory, exit code 52", -9: "killed, perhaps for lack of memory"}
-    return f"Spark's process ended ({why.get(code, f'exit code {code}')})"

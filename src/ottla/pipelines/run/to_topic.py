@@ -6,7 +6,6 @@ The delivery decides what a kill leaves: see `delivery` and `sinks.topic`.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +16,7 @@ from ottla.pipelines.identity.record import FILE
 from ottla.pipelines.identity.topic_watch import TopicWatch
 from ottla.pipelines.kafka.brokers import Brokers
 from ottla.pipelines.kafka.settings import read_settings, split_producer
+from ottla.pipelines.kafka.topic_name import wrong_name
 from ottla.pipelines.run.begin import begin, make_room, stream_writer, topic_ids_now, why_silent
 from ottla.pipelines.run.failures import About
 from ottla.pipelines.run.guard import BatchGuard
@@ -84,10 +84,8 @@ def to_topic(
             records that are lost.
     """
     require_pyspark()
-    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", name):
-        raise PipelineError(
-            f"{name!r} is no topic's name: letters, digits, '.', '_' and '-', at most 249"
-        )
+    if wrong := wrong_name(name):
+        raise PipelineError(wrong)
     specification = Specification(
         df,
         name,

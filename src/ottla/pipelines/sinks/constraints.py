@@ -126,22 +126,28 @@ def is_marked(frame: DataFrame) -> bool:
     return REASON in frame.columns
 
 
-def split(marked: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """Return of a marked frame the rows that fit, and the others as rows to reject.
+def fitting(marked: DataFrame) -> DataFrame:
+    """Return of a marked frame the rows that fit."""
+    # The condition as text: a Column takes several calls of the JVM, in each batch.
+    return marked.where(f"{REASON} IS NULL").drop(REASON)
 
-    Rejected rows have `reason`, the whole row as JSON in ROW (binary fields as base64), and
-    `partition`, `offset` and `timestamp` where the frame still has these columns of the topic.
+
+def refused(marked: DataFrame) -> DataFrame:
+    """Return of a marked frame the rows that do not fit, as rows to reject.
+
+    They have `reason`, the whole row as JSON in ROW (binary fields as base64), and `partition`,
+    `offset` and `timestamp` where the frame still has these columns of the topic.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    good = marked.where(F.col(REASON).isNull()).drop(REASON)
-    columns = _quoted(good)
-    bad = marked.where(F.col(REASON).isNotNull())
-    types = {field.name: field.dataType.simpleString() for field in good.schema.fields}
+    fields = [field for field in marked.schema.fields if field.name != REASON]
+    types = {field.name: field.dataType.simpleString() for field in fields}
     places = [
         F.col(name)
         for name, kind in (("partition", "int"), ("offset", "bigint"), ("timestamp", "timestamp"))
         if types.get(name) == kind
     ]
+    columns = [f"`{name.replace('`', '``')}`" for name in types]
     row = F.to_json(F.struct(*columns), {"ignoreNullFields": "false"}).alias(ROW)
-    return good, bad.select(*places, F.col(REASON).alias("reason"), row)
+    bad = marked.where(F.col(REASON).isNotNull())
+    return bad.select(*places, F.col(REASON).alias("reason"), row)

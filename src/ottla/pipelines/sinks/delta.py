@@ -217,7 +217,7 @@ class DeltaSink:
         return {"delta.enableDeletionVectors": "true"}
 
     def constrained(self, frame: DataFrame) -> DataFrame:
-        """Mark the rows of a frame that the table's constraints refuse; see `constraints.split`.
+        """Mark the rows of a frame that the table's constraints refuse; see `constraints.fitting`.
 
         A table without constraints, or one whose constraints hold anyway, gives the frame back.
         """

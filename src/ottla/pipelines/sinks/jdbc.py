@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks import postgres_statements as statements
+from ottla.pipelines.sinks.arrow_texts import chunks_of
 from ottla.pipelines.sinks.constraints import Constraint, mark
-from ottla.pipelines.sinks.jdbc_connection import DRIVER, Connection, chunks_of
+from ottla.pipelines.sinks.jdbc_connection import DRIVER, Connection
 from ottla.pipelines.sinks.jdbc_settings import Database
 from ottla.pipelines.sinks.keyed_table import TOMBSTONE
 from ottla.pipelines.sinks.port import NO_VERSION
@@ -32,11 +33,11 @@ from ottla.pipelines.sinks.postgres_table import (
     new_columns,
     table_constraints,
 )
-from ottla.pipelines.sinks.postgres_types import copy_text, value_constraints
+from ottla.pipelines.sinks.postgres_types import copy_line, value_constraints
 from ottla.pipelines.sinks.upsert_statement import UNORDERED, last_records
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from ottla.pipelines.sinks.keyed_table import KeyedTable
@@ -79,6 +80,7 @@ class JdbcSink:
     keyed: KeyedTable | None = None
     deliveries: frozenset[DeliveryGuarantee] = field(default=frozenset(DeliveryGuarantee))
     _columns: tuple[TableColumn, ...] = field(default=(), init=False, repr=False)
+    _line: tuple[Sequence[str], Column] | None = field(default=None, init=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -284,7 +286,7 @@ class JdbcSink:
         """Return None: a table of a database has no versions."""
 
     def constrained(self, frame: DataFrame) -> DataFrame:
-        """Mark the rows of a frame that the database refuses; see `constraints.split`.
+        """Mark the rows of a frame that the database refuses; see `constraints.fitting`.
 
         A CHECK, a foreign key or a trigger is the database's own: it fails the batch.
         """
@@ -302,7 +304,7 @@ class JdbcSink:
         """Append or upsert a batch; None when the table has it already."""
         if self.schema_changes == "add" and frame.schema.names != self.schema.names:
             # Rejected rows of several kinds have different columns.
-            self.schema = frame.schema
+            self.schema, self._line = frame.schema, None
             self.make()
         with self._connect() as connection:
             oid = self._oid(connection)
@@ -320,7 +322,7 @@ class JdbcSink:
             if self.keyed is None:
                 names = self.schema.names
                 copy = statements.append_rows(self.table, names)
-                connection.copy(copy, _chunks(frame, names))
+                connection.copy(copy, self._chunks(frame, names))
             else:
                 self._upsert(connection, frame, self.keyed)
             connection.commit()
@@ -332,7 +334,7 @@ class JdbcSink:
         names = [*columns, TOMBSTONE] if keyed.has_tombstones else columns
         connection.execute(statements.create_rows(self.table, columns))
         copy = statements.copy_rows(columns, has_tombstones=keyed.has_tombstones)
-        connection.copy(copy, _chunks(_last(frame, keyed), names))
+        connection.copy(copy, self._chunks(_last(frame, keyed), names))
         if (unordered := statements.find_unordered(self.table, keyed)) and (
             found := connection.query(unordered)
         ):
@@ -341,6 +343,16 @@ class JdbcSink:
         if delete := statements.delete_rows(self.table, keyed, self.schema):
             connection.execute(delete)
         connection.execute(statements.upsert_rows(self.table, keyed, self.schema, columns))
+
+    def _chunks(self, rows: DataFrame, names: Sequence[str]) -> Iterator[Any]:
+        """Return the rows as lines of COPY, with these columns.
+
+        Each part of a column's expression is a call of the JVM: it is made once.
+        """
+        if self._line is None or self._line[0] != names:
+            kinds = {one.name: one.dataType for one in self.schema.fields}
+            self._line = names, copy_line({name: kinds[name] for name in names})
+        return chunks_of(rows.select(self._line[1]))
 
     def _connect(self) -> Connection:
         return Connection(self.spark, self.database)
@@ -358,15 +370,6 @@ def _last(frame: DataFrame, keyed: KeyedTable) -> DataFrame:
         return frame.sparkSession.sql(last_records(keyed, view))
     finally:
         frame.sparkSession.catalog.dropTempView(view)
-
-
-def _chunks(rows: DataFrame, names: Iterable[str]) -> Iterator[Any]:
-    """Return the rows as lines of COPY, with these columns."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    kinds = {one.name: one.dataType for one in rows.schema.fields}
-    line = F.concat_ws("\t", *(copy_text(name, kinds[name]) for name in names))
-    return chunks_of(rows.select(F.concat(line, F.lit("\n"))))
 
 
 def _columns(connection: Connection, oid: str) -> tuple[TableColumn, ...]:

@@ -1,13 +1,14 @@
 """Connections to a database by the JVM's own driver, on the Spark driver.
 
-Rows never pass through Python: Spark gives the text of COPY in Arrow's format, where the values of
-a column lie one after the other, and Java writes them to the connection. No package of Python is
-needed, and no jar on the executors.
+Rows never pass through Python: Java writes Arrow's buffers with the text of COPY to the connection.
+No package of Python is needed, and no jar on the executors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,17 +16,25 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.jdbc_settings import Database
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 DRIVER: Final = "org.postgresql.Driver"
 PACKAGE: Final = "org.postgresql:postgresql:42.7.7"
 
 _COPY_STREAM: Final = "org.postgresql.copy.PGCopyOutputStream"
 _COPY_BUFFER_BYTES: Final = 1 << 16
-# Few enough that rows of 100 KB take less memory than the heap, enough to make calls rare.
-_LINES_A_CHUNK: Final = 4_000
-_NOT_COMPRESSED: Final = -1
-_ARROW_ROWS: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
+# The server ends a session whose other side is gone in about a minute, and frees its locks. The
+# keepalives are for a session that waits, the timeout for one whose answer nobody takes. They end
+# with the transaction: a pool hands the session on as it was.
+KEEPALIVE: Final = {
+    "tcp_keepalives_idle": 30,
+    "tcp_keepalives_interval": 10,
+    "tcp_keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+_SET_KEEPALIVE: Final = "; ".join(
+    f"SET LOCAL {name} = {value}" for name, value in KEEPALIVE.items()
+)
 
 
 class Connection:
@@ -35,13 +44,17 @@ class Connection:
     """
 
     def __init__(self, spark: SparkSession, database: Database) -> None:
-        self._jvm: Any = spark._jvm
-        self._gateway: Any = spark.sparkContext._gateway
-        properties = self._jvm.java.util.Properties()
+        self._driver = _driver(spark)
+        properties = self._driver.new_properties()
         for name, value in database.properties().items():
             properties.setProperty(name, value)
-        self._java: Any = _driver(spark).connect(database.url, properties)
-        self._java.setAutoCommit(False)
+        self._java: Any = self._driver.java.connect(database.url, properties)
+        try:
+            self._java.setAutoCommit(False)
+            self.execute(_SET_KEEPALIVE)
+        except BaseException:
+            self._java.close()
+            raise
 
     def __enter__(self) -> Connection:
         return self
@@ -81,19 +94,12 @@ class Connection:
 
     def copy(self, statement: str, chunks: Iterable[Any]) -> None:
         """Run a COPY with the text in some of Arrow's buffers."""
-        stream = self._copy_stream(statement)
+        arguments = self._driver.new_arguments()
+        arguments[0], arguments[1], arguments[2] = self._java, statement, _COPY_BUFFER_BYTES
+        stream = self._driver.copy_stream.newInstance(arguments)
         for chunk in chunks:
             chunk.getBytes(0, stream, int(chunk.readableBytes()))
         stream.close()
-
-    def _copy_stream(self, statement: str) -> Any:
-        """Return a stream into a COPY; its class is that of the driver, wherever that came from."""
-        loader = self._java.getClass().getClassLoader()
-        kind = self._jvm.java.lang.Class.forName(_COPY_STREAM, True, loader)
-        made = next(one for one in kind.getConstructors() if _takes_connection(one))
-        arguments = self._gateway.new_array(self._jvm.Object, 3)
-        arguments[0], arguments[1], arguments[2] = self._java, statement, _COPY_BUFFER_BYTES
-        return made.newInstance(arguments)
 
     def commit(self) -> None:
         """Make what was done visible, all at once."""
@@ -106,71 +112,23 @@ class Connection:
         return prepared
 
 
-def _takes_connection(constructor: Any) -> bool:
-    kinds = [str(kind.getSimpleName()) for kind in constructor.getParameterTypes()]
-    return kinds == ["PGConnection", "String", "int"]
+@dataclass(frozen=True, slots=True)
+class _Driver:
+    """The driver and Java's methods around it, looked up once: each dot of a name is a call."""
+
+    java: Any
+    new_properties: Callable[[], Any]
+    new_arguments: Callable[[], Any]
+    copy_stream: Any
 
 
-def chunks_of(texts: DataFrame) -> Iterator[Any]:
-    """Return the texts of a frame with one column, one after the other, in Arrow's buffers.
-
-    A buffer is valid until the next one is asked for. As many partitions as there are cores are
-    computed and held by the driver at a time.
-    """
-    spark = texts.sparkSession
-    jvm: Any = spark._jvm
-    gateway: Any = spark.sparkContext._gateway
-    before = spark.conf.get(_ARROW_ROWS)
-    spark.conf.set(_ARROW_ROWS, str(_LINES_A_CHUNK))
-    try:
-        batches = texts._jdf.toArrowBatchRdd().toJavaRDD()
-    finally:
-        spark.conf.set(_ARROW_ROWS, str(before))
-    count, cores = int(batches.getNumPartitions()), spark.sparkContext.defaultParallelism
-    allocator = jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator()
-    for first in range(0, count, cores):
-        wanted = range(first, min(first + cores, count))
-        numbers = gateway.new_array(jvm.int, len(wanted))
-        for index, number in enumerate(wanted):
-            numbers[index] = number
-        found = batches.collectPartitions(numbers)
-        for index in range(len(wanted)):
-            yield from _texts(jvm, gateway, found[index].toArray(), allocator)
-
-
-def _texts(jvm: Any, gateway: Any, batches: Any, allocator: Any) -> Iterator[Any]:
-    """Return the only column's values of some of Arrow's batches: a Java array of byte arrays.
-
-    py4j would copy a byte array to Python and back, so Java itself passes each one on. Raises
-    PipelineError where they are compressed.
-    """
-    stream_of = jvm.java.lang.Class.forName("java.io.ByteArrayInputStream").getConstructors()
-    stream_of = next(one for one in stream_of if len(one.getParameterTypes()) == 1)
-    ipc = jvm.org.apache.arrow.vector.ipc
-    argument = gateway.new_array(jvm.Object, 1)
-    for number in range(len(batches)):
-        jvm.System.arraycopy(batches, number, argument, 0, 1)
-        channel = jvm.java.nio.channels.Channels.newChannel(stream_of.newInstance(argument))
-        batch = ipc.message.MessageSerializer.deserializeRecordBatch(
-            ipc.ReadChannel(channel), allocator
-        )
-        try:
-            if number == 0 and batch.getBodyCompression().getCodec() != _NOT_COMPRESSED:
-                raise PipelineError(
-                    "to_jdbc cannot read what Spark compresses for Arrow: leave out the setting "
-                    "spark.sql.execution.arrow.compression.codec"
-                )
-            # Which values are null, where each begins, and the values.
-            yield batch.getBuffers().get(2)
-        finally:
-            batch.close()
-
-
-def _driver(spark: SparkSession) -> Any:
+@functools.lru_cache(maxsize=4)
+def _driver(spark: SparkSession) -> _Driver:
     """Return the database's driver. Raises PipelineError where its jar is not there."""
     from py4j.protocol import Py4JJavaError
 
     jvm: Any = spark._jvm
+    gateway: Any = spark.sparkContext._gateway
     # The second one has the jars that were added to a session that runs (ADD JAR).
     loaders = (
         jvm.Thread.currentThread().getContextClassLoader(),
@@ -178,11 +136,25 @@ def _driver(spark: SparkSession) -> Any:
     )
     for loader in loaders:
         try:
-            return jvm.java.lang.Class.forName(DRIVER, True, loader).newInstance()
+            java = jvm.java.lang.Class.forName(DRIVER, True, loader).newInstance()
         except Py4JJavaError as error:
             if "ClassNotFoundException" not in str(error):
                 raise
+            continue
+        # The loader may be the parent of the one that was asked.
+        copy = jvm.java.lang.Class.forName(_COPY_STREAM, True, java.getClass().getClassLoader())
+        return _Driver(
+            java,
+            jvm.java.util.Properties,
+            functools.partial(gateway.new_array, jvm.Object, 3),
+            next(one for one in copy.getConstructors() if _takes_connection(one)),
+        )
     raise PipelineError(
         "Spark has no driver for PostgreSQL on its class path: start it with "
         f"session(..., packages=['{PACKAGE}']), or packages = [\"{PACKAGE}\"] in [spark]"
     )
+
+
+def _takes_connection(constructor: Any) -> bool:
+    kinds = [str(kind.getSimpleName()) for kind in constructor.getParameterTypes()]
+    return kinds == ["PGConnection", "String", "int"]

@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 _QUERY: Final = "spark.databricks.delta.write.txnAppId"
 _BATCH: Final = "spark.databricks.delta.write.txnVersion"
 _METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
+_BROADCAST: Final = "spark.sql.autoBroadcastJoinThreshold"
+_ADAPTIVE_BROADCAST: Final = "spark.sql.adaptive.autoBroadcastJoinThreshold"
+
+MAX_BROADCAST_FILES_BYTES: Final = 1 << 20
+"""A table is sent to all tasks for its estimate alone up to this size of its files."""
 
 
 def merge(
@@ -59,15 +64,29 @@ def merge(
 
 @contextlib.contextmanager
 def _settings(session: SparkSession, batch: Batch) -> Iterator[None]:
-    """Give a batch's id and metadata to the commits in the block."""
+    """Give a batch's id and metadata to the commits in the block, and plan its joins safely.
+
+    Spark estimates a table by the size of its files. Compressed rows can be a hundred times larger
+    in memory: a table of 12 MB that was sent to all tasks did not fit into 1 GB. So only a small
+    table is sent for its estimate; for others Spark compares what it has measured with the limit.
+    """
+    limit = session.conf.get(_ADAPTIVE_BROADCAST, None) or session.conf.get(_BROADCAST)
+    java: Any = session._jsparkSession
+    allowed = int(java.sessionState().conf().autoBroadcastJoinThreshold())
     settings = {_QUERY: batch.query_id, _BATCH: str(batch.number), _METADATA: batch.metadata}
+    settings[_BROADCAST] = str(min(allowed, MAX_BROADCAST_FILES_BYTES))
+    settings[_ADAPTIVE_BROADCAST] = str(limit)
+    before = {name: session.conf.get(name, None) for name in settings}
     try:
         for name, value in settings.items():
             session.conf.set(name, value)
         yield
     finally:
-        for name in settings:
-            session.conf.unset(name)
+        for name, value in before.items():
+            if value is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, value)
 
 
 def copied(session: SparkSession) -> SparkSession:

@@ -101,7 +101,7 @@ class TableSink(Sink, Protocol):
         """Return the id that the place got when it was made, empty where there is none."""
 
     def constrained(self, frame: DataFrame) -> DataFrame:
-        """Mark the rows of a frame that the place refuses; see `constraints.split`."""
+        """Mark the rows of a frame that the place refuses; see `constraints.fitting`."""
 
     def last_batch(self, query_id: str) -> int | None:
         """Return the last batch of a query that the place is known to have, None for none."""

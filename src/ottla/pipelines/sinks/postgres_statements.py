@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.sinks.keyed_table import IS_DELETED, OFFSET, PARTITION, KeyedTable
 from ottla.pipelines.sinks.postgres_table import TableName, identifier
+from ottla.pipelines.sinks.postgres_types import QUOTE
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -96,7 +97,10 @@ def append_rows(name: TableName, columns: Sequence[str]) -> str:
 
 
 def _copy(table: str, columns: Sequence[str]) -> str:
-    return f"COPY {table} ({_listed(columns)}) FROM STDIN (FORMAT text, ENCODING 'UTF8')"
+    return (
+        f"COPY {table} ({_listed(columns)}) FROM STDIN "
+        f"(FORMAT csv, QUOTE '{QUOTE}', ENCODING 'UTF8')"
+    )
 
 
 def find_unordered(name: TableName, keyed: KeyedTable) -> str | None:

@@ -1,11 +1,13 @@
 """Spark's types and PostgreSQL's: which column a new table gets, which one a value fits. Pure.
 
-Values travel as the text of `COPY`: tabs between columns, `\\N` for null, and a backslash before
-what would end a column or a row. Here is the expression that gives that text for each type.
+Values travel as the text of `COPY` in its format csv: commas between columns, nothing for null, and
+texts in quotes. The quote is a character that texts hardly ever have: only that one is doubled, so
+each text is searched once. Here is the expression that gives that text for each type.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.sinks.constraints import Constraint
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql.types import DataType
 
-NULL: Final = "\\N"
+QUOTE: Final = "\x01"
 
 _NEW: Final = {
     "boolean": "boolean",
@@ -49,8 +51,6 @@ _FITTING: Final = {
     "timestamp_ntz": ("timestamp without time zone",),
     **dict.fromkeys(_NESTED, ("jsonb", "json", "text")),
 }
-# How a line of COPY names what would end a column or a row; the backslash itself comes first.
-_ESCAPES: Final = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))
 
 
 def new_type(kind: DataType) -> str | None:
@@ -75,24 +75,34 @@ def fits(kind: DataType, column: str, *, is_enum: bool = False) -> bool:
     return column in _FITTING[name] or (is_enum and name == "string")
 
 
-def copy_text(name: str, kind: DataType) -> Column:
-    """Return the text of a column in a line of COPY."""
+def copy_line(columns: Mapping[str, DataType]) -> Column:
+    """Return the line of COPY for a row with these columns."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    line = F.concat_ws(",", *(_copy_text(name, kind) for name, kind in columns.items()))
+    return F.concat(line, F.lit("\n"))
+
+
+def _copy_text(name: str, kind: DataType) -> Column:
     from pyspark.sql import functions as F  # noqa: N812
 
     column = F.col(_quoted(name))
     if kind.typeName() in _NESTED:
-        # JSON has its own escapes for what would end a column or a row.
-        text = F.replace(F.to_json(column), F.lit("\\"), F.lit("\\\\"))
+        # JSON has its own escape for the quote.
+        text = F.concat(F.lit(QUOTE), F.to_json(column), F.lit(QUOTE))
     elif kind.typeName() == "string":
-        text = _escaped(column)
+        # Few texts need it, and contains() is the cheaper of the two.
+        doubled = F.replace(column, F.lit(QUOTE), F.lit(QUOTE * 2))
+        inside = F.when(F.contains(column, F.lit(QUOTE)), doubled).otherwise(column)
+        text = F.concat(F.lit(QUOTE), inside, F.lit(QUOTE))
     elif kind.typeName() == "binary":
-        text = F.concat(F.lit("\\\\x"), F.hex(column))
+        text = F.concat(F.lit("\\x"), F.hex(column))
     elif kind.typeName() == "timestamp":
         # With the offset of the session's zone: without it a repeated hour would be two moments.
         text = F.date_format(column, "yyyy-MM-dd HH:mm:ss.SSSSSSXXXXX")
     else:
         text = column.cast("string")
-    return F.coalesce(text, F.lit(NULL))
+    return F.coalesce(text, F.lit(""))
 
 
 def value_constraints(name: str, kind: DataType) -> list[Constraint]:
@@ -123,17 +133,6 @@ def length_constraint(name: str, kind: DataType, most: int) -> Constraint | None
         f"{quoted} IS NULL OR length({quoted}) <= {most}",
         f"the column {name} is longer than the {most} characters that the table allows",
     )
-
-
-def _escaped(column: Column) -> Column:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    escaped, needed = column, F.lit(False)
-    for raw, written in _ESCAPES:
-        escaped = F.replace(escaped, F.lit(raw), F.lit(written))
-        needed = needed | F.contains(column, F.lit(raw))
-    # Few texts need it, and contains() is the cheaper of the two.
-    return F.when(needed, escaped).otherwise(column)
 
 
 def _is_json(kind: DataType) -> bool:

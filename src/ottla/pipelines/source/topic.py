@@ -8,7 +8,6 @@ progress), so keeping them apart costs no second read of the topic while all row
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ottla.pipelines.errors import PipelineError, require_pyspark
 from ottla.pipelines.kafka.settings import read_settings
+from ottla.pipelines.kafka.topic_name import wrong_name
 from ottla.pipelines.registry.framed import Framed
 from ottla.pipelines.registry.registered import is_wanted
 from ottla.pipelines.registry.settings import RegistrySettings, read_registry
@@ -166,10 +166,8 @@ def _source(
     registry: str | Mapping[str, Any] | None,
 ) -> Source:
     require_pyspark()
-    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", name):
-        raise PipelineError(
-            f"{name!r} is no topic's name: letters, digits, '.', '_' and '-', at most 249"
-        )
+    if wrong := wrong_name(name):
+        raise PipelineError(wrong)
     settings = None if registry is None else read_registry(registry)
     if settings is not None and schema is None:
         schema = "registry"

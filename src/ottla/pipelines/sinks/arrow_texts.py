@@ -1,0 +1,109 @@
+"""The texts of a frame as Arrow's buffers in the JVM, for a Java stream to take.
+
+Rows never pass through Python: Spark gives the texts in Arrow's format, where the values of a
+column lie one after the other, and Java writes a buffer of them to a stream.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.pipelines.errors import PipelineError
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame
+
+# Few enough that rows of 100 KB take less memory than the heap, enough to make calls rare.
+_LINES_A_CHUNK: Final = 4_000
+_NOT_COMPRESSED: Final = -1
+_ARROW_ROWS: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
+
+
+def chunks_of(texts: DataFrame) -> Iterator[Any]:
+    """Return the texts of a frame with one column, one after the other, in Arrow's buffers.
+
+    A buffer is valid until the next one is asked for. As many partitions as there are cores are
+    computed and held by the driver at a time. Raises PipelineError where Spark compresses them.
+    """
+    spark = texts.sparkSession
+    before = spark.conf.get(_ARROW_ROWS)
+    spark.conf.set(_ARROW_ROWS, str(_LINES_A_CHUNK))
+    try:
+        batches = texts._jdf.toArrowBatchRdd().toJavaRDD()
+    finally:
+        spark.conf.set(_ARROW_ROWS, str(before))
+    count, cores = int(batches.getNumPartitions()), spark.sparkContext.defaultParallelism
+    java = _java(spark.sparkContext)
+    for first in range(0, count, cores):
+        found = batches.collectPartitions(java.ints(range(first, min(first + cores, count))))
+        for partition in found:
+            yield from java.texts(partition.toArray())
+
+
+@dataclass(frozen=True, slots=True)
+class _Java:
+    """Java's classes and methods that read Arrow's batches.
+
+    py4j asks the JVM at each dot of a name whether that is a class, and the JVM looks into each
+    jar: they are looked up once.
+    """
+
+    new_ints: Callable[[int], Any]
+    new_arguments: Callable[[], Any]
+    copy_array: Callable[..., Any]
+    bytes_stream: Any
+    new_channel: Callable[[Any], Any]
+    read_channel: Callable[[Any], Any]
+    read_batch: Callable[[Any, Any], Any]
+    allocator: Any
+
+    def ints(self, numbers: range) -> Any:
+        """Return a Java array of numbers."""
+        array = self.new_ints(len(numbers))
+        for index, number in enumerate(numbers):
+            array[index] = number
+        return array
+
+    def texts(self, batches: Any) -> Iterator[Any]:
+        """Return the only column's values of some of Arrow's batches: a Java array of byte arrays.
+
+        py4j would copy a byte array to Python and back, so Java itself passes each one on. Raises
+        PipelineError where they are compressed.
+        """
+        arguments = self.new_arguments()
+        for number in range(len(batches)):
+            self.copy_array(batches, number, arguments, 0, 1)
+            channel = self.new_channel(self.bytes_stream.newInstance(arguments))
+            batch = self.read_batch(self.read_channel(channel), self.allocator)
+            try:
+                if number == 0 and batch.getBodyCompression().getCodec() != _NOT_COMPRESSED:
+                    raise PipelineError(
+                        "to_jdbc cannot read what Spark compresses for Arrow: leave out the "
+                        "setting spark.sql.execution.arrow.compression.codec"
+                    )
+                # Which values are null, where each begins, and the values.
+                yield batch.getBuffers().get(2)
+            finally:
+                batch.close()
+
+
+@functools.lru_cache(maxsize=1)
+def _java(context: SparkContext) -> _Java:
+    jvm: Any = context._jvm
+    gateway: Any = context._gateway
+    ipc = jvm.org.apache.arrow.vector.ipc
+    streams = jvm.java.lang.Class.forName("java.io.ByteArrayInputStream").getConstructors()
+    return _Java(
+        functools.partial(gateway.new_array, jvm.int),
+        functools.partial(gateway.new_array, jvm.Object, 1),
+        jvm.System.arraycopy,
+        next(one for one in streams if len(one.getParameterTypes()) == 1),
+        jvm.java.nio.channels.Channels.newChannel,
+        ipc.ReadChannel,
+        ipc.message.MessageSerializer.deserializeRecordBatch,
+        jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator(),
+    )

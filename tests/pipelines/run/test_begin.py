@@ -1,0 +1,239 @@
+"""The order in which a start does its steps, what a failure undoes, and a query's name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.identity.record import FILE, Identity, Replacing
+from ottla.pipelines.kafka.settings import read_settings
+from ottla.pipelines.run import begin as module
+from ottla.pipelines.run.begin import (
+    begin,
+    make_room,
+    stream_writer,
+    topic_ids_now,
+    why_silent,
+)
+from ottla.pipelines.running import QUERIES
+from ottla.pipelines.source.source import Source
+
+KAFKA = read_settings("b:9092")
+RUNNER: Any = SimpleNamespace(query_id=lambda: "")
+
+
+class Writer:
+    """Spark's DataStreamWriter."""
+
+    def __init__(self) -> None:
+        self.given: dict[str, Any] = {}
+
+    def foreachBatch(self, write: Any) -> Writer:  # noqa: N802 - Spark's name
+        self.given["write"] = write
+        return self
+
+    def option(self, name: str, value: str) -> Writer:
+        self.given[name] = value
+        return self
+
+    def queryName(self, name: str) -> Writer:  # noqa: N802
+        self.given["name"] = name
+        return self
+
+    def trigger(self, **how: Any) -> Writer:
+        self.given["trigger"] = how
+        return self
+
+
+class World:
+    """A checked plan, and the steps that were done, in their order."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.steps: list[Any] = []
+        self.active: list[Any] = []
+        self.id = "query-1"
+        spark = SimpleNamespace(streams=self)
+        files = SimpleNamespace(
+            location="file:/lake/cp",
+            write=lambda name, text: self.steps.append(("write", name, text)),
+            delete=lambda name: self.steps.append(("delete", name)),
+        )
+        self.specification = SimpleNamespace(
+            frame=SimpleNamespace(sparkSession=spark, writeStream=Writer()),
+            checkpoint="cp",
+            name=None,
+            group=None,
+            trigger=None,
+            ends_by_itself=True,
+        )
+        self.checked: Any = SimpleNamespace(
+            specification=self.specification,
+            checkpoint=SimpleNamespace(
+                files=files,
+                query_id=lambda: self.id,
+                replace=lambda number: self.steps.append(("replace", number)),
+            ),
+            sources=((0, Source("t", KAFKA, {})), (2, Source("u", KAFKA, {}))),
+            starting=None,
+            replacing=None,
+            notices=("a column is added",),
+        )
+        self.query: Any = SimpleNamespace(id="query-2", isActive=True, stop=lambda: None)
+        monkeypatch.setattr(module, "Lease", lambda files: self)
+        monkeypatch.setattr(
+            module,
+            "write_initial_offsets",
+            lambda spark, place, number, first: self.steps.append((place, number, first)),
+        )
+        monkeypatch.setattr(
+            module, "report_query", lambda spark, query, **how: self.steps.append(how)
+        )
+
+    def acquire(self) -> None:
+        self.steps.append("acquire")
+
+    def keep(self, is_active: Any, stop: Any) -> None:
+        assert is_active() is True
+        assert stop is self.query.stop
+        self.steps.append("keep")
+
+    def release(self) -> None:
+        self.steps.append("release")
+
+    def start(self) -> Any:
+        self.steps.append("start")
+        return RUNNER, self.query
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    before = dict(QUERIES)
+    yield World(monkeypatch)
+    QUERIES.clear()
+    QUERIES.update(before)
+
+
+def test_a_query_starts_while_it_has_the_checkpoint(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert begin(world.checked, None, world.start) is world.query
+    assert world.steps == ["acquire", "start", "keep"]
+    assert QUERIES["query-2"] is RUNNER
+    assert caplog.messages == ["a column is added"]
+
+
+def test_with_a_group_it_is_reported(world: World) -> None:
+    world.specification.group = "g"
+    run: Any = object()
+    begin(world.checked, run, world.start)
+    assert world.steps[-1] == {
+        "group": "g",
+        "settings": KAFKA.for_librdkafka(),
+        "ends_by_itself": True,
+        "run": run,
+    }
+
+
+def test_a_start_that_fails_gives_the_checkpoint_back(world: World) -> None:
+    def fails() -> Any:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        begin(world.checked, None, fails)
+    assert world.steps == ["acquire", "release"]
+    assert "query-2" not in QUERIES
+
+
+def test_a_second_query_of_the_session_on_one_checkpoint(world: World) -> None:
+    """Spark would stop the first one silently."""
+    world.active = [SimpleNamespace(id="query-1", name=None)]
+    with pytest.raises(PipelineError, match="runs on the checkpoint cp already"):
+        begin(world.checked, None, world.start)
+    assert world.steps == []
+
+
+def test_a_move_is_noted_before_it_begins(world: World) -> None:
+    starting = {"t": {0: 5}, "u": {0: 7, 1: 8}}
+    world.checked.replacing, world.checked.starting = Replacing(4, starting), starting
+    identity = Identity("cluster", {}, "", "", "exactly-once", replacing=Replacing(4, starting))
+    make_room(world.checked, identity)
+    assert world.steps == [
+        ("write", FILE, identity.text()),
+        ("replace", 4),
+        ("delete", "sources"),
+        ("file:/lake/cp", 0, {"t": {0: 5}}),
+        ("file:/lake/cp", 2, {"u": {0: 7, 1: 8}}),
+    ]
+
+
+def test_a_query_that_continues_needs_no_room(world: World) -> None:
+    make_room(world.checked, Identity("cluster", {}, "", "", "exactly-once"))
+    assert world.steps == []
+
+
+@pytest.mark.parametrize(
+    ("given", "taken", "group", "name", "is_named"),
+    [
+        (None, [], None, "_lake_late_flights", True),
+        ("late flights", [], "g-1", "late flights", True),
+        ("late", ["late"], "g-1", "g_1", True),
+        (None, [], "g-1", "_lake_late_flights", True),
+        (None, ["_lake_late_flights"], "g-1", "g_1", True),
+        (None, ["_lake_late_flights"], None, "_lake_late_flights", False),
+        (None, ["_lake_late_flights", "g_1"], "g-1", "g_1", False),
+    ],
+)
+def test_the_name_of_a_query(
+    world: World,
+    given: str | None,
+    taken: list[str],
+    group: str | None,
+    name: str,
+    is_named: bool,
+) -> None:
+    """Spark refuses a name that another query of the session has."""
+    world.active = [SimpleNamespace(id=each, name=each) for each in taken]
+    world.specification.name, world.specification.group = given, group
+    found = stream_writer(
+        world.checked, world.specification.frame, print, "/lake/late-flights", RUNNER
+    )
+    writer, *named = found
+    assert named == [name, is_named]
+    expected = {"write": print, "checkpointLocation": "file:/lake/cp"}
+    assert writer.given == (expected | {"name": name} if is_named else expected)
+
+
+def test_the_trigger_and_a_former_runs_id(world: World) -> None:
+    world.specification.trigger = {"availableNow": True}
+    runner: Any = SimpleNamespace(query_id=lambda: "query-1")
+    writer, _, _ = stream_writer(world.checked, world.specification.frame, print, "t", runner)
+    assert writer.given["trigger"] == {"availableNow": True}
+    assert QUERIES["query-1"] is runner, "its listeners ask for it while it starts"
+
+
+def test_the_ids_of_all_topics_now() -> None:
+    other = read_settings("elsewhere:9092")
+    brokers: Any = {
+        KAFKA: SimpleNamespace(topic_ids=lambda names: {name: f"{name} here" for name in names}),
+        other: SimpleNamespace(topic_ids=lambda names: {name: f"{name} there" for name in names}),
+    }
+    ask = topic_ids_now(iter([Source("t", KAFKA, {}), Source("u", other, {})]), brokers)
+    assert ask() == ask() == {"t": "t here", "u": "u there"}
+
+
+def test_why_a_topic_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def look_up(kafka: Any, names: list[str]) -> None:
+        asked.append((kafka, names))
+        if "gone" in names:
+            raise PipelineError("there is no topic gone")
+
+    monkeypatch.setattr(module, "look_up", look_up)
+    assert why_silent([(KAFKA, "t"), (KAFKA, "u")]) is None
+    assert asked == [(KAFKA, ["t"]), (KAFKA, ["u"])]
+    assert why_silent([(KAFKA, "gone"), (KAFKA, "u")]) == "there is no topic gone"

@@ -1,0 +1,324 @@
+"""What a plan refuses, and where it continues: brokers, checkpoint and table are in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.sql.types import BinaryType
+
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.identity.record import FILE, Identity, Offsets, Replacing
+from ottla.pipelines.kafka.brokers import ClusterState, TopicState
+from ottla.pipelines.kafka.settings import KafkaSettings, read_settings
+from ottla.pipelines.run import plan as module
+from ottla.pipelines.run.plan import Plan, check_place, look_up_topics, plan
+from ottla.pipelines.sinks.keyed_table import KeyedTable
+from ottla.pipelines.source.source import Source
+
+KAFKA = read_settings("b:9092")
+OTHER = read_settings("elsewhere:9092")
+ONCE = "exactly-once"
+IDENTITY = Identity("cluster", {"t": "id-t"}, "id-table", "file:/lake/t", ONCE)
+
+
+class Place:
+    """A checkpoint: what a former query left in it."""
+
+    def __init__(self) -> None:
+        self.files: Any = SimpleNamespace(
+            location="file:/lake/cp", is_file=lambda: self.is_file, read=self.read
+        )
+        self.is_file = False
+        self.identity: Identity | None = None
+        self.begun = False
+        self.next: Offsets = {}
+        self.sources = 1
+        self.delivered: list[int | None] = []
+
+    def read(self, name: str) -> str | None:
+        assert name == FILE
+        return None if self.identity is None else self.identity.text()
+
+    def query_id(self) -> str:
+        return "query-1" if self.begun else ""
+
+    def planned(self) -> int | None:
+        return 3 if self.begun else None
+
+    def done(self) -> int | None:
+        return 2 if self.begun else None
+
+    def next_offsets(self, delivered: int | None) -> Offsets:
+        self.delivered.append(delivered)
+        return self.next
+
+    def count_sources(self) -> int:
+        return self.sources
+
+    def next_replaced(self) -> int:
+        return 4
+
+
+class Table:
+    """A table that has the query's batches up to `last`."""
+
+    name = "t"
+    location = "file:/lake/t"
+    keyed: KeyedTable | None = None
+
+    def __init__(self) -> None:
+        self.id = "id-table"
+        self.last: int | None = 2
+        self.checked: list[tuple[str, int]] = []
+
+    def forget(self) -> None: ...
+
+    def check(self) -> list[str]:
+        return ["a column is added"]
+
+    def table_id(self) -> str:
+        return self.id
+
+    def last_batch(self, query_id: str) -> int | None:
+        return self.last if query_id else None
+
+    def check_done(self, query_id: str, done: int) -> None:
+        self.checked.append((query_id, done))
+
+    def check_start(self, topic: str, *, continues: bool) -> None: ...
+
+    def metadata(self) -> list[str]:
+        return []
+
+
+class World:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.place, self.table = Place(), Table()
+        self.sources = [Source("t", KAFKA, {"value": BinaryType()})]
+        self.topics = {"t": TopicState("t", "id-t", {0: 0}, {0: 9})}
+        self.clusters = {KAFKA: "cluster", OTHER: "cluster-2"}
+        self.asked: list[tuple[KafkaSettings, list[str]]] = []
+        monkeypatch.setattr(module, "sources_of", lambda frame: list(enumerate(self.sources)))
+        monkeypatch.setattr(module, "look_up", self.look_up)
+        monkeypatch.setattr(module, "Files", lambda spark, location: location)
+        monkeypatch.setattr(module, "Checkpoint", lambda files: self.place)
+
+    def look_up(self, kafka: KafkaSettings, names: Iterable[str]) -> ClusterState:
+        wanted = list(names)
+        self.asked.append((kafka, wanted))
+        for name in wanted:
+            if name not in self.topics:
+                raise PipelineError(f"there is no topic {name}")
+        return ClusterState(self.clusters[kafka], {name: self.topics[name] for name in wanted})
+
+    def plan(self, **changes: Any) -> Plan:
+        given = {
+            "frame": SimpleNamespace(sparkSession=None),
+            "checkpoint": "/lake/cp",
+            "delivery": ONCE,
+            "on_lost": "stop",
+            "group": None,
+            "dead_letters": None,
+            "keyed_table": None,
+            "key_columns": (),
+        }
+        specification: Any = SimpleNamespace(**(given | changes))
+
+        def sink_of(specification: Any) -> Any:
+            return self.table
+
+        return plan(specification, sink_of)
+
+    def refusal(self, **changes: Any) -> str:
+        with pytest.raises(PipelineError) as refused:
+            self.plan(**changes)
+        assert "\n" not in str(refused.value)
+        return str(refused.value)
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    """Nothing was delivered yet."""
+    return World(monkeypatch)
+
+
+@pytest.fixture
+def begun(world: World) -> World:
+    """Batch 2 is done and batch 3 planned; offset 5 is the next."""
+    world.place.begun = True
+    world.place.identity = IDENTITY
+    world.place.next = {"t": {0: 5}}
+    return world
+
+
+def test_a_new_query_starts_at_the_topics_beginning(world: World) -> None:
+    made = world.plan()
+    assert (made.starting, made.replacing) == ({"t": {0: 0}}, None)
+    assert (made.cluster, made.topic_ids) == ("cluster", {"t": "id-t"})
+    assert made.notices == ("a column is added",)
+    assert world.table.checked == []
+
+
+def test_a_query_continues_from_its_checkpoint(begun: World) -> None:
+    made = begun.plan()
+    assert (made.starting, made.replacing, made.due) == (None, None, ())
+    assert begun.place.delivered == [2], "what the table has counts, done or not"
+    assert begun.table.checked == [("query-1", 2)]
+
+
+def test_groups_and_dead_letters_need_a_topic(world: World) -> None:
+    world.sources = []
+    said = world.refusal(group="g")
+    assert said.startswith("group='g' is kept on the brokers of the frame's topic")
+    assert said.endswith("leave out group")
+    assert "the frame reads no topic(): leave it out" in world.refusal(dead_letters="dead")
+
+
+def test_dead_letters_go_to_another_topic_that_exists(world: World) -> None:
+    assert "it would read its own rejected rows" in world.refusal(dead_letters="t")
+    assert world.refusal(dead_letters="dead") == "there is no topic dead"
+    world.topics["dead"] = TopicState("dead", "id-dead", {0: 0}, {0: 0})
+    assert world.plan(dead_letters="dead").topic_ids == {"t": "id-t"}
+
+
+@pytest.mark.parametrize(
+    ("tombstones", "keyed", "is_refused"),
+    [
+        ("mark", KeyedTable(("id",), ("id",)), True),
+        ("mark", KeyedTable(("id",), ("id",), has_tombstones=True), False),
+        ("skip", KeyedTable(("id",), ("id",)), False),
+        ("mark", None, False),
+    ],
+)
+def test_marked_tombstones_need_their_column(
+    world: World, tombstones: Any, keyed: KeyedTable | None, is_refused: bool
+) -> None:
+    world.sources = [Source("t", KAFKA, {"value": BinaryType()}, tombstones=tombstones)]
+    if is_refused:
+        assert "has no such column: select it too" in world.refusal(keyed_table=keyed)
+    else:
+        world.plan(keyed_table=keyed)
+
+
+def test_topics_of_several_clusters(world: World) -> None:
+    world.topics["u"] = TopicState("u", "id-u", {0: 0}, {0: 0})
+    sources = [Source(name, KAFKA, {}) for name in ("t", "u")] + [Source("u", OTHER, {})]
+    cluster, topics = look_up_topics(tuple(enumerate(sources)))
+    assert (cluster, list(topics)) == ("cluster,cluster-2", ["t", "u"])
+    assert world.asked == [(KAFKA, ["t", "u"]), (OTHER, ["u"])], "one question for each cluster"
+
+
+def test_one_name_in_two_clusters(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def look_up(kafka: KafkaSettings, names: Iterable[str]) -> ClusterState:
+        state = TopicState("t", f"id of {world.clusters[kafka]}", {0: 0}, {0: 0})
+        return ClusterState(world.clusters[kafka], {"t": state})
+
+    monkeypatch.setattr(module, "look_up", look_up)
+    world.sources.append(Source("t", OTHER, {}))
+    assert "a topic 't' of two clusters" in world.refusal()
+
+
+@pytest.mark.parametrize(
+    ("place", "is_inside"),
+    [
+        ("file:/lake/t", True),
+        ("file:/lake/t/cp", True),
+        ("file:/lake/t/_checkpoint", False),
+        ("file:/lake/t_cp", False),
+        ("file:/lake", False),
+    ],
+)
+@pytest.mark.parametrize("table", ["file:/lake/t", "file:/lake/t/"])
+def test_a_checkpoint_that_vacuum_would_delete(
+    world: World, place: str, is_inside: bool, table: str
+) -> None:
+    world.place.files.location = place
+    specification: Any = SimpleNamespace(checkpoint="cp")
+    sink: Any = SimpleNamespace(location=table, name="t")
+    checkpoint: Any = world.place
+    if not is_inside:
+        check_place(specification, checkpoint, sink)
+        return
+    with pytest.raises(PipelineError, match="cp lies inside the table t: Delta's VACUUM would"):
+        check_place(specification, checkpoint, sink)
+
+
+def test_a_checkpoint_that_is_a_file(world: World) -> None:
+    world.place.is_file = True
+    assert world.refusal() == "The checkpoint /lake/cp is a file: give the name of a folder"
+
+
+@pytest.mark.parametrize(
+    ("identity", "said"),
+    [
+        (Identity("other", {"t": "id-t"}, "id-table", "x", ONCE), "belongs to the cluster other"),
+        (Identity("cluster", {"u": "id-u"}, "id-table", "x", ONCE), "belongs to topic 'u'"),
+        (Identity("cluster", {"t": "id-t"}, "id-2", "x", ONCE), "belongs to the table x, not to"),
+        (
+            Identity("cluster", {"t": "id-t"}, "id-2", "file:/lake/t", ONCE),
+            "The table t was deleted and created again",
+        ),
+        (
+            Identity("cluster", {"t": "id-t"}, "id-table", "x", ONCE, keys=("id",)),
+            "has written the table t with keys=['id'], and this query has no keys=",
+        ),
+    ],
+)
+def test_a_checkpoint_of_something_else(begun: World, identity: Identity, said: str) -> None:
+    begun.place.identity = identity
+    assert said in begun.refusal()
+
+
+def test_a_checkpoint_from_before_identities_needs_its_batches_in_the_table(begun: World) -> None:
+    begun.place.identity = None
+    assert begun.plan().starting is None
+    begun.table.last = None
+    assert "has delivered batches that t does not hold" in begun.refusal()
+
+
+@pytest.mark.parametrize(("former", "now"), [("at-least-once", ONCE), (ONCE, "at-least-once")])
+def test_only_exactly_once_promises_that_the_table_has_all(
+    begun: World, former: str, now: str
+) -> None:
+    begun.place.identity = replace(IDENTITY, delivery=former)
+    begun.plan(delivery=now)
+    assert begun.table.checked == []
+
+
+def test_lost_records_stop_the_query_or_begin_a_new_one(begun: World) -> None:
+    begun.topics["t"] = TopicState("t", "id-t", {0: 7}, {0: 9})
+    said = begun.refusal()
+    assert said.startswith("2 records of topic 't' that were not delivered yet are gone")
+    assert "Write on_lost='skip' to continue without them" in said
+    made = begun.plan(on_lost="skip")
+    assert (made.starting, made.replacing) == ({"t": {0: 7}}, Replacing(4, {"t": {0: 7}}))
+    assert any("on_lost='skip' continues without them" in notice for notice in made.notices)
+    assert any("moved to replaced-4" in notice for notice in made.notices)
+
+
+def test_streams_of_other_makers_cannot_be_skipped(begun: World) -> None:
+    begun.topics["t"] = TopicState("t", "id-t", {0: 7}, {0: 9})
+    begun.place.sources = 2
+    said = begun.refusal(on_lost="skip")
+    assert "on_lost='skip' cannot be used here" in said
+    assert "they would start again from their beginning" in said
+
+
+def test_a_move_that_was_cut_off_is_finished(begun: World) -> None:
+    """Its note says where the new query starts; the state may lie in either place."""
+    moving = Replacing(2, {"t": {0: 6}})
+    begun.place.identity = replace(IDENTITY, replacing=moving)
+    made = begun.plan()
+    assert (made.starting, made.replacing) == ({"t": {0: 6}}, moving)
+    assert begun.place.delivered == [], "the former query's offsets do not count"
+
+
+def test_records_lost_since_a_move_that_was_cut_off(begun: World) -> None:
+    begun.place.identity = replace(IDENTITY, replacing=Replacing(2, {"t": {0: 6}}))
+    begun.topics["t"] = TopicState("t", "id-t", {0: 8}, {0: 9})
+    made = begun.plan(on_lost="skip")
+    assert (made.starting, made.replacing) == ({"t": {0: 8}}, Replacing(2, {"t": {0: 8}}))

@@ -1,0 +1,190 @@
+"""Where a query with a new checkpoint starts, by what the table says of each topic."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pyspark.sql.types import BinaryType, StructType
+
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.kafka.brokers import TopicState
+from ottla.pipelines.kafka.settings import read_settings
+from ottla.pipelines.run.starting import Start, first_offsets
+from ottla.pipelines.sinks.commit_metadata import CommitMetadata
+from ottla.pipelines.sinks.keyed_table import KeyedTable
+from ottla.pipelines.source.source import Source
+
+KAFKA = read_settings("b:9092")
+ROW = StructType().add("id", "long")
+STATE = TopicState("t", "id-t", {0: 2, 1: 0}, {0: 10, 1: 5})
+LAST = CommitMetadata("q", "query-1", 7, "cluster", {"t": "id-t"}, {"t": {0: 8, 1: 5}})
+
+
+class Table:
+    """A table with these commits; `check_start` is noted."""
+
+    name = "flights"
+
+    def __init__(self, *commits: CommitMetadata, keyed: KeyedTable | None = None) -> None:
+        self.commits = commits
+        self.keyed = keyed
+        self.checked: list[tuple[str, bool]] = []
+
+    def metadata(self) -> list[str]:
+        return [commit.text() for commit in self.commits]
+
+    def check_start(self, topic: str, *, continues: bool) -> None:
+        self.checked.append((topic, continues))
+
+
+def source(starting: Any = "earliest", name: str = "t", **how: Any) -> Source:
+    return Source(name, KAFKA, {"value": how.pop("value", BinaryType())}, starting, **how)
+
+
+def start(
+    table: Table,
+    *sources: Source,
+    on_lost: str = "stop",
+    cluster: str = "cluster",
+    state: TopicState = STATE,
+) -> Start:
+    sink: Any = table
+    return first_offsets(on_lost, sink, sources, cluster, {"t": state, "u": state})
+
+
+@pytest.mark.parametrize(
+    ("starting", "offsets"),
+    [
+        ("earliest", {0: 2, 1: 0}),
+        ("latest", {0: 10, 1: 5}),
+        ({0: 10, 1: 3}, {0: 10, 1: 3}),
+    ],
+)
+def test_a_table_that_does_not_have_the_topic(starting: Any, offsets: dict[int, int]) -> None:
+    table = Table()
+    assert start(table, source(starting)) == Start({"t": offsets})
+    assert table.checked == [("t", False)]
+
+
+def test_a_query_without_topics_asks_the_table_once() -> None:
+    table = Table(LAST)
+    assert start(table) == Start()
+    assert table.checked == [("", False)]
+
+
+@pytest.mark.parametrize("starting", ["earliest", "latest"])
+def test_a_topic_that_the_table_has_needs_a_word_from_the_caller(starting: str) -> None:
+    with pytest.raises(PipelineError, match=r"flights holds topic 't' already.* starting='table'"):
+        start(Table(LAST), source(starting))
+
+
+def test_explicit_offsets_need_none() -> None:
+    table = Table(LAST)
+    assert start(table, source({0: 2, 1: 0})).offsets == {"t": {0: 2, 1: 0}}
+    assert table.checked == []
+
+
+def test_it_continues_where_the_table_ends() -> None:
+    earlier = CommitMetadata("q", "query-1", 6, "cluster", {"t": "id-t"}, {"t": {0: 3, 1: 1}})
+    found = start(Table(LAST, earlier), source("table"))
+    assert (found.offsets, found.due) == ({"t": {0: 8, 1: 5}}, [])
+    (notice,) = found.notices
+    assert notice == (
+        "Topic 't' continues where the table flights ends: at batch 7 of the query q (query-1)"
+    )
+
+
+def test_each_topic_has_its_own_start() -> None:
+    table = Table(LAST)
+    found = start(table, source("table"), source("latest", "u"))
+    assert found.offsets == {"t": {0: 8, 1: 5}, "u": {0: 10, 1: 5}}
+    assert table.checked == [("u", False)]
+
+
+def test_a_table_without_a_commit_of_the_topic_begins_at_the_beginning() -> None:
+    table = Table()
+    found = start(table, source("table"))
+    assert found.offsets == {"t": {0: 2, 1: 0}}
+    assert "it is read from its beginning" in found.notices[0]
+    assert table.checked == [("t", True)]
+
+
+def test_a_table_of_another_cluster() -> None:
+    with pytest.raises(PipelineError, match=r"of the cluster cluster, and .* leads to elsewhere"):
+        start(Table(LAST), source("table"), cluster="elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("state", "said", "offsets"),
+    [
+        (
+            TopicState("t", "id-t", {0: 9, 1: 0}, {0: 10, 1: 5}),
+            "1 records of topic 't' that were not delivered yet are gone",
+            {0: 9, 1: 5},
+        ),
+        (
+            TopicState("t", "new", {0: 0, 1: 0}, {0: 4, 1: 0}),
+            "Topic 't' was deleted and created again",
+            {0: 0, 1: 0},
+        ),
+    ],
+)
+def test_lost_records_need_a_word_from_the_caller(
+    state: TopicState, said: str, offsets: dict[int, int]
+) -> None:
+    with pytest.raises(PipelineError, match=said) as stopped:
+        start(Table(LAST), source("table"), state=state)
+    assert "on_lost='skip'" in str(stopped.value)
+    assert "checkpoint" not in str(stopped.value), "the table has no checkpoint here"
+    found = start(Table(LAST), source("table"), state=state, on_lost="skip")
+    assert found.offsets == {"t": offsets}
+    assert found.notices[0].endswith("; on_lost='skip' continues without them")
+
+
+@pytest.mark.parametrize(
+    ("keyed", "offsets", "is_refused"),
+    [
+        (KeyedTable(("id",), ("id",)), {0: 7, 1: 5}, True),
+        (KeyedTable(("id",), ("id",)), {0: 8, 1: 5}, False),
+        (KeyedTable(("id",), ("id",), order_by="at"), {0: 2, 1: 0}, False),
+        (None, {0: 2, 1: 0}, False),
+    ],
+)
+def test_older_records_must_not_replace_newer_rows(
+    keyed: KeyedTable | None, offsets: dict[int, int], is_refused: bool
+) -> None:
+    table = Table(LAST, keyed=keyed)
+    if not is_refused:
+        assert start(table, source(offsets)).offsets == {"t": offsets}
+        return
+    said = "partition 0 of 't' up to offset 8, and starting= gives 7: older records would replace"
+    with pytest.raises(PipelineError, match=said):
+        start(table, source(offsets))
+
+
+def test_a_topic_that_was_made_again_has_no_older_records() -> None:
+    table = Table(LAST, keyed=KeyedTable(("id",), ("id",)))
+    again = TopicState("t", "new", {0: 0, 1: 0}, {0: 4, 1: 5})
+    assert start(table, source({0: 0, 1: 0}), state=again).offsets == {"t": {0: 0, 1: 0}}
+
+
+@pytest.mark.parametrize(
+    ("how", "is_due"),
+    [({"value": ROW}, True), ({"value": ROW, "rejects": "keep"}, False), ({}, False)],
+)
+def test_rejected_rows_of_the_tables_last_batches_may_be_missing(
+    how: dict[str, Any], is_due: bool
+) -> None:
+    """A kill between the commit of a batch and that of its rejected rows leaves such an end."""
+    commit = replace(LAST, rejects_from={"t": {0: 4, 1: 5}})
+    found = start(Table(commit), source("table", **how))
+    if not is_due:
+        assert found.due == []
+        return
+    (due,) = found.due
+    assert (due.query_id, due.batch, due.once, due.metadata) == ("query-1", 7, True, commit.text())
+    (part,) = due.parts
+    assert (part.topic, part.topic_id) == ("t", "id-t")
+    assert (part.first, part.end) == ({0: 4, 1: 5}, {0: 8, 1: 5})

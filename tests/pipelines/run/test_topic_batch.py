@@ -1,0 +1,140 @@
+"""How often a batch is written to a topic, and what is said of rows that cannot be written."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.sql.types import BinaryType, StructType
+
+from ottla.pipelines.delivery import DeliveryGuarantee
+from ottla.pipelines.destination import Destination
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.kafka.settings import read_settings
+from ottla.pipelines.run import topic_batch
+from ottla.pipelines.run.topic_batch import TopicBatchRunner
+from ottla.pipelines.sinks.port import Batch
+from ottla.pipelines.source.source import REJECTED, Source
+
+AT_MOST_ONCE = DeliveryGuarantee.AT_MOST_ONCE
+FRAME: Any = object()
+ROWS = Source("in", read_settings("b:9092"), {"value": StructType().add("id", "long")})
+BYTES = Source("raw", read_settings("b:9092"), {"value": BinaryType()})
+
+
+class Place:
+    """A checkpoint in memory; Spark writes the query's id when the query has begun."""
+
+    files = "files"
+
+    def __init__(self) -> None:
+        self.ids = ["", "query-1"]
+        self.begun: dict[str, int] = {}
+
+    def query_id(self) -> str:
+        return self.ids.pop(0)
+
+    def noted(self, query_id: str) -> int:
+        return self.begun.get(query_id, -1)
+
+    def note(self, query_id: str, number: int) -> None:
+        self.begun[query_id] = number
+
+
+class World:
+    """A runner whose topic, checkpoint and Spark are in memory."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, delivery: DeliveryGuarantee, *sources: Source
+    ) -> None:
+        self.written: list[Batch] = []
+        self.kept: list[Any] = []
+        self.counts: dict[str, dict[str, int]] = {}
+        self.place = Place()
+        self.failure: Exception | None = None
+        self.lost: str | None = None
+        execution = SimpleNamespace(
+            ends=lambda: {"in": {0: 5}}, plan=lambda: "plan", counted=lambda: self.counts
+        )
+        monkeypatch.setattr(topic_batch, "Execution", lambda spark, query_id: execution)
+        monkeypatch.setattr(topic_batch, "keep_state", lambda *of: self.kept.append(of))
+        spark: Any = None
+        sink: Any = SimpleNamespace(topic="out", shown="topic out", write=self.write)
+        watch: Any = SimpleNamespace(check=self.check)
+        place: Any = self.place
+        self.runner = TopicBatchRunner(spark, sink, place, delivery, sources, (watch,))
+        assert self.runner.query_id() == "", "Spark has not begun"
+
+    def write(self, frame: Any, batch: Batch) -> None:
+        assert frame is FRAME
+        self.written.append(batch)
+        if self.failure is not None:
+            raise self.failure
+
+    def check(self) -> None:
+        if self.lost is not None:
+            raise PipelineError(self.lost)
+
+
+@pytest.mark.parametrize(
+    ("delivery", "once"),
+    [(DeliveryGuarantee.EXACTLY_ONCE, True), (DeliveryGuarantee.AT_LEAST_ONCE, False)],
+)
+def test_a_batch_that_was_cut_off_is_written_again(
+    monkeypatch: pytest.MonkeyPatch, delivery: DeliveryGuarantee, once: bool
+) -> None:
+    world = World(monkeypatch, delivery)
+    for _ in range(2):
+        world.runner(FRAME, 4)
+    assert world.written == [Batch("query-1", 4, "", once)] * 2
+    assert (world.place.begun, world.kept) == ({}, [])
+
+
+def test_at_most_once_writes_no_batch_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The batch is noted before its rows are written: a failure in between loses them."""
+    world = World(monkeypatch, AT_MOST_ONCE)
+    world.failure = RuntimeError("cut off")
+    with pytest.raises(RuntimeError, match="cut off"):
+        world.runner(FRAME, 4)
+    world.failure = None
+    world.runner(FRAME, 4)
+    assert world.written == [Batch("query-1", 4, "", False)]
+    assert world.kept == [(FRAME, "plan")], "the next batch counts on its state"
+    assert "Batch 4 was begun by a run that was cut off" in caplog.text
+    assert "its rows up to {'in': {0: 5}} may be missing in topic out" in caplog.text
+    world.runner(FRAME, 5)
+    assert [batch.number for batch in world.written] == [4, 5]
+    assert world.place.begun == {"query-1": 5}
+
+
+def test_nothing_is_written_from_a_topic_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(monkeypatch, AT_MOST_ONCE)
+    world.lost = "Topic 'in' was deleted and created again"
+    with pytest.raises(PipelineError, match="deleted and created again"):
+        world.runner(FRAME, 0)
+    assert (world.written, world.place.begun) == ([], {})
+
+
+def test_rows_that_did_not_parse_are_said_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World(monkeypatch, DeliveryGuarantee.AT_LEAST_ONCE, BYTES, ROWS)
+    world.counts = {ROWS.metric: {REJECTED: 0}, BYTES.metric: {REJECTED: 9}}
+    world.runner(FRAME, 0)
+    assert caplog.text == "", "bytes always parse"
+    world.counts = {ROWS.metric: {REJECTED: 3}}
+    for number in (1, 2):
+        world.runner(FRAME, number)
+    (said,) = caplog.messages
+    assert said.startswith("3 rows of the topic in did not parse and are not written to topic out")
+    assert [batch.number for batch in world.written] == [0, 1, 2]
+
+
+def test_what_a_journey_learns_of_the_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(monkeypatch, AT_MOST_ONCE)
+    assert world.runner.destination == Destination("topic", "out")
+    assert world.runner.table == "topic out"
+    assert world.runner.version_of(3) is None
