@@ -42,7 +42,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
         (["serve", "--data"], "'--data' requires an argument", "ottla serve --help"),
         (["serve", "--listn", "x"], "Did you mean --listen?", "ottla serve --help"),
         (["config", "describe", "topics", "x"], "not one of 'topic', 'broker'", "--help"),
-        (["produce", "t", "--compression", "zip"], "'zstd'", "ottla produce --help"),
+        (["produce", "t", "--compression", "zip"], "ssion': 'zip' is not one of 'none'", "--help"),
     ],
 )
 def test_wrong_arguments(
@@ -166,18 +166,6 @@ def test_only_the_typed_command_is_imported() -> None:
     assert typed_command([]) is None
 
 
-def test_streams_that_are_closed_are_the_null_device(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.stdin", None)
-    monkeypatch.setattr("sys.stdout", None)
-    assert main(["--version"]) == 0
-    assert sys.stdout is not None
-    assert (sys.stdin.read(), sys.stdout.name) == ("", os.devnull)
-    sys.stdin.close()
-    sys.stdout.close()
-
-
 def test_completion_of_a_word_without_a_broker(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,11 +182,12 @@ IMPORTED = """
 import sys
 sys.modules["hypothesis"] = None  # As `main` does: kio would import it.
 from ottla.cli.app import run_command
-heavy = {"kio", "pyspark", "re2", "rich.progress", "ottla.protocol", "ottla.config", "ottla.node"}
+heavy = {"kio", "pyspark", "re2", "rich", "ottla.protocol", "ottla.config", "ottla.node"}
 clients = {"confluent_kafka", "asyncio", "ssl"}
 for words, wrong, most in (
     (["--help"], heavy | clients | {"ottla.cli.topic"}, 200),
     (["profile", "list"], heavy | clients | {"ottla.cli.topic"}, 300),
+    (["consume", "--help"], heavy | {"ottla.cli.topic"}, 400),
     (["topic", "list", "--bootstrap", "127.0.0.1:1"], heavy, 400),
     (["group", "list", "--bootstrap", "127.0.0.1:1"], heavy, 410),
     (["consume", "t", "--bootstrap", "127.0.0.1:1"], heavy, 420),
@@ -212,7 +201,7 @@ for words, wrong, most in (
 
 def test_a_command_imports_little(tmp_path: Path) -> None:
     """Modules are counted, since times differ: a command starts in 0.15 s with these."""
-    environment = {**os.environ, "OTTLA_PROFILES": str(tmp_path / "none"), "COLUMNS": "60"}
+    environment = {**os.environ, "OTTLA_PROFILES": str(tmp_path / "none"), "COLUMNS": "100"}
     done = subprocess.run(
         [sys.executable, "-c", IMPORTED], capture_output=True, text=True, env=environment
     )

@@ -4,7 +4,7 @@ import pytest
 import typer
 
 from ottla.cli.app import GROUPS, build
-from ottla.cli.help import reflowed
+from ottla.cli.help import reflowed, with_headings
 from ottla.cli.main import main
 
 
@@ -40,3 +40,32 @@ def test_no_line_of_a_help_text_breaks_a_sentence() -> None:
         for line in filter(None, leaf.help.splitlines()):
             assert line.endswith((".", "3600000")), (leaf.name, line)
         assert len(leaf.help.splitlines()[0]) <= 100, leaf.name
+
+
+def test_summaries_in_a_list_of_commands_are_whole(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    for path in ([], ["topic"]):
+        main([*path, "--help"])
+        listed = " ".join(capsys.readouterr().out.partition("Commands:")[2].split())
+        assert "..." not in listed
+    assert "Delete the oldest records of a topic (KIP-107). Asks first, unless --yes." in listed
+
+
+def test_headings_are_bold_unless_the_user_wants_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "Usage: ottla\n\nOptions:\n  --times  Options: none."
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert with_headings(text) == (
+        "\x1b[1mUsage:\x1b[0m ottla\n\n\x1b[1mOptions:\x1b[0m\n  --times  Options: none."
+    )
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert with_headings(text) == text
+
+
+@pytest.mark.parametrize("words", [["topic"], ["topic", "--help"]])
+def test_no_escape_sequences_outside_a_terminal(
+    capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    main(words)
+    assert "\x1b" not in "".join(capsys.readouterr())

@@ -63,18 +63,43 @@ def test_text_is_taken_and_the_rest_converted() -> None:
     assert isinstance(found[3], float)
 
 
-@pytest.mark.parametrize("words", [("--number", "many"), ("--number", "0"), ("--colour", "blue")])
+def test_repeated_values_stay_in_order_whatever_they_need() -> None:
+    assert take("--each", "1", "--each", "+2", "--each", "-3")[-1] == [1, 2, -3]
+    assert take("--number", " 7")[2] == 7
+    assert take("--number", "9" * 30)[2] == int("9" * 30)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--number", "many"),
+        ("--number", "0"),
+        ("--number", "-1"),
+        ("--number", "1.5"),
+        ("--colour", "blue"),
+        ("--each", "1", "--each", "x"),
+    ],
+)
 def test_what_cannot_be_taken_is_refused(words: tuple[str, ...]) -> None:
     with pytest.raises(typer.BadParameter):
         take(*words)
 
 
-def test_a_plain_command_imports_neither_pydantic_nor_asyncio() -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["topic", "list"],
+        ["topic", "create", "t", "--partitions", "3"],
+        ["consume", "t", "-p", "0", "-p", "1"],
+        ["config", "describe", "topic", "t"],
+    ],
+)
+def test_a_plain_command_imports_neither_pydantic_nor_asyncio(words: list[str]) -> None:
     program = (
         "import json, sys; from ottla.cli.main import main; sys.argv[1:] = sys.argv[2:]; main(); "
         "print(json.dumps(sorted(sys.modules)), file=sys.stderr)"
     )
-    words = ["topic", "list", "--bootstrap", "127.0.0.1:1"]
+    words = [*words, "--bootstrap", "127.0.0.1:1"]
     done = subprocess.run(
         [sys.executable, "-c", program, "--", *words], capture_output=True, text=True, timeout=60
     )

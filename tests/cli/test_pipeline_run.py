@@ -6,21 +6,24 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NoReturn, cast
 
 import pytest
+from tests.cli.test_pipeline_snapshot import RUN
 
 from ottla.cli import pipeline_run
 from ottla.cli.failures import Failed
-from ottla.cli.pipeline_run import Session, end_at_once, stop_spark, told_log
+from ottla.cli.pipeline_run import Pipeline, Session, end_at_once, stop_spark, told_log
+from ottla.cli.pipeline_snapshot import Snapshot
 from ottla.cli.pipeline_view import open_view
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.read import read_file
 from ottla.pipelines.progress.commits import Delivered
 from ottla.pipelines.progress.report import QueryReporter
-from ottla.pipelines.progress.status import Lag
+from ottla.pipelines.progress.status import Lag, LagReader
 
 
 def test_what_pipelines_log_is_told_and_not_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,14 +109,46 @@ def test_the_lag_is_that_of_the_last_batch_when_the_queries_have_ended(
     monkeypatch.setattr(pipeline_run, "LagReader", Lags)
     session = Session(read_file(file, {}), open_view(as_json=True))
     (pipeline,) = session.pipelines
-    pipeline.lag = Lag(3, 0)
     latest = Delivered("numbers", "id-1", 7, {"numbers": {0: 3}})
-    pipeline.reporter = cast("QueryReporter", SimpleNamespace(latest=latest))
+    pipeline.reporter = cast("QueryReporter", SimpleNamespace(run=RUN, latest=latest))
 
     session._queries_have_ended.set()
-    session._watch_lag()
+    session._watch_lag(pipeline)
 
-    assert pipeline.lag == Lag(0, 0)
+    assert pipeline.snapshot().lag == Lag(0, 0)
+    pipeline.forget_lag()
+    assert pipeline.snapshot() == Snapshot("numbers", RUN, latest)
+
+
+def test_a_batch_is_shown_with_the_lag_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "numbers.toml"
+    file.write_text(FILE)
+    pipeline = Pipeline(read_file(file, {}).pipelines[0])
+    first, second = (
+        Delivered("numbers", "id-1", batch, {"numbers": {0: offset}})
+        for batch, offset in ((7, 1), (8, 3))
+    )
+    reporter = SimpleNamespace(run=RUN, latest=first)
+    pipeline.reporter = cast("QueryReporter", reporter)
+    assert pipeline.has_new_batch
+    pipeline.read_lag(cast("LagReader", Lags({})))
+    assert pipeline.snapshot() == Snapshot("numbers", RUN, first, Lag(2, 0))
+    assert not pipeline.has_new_batch
+
+    reporter.latest = second
+    assert pipeline.has_new_batch
+    assert pipeline.snapshot() == Snapshot("numbers", RUN, first, Lag(2, 0))
+    # A new state is not kept back.
+    failed = reporter.run = replace(RUN, state="failed")
+    assert pipeline.snapshot() == Snapshot("numbers", failed, second)
+    reporter.latest = first
+    assert pipeline.snapshot() == Snapshot("numbers", failed, first, Lag(2, 0))
+
+    reporter.latest = second
+    pipeline.read_lag(cast("LagReader", Lags({})))
+    assert pipeline.snapshot() == Snapshot("numbers", failed, second, Lag(0, 0))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, None])

@@ -1,7 +1,9 @@
 """Pydantic's findings in our words."""
 
+from typing import Annotated
+
 import pytest
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AfterValidator, TypeAdapter, ValidationError
 from pydantic.types import conint
 
 from ottla.cli.wrong_value import what_is_wrong
@@ -29,6 +31,14 @@ def caught(kind: object, given: str) -> Exception:
 )
 def test_the_value_and_what_is_allowed(kind: object, given: str, words: str) -> None:
     assert what_is_wrong(caught(kind, given)) == words
+
+
+def test_a_choice_that_does_not_exist_keeps_only_typers_own_words() -> None:
+    def refuse(given: str) -> str:
+        raise ValueError(f"{given!r} is not one of 'gzip', 'zstd'.")
+
+    kind = Annotated[str, AfterValidator(refuse)]
+    assert what_is_wrong(caught(kind, "zip")) == "'zip' is not one of 'gzip', 'zstd'"
 
 
 def test_other_errors_keep_their_words() -> None:

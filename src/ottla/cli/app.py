@@ -58,7 +58,8 @@ SUMMARIES: Final = {
     "profile": "Keep the addresses and settings of clusters, and choose one.",
 }
 
-MIN_PANELS: Final = 78
+MAX_HELP: Final = 100
+"""Columns; longer lines are hard to read."""
 
 # What the most similar name would not be.
 MEANT: Final = {("ottla serve", "--port"): "--listen 127.0.0.1:PORT"}
@@ -75,20 +76,16 @@ def build(words: Sequence[str], *, completing: bool = False, names: bool = False
     """The app with the command that was typed, or with all commands. With `names`, those are only
     named, for help, completion, and the nearest name.
     """
-    # Typer's panels truncate words on narrow terminals; its plain help wraps them.
-    columns = get_terminal_size().columns
-    wide = columns >= MIN_PANELS
     app = typer.Typer(
         name="ottla",
         cls=InOrder,
-        rich_markup_mode="rich" if wide else None,
+        rich_markup_mode=None,
         help="Kafka in Python: run a broker, and work with any Kafka broker.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        # Without a width, plain help takes at least 50 columns.
         context_settings={
             "help_option_names": ["--help", "-h"],
-            "terminal_width": None if wide else columns,
+            "terminal_width": min(get_terminal_size().columns, MAX_HELP),
         },
     )
     app.callback()(root)
@@ -97,7 +94,7 @@ def build(words: Sequence[str], *, completing: bool = False, names: bool = False
     typed = typed_command(words)
     if names and COMMANDS.keys().isdisjoint(words):
         for name, summary in SUMMARIES.items():
-            app.command(name, help=summary)(named_only)
+            app.command(name, cls=Command, help=summary)(named_only)
         return app
     for name in [typed] if typed else COMMANDS:
         module = import_module(COMMANDS[name])
@@ -211,9 +208,7 @@ def print_usage_error(error: typer.TyperException, words: Sequence[str]) -> int:
         path = command_path(words)
     message = error.format_message()
     if type(error).__name__ == "NoArgsIsHelpError":
-        # Rich has already printed the help.
-        if message:
-            print(message, file=sys.stderr)
+        typer.echo(message, err=True)
         return EXIT_USAGE
     wrong = what_is_wrong(error)
     if wrong:

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -29,7 +30,7 @@ from ottla.pipelines.file.specification import FileSpec, PipelineSpec
 from ottla.pipelines.progress.group import GroupError
 from ottla.pipelines.progress.report import REPORTERS, QueryReporter
 from ottla.pipelines.progress.starting import StartingRun
-from ottla.pipelines.progress.status import Lag, LagReader
+from ottla.pipelines.progress.status import LagReader
 
 TICK_S: Final = 0.25
 LAG_S: Final = 2.0
@@ -56,7 +57,8 @@ class Pipeline:
         self.query: Any = None
         self.reporter: QueryReporter | None = None
         self.failure: str | None = None
-        self.lag: Lag | None = None
+        self._asked: Snapshot | None = None
+        """The run and its last batch as they were when the lag after them was asked for."""
         kafka = spec.source.kafka.for_librdkafka()
         self.starting = StartingRun(kafka, spec.delivery.group, spec.source.topic, spec.name)
 
@@ -76,25 +78,46 @@ class Pipeline:
         self.starting.handed_over(self.reporter.committer)
 
     def snapshot(self) -> Snapshot:
+        """The last batch whose lag is known, so that both belong together; but a new state at once,
+        with an unknown lag if there was another batch.
+        """
+        now, asked = self._now(), self._asked
+        if asked is None:
+            return now
+        if (asked.state, asked.reason) == (now.state, now.reason):
+            return asked
+        return replace(now, lag=asked.lag) if asked.latest is now.latest else now
+
+    def _now(self) -> Snapshot:
         reporter = self.reporter
         run = reporter.run if reporter else None
         latest = reporter.latest if reporter else None
-        return Snapshot(self.spec.name, run, latest, self.lag, self.failure)
+        return Snapshot(self.spec.name, run, latest, failure=self.failure)
+
+    @property
+    def has_new_batch(self) -> bool:
+        """Whether a batch was reported whose lag was not asked for."""
+        latest = self.reporter.latest if self.reporter else None
+        return latest is not None and (self._asked is None or self._asked.latest is not latest)
 
     def read_lag(self, reader: LagReader) -> None:
         """Ask the brokers for the lag after the last batch that was reported."""
-        latest = self.reporter.latest if self.reporter else None
-        if latest is None:
+        now = self._now()
+        if now.latest is None:
             return
         offsets = {
             (topic, partition): offset
-            for topic, places in latest.offsets.items()
+            for topic, places in now.latest.offsets.items()
             for partition, offset in places.items()
         }
         try:
-            self.lag = reader.read(offsets)
+            self._asked = replace(now, lag=reader.read(offsets))
         except GroupError:
-            self.lag = None  # shown as not known
+            self._asked = now  # the lag is shown as not known
+
+    def forget_lag(self) -> None:
+        """Show it as not known."""
+        self._asked = None
 
     @property
     def has_failed(self) -> bool:
@@ -114,13 +137,17 @@ class Session:
         self._has_session = threading.Event()
         self._has_ended = threading.Event()
         self._queries_have_ended = threading.Event()
-        self._lag_watch = threading.Thread(target=self._watch_lag, name="lag", daemon=True)
+        self._lag_watches = [
+            threading.Thread(target=self._watch_lag, args=(one,), name="lag", daemon=True)
+            for one in self.pipelines
+        ]
         self._lines: list[str] = []
 
     def run(self) -> int:
         """Run until all pipelines have ended; returns the exit code."""
         with self._signals(), told_log(self._lines):
-            self._lag_watch.start()
+            for watch in self._lag_watches:
+                watch.start()
             threading.Thread(target=self._work, name="pipelines", daemon=True).start()
             try:
                 self._show_until_end()
@@ -180,7 +207,7 @@ class Session:
             try:
                 if spark is not None:
                     stop_spark(spark)
-                self._end_lag_watch()
+                self._end_lag_watches()
             finally:
                 self._has_ended.set()
 
@@ -229,22 +256,25 @@ class Session:
             if pipeline.reporter is not None:
                 pipeline.reporter.finish()
 
-    def _watch_lag(self) -> None:
-        """Ask the brokers for the lag of each pipeline while it runs, and once after its end."""
-        readers = [LagReader(one.spec.source.kafka.for_librdkafka()) for one in self.pipelines]
+    def _watch_lag(self, pipeline: Pipeline) -> None:
+        """Ask the brokers for the pipeline's lag after each batch, now and then, and at the end."""
+        reader = LagReader(pipeline.spec.source.kafka.for_librdkafka())
+        asked_s = time.monotonic()
         while True:
-            has_ended = self._queries_have_ended.wait(LAG_S)
-            for pipeline, reader in zip(self.pipelines, readers, strict=True):
+            has_ended = self._queries_have_ended.wait(TICK_S)
+            if has_ended or pipeline.has_new_batch or time.monotonic() - asked_s > LAG_S:
                 pipeline.read_lag(reader)
+                asked_s = time.monotonic()
             if has_ended:
                 return
 
-    def _end_lag_watch(self) -> None:
+    def _end_lag_watches(self) -> None:
         """Wait for the lag at the end; a broker that does not answer leaves it unknown."""
-        self._lag_watch.join(LAG_S)
-        if self._lag_watch.is_alive():
-            for pipeline in self.pipelines:
-                pipeline.lag = None
+        until_s = time.monotonic() + LAG_S
+        for pipeline, watch in zip(self.pipelines, self._lag_watches, strict=True):
+            watch.join(max(0.0, until_s - time.monotonic()))
+            if watch.is_alive():
+                pipeline.forget_lag()
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:

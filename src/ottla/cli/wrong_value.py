@@ -27,5 +27,7 @@ def what_is_wrong(error: BaseException) -> str | None:
         return f"must be {limits['ge']:g} or more, not {shown}"
     if kind == "less_than_equal":
         return f"must be {limits['le']:g} or less, not {shown}"
+    if kind == "value_error":  # of typer's own check of a choice
+        return str(first["msg"]).removeprefix("Value error, ").rstrip(".")
     number = NUMBERS.get(kind.partition("_")[0])
     return f"must be {number}, not {shown!r}" if number else None

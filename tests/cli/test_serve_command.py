@@ -1,0 +1,59 @@
+"""Each option of `ottla serve` reaches the broker."""
+
+from __future__ import annotations
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from ottla.cli import serve_command
+from ottla.cli.serve import ServeOptions, parse
+
+WORDS = [
+    *("--listen", "127.0.0.1:0", "--advertise", "here:9", "--data", "d", "--properties", "p"),
+    *("--id", "7", "--zookeeper", "z:1/a", "--rack", "r", "--config", "a=1", "-c", "b=2"),
+    *("--log-level", "error", "-q"),
+]
+
+
+def started(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> ServeOptions:
+    given: list[ServeOptions] = []
+
+    def run(options: ServeOptions) -> int:
+        given.append(options)
+        return 3
+
+    monkeypatch.setattr(serve_command, "run", run)
+    app = typer.Typer()
+    app.command()(serve_command.serve)
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 3, result.output
+    return given[0]
+
+
+def test_all_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = started(monkeypatch, WORDS)
+    assert options == ServeOptions(
+        listen="127.0.0.1:0",
+        advertise="here:9",
+        data="d",
+        properties="p",
+        node_id="7",
+        zookeeper="z:1/a",
+        rack="r",
+        config=["a=1", "b=2"],
+        log_level="error",
+        quiet=True,
+    )
+
+
+def test_the_short_way_past_typer_reads_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ottla serve` starts without typer if it can: see `parse`."""
+    assert parse(WORDS) == started(monkeypatch, WORDS)
+    assert parse([]) == started(monkeypatch, []) == ServeOptions()
+
+
+def test_levels_are_completed() -> None:
+    assert serve_command.complete_level("") == ["debug", "info", "warning", "error"]
+    assert serve_command.complete_level("e") == ["error"]
+    assert serve_command.complete_level("E") == []
