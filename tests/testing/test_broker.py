@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 
@@ -9,6 +12,13 @@ from ottla.testing import Broker, KitError, SharedBroker
 
 OWN = pytest.mark.ottla(config={"group.min.session.timeout.ms": 1000}, shared=True)
 DAY_MS = 24 * 3_600_000
+
+
+def test_the_kit_is_imported_without_kafkas_messages() -> None:
+    """kio, and hypothesis with it, take longer to import than a broker takes to start."""
+    code = "import sys, ottla.testing.broker; print({'kio', 'hypothesis'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("set()\n", "")
 
 
 @OWN

@@ -7,14 +7,13 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
 from ottla.testing.broker_process import BrokerProcess
 from ottla.testing.control_socket import ControlSocket
 from ottla.testing.errors import KitError
+from ottla.testing.timed import Timed
 from ottla.testing.topics import Topics
-
-_MS: Final = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1_000}
 
 
 def controlled_program(control: ControlSocket) -> tuple[str, ...]:
@@ -53,7 +52,7 @@ class SharedBroker(Topics):
         )
 
 
-class Broker(Topics):
+class Broker(Timed):
     """`with Broker(config={"num.partitions": 3}) as broker:`, or `.start()` and `.end()`.
 
     It keeps its data in a temporary folder, or in `data`. `process` has what a broker's process
@@ -108,26 +107,6 @@ class Broker(Topics):
     def controls(self) -> Sequence[ControlSocket]:
         """Its own socket."""
         return [self._control]
-
-    def now_ms(self) -> int:
-        """The broker's time, in ms since 1970."""
-        return int(self._control.ask("now_ms"))
-
-    def advance(
-        self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
-    ) -> int:
-        """Let so much time pass for the broker at once; returns its time, in ms since 1970.
-
-        Everything that the broker waits for elapses: retention, session timeouts, transaction
-        timeouts. Clients keep the machine's time. So a record that a client stamps afterwards is
-        old for the broker, unless the topic has `message.timestamp.type=LogAppendTime` or the
-        client gives `broker.now_ms()` as the timestamp.
-        """
-        given = {"days": days, "hours": hours, "minutes": minutes, "seconds": seconds}
-        by_ms = round(sum(amount * _MS[unit] for unit, amount in given.items()))
-        if by_ms <= 0:
-            raise KitError(f"time only goes forward: advance needs more than 0, not {by_ms} ms")
-        return int(self._control.ask("advance", by_ms=by_ms))
 
 
 def _setting(name: str, value: object) -> str:

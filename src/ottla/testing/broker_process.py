@@ -39,6 +39,7 @@ class BrokerProcess:
     """The standard error of all starts, appended; beside the data folder."""
     program: Sequence[str] = SERVE
     """Python's arguments; `options` follow them."""
+    is_paused: bool = False
 
     def __enter__(self) -> Self:
         return self.start()
@@ -60,6 +61,7 @@ class BrokerProcess:
     def launch(self) -> None:
         """Start the process and return at once."""
         assert not self.running, "the broker is running already"
+        self.is_paused = False
         self.data.parent.mkdir(parents=True, exist_ok=True)
         self.errors = self.data.parent / f"{self.data.name}.stderr"
         self._output = self.data.parent / f"{self.data.name}.stdout"
@@ -138,12 +140,14 @@ class BrokerProcess:
         assert self.running, "the broker is not running"
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP)
+        self.is_paused = True
 
     def resume(self) -> None:
         """SIGCONT: a paused broker continues as if no time had passed."""
         if self.running:
             assert self.process is not None
             self.process.send_signal(signal.SIGCONT)
+        self.is_paused = False
 
     def end(self) -> None:
         """Kill the process whatever its state; for the end of a test."""

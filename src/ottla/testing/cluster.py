@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from ottla.testing.broker import controlled_program
-from ottla.testing.broker_metadata import not_yet_known
+from ottla.testing.broker_metadata import Known, not_yet_known
 from ottla.testing.broker_process import SERVE, BrokerProcess
 from ottla.testing.cluster_state import ClusterState
 from ottla.testing.control_socket import ControlSocket
@@ -21,7 +21,7 @@ from ottla.testing.errors import KitError, last_lines
 from ottla.testing.internal_topics import Coordinated, create_internal_topic
 from ottla.testing.network import Network
 from ottla.testing.ports import HOST, free_ports
-from ottla.testing.topics import Topics
+from ottla.testing.timed import Timed
 from ottla.testing.zookeeper_server import ZooKeeperEnsemble, ZooKeeperServer
 from ottla.testing.zookeeper_session import end_session
 
@@ -31,7 +31,7 @@ MAX_REPLICAS: Final = 3
 _T = TypeVar("_T")
 
 
-class Cluster(Topics):
+class Cluster(Timed):
     """`with Cluster(brokers=3) as cluster:` or `cluster = Cluster().open()` and `.close()`.
 
     Broker ids are 1 to `brokers`. `config` holds settings for all brokers; new topics get three
@@ -41,8 +41,8 @@ class Cluster(Topics):
     with `ensemble` members. `data` is the folder for the data; by default a temporary folder,
     deleted with the cluster. With `proxies=False` each
     broker has one listener and brokers connect directly: faster, but nothing can be cut. With
-    `control` its brokers can be given faults towards clients, and be made to roll, retain and
-    compact; they are slower, because they run on asyncio's own loop.
+    `control` its brokers can be given faults towards clients, be made to roll, retain and compact,
+    and time can be advanced; they are slower, because they run on asyncio's own loop.
 
     Every wait has a timeout and raises KitError, which shows the end of the relevant logs.
     """
@@ -359,6 +359,35 @@ class Cluster(Topics):
             raise KitError(f"there is no member {member}; the ensemble has 1 to {members}")
         return self._ensemble.servers[member - 1]
 
+    # Time; see `Timed`.
+
+    def _pass_time(self, by_ms: int) -> None:
+        paused = [number for number, broker in self.brokers.items() if broker.is_paused]
+        if paused:
+            raise KitError(f"broker {paused[0]} is paused: resume it before you advance the time")
+        before = self._known(self.state.topics())
+        super()._pass_time(by_ms)
+        if self._network is None or not self._network.is_cut:
+            self._wait_steady(before)
+
+    def _wait_steady(self, before: Known) -> None:
+        """Wait until the replicas that were in sync are in sync, and no ISR changes."""
+        behind: list[str] = []
+
+        def steady() -> bool | None:
+            changing = [name for names in self._ask_at_once("unsteady") for name in names]
+            behind[:] = [f"{name}: its ISR changes" for name in changing]
+            topics = self.state.topics()
+            for (topic, index), now in self._known(topics).items():
+                wanted = before[topic, index].isr if (topic, index) in before else now.isr
+                if not wanted <= now.isr:
+                    behind.append(f"{topic}-{index}: in sync {[*now.isr]}, before {[*wanted]}")
+            if not behind:
+                behind[:] = self._not_yet_known(topics)
+            return not behind or None
+
+        self.wait_for("the replicas to be in sync again", steady, because=lambda: behind[:20])
+
     # Each of these waits.
 
     def controller(self, timeout_s: float = WAIT_S) -> int:
@@ -431,13 +460,16 @@ class Cluster(Topics):
 
     def _not_yet_known(self, topics: Sequence[str]) -> list[str]:
         """What the registered brokers' metadata does not say yet."""
-        actual = {key: known for each in topics for key, known in self.state.known(each).items()}
+        actual = self._known(topics)
         return [
             line
             for broker_id in self.state.live_brokers()
             if broker_id in self.brokers and self.brokers[broker_id].running
             for line in not_yet_known(self.brokers[broker_id].bootstrap, topics, actual)
         ]
+
+    def _known(self, topics: Iterable[str]) -> Known:
+        return {key: known for each in topics for key, known in self.state.known(each).items()}
 
     def wait_registered(self, broker_ids: Iterable[int], timeout_s: float = WAIT_S) -> None:
         """Wait until exactly these brokers are registered."""

@@ -8,11 +8,13 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from enum import Enum
-from typing import Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from ottla.protocol.errors import ErrorCode
 from ottla.protocol.versions import APIS, INTERNAL
 from ottla.testing.errors import KitError
+
+if TYPE_CHECKING:
+    from ottla.protocol.errors import ErrorCode
 
 KIT_CLIENT_ID: Final = "ottla-testing"
 """The kit's own clients. Faults meet them only by this client id, and they are not listed."""
@@ -96,6 +98,8 @@ def api_name(key: int) -> str:
 
 def error_code(name: str | ErrorCode) -> ErrorCode:
     """An error by Kafka's name, such as "NOT_LEADER_OR_FOLLOWER". Raises KitError."""
+    from ottla.protocol.errors import ErrorCode
+
     if isinstance(name, ErrorCode):
         return name
     names = [each.name.upper() for each in ErrorCode]

@@ -6,12 +6,10 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from ottla.protocol.errors import ErrorCode
 from ottla.protocol.versions import APIS
 from ottla.testing.control_socket import ControlSocket
-from ottla.testing.controlled.error_response import has_error_code
 from ottla.testing.errors import KitError
 from ottla.testing.fault_rule import (
     Effect,
@@ -21,6 +19,9 @@ from ottla.testing.fault_rule import (
     api_name,
     error_code,
 )
+
+if TYPE_CHECKING:
+    from ottla.protocol.errors import ErrorCode
 
 POLL_S: Final = 0.005
 WAIT_S: Final = 10.0
@@ -104,6 +105,8 @@ class Faults(ABC):
         """Answer with an error, such as "NOT_LEADER_OR_FOLLOWER", and do nothing else; with
         `after` the broker carries the request out first.
         """
+        from ottla.testing.controlled.error_response import has_error_code
+
         key = api_key(api)
         if not has_error_code(key, APIS[key].max_version):
             raise KitError(f"the response to {api} has no error code: use disconnect or delay")

@@ -67,6 +67,11 @@ class Network:
         self._cut_from_zookeeper |= {broker_id}
         self._call(self._cut(self._zookeeper[broker_id], reset))
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether a connection is cut, between brokers or to ZooKeeper."""
+        return bool(self._cut_pairs or self._cut_from_zookeeper)
+
     def heal(self) -> None:
         """End every cut."""
         self._cut_pairs = frozenset()

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.testing.errors import KitError
 from ottla.testing.fault_rule import KIT_CLIENT_ID
 from ottla.testing.faults import Faults
-from ottla.testing.rebalance import force_rebalance
 from ottla.testing.record import Expected, ReadRecord
 from ottla.testing.topic import Topic, new_producer
 
@@ -97,6 +96,8 @@ class Topics(Faults):
         """Begin a rebalance of a consumer group: the members learn of it with their next heartbeat.
         Raises KitError if the group has no members. A client with group.protocol=consumer never
         becomes one: brokers of Ottla do not support KIP-848."""
+        from ottla.testing.rebalance import force_rebalance
+
         force_rebalance(self.bootstrap.split(",")[0], group)
 
     def _ask_all(self, operation: str, **arguments: Any) -> None:

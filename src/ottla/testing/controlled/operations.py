@@ -7,6 +7,7 @@ from typing import Any
 
 from ottla.node.node import Node
 from ottla.replica.partition import Partition
+from ottla.replication.leader import Leader
 from ottla.testing.controlled.fault_script import FaultScript
 from ottla.testing.controlled.virtual_time import AdvancingLoop
 from ottla.testing.fault_rule import FaultRule
@@ -32,16 +33,22 @@ class Operations:
         """Let this much time pass at once; returns the broker's time afterwards."""
         loop = asyncio.get_running_loop()
         assert isinstance(loop, AdvancingLoop)
-        if self._node.config.zookeeper_connect:
-            raise RefusedError(
-                "the time of a cluster cannot be advanced: ZooKeeper's sessions run in real time."
-                " Use one broker"
-            )
         if by_ms < 0:
             raise RefusedError(f"time does not go back: {by_ms} ms")
         async with self._advancing:
             await loop.advance(by_ms)
         return self._node.clock.now_ms()
+
+    async def unsteady(self) -> list[str]:
+        """The partitions led here whose ISR is about to change: a change is under way, or a replica
+        has lagged for so long that it is due.
+        """
+        now_ms = self._node.clock.monotonic_ms()
+        return [
+            f"{each.topic}-{each.index}"
+            for each in self._node.partitions
+            if each.leads_others and not _is_steady(each.leader, each.log.end_offset, now_ms)
+        ]
 
     async def roll(self, topic: str) -> None:
         """Close the active segment of each partition here, and begin a new one."""
@@ -91,3 +98,11 @@ class Operations:
     async def count_received(self) -> int:
         """The number of the last request."""
         return self._script.count
+
+
+def _is_steady(leader: Leader, end_offset: int, now_ms: int) -> bool:
+    return leader.in_flight is None and all(
+        follower.is_caught_up(end_offset, now_ms, leader.lag_max_ms)
+        for broker_id, follower in leader.followers.items()
+        if broker_id in leader.state.isr
+    )

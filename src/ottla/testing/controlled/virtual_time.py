@@ -28,8 +28,8 @@ MAX_TURNS: Final = 1_000
 class AdvancingLoop(asyncio.SelectorEventLoop):
     """asyncio's own loop; uvloop keeps its timers in C, out of reach."""
 
-    def __init__(self) -> None:
-        self._ahead_s = 0.0
+    def __init__(self, ahead_ms: int = 0) -> None:
+        self._ahead_s = ahead_ms / 1000
         self._due_s: float | None = None
         """During `advance`, while a timer's callback runs: when it was due."""
         self._is_advancing = False
