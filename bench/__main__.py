@@ -25,6 +25,7 @@ from bench.figures.controller_failover import ControllerFailover
 from bench.figures.delta_limit import DeltaLimit
 from bench.figures.java_clients import JavaClients
 from bench.figures.jdbc import Jdbc
+from bench.figures.kfake import Kfake
 from bench.figures.latency import ClusterLatency, Latency
 from bench.figures.leader_loss import LeaderLoss
 from bench.figures.memory import Memory
@@ -32,7 +33,9 @@ from bench.figures.partitions import Partitions
 from bench.figures.read_committed import ReadCommitted
 from bench.figures.small_requests import SmallRequests
 from bench.figures.start import Start
+from bench.figures.test_kit import TestKit
 from bench.figures.throughput import Throughput
+from bench.figures.topic import Topic
 from bench.figures.transactions import ClusterTransactions, Transactions
 from bench.figures.transactions_copy import TransactionsCopy
 from bench.measure import KAFKA, OTTLA, Bench, ClientError, Figure
@@ -43,6 +46,8 @@ from ottla.testing.zookeeper_server import ZooKeeperError
 
 FIGURES: tuple[Figure, ...] = (
     Start(),
+    TestKit(),
+    Kfake(),
     Memory(),
     Throughput("1 KB", 1000, 2_000_000),
     Throughput("100 B", 100, 8_000_000),
@@ -73,8 +78,10 @@ FIGURES: tuple[Figure, ...] = (
     delta.BURSTS,
     delta.BadRows(),
     delta_keys.Upsert(),
+    delta_keys.LargeUpsert(),
     delta_keys.History(),
     Jdbc(),
+    Topic(),
     delta.Cold(),
 )
 FOLDER = Path(__file__).parent

@@ -3,8 +3,9 @@
 JOB is one of JOBS. SCENARIO is JSON: {"max_rows": 1000} reads the whole topic in batches of
 that size; {"interval": "1 second" or null, "rows": 15000, "partitions": 2, "burst": 30,
 "pause_ms": 60} writes rows while the query runs, `burst` at a time and spread over the partitions;
-with "waits", each burst waits until the previous one is in the table. "url" is the database of
-the jobs jdbc-*.
+with "waits", each burst waits until the previous one is in the table. "table_rows" is the number of
+rows that the table of a job upsert-* has before. "url" is the database of the jobs jdbc-*, "target"
+the topic of the jobs topic-*.
 
 The last line printed is JSON: the rows of the table, the rows and ms of each batch that had rows,
 and the seconds from the start of the query to its end.
@@ -29,6 +30,8 @@ from bench.figures import (
     delta_upsert_plain,
     jdbc_ottla,
     jdbc_plain,
+    topic_ottla,
+    topic_plain,
 )
 
 SCHEMA = "id long, name string, amount double, note string"
@@ -40,6 +43,8 @@ JOBS: dict[str, Any] = {
     "history-ottla": delta_history_ottla,
     "jdbc-plain": jdbc_plain,
     "jdbc-ottla": jdbc_ottla,
+    "topic-plain": topic_plain,
+    "topic-ottla": topic_ottla,
 }
 MASTER = "local[2]"
 BATCHES_KEPT = 1_000
@@ -94,8 +99,10 @@ def run(spark: SparkSession, job: str, arguments: list[str]) -> dict[str, Any]:
     if live:
         interval = scenario.get("interval")
         trigger = {"processingTime": interval} if interval else {}
+    if "table_rows" in scenario:
+        JOBS[job].make_table(spark, folder, scenario["table_rows"])
     began = time.monotonic()
-    place = {"url": scenario["url"]} if "url" in scenario else {}
+    place = {name: scenario[name] for name in ("url", "target") if name in scenario}
     query = JOBS[job].start(
         spark, address, topic, SCHEMA, folder, trigger, scenario.get("max_rows"), **place
     )
@@ -108,7 +115,7 @@ def run(spark: SparkSession, job: str, arguments: list[str]) -> dict[str, Any]:
         found = batches(query)
     seconds = time.monotonic() - began
     if place:
-        rows = JOBS[job].count(spark, **place)
+        rows = JOBS[job].count(spark, address, **place)
     else:
         rows = spark.read.format("delta").load(str(folder / "table")).count()
     return {"rows": rows, "batches": found, "seconds": seconds}

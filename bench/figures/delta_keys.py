@@ -102,6 +102,49 @@ class Upsert(_Keyed):
         return rate(found, WARM_UP)
 
 
+class LargeUpsert:
+    """A large table of which each batch updates 1 %, spread over the whole table.
+
+    A batch of the MERGE by hand rewrites the table, which takes minutes.
+    """
+
+    name = "delta-upsert-large"
+    runs = 1
+    rows, batch, batches, warm_up = 10_000_000, 100_000, 4, 1
+    settings = (
+        f"a table of {rows:,} rows; {batches} batches of {batch:,} JSON rows of about 250 B, each"
+        " with a key of its own, spread over the whole table, local[2], availableNow; median over"
+        f" the batches without the first {warm_up}. Each job's table has the properties that the"
+        " job gives it: deletion vectors with Ottla, Delta's defaults by hand"
+    )
+
+    def __init__(self) -> None:
+        names = ("delta-upsert-large, plain", "delta-upsert-large, ottla")
+        self._comparison = Comparison(
+            self.name,
+            "rows/s",
+            1.5,
+            more_is_better=True,
+            ways=(PLAIN_UPSERT, UPSERT),
+            names=(*names, "delta-upsert-large, share"),
+        )
+        self.measures = self._comparison.measures
+
+    def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
+        keys, batch = bench.amount(self.rows), bench.amount(self.batch)
+        scenario = {"max_rows": batch, "table_rows": keys}
+        with broker_of(contestant, bench, PARTITIONS) as address:
+            fill(address, "rows", self.batches * batch, keys)
+
+            def run(job: str) -> float:
+                found = run_job(job, scenario, address, "rows")
+                if found["rows"] != keys:
+                    raise ClientError(f"the table has {found['rows']} rows of {keys}")
+                return rate(found, self.warm_up)
+
+            return self._comparison.measure(run)
+
+
 class History(_Keyed):
     """All versions of each key beside the last one, both with `ottla.pipelines`."""
 

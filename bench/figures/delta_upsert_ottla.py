@@ -7,10 +7,16 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from bench.figures import delta_upsert_plain
 from bench.figures.delta_ottla import open_session
 from ottla import pipelines
 
-__all__ = ["open_session", "start"]
+__all__ = ["make_table", "open_session", "start"]
+
+
+def make_table(spark: SparkSession, folder: Path, rows: int) -> None:
+    """Write the table of `delta_upsert_plain` with the properties that `to_delta` gives."""
+    delta_upsert_plain.make_table(spark, folder, rows, {"delta.enableDeletionVectors": "true"})
 
 
 def start(

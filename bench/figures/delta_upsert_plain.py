@@ -15,7 +15,24 @@ from pyspark.sql.streaming import StreamingQuery
 
 from bench.figures.delta_plain import open_session, read
 
-__all__ = ["open_session", "start"]
+__all__ = ["make_table", "open_session", "start"]
+COLUMNS = (
+    *("id", "concat('row ', id % 1000) AS name", "id / 7.0D AS amount"),
+    *("repeat('x', 200) AS note", "CAST(id % 2 AS INT) AS partition", "id AS offset"),
+)
+
+
+def make_table(
+    spark: SparkSession, folder: Path, rows: int, properties: Mapping[str, str] | None = None
+) -> None:
+    """Write a table with the keys 0 to `rows` - 1, such as the job leaves it."""
+    frame = spark.range(rows).selectExpr(*COLUMNS)
+    table = str(folder / "table")
+    created = DeltaTable.createIfNotExists(spark).location(table).addColumns(frame.schema)
+    for name, value in (properties or {}).items():
+        created = created.property(name, value)
+    created.execute()
+    frame.write.format("delta").mode("append").save(table)
 
 
 def start(

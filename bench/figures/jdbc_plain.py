@@ -47,6 +47,6 @@ def start(
     return writer.option("checkpointLocation", str(folder / "state")).trigger(**trigger).start()
 
 
-def count(spark: SparkSession, url: str) -> int:
+def count(spark: SparkSession, _address: str, *, url: str) -> int:
     """The rows in the table."""
     return int(spark.read.format("jdbc").options(**options(url)).load().count())

@@ -1,0 +1,47 @@
+"""From topic to topic: `ottla.pipelines` beside Spark's own Kafka sink."""
+
+from typing import Final
+
+from bench.figures.delta import Comparison, broker_of, create, fill, rate, run_job
+from bench.measure import Bench, ClientError
+
+PLAIN, OTTLA = "topic-plain", "topic-ottla"
+ROWS: Final = 800_000
+BATCH: Final = 100_000
+PARTITIONS: Final = 2
+WARM_UP: Final = 3
+
+
+class Topic:
+    """All rows of a topic, by each job into a topic of its own."""
+
+    name = "topic"
+    runs = 3
+    settings = (
+        f"{ROWS:,} JSON rows of about 250 B in {PARTITIONS} partitions, {BATCH:,} a batch, parsed"
+        f" and written as JSON to a topic of {PARTITIONS} partitions, local[2], availableNow;"
+        f" median over the batches without the first {WARM_UP}. Ottla's job writes each row once,"
+        " in transactions; the plain job is Spark's Kafka sink, which is at least once"
+    )
+
+    def __init__(self) -> None:
+        names = ("topic, plain", "topic, ottla", "topic, share")
+        self._comparison = Comparison(
+            self.name, "rows/s", 1.0, more_is_better=True, ways=(PLAIN, OTTLA), names=names
+        )
+        self.measures = self._comparison.measures
+
+    def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
+        batch = bench.amount(BATCH)
+        rows = ROWS // BATCH * batch
+        with broker_of(contestant, bench, PARTITIONS) as address:
+            fill(address, "rows", rows, PARTITIONS)
+
+            def run(job: str) -> float:
+                create(address, job, PARTITIONS)
+                found = run_job(job, {"max_rows": batch, "target": job}, address, "rows")
+                if found["rows"] != rows:
+                    raise ClientError(f"the topic has {found['rows']} rows of {rows}")
+                return rate(found, WARM_UP)
+
+            return self._comparison.measure(run)
