@@ -129,6 +129,47 @@ def test_a_batch_of_an_earlier_leadership_is_refused(
     assert appends.append_own(sent, headers, 5, role.leadership).to_all
 
 
+def test_what_follows_a_refused_batch_is_refused_like_it(
+    appends: LeaderAppends, role: PartitionRole
+) -> None:
+    def sent(sequence: int, epoch: int = 0) -> bytes:
+        return batch(b"a", producer_id=3, producer_epoch=epoch, base_sequence=sequence)
+
+    appends.append(sent(0), "me", to_all=True)
+    role.update(PartitionState(2, 1, (1, 2), (1, 2), 1))
+    refused = ErrorCode.not_leader_or_follower
+    assert code_of(appends.append, sent(1), "me", to_all=True) is refused
+    role.update(PartitionState(1, 2, (1, 2), (1, 2), 2))
+    # Was in flight with the refused one: as out of order, librdkafka would begin another epoch.
+    assert code_of(appends.append, sent(2), "me", to_all=True) is refused
+    assert code_of(appends.append, sent(5, 1), "me", to_all=True) is (
+        ErrorCode.out_of_order_sequence_number
+    )
+    assert appends.append(sent(1), "me", to_all=True).first_offset == 1
+    assert appends.append(sent(2), "me", to_all=True).first_offset == 2
+
+
+def test_the_refusal_before_a_transactions_verification_counts(
+    appends: LeaderAppends, role: PartitionRole
+) -> None:
+    appends.append(batch(b"a", producer_id=3, producer_epoch=0, base_sequence=0), "me", to_all=True)
+    role.update(PartitionState(2, 1, (1, 2), (1, 2), 1))
+    refused = ErrorCode.not_leader_or_follower
+    assert code_of(appends.begin_verification, 3, 0, 1, version_2=True) is refused
+    role.update(PartitionState(1, 2, (1, 2), (1, 2), 2))
+    later = batch(b"c", producer_id=3, producer_epoch=0, base_sequence=2)
+    assert code_of(appends.append, later, "me", to_all=True) is refused
+
+
+@pytest.mark.parametrize("records", [b"", b"x", b"x" * 100])
+def test_a_follower_refuses_what_is_no_batch(
+    appends: LeaderAppends, role: PartitionRole, records: bytes
+) -> None:
+    role.update(PartitionState(2, 1, (1, 2), (1, 2), 1))
+    refused = ErrorCode.not_leader_or_follower
+    assert code_of(appends.append, records, "me", to_all=True) is refused
+
+
 def test_too_few_in_sync_replicas_refuse_only_acks_all(
     appends: LeaderAppends, role: PartitionRole
 ) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from ottla.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Failed, UsageFailed
+from ottla.cli.wrapping import print_error
 
 if TYPE_CHECKING:
     from ottla.api.context import Broker
@@ -202,11 +203,11 @@ def run(options: ServeOptions) -> int:
         failure.print("ottla serve")
         return failure.exit_code
     except ConfigError as error:
-        print(f"ottla serve: {error}", file=sys.stderr)
+        print_error(str(error), "ottla serve: ")
         return EXIT_USAGE
     except OSError as error:
         # A port in use, someone else's folder, a full disk: not a bug of the broker.
-        print(f"ottla serve: {error}", file=sys.stderr)
+        print_error(str(error), "ottla serve: ")
         return EXIT_FAILED
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED

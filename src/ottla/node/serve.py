@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from shutil import get_terminal_size
 from textwrap import fill
+from typing import TextIO
 from wsgiref.simple_server import WSGIServer
 
 from ottla.cluster.errors import StartError
@@ -71,13 +72,13 @@ def serve(
         return run(_serve(node, beside, announce=announce), new_loop)
     except (ConnectionLostError, SessionExpiredError) as error:
         # Their text is only a path, which can be any path of the start.
-        print(f"ottla serve: lost ZooKeeper during the start ({error!r})", file=sys.stderr)
+        _print_failure(f"lost ZooKeeper during the start ({error!r})")
         return EXIT_FAILED
     except ConfigError as error:
-        print(f"ottla serve: {error}", file=sys.stderr)
+        _print_failure(error)
         return EXIT_BAD_SETTING
     except (ApiError, CoordinationError, DataFolderError, StartError, StoreError, OSError) as error:
-        print(f"ottla serve: {error}", file=sys.stderr)
+        _print_failure(error)
         return EXIT_FAILED
 
 
@@ -146,7 +147,7 @@ async def _serve(
             await asyncio.to_thread(metrics.shutdown)
         await node.close()
     if node.storage_failure.reason is not None:
-        print(f"ottla serve: {node.storage_failure.reason}", file=sys.stderr)
+        _print_failure(node.storage_failure.reason)
         return EXIT_FAILED
     return EXIT_STOPPED
 
@@ -169,17 +170,27 @@ def _print_ready(node: Node) -> None:
     addresses = ", ".join(_address(each.host, each.port) for each in node.endpoints)
     topics = sum(not topic.is_internal for topic in node.image.topics.values())
     line = (
-        f"Ottla is ready on {addresses} (broker {node.config.id}, {topics} topics,"
+        f"Ottla is ready on {addresses} (broker {node.config.id},"
+        f" {topics} topic{'' if topics == 1 else 's'},"
         f" data in {node.config.data_folder}). Ctrl-C stops it."
     )
-    if sys.stdout.isatty():
-        line = fill(line, get_terminal_size().columns, break_on_hyphens=False)
     try:
-        print(line, flush=True)
+        print(_fitted(line, sys.stdout), flush=True)
     except OSError as error:
         # What is buffered would fail again at the end of the process.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise StartError(f"cannot write to standard output: {error.strerror}") from None
+
+
+def _print_failure(why: object) -> None:
+    print(_fitted(f"ottla serve: {why}", sys.stderr), file=sys.stderr)
+
+
+def _fitted(line: str, stream: TextIO) -> str:
+    """The line, in several where the stream is a terminal that is narrower."""
+    if not stream.isatty():
+        return line
+    return fill(line, get_terminal_size().columns, break_on_hyphens=False)
 
 
 def _address(host: str, port: int) -> str:

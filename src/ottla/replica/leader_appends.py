@@ -14,10 +14,12 @@ from ottla.log.verification import NOT_REQUIRED, Guard
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.check import check_batch
 from ottla.records.control import ControlType, write_end_marker
+from ottla.records.errors import CorruptBatchError
 from ottla.records.header import BatchHeader, Buffer, read_header
 from ottla.replica.counts import Counts
 from ottla.replica.partition_host import PartitionHost
 from ottla.replica.partition_role import PartitionRole
+from ottla.replica.refused_batches import RefusedBatches
 from ottla.timelines.partition_timeline import Timeline
 
 MAX_DECOMPRESSED_BYTES = 64 << 20
@@ -55,7 +57,7 @@ class LedPartition(Protocol):
 class LeaderAppends:
     """See the module's text. Use only from the event loop's thread."""
 
-    __slots__ = ("_host", "_log", "_partition", "_role")
+    __slots__ = ("_host", "_log", "_partition", "_refused", "_role")
 
     def __init__(
         self, log: Log, role: PartitionRole, host: PartitionHost, partition: LedPartition
@@ -64,6 +66,7 @@ class LeaderAppends:
         self._role = role
         self._host = host
         self._partition = partition
+        self._refused: RefusedBatches | None = None
 
     def append(
         self,
@@ -82,10 +85,14 @@ class LeaderAppends:
         this partition in the response.
         """
         role = self._role
-        if role.leader is None:
-            raise ApiError(ErrorCode.not_leader_or_follower)
-        if to_all:
-            role.check_in_sync()
+        try:
+            if role.leader is None:
+                raise ApiError(ErrorCode.not_leader_or_follower)
+            if to_all:
+                role.check_in_sync()
+        except ApiError as error:
+            self._note_batch(records, error)
+            raise
         config = self._log.config
         if not records:
             raise ApiError(ErrorCode.invalid_record, "the produce request has no records")
@@ -109,13 +116,47 @@ class LeaderAppends:
                 ErrorCode.transactional_id_authorization_failed,
                 "the request has transactional records but no transactional id",
             )
-        return self._append(batch, [header], now_ms, client_id, to_all=to_all, guard=guard)
+        try:
+            return self._append(batch, [header], now_ms, client_id, to_all=to_all, guard=guard)
+        except ApiError as error:
+            if error.code is ErrorCode.out_of_order_sequence_number and self._refused is not None:
+                code = self._refused.cause(
+                    header.producer_id,
+                    header.producer_epoch,
+                    header.base_sequence,
+                    self._host.clock.monotonic_ms(),
+                )
+                if code is not None:
+                    raise ApiError(code, "an earlier batch of this producer was refused") from error
+            raise
+
+    def _note_batch(self, records: Buffer | None, error: ApiError) -> None:
+        try:
+            refused = read_header(records or b"")
+        except CorruptBatchError:
+            return  # it would be refused in any case
+        self._note_refusal(
+            refused.producer_id, refused.producer_epoch, refused.base_sequence, error
+        )
+
+    def _note_refusal(
+        self, producer_id: int, producer_epoch: int, sequence: int, error: ApiError
+    ) -> None:
+        if producer_id >= 0:
+            if self._refused is None:
+                self._refused = RefusedBatches()
+            now_ms = self._host.clock.monotonic_ms()
+            self._refused.add(producer_id, producer_epoch, sequence, error.code, now_ms)
 
     def begin_verification(
         self, producer_id: int, producer_epoch: int, sequence: int, *, version_2: bool
     ) -> Guard | None:
         """See `ProducerState.begin_verification`; also raises NOT_LEADER_OR_FOLLOWER."""
-        self._role.leading()
+        try:
+            self._role.leading()
+        except ApiError as error:
+            self._note_refusal(producer_id, producer_epoch, sequence, error)
+            raise
         return self._log.producers.begin_verification(
             producer_id,
             producer_epoch,
