@@ -26,6 +26,7 @@ PAIR = "This pair works: ..."
         ),
         ("UnsupportedOperationException: This method is not defined in Spark 3.5", "another Spark"),
         ("[JAVA_GATEWAY_EXITED] Java gateway process exited", "ivy_settings="),
+        ("[JAVA_GATEWAY_EXITED] unresolved dependency: x: not found", PAIR),
         ("Failed to find the data source: delta.", "--datalake-formats delta"),
         ("Failed to find the data source: kafka.", "spark-sql-kafka-0-10"),
         ("UnsupportedClassVersionError: class file version 65.0", "pip install 'ottla[java]'"),

@@ -41,9 +41,9 @@ _FAILURES: Final = (
     ),
     (
         r"unresolved dependency|JAVA_GATEWAY_EXITED",
-        "Spark did not start; its own words are above. Where it could not fetch its jars "
-        "(unresolved dependency): this machine may not reach Maven Central, so pass "
-        "jars=[...] or ivy_settings='ivysettings.xml' to session()",
+        "Spark did not start; its output says why. If it names an unresolved dependency, Maven "
+        "Central does not have that version, or this machine does not reach it: then pass "
+        "jars=[...] or ivy_settings='ivysettings.xml' to session(). {pair}",
     ),
     (
         r"io\.delta\.sql\.DeltaSparkSessionExtension|find the data source: delta|DeltaCatalog",
