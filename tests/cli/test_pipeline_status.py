@@ -38,7 +38,7 @@ def test_a_run_is_a_row() -> None:
     assert row == {
         "pipeline": "flights",
         "state": "running",
-        "since": "1 min 4 s ago",
+        "started": "1 min 4 s ago",
         "host": "etl-3",
         "batch": 0,
         "last batch": "6.0 s ago",

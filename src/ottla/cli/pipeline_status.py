@@ -23,7 +23,7 @@ PAUSE_S: Final = 0.5
 COLUMNS: Final = (
     "pipeline",
     "state",
-    "since",
+    "started",
     "host",
     "batch",
     "last batch",
