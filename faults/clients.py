@@ -77,6 +77,10 @@ class Clients:
             "logger": QUIET,
             "reconnect.backoff.ms": 50,
             "reconnect.backoff.max.ms": 1_000,
+            # Once each broker was down at some time, librdkafka re-bootstraps, and 2.16 may come to
+            # a deadlock: rd_kafka_toppar_handle_OffsetForLeaderEpoch waits for the client's lock
+            # with the partition's, rd_kafka_broker_fail for the partition's with the client's.
+            "metadata.recovery.strategy": "none",
             "error_cb": self._errors_of(client),
         }
 
