@@ -12,6 +12,7 @@ from ottla.cli.jsonlines import put_bytes
 from ottla.cli.pipeline_output import SPARK_SETTINGS, SparkOutput
 from ottla.cli.rendering import escape, time_text
 from ottla.cli.screen import note, say, show_json, show_table
+from ottla.cli.topic_documents import plural
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.specification import FileSpec
 from ottla.pipelines.run.rejected_table import RejectedRow, RejectedRows
@@ -106,7 +107,7 @@ def _show(name: str, target: str, rejected: RejectedRows | None) -> None:
     if rejected is None or not rejected.rows:
         say(f"{name}: no row was rejected ({target}).")
         return
-    say(f"{name}: {rejected.rows:,} rows are in {rejected.table}")
+    say(f"{name}: {plural(rejected.rows, 'row')} in {rejected.table}")
     show_table(
         ["rows", "first", "last", "reason"],
         [

@@ -150,7 +150,7 @@ def test_the_rejected_rows_of_several_batches_share_a_commit(
     assert job.rejected() == BAD
     assert [commit["batch"] for commit in job.commits()] == [2]
     assert "6 rows of" in caplog.text
-    assert "were rejected in batches 0 to 2" in caplog.text
+    assert "rejected in batches 0 to 2" in caplog.text
     assert not job.note.exists()
 
 

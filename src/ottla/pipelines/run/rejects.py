@@ -241,8 +241,9 @@ class Rejects:
             if first != batch.number:
                 where = f"batches {first} to {batch.number}"
             log.warning(
-                "%d rows of %s were rejected in %s: they are kept in %s",
+                "%d %s of %s rejected in %s, kept in %s",
                 number,
+                "row" if number == 1 else "rows",
                 ", ".join(dict.fromkeys(part.topic for part in parts)) or "the query",
                 where,
                 self._rejected().name,
