@@ -40,6 +40,7 @@ class Stalls:
         self._join: Fault | None = None
         self._leave: Fault | None = None
         self._write: Fault | None = None
+        self._has_ended = False
         self._registered_after_ms = cluster.pace.ms(SESSION_TIMEOUT_MS) + 1_200
         """A broker with a new disk can register only after its former session has expired."""
         self._lags_within_ms = cluster.pace.ms(LAG_MAX_MS) * 3 // 2 + 800
@@ -67,8 +68,9 @@ class Stalls:
         self._begin(fault._replace(kind="crash", ms=30))
 
     def end(self) -> None:
-        """Stall no more messages."""
+        """Stall no more messages, and begin no fault that belongs to a stall."""
         self._join = self._leave = self._write = None
+        self._has_ended = True
 
     def _write_s(self, process: Process, writes: Sequence[Operation]) -> float:
         fault = self._write
@@ -145,4 +147,8 @@ class Stalls:
 
     def _later(self, delay_ms: int, fault: Fault) -> None:
         loop = self._cluster.loop
-        loop.driver.context.run(loop.call_later, delay_ms / 1000, self._begin, fault)
+        loop.driver.context.run(loop.call_later, delay_ms / 1000, self._begin_unless_ended, fault)
+
+    def _begin_unless_ended(self, fault: Fault) -> None:
+        if not self._has_ended:
+            self._begin(fault)

@@ -86,10 +86,17 @@ LATE_FAILURE = (
     Fault(1860, "slow markers", 2, 4, 845, 339605623),
     Fault(2784, "full disk at markers", 2, 3, 400, 617268066),
 )
+LATE_CUT = (
+    Fault(815, "stall join", 2, 3, 30, 558848433),
+    Fault(2283, "stall join", 1, 3, 29, 877036470),
+    Fault(3226, "expire", 3, 4, 259, 5228882),
+    Fault(3232, "add partition", 2, 4, 222, 652058093),
+)
 FOUND_SWIFTLY = (
     (100089, False, NEW_PARTITION),
     (100176, False, None),
     (101276, False, STOPPED_STARTING),
+    (103221, False, LATE_CUT),
     (300034, True, LATE_FAILURE),
 )
 """The same for swift runs, with and without transactions. All were faults of the simulation.
@@ -98,6 +105,7 @@ FOUND_SWIFTLY = (
   committed.
 - The last checks began while a broker was starting.
 - A broker that was told to stop while it started, and could not start.
+- A cut that belongs to a stalled proposal began after all was healed.
 - A broker that ended itself during the last checks, for a write to the disk that had been full.
 """
 
