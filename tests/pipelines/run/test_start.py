@@ -90,7 +90,7 @@ def test_rows_that_do_not_parse_lie_beside_the_table_whatever_the_projection(
     assert bytes(rows[0]["value"]) == b"\xffbad"
     assert bytes(rows[0]["headers"][0]["value"]) == b"\x02"
     assert rows[1]["reason"] == "value lacks the field id, which is NOT NULL"
-    assert "1 rows of" in caplog.text
+    assert "1 row of" in caplog.text
 
 
 def test_a_batch_that_runs_twice_arrives_once_rejects_and_all(
