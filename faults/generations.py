@@ -34,7 +34,8 @@ def check(events: Sequence[Event]) -> Iterator[Anomaly]:
     for event in events:
         match event:
             case Synced():
-                if not has_offsets and _begins_again(event, owners, newest):
+                highest = known[-1][1] if known else -1
+                if not has_offsets and _begins_again(event, owners, newest, highest):
                     for each in (owners, newest, known):
                         each.clear()
                 yield from _synced(event, owners, newest)
@@ -54,12 +55,20 @@ def check(events: Sequence[Event]) -> Iterator[Anomaly]:
 
 
 def _begins_again(
-    event: Synced, owners: dict[tuple[int, int], int], newest: dict[int, int]
+    event: Synced, owners: dict[tuple[int, int], int], newest: dict[int, int], highest: int
 ) -> bool:
-    """Whether the generation is another one than before with this number, or followed it."""
-    return event.generation < newest.get(event.consumer, -1) or any(
-        owners.get((event.generation, partition), event.consumer) != event.consumer
-        for partition in event.partitions
+    """Whether the generation is another one than before with this number, or followed it.
+
+    `highest` is the highest known one: a lower one may also be the answer of a coordinator that was
+    replaced.
+    """
+    return (
+        event.generation < newest.get(event.consumer, -1)
+        or (event.generation < highest and not event.by_deposed)
+        or any(
+            owners.get((event.generation, partition), event.consumer) != event.consumer
+            for partition in event.partitions
+        )
     )
 
 

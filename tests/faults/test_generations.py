@@ -55,6 +55,15 @@ def test_a_commit_of_a_removed_group_is_not_of_a_former_generation() -> None:
     assert kinds(*again, has_offsets=False) == []
 
 
+def test_a_removed_group_begins_again_without_the_members_of_its_highest_generation() -> None:
+    """Simulation seed 110784: consumer 1 never was in generation 2."""
+    again = (
+        Synced(1, 1, 1, (0,)), Synced(100, 2, 2, (0,)), Synced(900, 1, 1, (0,)), committed(901, 1)
+    )  # fmt: skip
+    assert kinds(*again, has_offsets=False) == []
+    assert kinds(*again) == [Kind.stale_generation]
+
+
 def test_another_member_may_learn_its_generation_late() -> None:
     assert kinds(Synced(1, 1, 4, ()), Synced(2, 2, 3, ())) == []
 
