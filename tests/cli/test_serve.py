@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.failures import UsageFailed
+from ottla.cli.failures import EXIT_FAILED, UsageFailed
 from ottla.cli.serve import (
     FLAGS,
     OPTION_NAMES,
@@ -125,6 +125,19 @@ def test_conflicting_options_are_rejected() -> None:
 def test_a_missing_file_is_reported_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="No such file"):
         to_properties(ServeOptions(properties=str(tmp_path / "missing")))
+
+
+def test_a_failure_fits_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    monkeypatch.setenv("COLUMNS", "67")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert run(ServeOptions(listen="127.0.0.1:0", data=str(file / "of a file"))) == EXIT_FAILED
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) > 1
+    assert max(map(len, lines)) <= 67
 
 
 def test_a_usage_error_exits_with_2_and_one_line(capsys: pytest.CaptureFixture[str]) -> None:

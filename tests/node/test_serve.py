@@ -3,7 +3,6 @@ import os
 import resource
 import signal
 import socket
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -41,20 +40,6 @@ def test_a_folder_that_is_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[s
     given = {"log.dirs": str(file), "listeners": "PLAINTEXT://127.0.0.1:0"}
     assert serve(given, HANDLERS) == EXIT_FAILED
     assert str(file) in error_line(capsys)
-
-
-def test_a_failure_fits_the_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "file"
-    file.touch()
-    monkeypatch.setenv("COLUMNS", "67")
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    given = {"log.dirs": str(file / "of a file"), "listeners": "PLAINTEXT://127.0.0.1:0"}
-    assert serve(given, HANDLERS) == EXIT_FAILED
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) > 1
-    assert all(len(line) <= 67 or " " not in line for line in lines)
 
 
 def test_a_port_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,9 +1,9 @@
 """The entry point: `ottla serve` starts directly, all other commands go through typer.
 
 Importing typer and building its commands takes about 100 ms and 15 MB, and a broker's whole start
-may take 500 ms. So if all options of `serve` are understood, the
-broker starts at once. Everything else (`--help`, completion, a mistake in serve's options) is left
-to typer, so that there is one help and one set of messages.
+may take 500 ms. So if all options of `serve` are understood, the broker starts at once. Everything
+else (`--help`, completion, a mistake in serve's options) is left to typer, so that there is one
+help and one set of messages.
 """
 
 from __future__ import annotations

@@ -188,6 +188,10 @@ def _not_imported(name: str) -> Iterator[None]:
         del sys.modules[name]
 
 
+def _print_failure(why: str) -> None:
+    print_error(why, "ottla serve: ")
+
+
 def run(options: ServeOptions) -> int:
     """Run the broker until it is told to stop; returns the exit code."""
     from ottla.config.error import ConfigError
@@ -198,16 +202,22 @@ def run(options: ServeOptions) -> int:
             from ottla.api.table import HANDLERS
             from ottla.node.serve import serve
 
-        return serve(properties, HANDLERS, log_level=level, announce=not options.quiet)
+        return serve(
+            properties,
+            HANDLERS,
+            log_level=level,
+            announce=not options.quiet,
+            print_failure=_print_failure,
+        )
     except Failed as failure:
         failure.print("ottla serve")
         return failure.exit_code
     except ConfigError as error:
-        print_error(str(error), "ottla serve: ")
+        _print_failure(str(error))
         return EXIT_USAGE
     except OSError as error:
         # A port in use, someone else's folder, a full disk: not a bug of the broker.
-        print_error(str(error), "ottla serve: ")
+        _print_failure(str(error))
         return EXIT_FAILED
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED

@@ -12,7 +12,6 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from shutil import get_terminal_size
 from textwrap import fill
-from typing import TextIO
 from wsgiref.simple_server import WSGIServer
 
 from ottla.cluster.errors import StartError
@@ -38,6 +37,10 @@ MACOS_MAX_FILES = 10_240
 """OPEN_MAX: macOS reports no hard limit, and refuses a soft limit above this."""
 
 
+def _print_failure(why: str) -> None:
+    print(f"ottla serve: {why}", file=sys.stderr)
+
+
 def serve(
     properties: Mapping[str, str],
     handlers: Handlers,
@@ -47,6 +50,7 @@ def serve(
     clock: Clock | None = None,
     new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None,
     beside: Callable[[Node], AbstractAsyncContextManager[object]] = nullcontext,
+    print_failure: Callable[[str], None] = _print_failure,
 ) -> int:
     """Runs a broker until SIGTERM or SIGINT; returns the exit code.
 
@@ -54,8 +58,9 @@ def serve(
     line when it is ready. `clock` and `new_loop` default to the machine's clock and the fastest
     loop; `beside` opens what runs beside the broker while it serves.
 
-    If it cannot start, it prints one line on stderr. The exit code is 2 for a wrong setting, 1 for
-    a port in use, a folder in use or unreadable, a full disk, or an unreachable ensemble.
+    If it cannot start, `print_failure` gets one line, and prints it on stderr by default. The exit
+    code is 2 for a wrong setting, 1 for a port in use, a folder in use or unreadable, a full disk,
+    or an unreachable ensemble.
     """
     logging.basicConfig(
         stream=sys.stderr,
@@ -69,16 +74,16 @@ def serve(
         raise_file_limit()
         keep_freed_memory()
         node = Node(config, handlers, clock=clock)
-        return run(_serve(node, beside, announce=announce), new_loop)
+        return run(_serve(node, beside, print_failure, announce=announce), new_loop)
     except (ConnectionLostError, SessionExpiredError) as error:
         # Their text is only a path, which can be any path of the start.
-        _print_failure(f"lost ZooKeeper during the start ({error!r})")
+        print_failure(f"lost ZooKeeper during the start ({error!r})")
         return EXIT_FAILED
     except ConfigError as error:
-        _print_failure(error)
+        print_failure(str(error))
         return EXIT_BAD_SETTING
     except (ApiError, CoordinationError, DataFolderError, StartError, StoreError, OSError) as error:
-        _print_failure(error)
+        print_failure(str(error))
         return EXIT_FAILED
 
 
@@ -125,6 +130,7 @@ def _fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
 async def _serve(
     node: Node,
     beside: Callable[[Node], AbstractAsyncContextManager[object]],
+    print_failure: Callable[[str], None],
     *,
     announce: bool,
 ) -> int:
@@ -147,7 +153,7 @@ async def _serve(
             await asyncio.to_thread(metrics.shutdown)
         await node.close()
     if node.storage_failure.reason is not None:
-        _print_failure(node.storage_failure.reason)
+        print_failure(node.storage_failure.reason)
         return EXIT_FAILED
     return EXIT_STOPPED
 
@@ -174,23 +180,14 @@ def _print_ready(node: Node) -> None:
         f" {topics} topic{'' if topics == 1 else 's'},"
         f" data in {node.config.data_folder}). Ctrl-C stops it."
     )
+    if sys.stdout.isatty():
+        line = fill(line, get_terminal_size().columns, break_on_hyphens=False)
     try:
-        print(_fitted(line, sys.stdout), flush=True)
+        print(line, flush=True)
     except OSError as error:
         # What is buffered would fail again at the end of the process.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise StartError(f"cannot write to standard output: {error.strerror}") from None
-
-
-def _print_failure(why: object) -> None:
-    print(_fitted(f"ottla serve: {why}", sys.stderr), file=sys.stderr)
-
-
-def _fitted(line: str, stream: TextIO) -> str:
-    """The line, in several where the stream is a terminal that is narrower."""
-    if not stream.isatty():
-        return line
-    return fill(line, get_terminal_size().columns, break_on_hyphens=False)
 
 
 def _address(host: str, port: int) -> str:
