@@ -30,6 +30,8 @@ class Connections:
     def __init__(self, client_id: str, addresses: Mapping[int, tuple[str, int]]) -> None:
         self.leaders: dict[tuple[str, int], tuple[int, int]] = {}
         """By topic and partition: the leader and its epoch."""
+        self._last_epochs: dict[tuple[str, int], int] = {}
+        """By topic and partition: the newest leader epoch that the client has heard of."""
         self.coordinators: dict[tuple[str, int], int] = {}
         """By group or transactional id, and kind."""
         self._peers = {
@@ -57,11 +59,19 @@ class Connections:
         """The leader and its epoch, which consumers send (KIP-320). Raises NoAnswerError."""
         found = self.leaders.get((topic, partition))
         if found is None:
-            await self._refresh(topic)
+            await self._refresh(topic, partition)
             found = self.leaders.get((topic, partition))
         if found is None:
             raise NoAnswerError(f"{topic}-{partition} has no leader")
         return found
+
+    def epoch_seen(self, topic: str, partition: int, epoch: int) -> None:
+        """A committed offset names this leader epoch: a leader of an earlier one is not asked
+        (KIP-320). -1 names none."""
+        place = topic, partition
+        self._last_epochs[place] = max(epoch, self._last_epochs.get(place, -1))
+        if place in self.leaders and self.leaders[place][1] < epoch:
+            del self.leaders[place]
 
     def forget_leader(self, topic: str, partition: int) -> None:
         """The leader returned an error or no response: look it up again."""
@@ -91,7 +101,8 @@ class Connections:
         """The coordinator returned an error or no response: look it up again."""
         self.coordinators.pop((key, kind), None)
 
-    async def _refresh(self, topic: str) -> None:
+    async def _refresh(self, topic: str, partition: int) -> None:
+        """Ask the brokers in turn for metadata, until one knows a leader that is not outdated."""
         build = messages_of(METADATA, _METADATA_VERSION, "request")
         topics = (build.MetadataRequestTopic(name=topic),)
         request = build.MetadataRequest(topics=topics, allow_auto_topic_creation=False)
@@ -102,9 +113,17 @@ class Connections:
             except NoAnswerError as error:
                 failure = str(error)
                 continue
-            for partition in answer.topics[0].partitions:
-                if partition.error_code == ErrorCode.none:
-                    place = (topic, partition.partition_index)
-                    self.leaders[place] = partition.leader_id, partition.leader_epoch
-            return
+            for each in answer.topics[0].partitions:
+                if each.error_code == ErrorCode.none:
+                    self._take(topic, each)
+            if (topic, partition) in self.leaders:
+                return
+            failure = f"broker {broker} knows no leader of {topic}-{partition}, or a former one"
         raise NoAnswerError(failure)
+
+    def _take(self, topic: str, partition: Any) -> None:
+        """Keep a partition's leader, unless the client has heard of a newer epoch (KIP-320)."""
+        place = topic, partition.partition_index
+        if partition.leader_epoch >= self._last_epochs.get(place, -1):
+            self._last_epochs[place] = partition.leader_epoch
+            self.leaders[place] = partition.leader_id, partition.leader_epoch

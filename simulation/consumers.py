@@ -57,6 +57,19 @@ class RefusedError(Exception):
         self.code = code
 
 
+class Position(NamedTuple):
+    """Where a member reads a partition."""
+
+    offset: int
+    """The next offset to read."""
+    epoch: int
+    """The leader epoch of the record before, -1 if unknown. It is committed with the offset: the
+    next member that reads the partition does not ask a leader of an earlier epoch (KIP-320)."""
+
+
+START: Final = Position(0, -1)
+
+
 class Membership(NamedTuple):
     """The response to JoinGroup."""
 
@@ -99,11 +112,11 @@ class Member:
         self._heartbeat_s = max(MIN_HEARTBEAT_S, pace.s(HEARTBEAT_S))
         self._member_id = ""
         self._generation = -1
-        self._former: tuple[int, dict[int, int]] = (-1, {})
+        self._former: tuple[int, dict[int, Position]] = (-1, {})
         """The last generation with partitions, and the positions at its end."""
-        self._positions: dict[int, int] = {}
-        """The next offset to read of each assigned partition."""
-        self._committed: dict[int, int] = {}
+        self._positions: dict[int, Position] = {}
+        """Of each assigned partition."""
+        self._committed: dict[int, Position] = {}
         self._assigned_count: int | None = None
         """How many partitions the topic had at its last assignment as the group's leader."""
 
@@ -147,8 +160,10 @@ class Member:
         self._note(Assigned(now_ms, self.number, partitions, by_deposed))
         if self._former[0] < self._generation and self._random.random() < 0.2:
             await self._commit_late()
-        self._positions = await self.committed(partitions)
+        self._positions = await self._committed_positions(partitions)
         self._committed = dict(self._positions)
+        for partition, position in self._positions.items():
+            self._connections.epoch_seen(self._topic, partition, position.epoch)
         heartbeat_at = 0.0
         while True:
             now = asyncio.get_running_loop().time()
@@ -222,6 +237,10 @@ class Member:
 
     async def committed(self, partitions: tuple[int, ...]) -> dict[int, int]:
         """The group's committed offsets, 0 without one. Raises NoAnswerError, RefusedError."""
+        found = await self._committed_positions(partitions)
+        return {partition: position.offset for partition, position in found.items()}
+
+    async def _committed_positions(self, partitions: tuple[int, ...]) -> dict[int, Position]:
         if not partitions:
             return {}
         build = messages_of(OFFSET_FETCH, 7, "request")
@@ -232,7 +251,11 @@ class Member:
         found = {}
         for each in answer.topics[0].partitions:
             check(ErrorCode(each.error_code))
-            found[int(each.partition_index)] = max(int(each.committed_offset), 0)
+            found[int(each.partition_index)] = (
+                Position(int(each.committed_offset), int(each.committed_leader_epoch))
+                if each.committed_offset >= 0
+                else START
+            )
         return found
 
     def forget_coordinator(self) -> None:
@@ -253,7 +276,7 @@ class Member:
         check(code)
 
     async def _poll(self) -> None:
-        for partition, offset in list(self._positions.items()):
+        for partition, (offset, _) in list(self._positions.items()):
             try:
                 code, batches = await fetch(
                     self._connections, self._topic, partition, offset, max_wait_ms=POLL_MS
@@ -261,7 +284,7 @@ class Member:
             except NoAnswerError:
                 code, batches = ErrorCode.leader_not_available, []
             if code is ErrorCode.offset_out_of_range:
-                self._positions[partition] = 0
+                self._positions[partition] = START
             elif code is not ErrorCode.none:
                 self._connections.forget_leader(self._topic, partition)
             for header, _ in batches:
@@ -270,25 +293,25 @@ class Member:
                 )
             found = values_from(batches, offset)
             if found:
-                self._positions[partition] = found[-1][0] + 1
                 epochs = epochs_from(batches, found[0][0])
+                self._positions[partition] = Position(found[-1][0] + 1, epochs[-1])
                 now_ms = self._now_ms()
                 self._note(Polled(now_ms, self.number, partition, tuple(found), epochs))
 
     async def _commit(self) -> None:
-        offsets = tuple(
-            (partition, offset)
-            for partition, offset in self._positions.items()
-            if offset != self._committed.get(partition)
-        )
-        if offsets:
-            codes = await self._send_commit(self._generation, offsets)
-            for partition, offset in offsets:
+        positions = {
+            partition: position
+            for partition, position in self._positions.items()
+            if position != self._committed.get(partition)
+        }
+        if positions:
+            codes = await self._send_commit(self._generation, positions)
+            for partition, position in positions.items():
                 # A coordinator that does not know a new partition yet refuses it alone, and the
                 # next commit carries it again.
                 if codes[partition] is not ErrorCode.unknown_topic_or_partition:
                     check(codes[partition])
-                    self._committed[partition] = offset
+                    self._committed[partition] = position
 
     async def _commit_late(self) -> None:
         """Commit what the generation before had read, as if the request had been delayed."""
@@ -296,10 +319,10 @@ class Member:
         self._former = -1, {}
         if positions:
             await asyncio.sleep(self._random.random() * 0.1)
-            await self._send_commit(generation, tuple(positions.items()))
+            await self._send_commit(generation, positions)
 
     async def _send_commit(
-        self, generation: int, offsets: tuple[tuple[int, int], ...]
+        self, generation: int, positions: Mapping[int, Position]
     ) -> dict[int, ErrorCode]:
         """Return the response to each partition. Raises NoAnswerError."""
         build = messages_of(OFFSET_COMMIT, 7, "request")
@@ -307,9 +330,12 @@ class Member:
             name=self._topic,
             partitions=tuple(
                 build.OffsetCommitRequestPartition(
-                    partition_index=partition, committed_offset=offset, committed_metadata=""
+                    partition_index=partition,
+                    committed_offset=position.offset,
+                    committed_leader_epoch=position.epoch,
+                    committed_metadata="",
                 )
-                for partition, offset in offsets
+                for partition, position in positions.items()
             ),
         )
         request = build.OffsetCommitRequest(
@@ -319,6 +345,7 @@ class Member:
             group_instance_id=self._instance,
             topics=(topic,),
         )
+        offsets = tuple((partition, each.offset) for partition, each in positions.items())
         sent_ms = self._now_ms()
         outcomes: dict[str | None, tuple[tuple[int, int], ...]] = {"no answer": offsets}
         try:

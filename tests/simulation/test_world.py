@@ -51,6 +51,9 @@ FOUND = (
     # Their lessons are in tests of the checker.
     pytest.param(717, None, marks=pytest.mark.full),
     pytest.param(1193, None, marks=pytest.mark.full),
+    # Their lesson is in test_connection.
+    pytest.param(111856, None, marks=pytest.mark.full),
+    pytest.param(125720, None, marks=pytest.mark.full),
 )
 """Seeds that were not held, each with its faults if these are not the drawn ones.
 
@@ -60,6 +63,8 @@ FOUND = (
 - A leader that had been replaced uncleanly acknowledged a record, as Kafka's does.
 - An unclean leader brought back a record that was older than the committed one.
 - A static leader came back with JoinGroup 5, so nobody noticed a new partition (KIP-814).
+- A member with old metadata asked a leader that had been replaced and was behind, got
+  OFFSET_OUT_OF_RANGE and began at 0 (KIP-320).
 """
 
 
