@@ -86,7 +86,10 @@ class Stalls:
         does not write the same by itself."""
         if not isinstance(write, SetData) or not write.path.endswith("/state"):
             return False
-        before = json.loads(self._cluster.tree.nodes[write.path].data)
+        node = self._cluster.tree.nodes.get(write.path)
+        if node is None:
+            return False  # a former controller writes, and the next one deleted the topic
+        before = json.loads(node.data)
         after = json.loads(write.data)
         return bool(before["leader"] == after["leader"] and len(before["isr"]) < len(after["isr"]))
 

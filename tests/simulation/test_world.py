@@ -54,6 +54,7 @@ FOUND = (
     # Their lesson is in test_connection.
     pytest.param(111856, None, marks=pytest.mark.full),
     pytest.param(125720, None, marks=pytest.mark.full),
+    pytest.param(147089, None, marks=pytest.mark.full),
 )
 """Seeds that were not held, each with its faults if these are not the drawn ones.
 
@@ -65,6 +66,8 @@ FOUND = (
 - A static leader came back with JoinGroup 5, so nobody noticed a new partition (KIP-814).
 - A member with old metadata asked a leader that had been replaced and was behind, got
   OFFSET_OUT_OF_RANGE and began at 0 (KIP-320).
+- A former controller wrote to a partition whose topic the next one had deleted, and the stall of
+  writes looked for its state.
 """
 
 
