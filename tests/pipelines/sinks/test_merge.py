@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,82 @@ def test_a_history_depends_on_the_records_alone(spark: Any, tmp_path: Path, seed
     versions = [table.write(batch) for batch in cut(records, seed)]
     assert table.rows() == all_versions(records)
     assert versions == [1, 2, 3]  # one commit each
+
+
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The statements that a history is merged with from now on, by name."""
+    used: list[str] = []
+
+    def recorded(name: str, make: Callable[..., str]) -> Callable[..., str]:
+        def statement(*given: Any) -> str:
+            used.append(name)
+            return make(*given)
+
+        return statement
+
+    for name in ("in_order_statement", "history_statement"):
+        monkeypatch.setattr(
+            merge, name, recorded(name.removesuffix("_statement"), getattr(merge, name))
+        )
+    return used
+
+
+def test_a_history_in_order_is_merged_by_the_shorter_statement(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = statements(monkeypatch)
+    table = Table(spark, tmp_path / "table", order_by="at", history=True)
+    first = [Record(1, "a", 1, 0, 0), Record(2, "b", 1, 1, 0), Record(3, "c", 2, 0, 1)]
+    # A version that ends, a deletion, a deletion of what never was, and a record that comes twice.
+    second = [
+        Record(1, "d", 2, 0, 2),
+        Record(1, "e", 3, 0, 3),
+        Record(1, "e", 3, 0, 3),
+        Record(2, None, 3, 1, 1),
+        Record(4, None, 3, 1, 2),
+    ]
+    # After deletions, and at the same time as the version before.
+    third = [Record(2, "f", 4, 1, 3), Record(4, "g", 3, 1, 4), Record(1, "h", 3, 0, 4)]
+    assert [table.write(batch) for batch in (first, second, third)] == [1, 2, 3]
+    assert table.rows() == all_versions(
+        sorted({*first, *second, *third}, key=lambda one: one.order)
+    )
+    assert used == ["in_order"] * 3
+
+
+LATE = {
+    "before the current version": Record(1, "z", 4, 0, 9),
+    "the current version once more": Record(1, "b", 5, 0, 1),
+    "at the time of the current version, of a smaller offset": Record(1, "z", 5, 0, 0),
+    "before a version that has ended": Record(1, "z", 0, 0, 9),
+    "before a deletion": Record(2, "z", 4, 0, 9),
+    "before the deletion of what never was": Record(3, "z", 4, 0, 9),
+}
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        pytest.param(one, id=name, marks=() if name == "before a deletion" else pytest.mark.full)
+        for name, one in LATE.items()
+    ],
+)
+def test_a_late_record_makes_the_longer_statement_follow(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: Record
+) -> None:
+    used = statements(monkeypatch)
+    table = Table(spark, tmp_path / "table", order_by="at", history=True)
+    known = [
+        Record(1, "a", 1, 0, 0),
+        Record(1, "b", 5, 0, 1),
+        Record(2, "c", 1, 0, 2),
+        Record(2, None, 5, 0, 3),
+        Record(3, None, 5, 0, 4),
+    ]
+    batch = [late, Record(4, "d", 6, 0, 10)]
+    assert [table.write(known), table.write(batch)] == [1, 2]
+    assert table.rows() == all_versions(list({*known, *batch}))
+    assert used == ["in_order", "in_order", "history"]
 
 
 def test_the_last_offset_wins_a_tombstone_deletes_and_a_batch_comes_once(

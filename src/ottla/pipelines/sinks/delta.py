@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.sinks.batch_order import BatchOrder
 from ottla.pipelines.sinks.compaction import COMPACT_AFTER, Compaction
 from ottla.pipelines.sinks.constraints import mark, read_constraints
 from ottla.pipelines.sinks.delta_table import DeltaTable, forget_last_commit, last_commit
@@ -43,6 +44,7 @@ class DeltaSink:
     keyed: KeyedTable | None = None
     deliveries: frozenset[DeliveryGuarantee] = field(default=frozenset(DeliveryGuarantee))
     compact_after: int = COMPACT_AFTER
+    _batch_order: BatchOrder = field(default_factory=BatchOrder, init=False, repr=False)
     _compaction: Compaction | None = field(default=None, init=False, repr=False)
     _state_ahead: StateAhead | None = field(default=None, init=False, repr=False)
 
@@ -231,7 +233,8 @@ class DeltaSink:
         """Append or merge a batch; None when the table has it already."""
         session = frame.sparkSession
         if self.keyed is not None:
-            version = merge(frame, self.keyed, self.target.location, batch, self.spark)
+            place = self.target.location
+            version = merge(frame, self.keyed, place, batch, self.spark, self._batch_order)
             self._compact(session)
             self._look_ahead(session)
             return version

@@ -13,6 +13,7 @@ versions whose end they change.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from ottla.pipelines.sinks.keyed_table import (
     IS_CURRENT,
@@ -25,7 +26,8 @@ from ottla.pipelines.sinks.keyed_table import (
     quoted,
 )
 
-_IDENTITY = (VALID_FROM, PARTITION, OFFSET)
+IDENTITY: Final = (VALID_FROM, PARTITION, OFFSET)
+"""What tells the versions of a key apart, and orders them."""
 
 
 def history_statement(keyed: KeyedTable, location: str, view: str) -> str:
@@ -35,7 +37,7 @@ def history_statement(keyed: KeyedTable, location: str, view: str) -> str:
     """
     table = f"delta.{quoted(location)}"
     on = [f"t.{quoted(key)} = s.{quoted(key)}" for key in keyed.keys]
-    on += [f"t.{name} = s.{name}" for name in _IDENTITY]
+    on += [f"t.{name} = s.{name}" for name in IDENTITY]
     values = {quoted(name): f"s.row.{quoted(name)}" for name in keyed.columns}
     values |= {name: f"s.{name}" for name in (VALID_FROM, VALID_TO, IS_CURRENT)}
     return "\n".join(
@@ -59,16 +61,15 @@ def changed_versions(keyed: KeyedTable, table: str, view: str) -> str:
     assert keyed.order_by is not None
     keys = _listed(keyed.keys)
     order = quoted(keyed.order_by)
-    tombstone = f"coalesce({TOMBSTONE}, false)" if keyed.has_tombstones else "false"
     same_key = " AND ".join(f"old.{quoted(key)} = first.{quoted(key)}" for key in keyed.keys)
     old_keys = ", ".join(f"old.{quoted(key)}" for key in keyed.keys)
-    place = ", ".join(_IDENTITY)
+    place = ", ".join(IDENTITY)
     by_key = f"PARTITION BY {keys} ORDER BY {place}"
     row = f"struct({_listed(keyed.columns)})"
     return f"""
 WITH new AS (
   SELECT {keys}, {order} AS {VALID_FROM}, {PARTITION}, {OFFSET}, true AS is_new,
-    {tombstone} AS is_point, {row} AS row FROM {view}
+    {is_tombstone(keyed)} AS is_point, {row} AS row FROM {view}
 ), first AS (
   SELECT {keys}, min({VALID_FROM}) AS since FROM new GROUP BY {keys}
 ), old AS (
@@ -91,6 +92,11 @@ WITH new AS (
 )
 SELECT {keys}, {place}, {VALID_TO}, {IS_CURRENT}, row FROM dated
 WHERE is_new OR NOT ended <=> {VALID_TO} OR NOT was_current <=> {IS_CURRENT}"""
+
+
+def is_tombstone(keyed: KeyedTable) -> str:
+    """Return the condition that a row of the batch is a tombstone."""
+    return f"coalesce({TOMBSTONE}, false)" if keyed.has_tombstones else "false"
 
 
 def _listed(names: Sequence[str]) -> str:

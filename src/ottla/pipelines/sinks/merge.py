@@ -6,6 +6,9 @@ The batches of a stream have such a session; of the user's own session a copy is
 
 Delta skips a batch that the table has. The id is always given: a merge that changes no row makes no
 commit without it.
+
+A history has two statements: a shorter one for batches in order, and one for all batches, which
+follows if the first finds a late record. Until then nothing has been written.
 """
 
 from __future__ import annotations
@@ -17,11 +20,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.sinks.delta_table import forget_last_commit, last_commit
 from ottla.pipelines.sinks.history_statement import history_statement
+from ottla.pipelines.sinks.in_order_statement import OUT_OF_ORDER, in_order_statement
 from ottla.pipelines.sinks.upsert_statement import upsert_statement
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from ottla.pipelines.sinks.batch_order import BatchOrder
     from ottla.pipelines.sinks.keyed_table import KeyedTable
     from ottla.pipelines.sinks.port import Batch
 
@@ -36,30 +41,54 @@ MAX_BROADCAST_FILES_BYTES: Final = 1 << 20
 
 
 def merge(
-    frame: DataFrame, keyed: KeyedTable, location: str, batch: Batch, users: SparkSession
+    frame: DataFrame,
+    keyed: KeyedTable,
+    location: str,
+    batch: Batch,
+    users: SparkSession,
+    order: BatchOrder,
 ) -> int | None:
     """Merge a batch into a table; None when the table has it already.
 
-    `users` is the user's session.
+    `users` is the user's session. `order` says of a history which statement to begin with.
     """
     view = f"ottla_batch_{secrets.token_hex(8)}"
-    # A history reads the batch twice, and Spark would count its rows twice.
+    # A history may read the batch more than once, and Spark would count its rows each time.
     cached = frame.persist() if keyed.history else None
     try:
-        if cached is not None:
-            cached.count()  # now Spark knows how large it is, and whether to send it to all tasks
         frame.createOrReplaceTempView(view)
         own = frame.sparkSession
         session = copied(own) if own._jsparkSession.equals(users._jsparkSession) else own
-        statement = history_statement if keyed.history else upsert_statement
         with _settings(session, batch):
             forget_last_commit(session)
-            session.sql(statement(keyed, location, view))
+            if cached is None:
+                session.sql(upsert_statement(keyed, location, view))
+            elif not _merge_in_order(session, in_order_statement(keyed, location, view), order):
+                cached.count()  # now Spark knows how large it is, and whether to send it to all
+                session.sql(history_statement(keyed, location, view))
             return last_commit(session)
     finally:
         frame.sparkSession.catalog.dropTempView(view)
         if cached is not None:
             cached.unpersist()
+
+
+def _merge_in_order(session: SparkSession, statement: str, order: BatchOrder) -> bool:
+    """Run the shorter statement of a history; False if it was not expected to succeed, or failed
+    for a late record."""
+    if not order.expects_order():
+        return False
+    from pyspark.errors import UnsupportedOperationException
+
+    try:
+        session.sql(statement)
+    except UnsupportedOperationException as error:
+        if error.getCondition() != OUT_OF_ORDER:
+            raise
+        order.was_late()
+        return False
+    order.was_in_order()
+    return True
 
 
 @contextlib.contextmanager
