@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 MAX_BATCHES_BETWEEN: Final = 32
-"""A stream that is always late spends at most this share of its batches in vain: 1 of 33."""
+"""A stream whose batches are always late tries in vain once in 33 batches, in the long run."""
 
 
 class BatchOrder:
