@@ -12,7 +12,8 @@ excused: what has to be appended, as an assignment or a commit, a replaced coord
 
 A group that has neither members nor offsets is removed, and begins again with generation 1, as in
 Kafka (GroupCoordinatorShard.cleanupGroupMetadata). So until the first commit is accepted, a
-generation that comes again may be another one.
+generation that comes again may be another one. A consumer that was paused may hear of the former
+one only after that commit: an answer that was asked for before it counts then for no generation.
 """
 
 from __future__ import annotations
@@ -30,19 +31,24 @@ def check(events: Sequence[Event]) -> Iterator[Anomaly]:
     """By consumer."""
     known: list[tuple[int, int]] = []
     """(time, highest generation that had completed SyncGroup)."""
-    has_offsets = False
+    first_commit_ms: int | None = None
+    """When the first accepted commit was answered."""
     for event in events:
         match event:
             case Synced():
                 highest = known[-1][1] if known else -1
-                if not has_offsets and _begins_again(event, owners, newest, highest):
+                may_be_another = first_commit_ms is None or _asked_before(event, first_commit_ms)
+                if may_be_another and _begins_again(event, owners, newest, highest):
+                    if first_commit_ms is not None:
+                        continue
                     for each in (owners, newest, known):
                         each.clear()
                 yield from _synced(event, owners, newest)
                 if not known or event.generation > known[-1][1]:
                     known.append((event.at_ms, event.generation))
             case Committed(error=None):
-                has_offsets = True
+                if first_commit_ms is None:
+                    first_commit_ms = event.at_ms
                 if event.generation < 0:
                     continue
                 before = [each for at_ms, each in known if at_ms < event.sent_ms]
@@ -52,6 +58,10 @@ def check(events: Sequence[Event]) -> Iterator[Anomaly]:
                         f"{event.sent_ms} ms, though the group was in generation {before[-1]}"
                     )
                     yield Anomaly(Kind.stale_generation, event.offsets[0][0], what)
+
+
+def _asked_before(event: Synced, at_ms: int) -> bool:
+    return event.sent_ms is not None and event.sent_ms < at_ms
 
 
 def _begins_again(

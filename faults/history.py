@@ -123,13 +123,15 @@ class Revoked:
 @dataclass(frozen=True, slots=True)
 class Synced:
     """A consumer's assignment in this generation, from SyncGroup. `by_deposed`: the coordinator
-    that answered was already replaced when it was asked, and did not know it."""
+    that answered was already replaced when it was asked, and did not know it. `sent_ms`: when the
+    consumer asked; None if unknown."""
 
     at_ms: int
     consumer: int
     generation: int
     partitions: tuple[int, ...]
     by_deposed: bool = False
+    sent_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

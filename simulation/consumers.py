@@ -153,9 +153,10 @@ class Member:
             count = self._assigned_count
         elif joined.leads:
             self._assigned_count = count
+        sent_ms = self._now_ms()
         partitions, by_deposed = await self._sync(joined, self._partitions())
         now_ms, generation = self._now_ms(), joined.generation
-        self._note(Synced(now_ms, self.number, generation, partitions, by_deposed))
+        self._note(Synced(now_ms, self.number, generation, partitions, by_deposed, sent_ms))
         by_deposed = self._observer.is_deposed(GROUP, await self._connections.coordinator(GROUP))
         self._note(Assigned(now_ms, self.number, partitions, by_deposed))
         if self._former[0] < self._generation and self._random.random() < 0.2:

@@ -50,6 +50,15 @@ def test_a_group_that_began_again_keeps_its_generations_from_its_first_commit_on
     assert kinds(*again, Synced(910, 3, 1, (0,)), has_offsets=False) == [Kind.two_owners]
 
 
+def test_a_paused_consumer_hears_of_a_removed_group_after_the_first_commit() -> None:
+    """Simulation seed 167257."""
+    again = Synced(900, 1, 1, (0,), sent_ms=899), committed(901, 1)
+    late = Synced(910, 2, 1, (0,), sent_ms=830)
+    assert kinds(*again, late, Synced(920, 1, 2, (0,)), has_offsets=False) == []
+    asked_later = Synced(910, 2, 1, (0,), sent_ms=907)
+    assert kinds(*again, asked_later, has_offsets=False) == [Kind.two_owners]
+
+
 def test_a_commit_of_a_removed_group_is_not_of_a_former_generation() -> None:
     again = Synced(1, 1, 3, (0,)), Synced(900, 1, 1, (0,)), committed(901, 1)
     assert kinds(*again, has_offsets=False) == []

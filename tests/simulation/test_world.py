@@ -100,6 +100,7 @@ FOUND_AT_OWN_PACE = (
     (111856, False, None),
     (125720, False, None),
     (147089, False, None),
+    (167257, False, None),
     (300034, True, LATE_FAILURE),
 )
 """The same for runs at the pace of the seed, with and without transactions. All were faults of the
@@ -114,6 +115,7 @@ simulation.
   OFFSET_OUT_OF_RANGE and began at 0 (KIP-320; two seeds).
 - A former controller wrote to a partition whose topic the next one had deleted, and the stall of
   writes looked for its state.
+- A member that was paused heard of a generation of the group that had been removed meanwhile.
 - A broker that ended itself during the last checks, for a write to the disk that had been full.
 """
 
