@@ -12,7 +12,6 @@ versions whose end they change.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from ottla.pipelines.sinks.keyed_table import (
@@ -23,6 +22,7 @@ from ottla.pipelines.sinks.keyed_table import (
     VALID_FROM,
     VALID_TO,
     KeyedTable,
+    listed,
     quoted,
 )
 
@@ -59,13 +59,13 @@ def changed_versions(keyed: KeyedTable, table: str, view: str) -> str:
     Of the table it reads the versions that are valid after the first new version of their key.
     """
     assert keyed.order_by is not None
-    keys = _listed(keyed.keys)
+    keys = listed(keyed.keys)
     order = quoted(keyed.order_by)
     same_key = " AND ".join(f"old.{quoted(key)} = first.{quoted(key)}" for key in keyed.keys)
     old_keys = ", ".join(f"old.{quoted(key)}" for key in keyed.keys)
     place = ", ".join(IDENTITY)
     by_key = f"PARTITION BY {keys} ORDER BY {place}"
-    row = f"struct({_listed(keyed.columns)})"
+    row = f"struct({listed(keyed.columns)})"
     return f"""
 WITH new AS (
   SELECT {keys}, {order} AS {VALID_FROM}, {PARTITION}, {OFFSET}, true AS is_new,
@@ -97,7 +97,3 @@ WHERE is_new OR NOT ended <=> {VALID_TO} OR NOT was_current <=> {IS_CURRENT}"""
 def is_tombstone(keyed: KeyedTable) -> str:
     """Return the condition that a row of the batch is a tombstone."""
     return f"coalesce({TOMBSTONE}, false)" if keyed.has_tombstones else "false"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(quoted, names))

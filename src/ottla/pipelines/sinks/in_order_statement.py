@@ -11,7 +11,6 @@ a late record two rows of the batch match one row of the table, which a MERGE re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from ottla.pipelines.sinks.history_statement import IDENTITY, is_tombstone
@@ -20,6 +19,7 @@ from ottla.pipelines.sinks.keyed_table import (
     VALID_FROM,
     VALID_TO,
     KeyedTable,
+    listed,
     quoted,
 )
 
@@ -57,12 +57,12 @@ def _new_versions(keyed: KeyedTable, view: str) -> str:
     its columns, to close the one before it.
     """
     assert keyed.order_by is not None
-    keys, place = _listed(keyed.keys), _place()
+    keys, place = listed(keyed.keys), _place()
     by_key = f"PARTITION BY {keys} ORDER BY {place}"
     return f"""
 WITH new AS (
   SELECT {keys}, {quoted(keyed.order_by)} AS {place},
-    {is_tombstone(keyed)} AS is_point, struct({_listed(keyed.columns)}) AS row FROM {view}
+    {is_tombstone(keyed)} AS is_point, struct({listed(keyed.columns)}) AS row FROM {view}
 ), numbered AS (
   SELECT *, lag(struct({place})) OVER ({by_key}) AS before FROM new
 ), placed AS (
@@ -78,7 +78,3 @@ FROM dated"""
 
 def _place(alias: str = "") -> str:
     return ", ".join(f"{alias}{name}" for name in IDENTITY)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(quoted, names))

@@ -101,6 +101,11 @@ def quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
+def listed(names: Sequence[str]) -> str:
+    """Return columns as SQL lists them."""
+    return ", ".join(map(quoted, names))
+
+
 def read_keyed_table(
     frame: StructType,
     keys: Sequence[str],

@@ -17,6 +17,7 @@ from ottla.pipelines.sinks.keyed_table import (
     PARTITION,
     TOMBSTONE,
     KeyedTable,
+    listed,
     quoted,
 )
 
@@ -40,7 +41,7 @@ def upsert_statement(keyed: KeyedTable, location: str, view: str) -> str:
 
 def last_records(keyed: KeyedTable, view: str) -> str:
     """Return the query for the last record of each key in a view."""
-    columns = _listed(_carried(keyed))
+    columns = listed(_carried(keyed))
     order = _order(keyed)
     row = (
         f"max_by(struct({columns}), {_struct('', order)})"
@@ -50,7 +51,7 @@ def last_records(keyed: KeyedTable, view: str) -> str:
     if keyed.order_by is None:
         in_doubt = f"min({PARTITION}) <> max({PARTITION})" if keyed.has_place else "count(*) > 1"
         row = f"if({in_doubt}, {_stop('', keyed)}, {row})"
-    keys = _listed(keyed.keys)
+    keys = listed(keyed.keys)
     return f"SELECT row.* FROM (SELECT {row} AS row FROM {view} GROUP BY {keys})"
 
 
@@ -111,7 +112,3 @@ def _struct(alias: str, names: Sequence[str]) -> str:
 def _carried(keyed: KeyedTable) -> tuple[str, ...]:
     """Return the columns that the statement needs of the batch."""
     return (*keyed.columns, TOMBSTONE) if keyed.has_tombstones else keyed.columns
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(quoted, names))
