@@ -24,6 +24,7 @@ from ottla.pipelines.sinks.keyed_table import (
     KeyedTable,
     listed,
     quoted,
+    same_key,
 )
 
 IDENTITY: Final = (VALID_FROM, PARTITION, OFFSET)
@@ -36,10 +37,7 @@ def history_statement(keyed: KeyedTable, location: str, view: str) -> str:
     It reads the view twice.
     """
     table = f"delta.{quoted(location)}"
-    on = [f"t.{quoted(key)} = s.{quoted(key)}" for key in keyed.keys]
-    on += [f"t.{name} = s.{name}" for name in IDENTITY]
-    values = {quoted(name): f"s.row.{quoted(name)}" for name in keyed.columns}
-    values |= {name: f"s.{name}" for name in (VALID_FROM, VALID_TO, IS_CURRENT)}
+    on = [same_key(keyed, "t", "s"), *(f"t.{name} = s.{name}" for name in IDENTITY)]
     return "\n".join(
         (
             f"MERGE INTO {table} AS t",
@@ -47,8 +45,7 @@ def history_statement(keyed: KeyedTable, location: str, view: str) -> str:
             f"ON {' AND '.join(on)}",
             f"WHEN MATCHED THEN UPDATE SET t.{VALID_TO} = s.{VALID_TO}, "
             f"t.{IS_CURRENT} = s.{IS_CURRENT}",
-            f"WHEN NOT MATCHED THEN INSERT ({', '.join(values)}) "
-            f"VALUES ({', '.join(values.values())})",
+            f"WHEN NOT MATCHED THEN {insert_version(keyed)}",
         )
     )
 
@@ -61,7 +58,6 @@ def changed_versions(keyed: KeyedTable, table: str, view: str) -> str:
     assert keyed.order_by is not None
     keys = listed(keyed.keys)
     order = quoted(keyed.order_by)
-    same_key = " AND ".join(f"old.{quoted(key)} = first.{quoted(key)}" for key in keyed.keys)
     old_keys = ", ".join(f"old.{quoted(key)}" for key in keyed.keys)
     place = ", ".join(IDENTITY)
     by_key = f"PARTITION BY {keys} ORDER BY {place}"
@@ -76,7 +72,7 @@ WITH new AS (
   SELECT {old_keys}, old.{VALID_FROM}, old.{PARTITION}, old.{OFFSET}, false AS is_new,
     coalesce(old.{VALID_TO} = old.{VALID_FROM}, false) AS is_point, old.{VALID_TO} AS ended,
     old.{IS_CURRENT} AS was_current
-  FROM {table} AS old JOIN first ON {same_key}
+  FROM {table} AS old JOIN first ON {same_key(keyed, "old", "first")}
     AND (old.{VALID_TO} IS NULL OR old.{VALID_TO} >= first.since)
 ), versions AS (
   SELECT *, lag(struct({place})) OVER ({by_key}, is_new) <=> struct({place}) AS is_twice FROM (
@@ -92,6 +88,13 @@ WITH new AS (
 )
 SELECT {keys}, {place}, {VALID_TO}, {IS_CURRENT}, row FROM dated
 WHERE is_new OR NOT ended <=> {VALID_TO} OR NOT was_current <=> {IS_CURRENT}"""
+
+
+def insert_version(keyed: KeyedTable) -> str:
+    """Return the INSERT of a MERGE for a new version, whose columns are in `row`."""
+    values = {quoted(name): f"s.row.{quoted(name)}" for name in keyed.columns}
+    values |= {name: f"s.{name}" for name in (VALID_FROM, VALID_TO, IS_CURRENT)}
+    return f"INSERT ({', '.join(values)}) VALUES ({', '.join(values.values())})"
 
 
 def is_tombstone(keyed: KeyedTable) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.pipelines.sinks.history_statement import IDENTITY, is_tombstone
+from ottla.pipelines.sinks.history_statement import IDENTITY, insert_version, is_tombstone
 from ottla.pipelines.sinks.keyed_table import (
     IS_CURRENT,
     VALID_FROM,
@@ -21,6 +21,7 @@ from ottla.pipelines.sinks.keyed_table import (
     KeyedTable,
     listed,
     quoted,
+    same_key,
 )
 
 OUT_OF_ORDER: Final = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
@@ -32,22 +33,18 @@ def in_order_statement(keyed: KeyedTable, location: str, view: str) -> str:
 
     It reads the view once.
     """
-    same_key = " AND ".join(f"t.{quoted(key)} = s.{quoted(key)}" for key in keyed.keys)
-    of_table, of_batch = _place("t."), _place("s.")
     late = (
         f"(t.{IS_CURRENT} OR t.{VALID_TO} = t.{VALID_FROM}) "
-        f"AND struct({of_table}) >= struct({of_batch})"
+        f"AND struct({_place('t.')}) >= struct({_place('s.')})"
     )
-    values = {quoted(name): f"s.row.{quoted(name)}" for name in keyed.columns}
-    values |= {name: f"s.{name}" for name in (VALID_FROM, VALID_TO, IS_CURRENT)}
     return "\n".join(
         (
             f"MERGE INTO delta.{quoted(location)} AS t",
             f"USING ({_new_versions(keyed, view)}) AS s",
-            f"ON {same_key} AND s.is_first AND (s.closes AND t.{IS_CURRENT} OR {late})",
+            f"ON {same_key(keyed, 't', 's')} AND s.is_first "
+            f"AND (s.closes AND t.{IS_CURRENT} OR {late})",
             f"WHEN MATCHED THEN UPDATE SET t.{VALID_TO} = s.{VALID_FROM}, t.{IS_CURRENT} = false",
-            f"WHEN NOT MATCHED AND NOT s.closes THEN INSERT ({', '.join(values)}) "
-            f"VALUES ({', '.join(values.values())})",
+            f"WHEN NOT MATCHED AND NOT s.closes THEN {insert_version(keyed)}",
         )
     )
 

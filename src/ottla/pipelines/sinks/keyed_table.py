@@ -106,6 +106,11 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(map(quoted, names))
 
 
+def same_key(keyed: KeyedTable, left: str, right: str) -> str:
+    """Return the condition that two rows, named by their aliases, have the same key."""
+    return " AND ".join(f"{left}.{quoted(key)} = {right}.{quoted(key)}" for key in keyed.keys)
+
+
 def read_keyed_table(
     frame: StructType,
     keys: Sequence[str],

@@ -19,6 +19,7 @@ from ottla.pipelines.sinks.keyed_table import (
     KeyedTable,
     listed,
     quoted,
+    same_key,
 )
 
 UNORDERED: Final = "OTTLA_UNORDERED_KEY"
@@ -28,12 +29,11 @@ UNORDERED: Final = "OTTLA_UNORDERED_KEY"
 def upsert_statement(keyed: KeyedTable, location: str, view: str) -> str:
     """Return the statement that merges the rows of a view into the table at a location."""
     clauses = [*_clauses(keyed)]
-    on = " AND ".join(f"t.{quoted(key)} = s.{quoted(key)}" for key in keyed.keys)
     return "\n".join(
         (
             f"MERGE INTO delta.{quoted(location)} AS t",
             f"USING ({last_records(keyed, view)}) AS s",
-            f"ON {on}",
+            f"ON {same_key(keyed, 't', 's')}",
             *clauses,
         )
     )
