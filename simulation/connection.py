@@ -57,13 +57,9 @@ class Connections:
 
     async def leader_and_epoch(self, topic: str, partition: int) -> tuple[int, int]:
         """The leader and its epoch, which consumers send (KIP-320). Raises NoAnswerError."""
-        found = self.leaders.get((topic, partition))
-        if found is None:
+        if (topic, partition) not in self.leaders:
             await self._refresh(topic, partition)
-            found = self.leaders.get((topic, partition))
-        if found is None:
-            raise NoAnswerError(f"{topic}-{partition} has no leader")
-        return found
+        return self.leaders[topic, partition]
 
     def epoch_seen(self, topic: str, partition: int, epoch: int) -> None:
         """A committed offset names this leader epoch: a leader of an earlier one is not asked
@@ -102,7 +98,10 @@ class Connections:
         self.coordinators.pop((key, kind), None)
 
     async def _refresh(self, topic: str, partition: int) -> None:
-        """Ask the brokers in turn for metadata, until one knows a leader that is not outdated."""
+        """Ask the brokers in turn for metadata, until one knows a leader that is not outdated.
+
+        Raises NoAnswerError if none does.
+        """
         build = messages_of(METADATA, _METADATA_VERSION, "request")
         topics = (build.MetadataRequestTopic(name=topic),)
         request = build.MetadataRequest(topics=topics, allow_auto_topic_creation=False)
