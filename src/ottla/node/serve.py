@@ -29,6 +29,7 @@ from ottla.node.node import Node
 from ottla.protocol.errors import ApiError
 from ottla.runtime.clock import Clock
 from ottla.runtime.freed_memory import keep_freed_memory
+from ottla.runtime.garbage_collection import no_collection
 
 EXIT_STOPPED = 0
 EXIT_FAILED = 1
@@ -140,7 +141,8 @@ async def _serve(
         loop.add_signal_handler(number, stop.set)
     # Before the start: the broker begins to replicate then, and the disk may be full already.
     node.storage_failure.end = stop.set
-    await node.start()
+    with no_collection():
+        await node.start()
     metrics = None
     try:
         metrics = _start_metrics(node)
