@@ -40,6 +40,7 @@ HEARTBEAT_S: Final = 0.3
 """All in a full run."""
 MIN_HEARTBEAT_S: Final = 0.15
 POLL_MS: Final = 150
+NO_ANSWER: Final = "no answer"
 COORDINATOR_MOVED: Final = frozenset(
     {
         ErrorCode.not_coordinator,
@@ -117,6 +118,8 @@ class Member:
         self._positions: dict[int, Position] = {}
         """Of each assigned partition."""
         self._committed: dict[int, Position] = {}
+        self.unanswered: Callable[[], None] | None = None
+        """Notes the commit that has no response yet. A process that is killed cannot."""
         self._assigned_count: int | None = None
         """How many partitions the topic had at its last assignment as the group's leader."""
 
@@ -348,7 +351,13 @@ class Member:
         )
         offsets = tuple((partition, each.offset) for partition, each in positions.items())
         sent_ms = self._now_ms()
-        outcomes: dict[str | None, tuple[tuple[int, int], ...]] = {"no answer": offsets}
+
+        def note(error: str | None, these: tuple[tuple[int, int], ...]) -> None:
+            now_ms = self._now_ms()
+            self._note(Committed(now_ms, sent_ms, self.number, these, error, generation))
+
+        outcomes: dict[str | None, tuple[tuple[int, int], ...]] = {NO_ANSWER: offsets}
+        self.unanswered = lambda: note(NO_ANSWER, offsets)
         try:
             answer = await self._ask(request)
             codes = {
@@ -365,9 +374,9 @@ class Member:
             self._member_id = ""
             raise
         finally:
-            now_ms = self._now_ms()
+            self.unanswered = None
             for error, these in outcomes.items():
-                self._note(Committed(now_ms, sent_ms, self.number, these, error, generation))
+                note(error, these)
         return codes
 
     async def _leave(self) -> None:

@@ -209,6 +209,8 @@ class Workload:
         if process is None or member is None:
             return
         self._cluster.note(f"member {member.number} of the group is killed")
+        if member.unanswered is not None:
+            member.unanswered()
         self._end(process)
         self._processes[place] = self.members[place] = None
         self._loop.call_later(down_s, self._replace_member, place)

@@ -101,6 +101,7 @@ FOUND_AT_OWN_PACE = (
     (125720, False, None),
     (147089, False, None),
     (167257, False, None),
+    (171516, False, None),
     (300034, True, LATE_FAILURE),
 )
 """The same for runs at the pace of the seed, with and without transactions. All were faults of the
@@ -116,6 +117,7 @@ simulation.
 - A former controller wrote to a partition whose topic the next one had deleted, and the stall of
   writes looked for its state.
 - A member that was paused heard of a generation of the group that had been removed meanwhile.
+- A member was killed while a commit of it had no response, and the history did not have it.
 - A broker that ended itself during the last checks, for a write to the disk that had been full.
 """
 
