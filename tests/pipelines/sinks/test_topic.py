@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from ottla.pipelines.sinks.topic import group_of, in_tasks
+from ottla.pipelines.sinks import topic_task
+from ottla.pipelines.sinks.topic import fields_of, group_of, in_tasks
 from ottla.pipelines.sinks.topic_columns import RecordColumns
 
 pytestmark = pytest.mark.spark
@@ -43,6 +44,19 @@ def test_rows_of_a_key_keep_their_order(spark: Any) -> None:
         for wanted in {key for key, _ in part}:
             numbers = [int(value) for key, value in part if key == wanted]
             assert numbers == sorted(numbers)
+
+
+def test_keys_values_and_headers_reach_a_task_as_they_are(spark: Any) -> None:
+    rows = [
+        (b"k", b"\0\xff", [("h", b"\0\xfe"), ("h", b""), ("none", None)]),
+        (None, b"", []),
+        (b"", None, None),
+        (b"last", b"v" * 100_000, [('"\n\u00e9', b"1")]),
+    ]
+    schema = "key BINARY, value BINARY, headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
+    frame = spark.createDataFrame(rows, schema).coalesce(1)
+    fields = fields_of(RecordColumns("key", "value", "headers").records(frame))
+    assert list(topic_task.rows_of(fields.collect())) == rows
 
 
 def test_a_query_has_one_group() -> None:

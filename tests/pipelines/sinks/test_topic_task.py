@@ -2,12 +2,19 @@
 
 import itertools
 import json
+import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+)
 
 from ottla.pipelines.sinks.topic_task import (
     NotWrittenError,
@@ -30,7 +37,7 @@ class Place:
         return TaskOfBatch(self.topic, self.group, number, self.client, producer)
 
     def write(self, number: int, task: int, *values: str) -> list[int]:
-        rows = [(b"k", bytearray(value.encode()), None) for value in values]
+        rows = [(b"k", value.encode(), None) for value in values]
         return list(self.batch(number).write(task, rows))
 
     def read(self) -> list[tuple[str | None, str | None, Any]]:
@@ -86,9 +93,9 @@ def test_a_task_without_rows_does_nothing(place: Place) -> None:
 
 def test_nulls_and_headers_arrive(place: Place) -> None:
     rows = [
-        (b"key", None, [("h", bytearray(b"1")), ("none", None)]),
+        (b"key", None, [("h", b"1"), ("none", None)]),
         (None, b"value", []),
-        (bytearray(b"key"), b"", None),
+        (b"key", b"", None),
     ]
     assert list(place.batch(0).write(0, rows)) == [3]
     found = sorted(place.read(), key=str)
@@ -139,6 +146,26 @@ def test_a_refusal_says_why(place: Place) -> None:
         )
     with pytest.raises(RefusedError, match="MSG_SIZE_TOO_LARGE"):
         list(place.batch(0).write(0, [(None, b"a" * 2_000_000, None)]))
+    assert place.values() == []
+
+
+def test_a_record_that_the_broker_refuses_is_named_by_those_after_it(
+    place: Place, bootstrap: str
+) -> None:
+    limit = ConfigEntry("max.message.bytes", "1000", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource("topic", place.topic, incremental_configs=[limit])
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
+    admin.incremental_alter_configs([resource])[resource].result(30)
+
+    def rows() -> Iterator[Any]:
+        yield None, b"a" * 2_000, None
+        for _ in range(1_000):
+            time.sleep(0.01)
+            yield None, b"b", None
+        raise AssertionError("the client takes all records after a refused one")
+
+    with pytest.raises(RefusedError, match="MSG_SIZE_TOO_LARGE"):
+        list(place.batch(0).write(0, rows()))
     assert place.values() == []
 
 

@@ -23,16 +23,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.sinks import topic_task
 from ottla.pipelines.sinks.topic_columns import RecordColumns
-from ottla.pipelines.sinks.topic_task import TaskOfBatch
+from ottla.pipelines.sinks.topic_task import TaskOfBatch, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from pyspark.core.rdd import RDD
     from pyspark.sql import DataFrame
 
     from ottla.pipelines.kafka.settings import KafkaSettings
@@ -42,7 +43,13 @@ _ORDER: Final = "__ottla_order"
 
 # The settings of an exactly-once producer, where the caller gives no others. Keys go to the same
 # partitions as with Java's clients and Spark's own sink.
-PRODUCER: Final = {"partitioner": "murmur2_random", "transaction.timeout.ms": "300000"}
+PRODUCER: Final = {
+    "partitioner": "murmur2_random",
+    "transaction.timeout.ms": "300000",
+    # A producer that connects only where it must looks for its transaction's coordinator again
+    # after 50 or 500 ms, because it has no connection at first. Each task has a new producer.
+    "enable.sparse.connections": "false",
+}
 
 
 @dataclass
@@ -90,10 +97,10 @@ class TopicSink:
         )
         _send_by_value()
 
-        def write(number: int, rows: Iterable[object]) -> Iterator[int]:
-            return task.write(number, rows)
+        def write(number: int, fields: Iterable[bytes | None]) -> Iterator[int]:
+            return task.write(number, rows_of(fields))
 
-        in_tasks(records, self.tasks).rdd.mapPartitionsWithIndex(write).collect()
+        fields_of(in_tasks(records, self.tasks)).mapPartitionsWithIndex(write).collect()
 
     def version_of(self, query_id: str, batch: int) -> None:
         """Return None: a topic has no versions."""
@@ -118,6 +125,29 @@ def in_tasks(records: DataFrame, tasks: int) -> DataFrame:
         .sortWithinPartitions(_ORDER)
         .drop(_ORDER)
     )
+
+
+def fields_of(records: DataFrame) -> RDD[bytes | None]:
+    """Return each record's key, value and headers in turn, as `topic_task.rows_of` reads them.
+
+    Spark sends byte arrays and pairs of them to Python as they are. `DataFrame.rdd` would pickle
+    each row as an object with named fields, which takes longer than all else that a task does. The
+    formats of Arrow would need pyarrow on the executors.
+    """
+    from pyspark.core.rdd import RDD
+    from pyspark.serializers import NoOpSerializer
+    from pyspark.sql import functions as F  # noqa: N812
+
+    context = records.sparkSession.sparkContext
+    encoders: Any = context._jvm.org.apache.spark.sql.Encoders
+    content = encoders.BINARY()
+    headers = F.to_json("headers", {"ignoreNullFields": "false"}).cast("binary")
+    pairs = records.select(
+        F.col("key").alias("_1"),
+        F.struct(F.col("value").alias("_1"), headers.alias("_2")).alias("_2"),
+    )
+    typed = getattr(pairs._jdf, "as")(encoders.tuple(content, encoders.tuple(content, content)))
+    return RDD(typed.javaRDD(), context, NoOpSerializer())
 
 
 def _send_by_value() -> None:

@@ -27,6 +27,7 @@ the mark.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import itertools
 import json
@@ -67,7 +68,7 @@ class TaskOfBatch:
         return f"TaskOfBatch({self.topic}, batch {self.batch})"
 
     def write(self, task: int, rows: Iterable[Any]) -> Iterator[int]:
-        """Write the rows of a task: (key, value, headers) with bytes or None each.
+        """Write the rows of a task: (key, value, headers) as of `rows_of`.
 
         Yields the number of rows that this attempt wrote; nothing for a task without rows, and 0
         if an earlier attempt wrote them. Raises NotWrittenError or RefusedError.
@@ -117,23 +118,34 @@ def _attempt(batch: TaskOfBatch, task: int, rows: Iterator[Any]) -> int:
             raise _exception(mark.error)
         if read_mark(mark.metadata) >= batch.batch:
             return 0
-        return _write(batch, task, rows, producer, consumer)
+        return _write(batch, task, rows, producer, consumer.consumer_group_metadata())
     finally:
         consumer.close()
 
 
-def _write(batch: TaskOfBatch, task: int, rows: Iterator[Any], producer: Any, consumer: Any) -> int:
-    from confluent_kafka import TopicPartition
+def _write(batch: TaskOfBatch, task: int, rows: Iterator[Any], producer: Any, group: Any) -> int:
+    from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-    failed: list[Any] = []
+    def mark(count: int) -> None:
+        place = TopicPartition(batch.topic, task, 0, mark_of(batch.batch, count))
+        _until_done(lambda: producer.send_offsets_to_transaction([place], group, TIMEOUT_S))
+
+    count = 0
     producer.begin_transaction()
     try:
-        count = _produce(batch.topic, rows, producer, failed)
-        if failed:
-            raise _exception(failed[0])
-        place = TopicPartition(batch.topic, task, 0, mark_of(batch.batch, count))
-        metadata = consumer.consumer_group_metadata()
-        _until_done(lambda: producer.send_offsets_to_transaction([place], metadata, TIMEOUT_S))
+        try:
+            for row in rows:
+                _produce(batch.topic, row, producer)
+                count += 1
+                if count % 1_000 == 0:
+                    producer.poll(0)
+        except KafkaException as error:
+            if error.args[0].code() in (KafkaError._STATE, KafkaError._FATAL):
+                # An earlier record failed. The refusal of the mark says why.
+                mark(count)
+            raise
+        _wait_for_records(batch.topic, producer)
+        mark(count)
         _until_done(lambda: producer.commit_transaction(TIMEOUT_S))
     except BaseException:
         _abort(producer)
@@ -141,37 +153,24 @@ def _write(batch: TaskOfBatch, task: int, rows: Iterator[Any], producer: Any, co
     return count
 
 
-def _produce(topic: str, rows: Iterator[Any], producer: Any, failed: list[Any]) -> int:
-    """Give the rows to the client and wait until they are acknowledged; return their number.
-
-    PySpark has bytes as a bytearray, which the client does not take.
+def _produce(topic: str, row: Any, producer: Any) -> None:
+    """Give a row to the client. It reports no single record: that takes as long as the record. If
+    one fails, the transaction cannot be committed.
     """
+    key, value, headers = row
+    while True:
+        try:
+            producer.produce(topic, value, key, headers=headers)
+            return
+        except BufferError:  # the client's queue is full
+            producer.poll(QUEUE_WAIT_S)
 
-    def delivered(error: Any, _: Any) -> None:
-        if error is not None and len(failed) < 1:
-            failed.append(error)
 
-    count = 0
-    for key, value, headers in rows:
-        key = None if key is None else bytes(key)
-        value = None if value is None else bytes(value)
-        given = headers and [(name, content and bytes(content)) for name, content in headers]
-        while True:
-            try:
-                producer.produce(topic, value, key, headers=given, on_delivery=delivered)
-                break
-            except BufferError:  # the client's queue is full
-                producer.poll(QUEUE_WAIT_S)
-        count += 1
-        if count % 1_000 == 0:
-            producer.poll(0)
-        if failed:
-            return count
+def _wait_for_records(topic: str, producer: Any) -> None:
     until = time.monotonic() + TIMEOUT_S
-    while producer.flush(1.0) and not failed:
+    while producer.flush(1.0):
         if time.monotonic() > until:
             raise NotWrittenError(f"{topic}: not acknowledged within {TIMEOUT_S:.0f} s")
-    return count
 
 
 def _until_done(call: Any) -> None:
@@ -228,6 +227,22 @@ def _may_pass(reason: Any) -> bool:
         KafkaError._UNSUPPORTED_FEATURE,
     )
     return reason.code() not in lasting
+
+
+def rows_of(fields: Iterable[bytes | None]) -> Iterator[tuple[Any, Any, Any]]:
+    """Rows as (key, value, headers), from a key, a value and headers in turn.
+
+    Key and value are bytes or None, and so are the values of headers. The headers come as JSON: an
+    array of {"key": a name, "value": in Base64}, or None.
+    """
+    each = iter(fields)
+    for key, value, headers in zip(each, each, each, strict=True):
+        yield key, value, headers and [_header(one) for one in json.loads(headers)]
+
+
+def _header(one: Mapping[str, Any]) -> tuple[Any, bytes | None]:
+    value = one["value"]
+    return one["key"], None if value is None else base64.b64decode(value)
 
 
 def mark_of(batch: int, rows: int) -> str:
