@@ -69,6 +69,7 @@ class Broker:
         self._note = note
         self._random = Random(f"{seed} broker {number}")
         self._starting: asyncio.Task[None] | None = None
+        self._leaving: Process | None = None
         address = f"PLAINTEXT://{self.host}:{PORT}"
         self._settings = {
             "node.id": str(number),
@@ -82,6 +83,11 @@ class Broker:
     @property
     def is_up(self) -> bool:
         return self.process is not None
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether it was told to stop and still runs."""
+        return self.process is not None and self.process is self._leaving
 
     @property
     def is_paused(self) -> bool:
@@ -152,6 +158,7 @@ class Broker:
         if process is None or node is None:
             return
         self._note(f"{self.name} leaves")
+        self._leaving = process
         starting = self._starting
         assert starting is not None
 

@@ -256,7 +256,7 @@ class Cluster:
         for broker in self.brokers.values():
             if broker.failure is not None:
                 raise Violation(f"{broker.name} ended itself: {broker.failure}")
-            if not broker.is_up or broker.is_paused:
+            if not broker.is_up or broker.is_paused or broker.is_leaving:
                 return f"{broker.name} is not up"
             if not self.loop.network.accepts(self.addresses[broker.number]):
                 return f"{broker.name} takes no connections yet"

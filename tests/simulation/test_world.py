@@ -102,6 +102,7 @@ FOUND_AT_OWN_PACE = (
     (147089, False, None),
     (167257, False, None),
     (171516, False, None),
+    (190210, False, None),
     (300034, True, LATE_FAILURE),
 )
 """The same for runs at the pace of the seed, with and without transactions. All were faults of the
@@ -109,7 +110,7 @@ simulation.
 
 - A coordinator that did not know a new partition refused its offset alone: the member took it as
   committed.
-- The last checks began while a broker was starting.
+- The last checks began while a broker was starting, or stopping.
 - A broker that was told to stop while it started, and could not start.
 - A cut that belongs to a stalled proposal began after all was healed.
 - A member with old metadata asked a leader that had been replaced and was behind, got
