@@ -3,6 +3,7 @@
 import os
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 from bench import rdkafka
@@ -24,11 +25,13 @@ class ColdReads:
     settings = (
         f"5 GB of {SIZE} B records are written to another topic; a consumer reads them from the"
         " beginning, again and again, each time dropped from the page cache before (fsync,"
-        " posix_fadvise DONTNEED); beside it latency is measured as for `latency`"
+        " posix_fadvise DONTNEED); beside it latency is measured as for `latency`. Meanwhile: what"
+        " the broker reads from the disk"
     )
     measures = (
         Measure("latency p50 beside cold reads", "ms", more_is_better=False, ratio=1.0),
         Measure("latency p99 beside cold reads", "ms", more_is_better=False, ratio=1.0),
+        Measure("cold reads meanwhile", "MB/s", more_is_better=True),
     )
 
     def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
@@ -38,8 +41,7 @@ class ColdReads:
             count = bench.amount(BYTES // SIZE)
             rdkafka.produce(tool, broker.address, "old", count, SIZE)
             with ColdConsumer(tool, broker, count) as consumer:
-                found = stream(bench, broker.address, RATE)
-                consumer.check()
+                found = (*stream(bench, broker.address, RATE), consumer.rate())
         return dict(zip((measure.name for measure in self.measures), found, strict=True))
 
 
@@ -57,11 +59,13 @@ class ColdConsumer:
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._read)
         self._before = 0
+        self._began = 0.0
 
     def __enter__(self) -> "ColdConsumer":
         if not self._files:
             raise ClientError(f"no log of topic old below {self._broker.folder}")
         self._before = read_bytes(self._broker.child.pid)
+        self._began = time.monotonic()
         self._thread.start()
         return self
 
@@ -77,10 +81,13 @@ class ColdConsumer:
             self._process.kill()
             self._process.wait()
 
-    def check(self) -> None:
-        """Raises ClientError if the broker read too little from the disk."""
-        if read_bytes(self._broker.child.pid) - self._before < MIN_READ_BYTES:
+    def rate(self) -> float:
+        """The MB/s that the broker has read from the disk. Raises ClientError if that is nothing:
+        the records were in memory."""
+        size_bytes = read_bytes(self._broker.child.pid) - self._before
+        if size_bytes < MIN_READ_BYTES:
             raise ClientError("the old records were read from memory: the figure means nothing")
+        return size_bytes / (time.monotonic() - self._began) / 1e6
 
     def __exit__(self, *_: object) -> None:
         self._ends.set()
