@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from shutil import get_terminal_size
 from textwrap import fill
-from wsgiref.simple_server import WSGIServer
+from typing import TYPE_CHECKING
 
 from ottla.cluster.errors import StartError
 from ottla.config import BrokerConfig, ConfigError
@@ -30,6 +30,10 @@ from ottla.protocol.errors import ApiError
 from ottla.runtime.clock import Clock
 from ottla.runtime.freed_memory import keep_freed_memory
 from ottla.runtime.garbage_collection import no_collection
+
+if TYPE_CHECKING:
+    # Imports http and email: a megabyte that only /metrics needs.
+    from wsgiref.simple_server import WSGIServer
 
 EXIT_STOPPED = 0
 EXIT_FAILED = 1
