@@ -38,8 +38,13 @@ class TransactionWatch:
         known, self._since_ms = self._since_ms, {}
         if not self._is_calm():
             return
+        # A coordinator that has lost its last records may send markers of an earlier epoch than a
+        # partition has seen. It gives up then, as Kafka's does.
+        lost = self._cluster.invariants.forgiven(TRANSACTIONS)
         for broker in self._cluster.brokers.values():
             for index, partition in led(broker).items():
+                if index in lost:
+                    continue
                 state = self._cluster.state(TRANSACTIONS, index)
                 if state is None or state["leader"] != broker.number:
                     continue

@@ -31,10 +31,12 @@ class Shown:
     value: TransactionValue | None = None
     leader: int = 1
     stalled_until_ms: int = -1
+    lost: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.loop: Any = self
         self.network: Any = self
+        self.invariants: Any = self
         clock = SimpleNamespace(now_ms=lambda: self.now_ms + self.ahead_ms)
         shard = SimpleNamespace(transactions={})
         partition = SimpleNamespace(is_active=True, shard=shard)
@@ -45,6 +47,9 @@ class Shown:
 
     def unhealed(self) -> str | None:
         return self.wrong
+
+    def forgiven(self, topic: str) -> set[int]:
+        return self.lost
 
     def state(self, topic: str, index: int) -> dict[str, int]:
         return {"leader": self.leader}
@@ -83,6 +88,14 @@ def test_an_open_transaction_is_aborted_soon_after_its_timeout(shown: Any) -> No
     found = violation(shown, watch, 0, TIMEOUT_MS, overdue, last, last + 1)
     assert found is not None
     assert found.startswith(f"{last + 1}: x is stuck in ONGOING for {ABORTED_WITHIN_MS + 1} ms")
+
+
+def test_a_coordinator_that_lost_records_may_give_up(shown: Any) -> None:
+    shown.has(TransactionState.PREPARE_COMMIT, 0)
+    shown.lost = {0}
+    assert violation(shown, TransactionWatch(shown), 0, COMPLETED_WITHIN_MS + 1) is None
+    shown.lost = {1}
+    assert violation(shown, TransactionWatch(shown), 0, COMPLETED_WITHIN_MS + 1) is not None
 
 
 def test_the_coordinators_clock_decides_when_the_time_is_over(shown: Any) -> None:

@@ -104,6 +104,8 @@ FOUND_AT_OWN_PACE = (
     (171516, False, None),
     (190210, False, None),
     (300034, True, LATE_FAILURE),
+    (301266, True, None),
+    (302341, True, None),
 )
 """The same for runs at the pace of the seed, with and without transactions. All were faults of the
 simulation.
@@ -119,6 +121,8 @@ simulation.
   writes looked for its state.
 - A member that was paused heard of a generation of the group that had been removed meanwhile.
 - A member was killed while a commit of it had no response, and the history did not have it.
+- A coordinator of transactions had lost its last records, and gave up markers of an epoch that was
+  over (two seeds).
 - A broker that ended itself during the last checks, for a write to the disk that had been full.
 """
 
