@@ -244,7 +244,7 @@ class RecordProducer:
         for _ in range(MAX_TRIES):
             sending = [self._send(place, each, turn * later_s) for turn, each in enumerate(batches)]
             codes = await asyncio.gather(*sending)
-            later_s = 0.0
+            later_s, first = 0.0, batches[0]
             while codes and codes[0] in (ErrorCode.none, ErrorCode.duplicate_sequence_number):
                 codes.pop(0)
                 for value in batches.pop(0).values:
@@ -252,11 +252,13 @@ class RecordProducer:
             if not codes:
                 return
             code = codes[0]
-            if code is ErrorCode.out_of_order_sequence_number:
-                self._ledger.out_of_order(batches[0].values[0])
+            is_out_of_order = code is ErrorCode.out_of_order_sequence_number
+            if is_out_of_order and batches[0] is first:
+                self._ledger.out_of_order(first.values[0])
             if code is ErrorCode.producer_fenced:
                 self._ledger.fenced_by_produce(number)
-            if not self._may_retry(code):
+            # Each request looks for the leader, so a later one may find it earlier.
+            if not is_out_of_order and not self._may_retry(code):
                 assert code is not None
                 raise RefusedError(code)
             self._connections.forget_leader(*place)

@@ -106,6 +106,7 @@ FOUND_AT_OWN_PACE = (
     (300034, True, LATE_FAILURE),
     (301266, True, None),
     (302341, True, None),
+    (306294, True, None),
 )
 """The same for runs at the pace of the seed, with and without transactions. All were faults of the
 simulation.
@@ -123,6 +124,8 @@ simulation.
 - A member was killed while a commit of it had no response, and the history did not have it.
 - A coordinator of transactions had lost its last records, and gave up markers of an epoch that was
   over (two seeds).
+- Two batches were sent again at once, the second one found the new leader first, and its refusal
+  for its sequence was not expected.
 - A broker that ended itself during the last checks, for a write to the disk that had been full.
 """
 
