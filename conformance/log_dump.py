@@ -27,6 +27,14 @@ SIGNS_OF_FAULT = (
     "Exception",
     "Ignoring unknown file",
 )
+# The tool does not say in which file it misses the offsets of a time index.
+HEADINGS = (
+    "Dumping ",
+    "Mismatches in",
+    "Non-consecutive offsets",
+    "Found ",
+    "The following indexed offsets are not found",
+)
 
 
 def faults_in(output: str) -> list[str]:
@@ -34,7 +42,7 @@ def faults_in(output: str) -> list[str]:
     found: list[str] = []
     heading = ""
     for line in output.splitlines():
-        if line.startswith(("Dumping ", "Mismatches in", "Non-consecutive offsets", "Found ")):
+        if line.startswith(HEADINGS):
             heading = line
             if not line.startswith("Found ") or "invalid bytes" not in line:
                 continue

@@ -25,6 +25,8 @@ def test_the_false_alarm_of_a_later_segment_is_passed_over() -> None:
         "Mismatches in :/d/t-0/0.index\n  Index offset: 5, log offset: 7",
         "Non-consecutive offsets in /d/0.log\n  3 is followed by 7",
         "Found timestamp mismatch in :/d/t-0/0.timeindex\n  Index timestamp: 0, log timestamp: 5",
+        "The following indexed offsets are not found in the log.\nIndexed offset: 0, found log "
+        "offset: 3",
         "org.apache.kafka.storage.internals.log.CorruptIndexException: Corrupt index found",
     ],
 )

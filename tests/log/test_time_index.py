@@ -21,6 +21,16 @@ def test_the_file_is_kafkas_and_times_only_grow(tmp_path: Path) -> None:
     assert path.read_bytes() == struct.pack(">qiqi", 100, 3, 101, 9)
 
 
+def test_records_without_a_timestamp_have_no_entry(tmp_path: Path) -> None:
+    path = tmp_path / "i.timeindex"
+    index = TimeIndex(str(path), BASE)
+    index.reset()
+    index.maybe_append(-1, BASE)
+    index.maybe_append(100, BASE + 3)
+    index.release()
+    assert path.read_bytes() == struct.pack(">qi", 100, 3)
+
+
 @given(
     steps=st.lists(st.tuples(st.integers(1, 50), st.integers(1, 100)), max_size=60),
     asked=st.integers(-10, 4_000),

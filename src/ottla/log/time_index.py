@@ -14,6 +14,7 @@ from typing import Final
 
 from ottla.log.errors import InsaneIndexError
 from ottla.log.index_file import append_entries, find_entry, last_entry, read_entries
+from ottla.records.header import NO_TIMESTAMP
 
 ENTRY: Final = Struct(">qi")
 
@@ -51,9 +52,11 @@ class TimeIndex:
         self._times, self._offsets, self._stored = array("q"), array("i"), 0
 
     def maybe_append(self, timestamp_ms: int, offset: int) -> None:
-        """Add the entry if its time is later than the last one's."""
+        """Add the entry if its time is later than the last one's. Records without a timestamp have
+        none.
+        """
         assert self._times is not None
-        if self._times and timestamp_ms <= self._times[-1]:
+        if timestamp_ms <= (self._times[-1] if self._times else NO_TIMESTAMP):
             return
         self._times.append(timestamp_ms)
         self._offsets.append(offset - self.base_offset)
