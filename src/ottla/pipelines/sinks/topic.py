@@ -33,7 +33,7 @@ from ottla.pipelines.sinks.topic_task import TaskOfBatch, rows_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pyspark.core.rdd import RDD
+    from pyspark import RDD
     from pyspark.sql import DataFrame
 
     from ottla.pipelines.kafka.settings import KafkaSettings
@@ -134,7 +134,7 @@ def fields_of(records: DataFrame) -> RDD[bytes | None]:
     each row as an object with named fields, which takes longer than all else that a task does. The
     formats of Arrow would need pyarrow on the executors.
     """
-    from pyspark.core.rdd import RDD
+    from pyspark import RDD
     from pyspark.serializers import NoOpSerializer
     from pyspark.sql import functions as F  # noqa: N812
 
