@@ -15,7 +15,6 @@ from enum import IntEnum
 from struct import Struct
 from typing import Final
 
-import cramjam
 import lz4.frame
 import zstandard
 
@@ -94,7 +93,6 @@ def decompress(
                 return _decompress_zstd(records, limit_bytes)
     except (
         zlib.error,
-        cramjam.DecompressionError,
         zstandard.ZstdError,
         RuntimeError,  # raised by lz4
         EOFError,
@@ -167,6 +165,9 @@ def _decompress_zstd(records: Buffer, limit_bytes: int) -> bytes:
 
 
 def _compress_xerial(records: bytes) -> bytes:
+    # Imported late, here and below: 1.6 MB that most brokers do not need.
+    import cramjam
+
     parts = [_XERIAL_HEADER]
     for start in range(0, len(records), _XERIAL_BLOCK_BYTES):
         block = bytes(cramjam.snappy.compress_raw(records[start : start + _XERIAL_BLOCK_BYTES]))
@@ -193,6 +194,8 @@ def _decompress_snappy(records: Buffer, limit_bytes: int) -> bytes:
 def _decompress_block(block: memoryview, before_bytes: int, limit_bytes: int) -> bytes:
     """One raw snappy block. Its first varint is the decompressed size, so a bomb is refused before
     decompression."""
+    import cramjam
+
     size = shift = 0
     for byte in block[:5]:
         size |= (byte & 0x7F) << shift
@@ -200,4 +203,7 @@ def _decompress_block(block: memoryview, before_bytes: int, limit_bytes: int) ->
         if byte < 0x80:
             break
     _ensure_within(before_bytes + size, limit_bytes)
-    return bytes(cramjam.snappy.decompress_raw(bytes(block)))
+    try:
+        return bytes(cramjam.snappy.decompress_raw(bytes(block)))
+    except cramjam.DecompressionError as error:
+        raise CorruptBatchError(f"the records are not snappy: {error}") from None
