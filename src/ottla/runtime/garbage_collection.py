@@ -1,8 +1,8 @@
 """Stops Python's cyclic garbage collector for a while.
 
-It looks at all objects each time their number has grown by a quarter. A start creates a hundred
-objects for each partition, and keeps them: with 10,000 partitions the collector takes a quarter of
-the start and finds nothing.
+It looks at all objects each time their number has grown by a quarter. A start creates
+dozens of objects for each partition, and keeps them: with 10,000 partitions the collector takes a
+quarter of the start and finds nothing.
 """
 
 import gc

