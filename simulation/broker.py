@@ -86,8 +86,11 @@ class Broker:
 
     @property
     def is_leaving(self) -> bool:
-        """Whether it was told to stop and still runs."""
-        return self.process is not None and self.process is self._leaving
+        """Whether it still runs, but was told to stop or may stop by itself for a failed write."""
+        node = self.node
+        if node is None:
+            return False
+        return self.process is self._leaving or node.storage_failure.will_stop
 
     @property
     def is_paused(self) -> bool:

@@ -107,6 +107,7 @@ FOUND_AT_OWN_PACE = (
     (301266, True, None),
     (302341, True, None),
     (306294, True, None),
+    (307409, True, None),
 )
 """The same for runs at the pace of the seed, with and without transactions. All were faults of the
 simulation.
@@ -126,7 +127,8 @@ simulation.
   over (two seeds).
 - Two batches were sent again at once, the second one found the new leader first, and its refusal
   for its sequence was not expected.
-- A broker that ended itself during the last checks, for a write to the disk that had been full.
+- A broker that ended itself during the last checks, for a write to the disk that had been full (two
+  seeds).
 """
 
 

@@ -85,10 +85,11 @@ async def test_brokers_with_higher_ids_check_later_who_is_left(
     assert (ended, failure.reason, len(caplog.records)) == ([], None, 1)
     ((delay_s, turn),) = turns
     assert delay_s == 2 * TURN_MS / 1000
+    assert failure.will_stop
     state = SimpleNamespace(isr=left)
     failure._image.partition = lambda topic, index: state  # type: ignore[method-assign]
     turn()
-    assert bool(ended) == bool(failure.reason) == ends
+    assert bool(ended) == bool(failure.reason) == failure.will_stop == ends
     # The one that stayed logs the next failure, or stops then if others are back.
     failure.write_failed(partition(3), FULL)
     assert caplog.text.count("which no other broker can lead") == (not ends)

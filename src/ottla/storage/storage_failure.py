@@ -47,6 +47,11 @@ class StorageFailure:
         """Set while it waits for its turn to stop."""
         self._is_closed = False
 
+    @property
+    def will_stop(self) -> bool:
+        """This broker must stop, or waits for its turn to find out whether it must."""
+        return self.reason is not None or self._turn is not None
+
     def close(self) -> None:
         """The broker stops anyway: later failures have no effect."""
         self._is_closed = True
