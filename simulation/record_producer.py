@@ -89,19 +89,22 @@ class RecordProducer:
         connections: Connections,
         ledger: RecordLedger,
         places: Callable[[], Sequence[Place]],
+        leader_of: Callable[[Place], int],
         now_ms: Callable[[], int],
         random: Random,
         versions: Versions,
         offsets: TransactionalOffsets,
         pace: Pace,
     ) -> None:
-        """`places` are written to; the transactions' offsets go to `offsets`."""
+        """`places` are written to, and `leader_of` names the leader that the controller elected;
+        the transactions' offsets go to `offsets`."""
         self.stopping = False
         self.has_stopped = False
         self._connections = connections
         self._offsets = offsets
         self._ledger = ledger
         self._places = places
+        self._leader_of = leader_of
         self._now_ms = now_ms
         self._random = random
         self._versions = versions
@@ -285,7 +288,12 @@ class RecordProducer:
             answer = await self._connections.ask(leader, request, REQUEST_TIMEOUT_MS)
         except NoAnswerError:
             return None
-        return ErrorCode(answer.responses[0].partition_responses[0].error_code)
+        code = ErrorCode(answer.responses[0].partition_responses[0].error_code)
+        if code in FENCED and self._leader_of(place) != leader:
+            # It was deposed and does not know. The coordinator that it asked may be another such
+            # broker, whose epoch of the producer is an old one. Clients abort (KIP-588).
+            return ErrorCode.transaction_abortable
+        return code
 
     # The coordinator.
 

@@ -160,6 +160,11 @@ class Writers:
             return [(short, 0)]
         return places
 
+    def _leader_of(self, place: Place) -> int:
+        """The elected leader; -1: there is none, or the topic is deleted."""
+        state = self._cluster.state(*place)
+        return -1 if state is None else int(state["leader"])
+
     def _start_producer(self, writer: _Writer) -> None:
         number = len(writer.producers) + 1
         name = f"{writer.ledger.name}-{number}"
@@ -172,6 +177,7 @@ class Writers:
             connections,
             writer.ledger,
             self._places,
+            self._leader_of,
             self._cluster.now_ms,
             random,
             versions,

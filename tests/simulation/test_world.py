@@ -108,6 +108,7 @@ FOUND_AT_OWN_PACE = (
     (302341, True, None),
     (306294, True, None),
     (307409, True, None),
+    (310812, True, None),
 )
 """The same for runs at the pace of the seed, with and without transactions. All were faults of the
 simulation.
@@ -127,6 +128,8 @@ simulation.
   over (two seeds).
 - Two batches were sent again at once, the second one found the new leader first, and its refusal
   for its sequence was not expected.
+- A broker that did not know that others led its partitions found a producer fenced: its coordinator
+  was one of them, and knew only an old epoch.
 - A broker that ended itself during the last checks, for a write to the disk that had been full (two
   seeds).
 """
