@@ -66,7 +66,7 @@ def high_watermark_ignores_one(patch: Patch) -> None:
 
     def advance(self: Leader, end_offset: int, now_ms: int, min_isr: int) -> bool:
         known = self.maximal_isr
-        self.maximal_isr = frozenset(sorted(known)[:-1])
+        self.maximal_isr = tuple(sorted(known)[:-1])
         try:
             return right(self, end_offset, now_ms, min_isr)
         finally:
@@ -93,7 +93,7 @@ def the_maximal_set_is_ignored(patch: Patch) -> None:
     def in_sync_change(self: Leader, end_offset: int, now_ms: int) -> InSyncChange | None:
         change = right(self, end_offset, now_ms)
         if change is not None:
-            self.maximal_isr = frozenset(broker for broker, _ in change.isr)
+            self.maximal_isr = tuple(broker for broker, _ in change.isr)
         return change
 
     patch.setattr(Leader, "in_sync_change", in_sync_change)

@@ -146,7 +146,8 @@ class Leader:
         self.lag_max_ms = lag_max_ms
         self.live_epoch = live_epoch
         self.in_flight: InSyncChange | None = None
-        self.maximal_isr = frozenset(state.isr)
+        self.maximal_isr = state.isr
+        """The ISR and, while a proposal is under way, the brokers that it adds (KIP-497)."""
         self._resend = False
         self._proposed_ms = self._joins_from_ms = NEVER_MS
         # In-sync replicas get the whole lag time to fetch.
@@ -286,7 +287,8 @@ class Leader:
             tuple((each, self._broker_epoch(each)) for each in proposed),
         )
         self._proposed_ms = now_ms
-        self.maximal_isr = frozenset(self.state.isr) | frozenset(proposed)
+        known = self.state.isr
+        self.maximal_isr = (*known, *(each for each in proposed if each not in known))
         return self.in_flight
 
     def may_join(self, broker_id: int) -> bool:
@@ -331,7 +333,7 @@ class Leader:
             self.in_flight = None
             self._resend = False
             self._joins_from_ms = self._proposed_ms + REFUSED_PAUSE_MS
-            self.maximal_isr = frozenset(self.state.isr)
+            self.maximal_isr = self.state.isr
             return True
         self._resend = leaves_open(code)
         return False
@@ -350,7 +352,7 @@ class Leader:
         self.in_flight = None
         self._resend = False
         self._joins_from_ms = NEVER_MS
-        self.maximal_isr = frozenset(state.isr)
+        self.maximal_isr = state.isr
 
     def _lags(self, broker_id: int, end_offset: int, now_ms: int) -> bool:
         follower = self.followers.get(broker_id)
