@@ -46,8 +46,7 @@ class SpawnedService:
 # The suite expects one broker and topics with one replica. On a cluster, this plugin gives clients
 # all addresses, and topics the brokers' default number of replicas. With one replica on three
 # brokers, test_alter_replica_log_dirs asks a broker that may have none, and fails on Apache Kafka
-# as here (5 of 6 runs). With three, test_delete_records passes here but not there: it allows three
-# leaders a second together, and Kafka's followers learn of a deletion after half a second each.
+# as here (5 of 6 runs).
 PLUGIN = '''"""Points the suite at all brokers of a cluster."""
 
 import os
@@ -70,6 +69,12 @@ NOT_ON_KAFKA = {
     "test_kafka_version_infer": "fails on Apache Kafka 4.3 too: knows no such version",
     "test_group": "fails on Apache Kafka 4.3 too",
 }
+NOT_ON_SEVERAL = {
+    "test_delete_records": "fails on three brokers of Apache Kafka too",
+}
+"""Left out on several brokers. It allows three leaders a second together, and Kafka's followers
+learn of a deletion after half a second each. Its single poll expects the records of all leaders,
+and returns those of the leader that answers first."""
 SECONDS = 600
 
 
@@ -132,6 +137,12 @@ def run(suite: Suite, addresses: Sequence[str], wanted: Sequence[str]) -> Iterat
     command += ["--deselect", "test/integration/test_ssl_integration.py"]
     command += ["--deselect", "test/integration/test_sasl_integration.py"]
     command += ["--deselect", "test/integration/test_consumer_integration.py::test_group"]
+    left_out = dict(NOT_ON_KAFKA)
+    if len(addresses) > 1:
+        left_out |= NOT_ON_SEVERAL
+        admin = "test/integration/test_admin_integration.py"
+        # Another test's name begins with this one's, so `-k` cannot leave it out.
+        command += [f"--deselect={admin}::{name}" for name in NOT_ON_SEVERAL]
     if wanted:
         chosen.append("(" + " or ".join(wanted) + ")")
     command += ["-k", " and ".join(chosen)]
@@ -152,9 +163,7 @@ def run(suite: Suite, addresses: Sequence[str], wanted: Sequence[str]) -> Iterat
             timeout=SECONDS,
         )
     if not wanted:
-        yield from (
-            Outcome(SUITE, name, "skipped", reason=why) for name, why in NOT_ON_KAFKA.items()
-        )
+        yield from (Outcome(SUITE, name, "skipped", reason=why) for name, why in left_out.items())
     if report.is_file():
         yield from outcomes_of(report)
     else:
