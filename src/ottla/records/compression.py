@@ -206,4 +206,4 @@ def _decompress_block(block: memoryview, before_bytes: int, limit_bytes: int) ->
     try:
         return bytes(cramjam.snappy.decompress_raw(bytes(block)))
     except cramjam.DecompressionError as error:
-        raise CorruptBatchError(f"the records are not snappy: {error}") from None
+        raise EOFError(str(error)) from None

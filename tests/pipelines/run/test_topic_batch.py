@@ -129,7 +129,7 @@ def test_rows_that_did_not_parse_are_said_once(
     for number in (1, 2):
         world.runner(FRAME, number)
     (said,) = caplog.messages
-    assert said.startswith("3 rows of the topic in did not parse and are not written to topic out")
+    assert said.startswith("the topic in has rows that do not parse: 3 in this batch. They are not")
     assert [batch.number for batch in world.written] == [0, 1, 2]
 
 

@@ -141,7 +141,7 @@ def test_rejects_may_stay_in_the_frame_with_their_reason(
         (1, None, "value.id is not a bigint: two"),
         (3, 4, None),
     ]
-    assert "did not parse" not in caplog.text
+    assert "do not parse" not in caplog.text
 
 
 def test_another_sink_warns_of_rejected_rows_once(
@@ -156,8 +156,9 @@ def test_another_sink_warns_of_rejected_rows_once(
 
     (line,) = [record.message for record in caplog.records if name in record.message]
     assert line == (
-        f"1 rows of the topic {name} did not parse, and the query foreign does not keep them: "
-        "write with to_delta(), stream them with rejected(), or call topic() with rejects='keep'"
+        f"the topic {name} has rows that do not parse: 1 in this batch. The query foreign does not "
+        "keep them: write with to_delta(), stream them with rejected(), or call topic() with "
+        "rejects='keep'"
     )
 
 

@@ -64,10 +64,10 @@ class LateRows:
             kept, lost = (kept + dropped, lost) if found else (kept, lost + dropped)
         if lost:
             log.warning(
-                "%d rows or groups were later than the watermark in batch %d: they are not in %s, "
-                "and cannot be kept",
-                lost,
+                "batch %d has rows or groups that are later than the watermark: %d. They are not "
+                "in %s, and cannot be kept",
                 batch.number,
+                lost,
                 self.sink.name,
             )
         self.count += lost + self._keep(frames, batch, None if skipped else kept)
@@ -87,9 +87,9 @@ class LateRows:
         if self._place.write(late_rows, batch) is None:
             return 0  # an earlier run wrote and counted them
         log.warning(
-            "%d rows were later than the watermark in batch %d: they are kept in %s",
-            number,
+            "batch %d has rows that are later than the watermark: %d, kept in %s",
             batch.number,
+            number,
             self._place.name,
         )
         return number

@@ -143,8 +143,8 @@ class Rejects:
         if self.max_rows is not None and self.count > self.max_rows:
             assert self._place is not None, "rows were counted, so they were written"
             raise PipelineError(
-                f"{self.count} rows were rejected in this run, more than max_rejects="
-                f"{self.max_rows}: see the column reason of {self._place.name}"
+                f"rows rejected in this run: {self.count}, more than max_rejects="
+                f"{self.max_rows}. See the column reason of {self._place.name}"
             )
 
     def finish(self) -> None:

@@ -69,10 +69,11 @@ class TopicBatchRunner:
             if source.can_reject and number:
                 self._has_warned = True
                 log.warning(
-                    "%d rows of the topic %s did not parse and are not written to %s: stream them "
-                    "with rejected(), or call topic() with rejects='keep'",
-                    number,
+                    "the topic %s has rows that do not parse: %d in this batch. They are not "
+                    "written to %s: stream them with rejected(), or call topic() with "
+                    "rejects='keep'",
                     source.name,
+                    number,
                     self.sink.shown,
                 )
 

@@ -40,11 +40,11 @@ class Watch:
                 if len(self._warned) > MAX_WARNED:
                     del self._warned[next(iter(self._warned))]
                 log.warning(
-                    "%d rows of the topic %s did not parse, and the query %s does not keep them: "
-                    "write with to_delta(), stream them with rejected(), or call topic() with "
-                    "rejects='keep'",
-                    row[REJECTED],
+                    "the topic %s has rows that do not parse: %d in this batch. The query %s does "
+                    "not keep them: write with to_delta(), stream them with rejected(), or call "
+                    "topic() with rejects='keep'",
                     source.name,
+                    row[REJECTED],
                     name or query_id,
                 )
                 return
