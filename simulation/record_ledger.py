@@ -76,6 +76,7 @@ class RecordLedger:
         self.instances = Instances()
         self.committed = 0
         """How many transactions are known to be committed."""
+        self._written: dict[tuple[int, Place], None] = {}
         self._transactions: dict[int, _Transaction] = {}
         self._committed_reads: dict[Value, Place] = {}
         self._uncommitted_reads: dict[Value, Place] = {}
@@ -126,6 +127,14 @@ class RecordLedger:
     def acknowledged(self, value: Value, place: Place) -> None:
         """A record of an open transaction is on all in-sync replicas."""
         self._transactions[value.number].acknowledged[value.position] = place
+
+    def is_new(self, producer_id: int, place: Place) -> bool:
+        """Whether this producer has had no records acknowledged there."""
+        return (producer_id, place) not in self._written
+
+    def has_written(self, producer_id: int, place: Place) -> None:
+        """The producer's records there are acknowledged."""
+        self._written[producer_id, place] = None
 
     def offset_accepted(self, number: int) -> None:
         """The group's coordinator has the number as an offset of the open transaction."""

@@ -224,8 +224,14 @@ class RecordProducer:
             batches.append(self._batch(values, first))
             first += count
         self._is_unsure = True
-        await self._deliver(number, place, batches)
+        producer_id, _ = self._producer
+        # A leader that does not know the producer accepts any first sequence, as Kafka's does, and
+        # so the second batch if the first one came before the leader was elected. In version 2 it
+        # accepts only 0 (KIP-890).
+        may_overtake = self._versions.adds_partitions and self._ledger.is_new(producer_id, place)
+        await self._deliver(number, place, batches, may_overtake=may_overtake)
         self._is_unsure = False
+        self._ledger.has_written(producer_id, place)
         self._sequences[place] = first
 
     def _batch(self, values: tuple[Value, ...], sequence: int) -> _Batch:
@@ -240,8 +246,14 @@ class RecordProducer:
         )
         return _Batch(values, data)
 
-    async def _deliver(self, number: int, place: Place, batches: list[_Batch]) -> None:
-        """Send batches until each is acknowledged. Raises RefusedError."""
+    async def _deliver(
+        self, number: int, place: Place, batches: list[_Batch], *, may_overtake: bool
+    ) -> None:
+        """Send batches until each is acknowledged. Raises RefusedError.
+
+        `may_overtake`: the leader may accept the second batch before the first.
+        """
+        has_overtaken = False
         code = None
         later_s = self._random.random() * MAX_LATER_S if self._random.random() < LATER else 0.0
         for _ in range(MAX_TRIES):
@@ -256,6 +268,9 @@ class RecordProducer:
                 return
             code = codes[0]
             is_out_of_order = code is ErrorCode.out_of_order_sequence_number
+            has_overtaken = may_overtake and (has_overtaken or ErrorCode.none in codes)
+            if is_out_of_order and has_overtaken:
+                raise RefusedError(ErrorCode.out_of_order_sequence_number)
             if is_out_of_order and batches[0] is first:
                 self._ledger.out_of_order(first.values[0])
             if code is ErrorCode.producer_fenced:
