@@ -51,6 +51,9 @@ RETENTION_MS: Final = 200
 LONG_MS: Final = 600_000
 EXPIRES_WITHIN_S: Final = 0.3
 """After the time at which offsets are looked through: once a second in a full run."""
+NOT_THERE: Final = (None, ErrorCode.not_leader_or_follower)
+"""After these the next leader does not know that the batch is to come. After others the
+verification has its sequence as the lowest one (KIP-890)."""
 FENCED: Final = frozenset(
     {
         ErrorCode.producer_fenced,
@@ -268,7 +271,8 @@ class RecordProducer:
                 return
             code = codes[0]
             is_out_of_order = code is ErrorCode.out_of_order_sequence_number
-            has_overtaken = may_overtake and (has_overtaken or ErrorCode.none in codes)
+            if may_overtake and code in NOT_THERE and ErrorCode.none in codes:
+                has_overtaken = True
             if is_out_of_order and has_overtaken:
                 raise RefusedError(ErrorCode.out_of_order_sequence_number)
             if is_out_of_order and batches[0] is first:

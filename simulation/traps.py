@@ -229,7 +229,7 @@ TRAPS: Final[dict[Callable[[Patch], None], Sighting]] = {
     offsets_expire_in_open_transactions: Sighting(1),
     memory_and_log_disagree_about_offsets: Sighting(),
     produce_answers_that_the_producer_is_fenced: Sighting(),
-    a_later_batch_may_come_first: Sighting(0, (Fault(1_500, "slow markers", 1, 2, 12_000, 0),)),
+    a_later_batch_may_come_first: Sighting(5, (Fault(1_500, "slow markers", 1, 2, 12_000, 0),)),
     partitions_are_not_added: Sighting(),
     the_first_marker_completes: Sighting(5),
     a_former_producer_may_commit: Sighting(3),
