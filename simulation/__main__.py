@@ -12,7 +12,7 @@ from rich.progress import Progress
 
 from simulation.shrink import shrink
 from simulation.transcript import show
-from simulation.workers import workers
+from simulation.workers import LostWorkerError, results, workers
 from simulation.world import Outcome, end_at_once, run
 
 SEEDS_A_PROCESS = 25
@@ -59,7 +59,7 @@ def many(seeds: Iterable[int], jobs: int, console: Console, *, transactions: boo
         Progress(console=console) as progress,
     ):
         task = progress.add_task("seeds", total=len(wanted))
-        for outcome in pool.imap_unordered(partial(run, transactions=transactions), wanted):
+        for outcome in results(pool, partial(run, transactions=transactions), wanted):
             progress.advance(task)
             done += 1
             if not console.is_terminal and done % LINE_EVERY == 0 and done < len(wanted):
@@ -107,7 +107,11 @@ def main() -> int:
         end_at_once(code)
         return code
     seeds = range(chosen.start, chosen.start + chosen.seeds)
-    return many(seeds, chosen.jobs, console, transactions=chosen.transactions)
+    try:
+        return many(seeds, chosen.jobs, console, transactions=chosen.transactions)
+    except LostWorkerError as error:
+        console.print(str(error), soft_wrap=True)
+        return 1
 
 
 if __name__ == "__main__":

@@ -132,7 +132,7 @@ class RecordLedger:
         """Whether this producer has had no records acknowledged there."""
         return (producer_id, place) not in self._written
 
-    def has_written(self, producer_id: int, place: Place) -> None:
+    def written(self, producer_id: int, place: Place) -> None:
         """The producer's records there are acknowledged."""
         self._written[producer_id, place] = None
 

@@ -234,7 +234,7 @@ class RecordProducer:
         may_overtake = self._versions.adds_partitions and self._ledger.is_new(producer_id, place)
         await self._deliver(number, place, batches, may_overtake=may_overtake)
         self._is_unsure = False
-        self._ledger.has_written(producer_id, place)
+        self._ledger.written(producer_id, place)
         self._sequences[place] = first
 
     def _batch(self, values: tuple[Value, ...], sequence: int) -> _Batch:

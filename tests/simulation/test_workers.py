@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from simulation.workers import workers
+from simulation.workers import LostWorkerError, results, workers
 
 RUN_S = 60
 OWNER = f"""
@@ -32,6 +32,20 @@ def test_a_process_ends_after_its_runs() -> None:
     with workers(1, 2) as pool:
         first, second, third = (pool.apply(os.getpid) for _ in range(3))
     assert first == second != third
+
+
+def _half_or_killed(number: int) -> int:
+    if not number:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number // 2
+
+
+def test_a_killed_process_ends_the_wait_for_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    with workers(1, 8) as pool:
+        assert sorted(results(pool, _half_or_killed, (2, 4))) == [1, 2]
+        monkeypatch.setattr("simulation.workers.WAIT_S", 0.2)
+        with pytest.raises(LostWorkerError, match="no run has ended for 2 s: a worker process was"):
+            list(results(pool, _half_or_killed, (0,)))
 
 
 @pytest.mark.parametrize(
