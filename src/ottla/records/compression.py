@@ -8,15 +8,16 @@ read. Every decompression has a limit, so that a small batch cannot fill the mem
 Bytes after the compressed records are treated as in Kafka's readers: ignored after the end of an
 lz4 frame, after the last gzip member, and if they are too short for the size of another snappy
 block; refused after zstd.
+
+The libraries are imported with their first batch: together they take 2 MB, and most brokers see
+batches of one codec.
 """
 
 import zlib
+from contextlib import suppress
 from enum import IntEnum
 from struct import Struct
 from typing import Final
-
-import lz4.frame
-import zstandard
 
 from ottla.records.errors import CorruptBatchError, InvalidRecordError
 from ottla.records.header import Buffer
@@ -57,6 +58,8 @@ def compress(compression: int, records: bytes, level: int | None = None) -> byte
         case Compression.snappy:
             return _compress_xerial(records)
         case Compression.lz4:
+            import lz4.frame
+
             # Independent blocks of 64 KB, as in Kafka's own writer.
             return bytes(
                 lz4.frame.compress(
@@ -67,6 +70,8 @@ def compress(compression: int, records: bytes, level: int | None = None) -> byte
                 )
             )
         case Compression.zstd:
+            import zstandard
+
             return zstandard.ZstdCompressor(3 if level is None else level).compress(records)
     raise AssertionError(f"compression {compression} is unknown")
 
@@ -93,7 +98,6 @@ def decompress(
                 return _decompress_zstd(records, limit_bytes)
     except (
         zlib.error,
-        zstandard.ZstdError,
         RuntimeError,  # raised by lz4
         EOFError,
         MemoryError,
@@ -128,6 +132,8 @@ def _decompress_gzip(records: Buffer, limit_bytes: int) -> bytes:
 
 
 def _decompress_lz4(records: Buffer, limit_bytes: int) -> bytes:
+    import lz4.frame
+
     frame = lz4.frame.LZ4FrameDecompressor()
     # The requested size is allocated: one step is enough for nearly every batch.
     out: bytes = frame.decompress(records, max_length=min(_STEP_BYTES, limit_bytes + 1))
@@ -146,26 +152,29 @@ def _decompress_lz4(records: Buffer, limit_bytes: int) -> bytes:
 
 
 def _decompress_zstd(records: Buffer, limit_bytes: int) -> bytes:
+    import zstandard
+
     unpacker = zstandard.ZstdDecompressor()
-    size_bytes = zstandard.frame_content_size(records)
-    _ensure_within(size_bytes, limit_bytes)
-    if size_bytes > 0:
-        try:
-            return unpacker.decompress(records, allow_extra_data=False)
-        except zstandard.ZstdError:
-            pass  # Several frames, or a broken one: reading the stream shows which.
-    # Java's producer does not write the size.
-    reader = unpacker.stream_reader(records, read_across_frames=True)
-    parts, size_bytes = [], 0
-    while part := reader.read(_STEP_BYTES):
-        parts.append(part)
-        size_bytes += len(part)
+    try:
+        size_bytes = zstandard.frame_content_size(records)
         _ensure_within(size_bytes, limit_bytes)
-    return b"".join(parts)
+        if size_bytes > 0:
+            with suppress(zstandard.ZstdError):
+                return unpacker.decompress(records, allow_extra_data=False)
+            # Several frames, or a broken one: reading the stream shows which.
+        # Java's producer does not write the size.
+        reader = unpacker.stream_reader(records, read_across_frames=True)
+        parts, size_bytes = [], 0
+        while part := reader.read(_STEP_BYTES):
+            parts.append(part)
+            size_bytes += len(part)
+            _ensure_within(size_bytes, limit_bytes)
+        return b"".join(parts)
+    except zstandard.ZstdError as error:
+        raise EOFError(str(error)) from None
 
 
 def _compress_xerial(records: bytes) -> bytes:
-    # Imported late, here and below: 1.6 MB that most brokers do not need.
     import cramjam
 
     parts = [_XERIAL_HEADER]
