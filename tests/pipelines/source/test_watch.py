@@ -31,9 +31,9 @@ def test_each_run_is_warned_of_once(metric: str, caplog: Any) -> None:
         watch.progressed("q", "run-1", "late", {metric: {"rejected": 2}})
         watch.progressed("q", "run-1", "late", {metric: {"rejected": 3}})
         watch.progressed("q", "run-2", None, {metric: {"rejected": 4}})
-    assert [line.partition(" did")[0] for line in lines(caplog)] == [
-        "2 rows of the topic flights",
-        "4 rows of the topic flights",
+    assert [line.partition(" does not")[0] for line in lines(caplog)] == [
+        "the topic flights has rows that do not parse: 2 in this batch. The query late",
+        "the topic flights has rows that do not parse: 4 in this batch. The query q",
     ]
 
 
