@@ -98,8 +98,9 @@ class Invariants:
         """By the brokers' partition objects, which end with their processes."""
         self._lost_at: dict[int, int] = {}
         """Brokers that lost their disk, with the tree's last change at that time."""
-        self._torn: dict[tuple[int, UUID, int], None] = {}
-        """Replicas that lost unsynced records, until they have all committed records again. For the
+        self._torn: dict[tuple[int, UUID, int], int] = {}
+        """Replicas that lost unsynced records, and how many they had, until they have as many and
+        all committed ones again: a leader that was paused may still count their last fetch. For the
         controller this looks like a crash, so they may stay in the ISR, as in Apache Kafka.
         """
 
@@ -245,7 +246,7 @@ class Invariants:
                     self._brokers[number].folder / f"{names[topic_id]}-{index}"
                 )
                 if len(replica.entries) < before:
-                    self._torn[key] = None
+                    self._torn[key] = max(before, self._torn.get(key, 0))
         self._forgive_what_is_lost()
 
     def _forgive_what_is_lost(self) -> None:
@@ -294,8 +295,9 @@ class Invariants:
                 f"{account.name}: the log of {broker} ends at {now.end_offset}, its files at "
                 f"{len(entries)}"
             )
-        if self._has(broker, key, account.committed):
-            self._torn.pop((broker, *key), None)
+        had = self._torn.get((broker, *key))
+        if had is not None and len(entries) >= had and self._has(broker, key, account.committed):
+            del self._torn[broker, *key]
         if now.role is Role.LEADER:
             if (before.role, before.epoch) != (Role.LEADER, now.epoch):
                 self._leads(broker, account, entries, now)

@@ -111,6 +111,8 @@ FOUND_AT_OWN_PACE = (
     (310812, True, None),
     (323772, True, None),
     (325154, True, None),
+    (334968, True, None),
+    (335381, True, None),
 )
 """The same for runs at the pace of the seed, with and without transactions. All were faults of the
 simulation.
@@ -133,6 +135,8 @@ simulation.
 - The first of two batches came before the new leader was elected and the second one after it, which
   is accepted of a producer that the partition does not know; the first one is then out of order
   (two seeds).
+- A leader that had been paused committed records by a fetch from before a power failure, in which
+  the follower lost them (two seeds).
 - A broker that did not know that others led its partitions found a producer fenced: its coordinator
   was one of them, and knew only an old epoch.
 - A broker that ended itself during the last checks, for a write to the disk that had been full (two
