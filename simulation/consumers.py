@@ -140,6 +140,8 @@ class Member:
             self._connections.forget_coordinator(GROUP)
         elif code in (ErrorCode.unknown_member_id, ErrorCode.fenced_instance_id):
             self._member_id = ""
+            # The coordinator has not stored this member, and perhaps not its assignment either.
+            self._assigned_count = None
 
     def _revoke(self) -> None:
         if self._positions:

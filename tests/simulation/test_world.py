@@ -113,6 +113,7 @@ FOUND_AT_OWN_PACE = (
     (325154, True, None),
     (334968, True, None),
     (335381, True, None),
+    (347596, True, None),
 )
 """The same for runs at the pace of the seed, with and without transactions. All were faults of the
 simulation.
@@ -141,6 +142,8 @@ simulation.
   was one of them, and knew only an old epoch.
 - A broker that ended itself during the last checks, for a write to the disk that had been full (two
   seeds).
+- The coordinator lost a generation, and the leader of the group came back to the one before it as a
+  static member (KIP-814). The assignment of that one did not have a new partition.
 """
 
 
