@@ -119,7 +119,8 @@ class Broker:
             self.kill()
 
     def _ended_itself(self, node: Node) -> None:
-        reason = str(node.storage_failure.reason)
+        # Without the temporary folder, whose name differs from run to run.
+        reason = str(node.storage_failure.reason).replace(f"{self.folder}/", "")
         if not self.may_fail():
             self.failure = reason
             return
