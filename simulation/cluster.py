@@ -12,7 +12,7 @@ import tempfile
 import traceback
 from collections import deque
 from collections.abc import Callable, Coroutine
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -238,6 +238,18 @@ class Cluster:
         state = self.state(OFFSETS, partition_for(group, OFFSETS_PARTITIONS))
         return -1 if state is None else int(state["leader"])
 
+    def is_behind(self, number: int) -> bool:
+        """Whether the broker runs and has yet to learn of an election of one of its partitions."""
+        node = self.brokers[number].node
+        if node is None:
+            return False
+        states = self.tree.nodes
+        for partition in node.partitions:
+            state = states.get(layout.state_path(partition.topic, partition.index))
+            if state is not None and partition.leader_epoch < _leader_epoch(state.data):
+                return True
+        return False
+
     def others_in_sync(self, number: int) -> bool:
         """Whether every partition has another in-sync replica, so that this broker may fail."""
         return all(
@@ -277,6 +289,11 @@ def memory_folder() -> str | None:
     """A folder on a memory file system; None means the system's default."""
     folder = Path("/dev/shm")
     return str(folder) if folder.is_dir() else None
+
+
+@lru_cache(maxsize=1_000)
+def _leader_epoch(state: bytes) -> int:
+    return int(json.loads(state)["leader_epoch"])
 
 
 def _is_full(text: str) -> bool:

@@ -54,6 +54,12 @@ EXPIRES_WITHIN_S: Final = 0.3
 NOT_THERE: Final = (None, ErrorCode.not_leader_or_follower)
 """After these the next leader does not know that the batch is to come. After others the
 verification has its sequence as the lowest one (KIP-890)."""
+MAY_BE_STORED: Final = (
+    None,
+    ErrorCode.request_timed_out,
+    ErrorCode.not_enough_replicas_after_append,
+)
+"""After these a batch may be in the leader's log."""
 FENCED: Final = frozenset(
     {
         ErrorCode.producer_fenced,
@@ -92,22 +98,25 @@ class RecordProducer:
         connections: Connections,
         ledger: RecordLedger,
         places: Callable[[], Sequence[Place]],
-        leader_of: Callable[[Place], int],
+        leader_epoch: Callable[[Place], int],
+        is_behind: Callable[[int], bool],
         now_ms: Callable[[], int],
         random: Random,
         versions: Versions,
         offsets: TransactionalOffsets,
         pace: Pace,
     ) -> None:
-        """`places` are written to, and `leader_of` names the leader that the controller elected;
-        the transactions' offsets go to `offsets`."""
+        """`places` are written to, `leader_epoch` returns that of the elected leader, `is_behind`
+        whether a broker has yet to learn of an election. Transactions' offsets go to `offsets`.
+        """
         self.stopping = False
         self.has_stopped = False
         self._connections = connections
         self._offsets = offsets
         self._ledger = ledger
         self._places = places
-        self._leader_of = leader_of
+        self._leader_epoch = leader_epoch
+        self._is_behind = is_behind
         self._now_ms = now_ms
         self._random = random
         self._versions = versions
@@ -256,7 +265,8 @@ class RecordProducer:
 
         `may_overtake`: the leader may accept the second batch before the first.
         """
-        has_overtaken = False
+        has_overtaken = may_be_stored = False
+        first_epoch = self._leader_epoch(place)
         code = None
         later_s = self._random.random() * MAX_LATER_S if self._random.random() < LATER else 0.0
         for _ in range(MAX_TRIES):
@@ -273,8 +283,16 @@ class RecordProducer:
             is_out_of_order = code is ErrorCode.out_of_order_sequence_number
             if may_overtake and code in NOT_THERE and ErrorCode.none in codes:
                 has_overtaken = True
-            if is_out_of_order and has_overtaken:
+            # A log that was opened again, or cut, has the producer from its snapshot, which has the
+            # last batch alone, as Kafka's: the one before it is no duplicate.
+            is_forgotten = (
+                may_be_stored
+                and any(each in (ErrorCode.none, *MAY_BE_STORED) for each in codes[1:])
+                and self._leader_epoch(place) > first_epoch
+            )
+            if is_out_of_order and (has_overtaken or is_forgotten):
                 raise RefusedError(ErrorCode.out_of_order_sequence_number)
+            may_be_stored = may_be_stored or code in MAY_BE_STORED
             if is_out_of_order and batches[0] is first:
                 self._ledger.out_of_order(first.values[0])
             if code is ErrorCode.producer_fenced:
@@ -304,13 +322,14 @@ class RecordProducer:
         )
         try:
             leader = await self._connections.leader(topic, partition)
+            was_behind = self._is_behind(leader)
             answer = await self._connections.ask(leader, request, REQUEST_TIMEOUT_MS)
         except NoAnswerError:
             return None
         code = ErrorCode(answer.responses[0].partition_responses[0].error_code)
-        if code in FENCED and self._leader_of(place) != leader:
-            # It was deposed and does not know. The coordinator that it asked may be another such
-            # broker, whose epoch of the producer is an old one. Clients abort (KIP-588).
+        if code in FENCED and (was_behind or self._is_behind(leader)):
+            # The coordinator that it asked may have been replaced, perhaps itself, and has an old
+            # epoch of the producer. Clients abort (KIP-588).
             return ErrorCode.transaction_abortable
         return code
 

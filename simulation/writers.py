@@ -160,10 +160,10 @@ class Writers:
             return [(short, 0)]
         return places
 
-    def _leader_of(self, place: Place) -> int:
-        """The elected leader; -1: there is none, or the topic is deleted."""
+    def _leader_epoch(self, place: Place) -> int:
+        """-1: the topic is deleted."""
         state = self._cluster.state(*place)
-        return -1 if state is None else int(state["leader"])
+        return -1 if state is None else int(state["leader_epoch"])
 
     def _start_producer(self, writer: _Writer) -> None:
         number = len(writer.producers) + 1
@@ -177,7 +177,8 @@ class Writers:
             connections,
             writer.ledger,
             self._places,
-            self._leader_of,
+            self._leader_epoch,
+            self._cluster.is_behind,
             self._cluster.now_ms,
             random,
             versions,

@@ -114,6 +114,9 @@ FOUND_AT_OWN_PACE = (
     (334968, True, None),
     (335381, True, None),
     (347596, True, None),
+    (351567, True, None),
+    (353142, True, None),
+    (359080, True, None),
 )
 """The same for runs at the pace of the seed, with and without transactions. All were faults of the
 simulation.
@@ -139,7 +142,9 @@ simulation.
 - A leader that had been paused committed records by a fetch from before a power failure, in which
   the follower lost them (two seeds).
 - A broker that did not know that others led its partitions found a producer fenced: its coordinator
-  was one of them, and knew only an old epoch.
+  was one of them, and knew only an old epoch (three seeds).
+- A leader that was started again had only the last batch of a producer, from the snapshot, and the
+  one before it was out of order when it was sent again.
 - A broker that ended itself during the last checks, for a write to the disk that had been full (two
   seeds).
 - The coordinator lost a generation, and the leader of the group came back to the one before it as a
