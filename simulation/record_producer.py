@@ -51,7 +51,11 @@ RETENTION_MS: Final = 200
 LONG_MS: Final = 600_000
 EXPIRES_WITHIN_S: Final = 0.3
 """After the time at which offsets are looked through: once a second in a full run."""
-NOT_THERE: Final = (None, ErrorCode.not_leader_or_follower)
+NOT_THERE: Final = (
+    None,
+    ErrorCode.not_leader_or_follower,
+    ErrorCode.unknown_topic_or_partition,
+)
 """After these the next leader does not know that the batch is to come. After others the
 verification has its sequence as the lowest one (KIP-890)."""
 MAY_BE_STORED: Final = (

@@ -117,6 +117,7 @@ FOUND_AT_OWN_PACE = (
     (351567, True, None),
     (353142, True, None),
     (359080, True, None),
+    (369755, True, None),
 )
 """The same for runs at the pace of the seed, with and without transactions. All were faults of the
 simulation.
@@ -138,7 +139,7 @@ simulation.
   for its sequence was not expected.
 - The first of two batches came before the new leader was elected and the second one after it, which
   is accepted of a producer that the partition does not know; the first one is then out of order
-  (two seeds).
+  (three seeds, one with a new partition).
 - A leader that had been paused committed records by a fetch from before a power failure, in which
   the follower lost them (two seeds).
 - A broker that did not know that others led its partitions found a producer fenced: its coordinator
