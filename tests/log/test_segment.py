@@ -1,4 +1,5 @@
 import os
+import random
 from typing import Any
 
 import pytest
@@ -6,6 +7,8 @@ import pytest
 from ottla.log import page_cache
 from ottla.log.page_cache import NotCachedError
 from ottla.log.segment import Found
+from ottla.records.build import build_batch
+from ottla.records.header import iterate_headers
 from ottla.records.record import Record
 
 
@@ -21,6 +24,36 @@ def test_look_ups_are_the_same_in_memory_and_from_the_files(bench: Any) -> None:
     positions = {found.position for found in hot if found}
     assert len(positions) == 700
     assert all(found is not None and found.size_bytes > 100 for found in hot)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_in_a_log_with_gaps_the_next_batch_is_found(bench: Any, seed: int) -> None:
+    """Each follower of a compacted topic has such a log."""
+    chance = random.Random(seed)
+    log = bench.configure(segment_bytes=10**6).open()
+    offset, headers = chance.randrange(3), []
+    for _ in range(350):  # twice as many batches; more than the recent appends remembered
+        data = b""
+        for _ in range(2):
+            records = [Record(0, 1, None, b"v" * 20)] * chance.randint(1, 3)
+            data += build_batch(records, base_offset=offset, leader_epoch=0)
+            offset += len(records) + chance.choice([0, 0, 1, 5])
+        appended = list(iterate_headers(data))
+        log.append_as_follower(data, appended, now_ms=1)
+        headers += appended
+    segment, end_offset = log.active, log.end_offset
+    hot = [segment.find(offset) for offset in range(end_offset + 1)]
+    bounds = [segment.upper_bound(position) for position, _ in segment.headers()]
+    for offset in range(end_offset):
+        (first, *_) = iterate_headers(log.read(offset, max_bytes=1).read())
+        wanted = next(each for each in headers if each.last_offset >= offset)
+        assert first.base_offset == wanted.base_offset
+    log.close()
+    cold = bench.open(recovery_point=end_offset, clean=True).active
+    assert [cold.find(offset) for offset in range(end_offset + 1)] == hot
+    for bound, previous in zip(bounds[1:], headers, strict=False):
+        assert bound is not None
+        assert bound > previous.last_offset
 
 
 def test_an_index_entry_for_each_interval(bench: Any) -> None:

@@ -11,7 +11,7 @@ removes.
 
 import os
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple
@@ -49,6 +49,7 @@ class Segment:
         "_ends_known",
         "_first_timestamp",
         "_next_offset",
+        "_recent_from",
         "_recent_offsets",
         "_recent_positions",
         "base_offset",
@@ -102,9 +103,12 @@ class Segment:
         self._next_offset = base_offset
         self._bytes_since_entry = 0
         self._first_timestamp: int | None = None
-        # The last appends: tailing readers and the high watermark need no lookup.
+        # The last appends: tailing readers and the high watermark need no lookup. Last offsets, as
+        # in the index: a follower's log has gaps, and in one the next batch is the wanted one.
         self._recent_offsets: array[int] | None = None
         self._recent_positions: array[int] | None = None
+        self._recent_from = base_offset
+        """Where the batch before them ends."""
 
     @classmethod
     def create(
@@ -243,12 +247,14 @@ class Segment:
             self._first_timestamp = headers[0].max_timestamp
         if self._recent_offsets is None or self._recent_positions is None:
             self._recent_offsets, self._recent_positions = array("q"), array("q")
+            self._recent_from = self._next_offset
         for header in headers:
             self.index_batch(position, header)
-            self._recent_offsets.append(header.base_offset)
+            self._recent_offsets.append(self._next_offset - 1)
             self._recent_positions.append(position)
             position += header.size_bytes
         if len(self._recent_offsets) > _MAX_RECENT:
+            self._recent_from = self._recent_offsets[-_MAX_RECENT // 2 - 1] + 1
             del self._recent_offsets[: -_MAX_RECENT // 2]
             del self._recent_positions[: -_MAX_RECENT // 2]
         return start
@@ -356,10 +362,11 @@ class Segment:
         `wait` for the disk.
         """
         recent, positions = self._recent_offsets, self._recent_positions
-        if recent and positions and offset >= recent[0]:
+        if recent and positions and offset >= self._recent_from:
             if offset >= self._next_offset:
                 return None
-            number = bisect_right(recent, offset) - 1
+            # The first whose last offset reaches it (FileRecords.searchForOffsetFromPosition).
+            number = bisect_left(recent, offset)
             position = positions[number]
             end = positions[number + 1] if number + 1 < len(positions) else self.size_bytes
             return Found(position, end - position)
@@ -378,7 +385,7 @@ class Segment:
         recent, positions = self._recent_offsets, self._recent_positions
         if recent and positions and position >= positions[0]:
             number = bisect_left(positions, position)
-            return recent[number] if number < len(recent) else None
+            return recent[number - 1] + 1 if number else self._recent_from
         pread: Pread = os.pread if wait else pread_cached
         try:
             return self.offset_index.upper_bound(position, pread)
@@ -433,7 +440,6 @@ class Segment:
 
         That is `offset`, or the first offset of the batch that contained it.
         """
-        # With gaps in a follower's log, the recent appends are only lower bounds.
         self._recent_offsets = self._recent_positions = None
         found = self.find(offset)
         self._load_indexes()
