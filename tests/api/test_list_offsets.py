@@ -97,3 +97,41 @@ async def test_a_search_fails_if_another_broker_led_meanwhile(
     monkeypatch.setattr(node_call.node.disk_reads, "run", deposed)
     answer = await find(node_call, 500)
     assert answer.error_code is ErrorCode.not_leader_or_follower
+
+
+async def test_a_new_leader_knows_the_last_stable_offset_behind_an_open_transaction(
+    node_call: Any,
+) -> None:
+    """A transaction from before the election holds the last stable offset below the epoch's start
+    for as long as it is open. What is committed is known all the same: the high watermark tells
+    (Kafka's Partition.fetchOffsetForTimestamp).
+    """
+    partition = node_call.node.partitions.get("t", 0)
+    batch = node_call.batch(
+        b"a",
+        time_ms=2_000,
+        producer_id=7,
+        producer_epoch=0,
+        base_sequence=0,
+        is_transactional=True,
+    )
+    guard = partition.appends.begin_verification(7, 0, 0, version_2=False)
+    partition.appends.append(batch, "tests", to_all=True, is_transactional=True, guard=guard)
+    await node_call.appear(2)
+    await node_call.place("t", (1, 2))
+    for asked in (LATEST, MAX_TIMESTAMP, 1_500):
+        found = await find(node_call, asked, isolation_level=1)
+        expected = (ErrorCode.none, 0 if asked == LATEST else -1)
+        assert (found.error_code, found.offset) == expected, asked
+    # A record that the follower does not have yet is behind the epoch's start, too.
+    await node_call.produce("t", node_call.batch(b"b"), acks=1)
+    found = await find(node_call, LATEST, isolation_level=1)
+    assert (found.error_code, found.offset) == (ErrorCode.none, 0)
+    await node_call.place("t", (1, 2))
+    for isolation_level in (0, 1):
+        found = await find(node_call, LATEST, isolation_level=isolation_level)
+        assert found.error_code is ErrorCode.offset_not_available, "the next epoch starts at 2"
+    await node_call.copied(2, 2)
+    for isolation_level, offset in ((0, 2), (1, 0)):
+        found = await find(node_call, LATEST, isolation_level=isolation_level)
+        assert (found.error_code, found.offset) == (ErrorCode.none, offset)

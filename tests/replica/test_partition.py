@@ -384,10 +384,9 @@ async def test_latest_is_not_available_before_the_epoch_is_reached(
     partition.appends.append(node_call.batch(b"a"), "me", to_all=True)
     partition.update(state(leader=2, epoch=2, at=2), 0)
     partition.update(state(epoch=3, at=3), 0)
-    high = partition.high_watermark
-    assert code_of(partition.reader.check_latest_known, high) is ErrorCode.offset_not_available
+    assert code_of(partition.reader.check_latest_known) is ErrorCode.offset_not_available
     fetch(partition, 2, 1)
-    partition.reader.check_latest_known(partition.high_watermark)
+    partition.reader.check_latest_known()
 
 
 async def test_a_follower_copies_truncates_and_serves_committed_records(

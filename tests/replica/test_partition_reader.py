@@ -107,12 +107,19 @@ def test_the_latest_offset_is_unknown_before_the_epoch_is_reached(
     reader: PartitionReader, role: PartitionRole, write: Callable[..., bytes]
 ) -> None:
     write(b"a", b"b")
-    reader.check_latest_known(0)
+    reader.check_latest_known()
     three_replicas(role, leader=2, epoch=1)
-    assert code_of(reader.check_latest_known, 2) is ErrorCode.not_leader_or_follower
+    assert code_of(reader.check_latest_known) is ErrorCode.not_leader_or_follower
     three_replicas(role, leader=1, epoch=2)
-    assert code_of(reader.check_latest_known, 1) is ErrorCode.offset_not_available
-    reader.check_latest_known(2)
+    reader.check_latest_known()
+    write(b"c", leader_epoch=2)
+    reader.check_latest_known()  # that record is this leader's own
+    three_replicas(role, leader=2, epoch=3)
+    three_replicas(role, leader=1, epoch=4)
+    assert code_of(reader.check_latest_known) is ErrorCode.offset_not_available
+    role.leading().fetched(FetchingReplica(2), 3, 0, end_offset=3, now_ms=0)
+    assert role.advance()
+    reader.check_latest_known()
 
 
 def test_a_consumer_prefers_the_replica_in_its_rack_with_the_most_records(

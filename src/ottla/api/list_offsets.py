@@ -107,7 +107,7 @@ async def _find(request: Any, topic: str, each: Any, context: Context) -> Answer
     match each.timestamp:
         case SpecialTimestamp.LATEST:
             if end is not None:
-                _check_known(partition, end, context)
+                _check_known(partition, context)
             return Answer(-1, partition.log.end_offset if end is None else end, epoch)
         case SpecialTimestamp.EARLIEST | SpecialTimestamp.EARLIEST_LOCAL:
             start = partition.log.start_offset
@@ -121,7 +121,7 @@ async def _find(request: Any, topic: str, each: Any, context: Context) -> Answer
         case time_ms:
             found = await _search(partition, time_ms, context)
     if found is not None and end is not None and found.offset >= end:
-        _check_known(partition, end, context)
+        _check_known(partition, context)
     if found is None or (end is not None and found.offset >= end):
         return Answer(-1, -1, -1)
     return Answer(found.timestamp_ms, found.offset, found.leader_epoch)
@@ -143,10 +143,10 @@ async def _search(
     return None
 
 
-def _check_known(partition: Partition, end: int, context: Context) -> None:
+def _check_known(partition: Partition, context: Context) -> None:
     """Raise ApiError while a new leader does not know what is committed (KIP-207)."""
     try:
-        partition.reader.check_latest_known(end)
+        partition.reader.check_latest_known()
     except ApiError:
         if context.version >= _OFFSET_NOT_AVAILABLE_SINCE:
             raise

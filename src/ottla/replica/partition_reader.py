@@ -152,12 +152,15 @@ class PartitionReader:
         high_watermark = self._role.high_watermark
         return self._log.last_stable_offset(high_watermark) if committed_only else high_watermark
 
-    def check_latest_known(self, end: int) -> None:
+    def check_latest_known(self) -> None:
         """Raise ApiError OFFSET_NOT_AVAILABLE while a new leader does not know what its predecessor
         had committed: its offsets could go back (KIP-207). Also raises NOT_LEADER_OR_FOLLOWER.
+
+        Only the high watermark decides. The last stable offset may stay below the epoch's start
+        for as long as a transaction is open (Kafka's Partition.fetchOffsetForTimestamp).
         """
         role = self._role
-        if not role.is_alone and role.leading().epoch_start > end:
+        if not role.is_alone and role.leading().epoch_start > role.high_watermark:
             raise ApiError(ErrorCode.offset_not_available)
 
     def epoch_of(self, offset: int) -> int:
