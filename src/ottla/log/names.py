@@ -13,6 +13,7 @@ SEGMENT_SUFFIXES: Final = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
 CLEANED: Final = ".cleaned"
 SWAP: Final = ".swap"
 DELETED: Final = ".deleted"
+CUT: Final = ".cut"
 
 DELETED_FOLDER: Final = "-delete"
 _MAX_NAME: Final = 255

@@ -25,7 +25,16 @@ from ottla.log.log import Log
 from ottla.log.open_file import OpenFiles
 from ottla.log.producer_state import ProducerState
 from ottla.log.producers import load_snapshot, replay_segment
-from ottla.log.recovery import recover_segment
+from ottla.log.recovery import end_segment, recover_segment
+from ottla.log.recovery_cut import (
+    Cut,
+    cut_must_be_kept,
+    end_of_cut,
+    keep_aside,
+    keep_segments_aside,
+    tell_cut,
+    tell_lost_end,
+)
 from ottla.log.segment import Segment
 from ottla.records.errors import CorruptBatchError
 
@@ -50,11 +59,12 @@ def open_log(
     start_offset: int = 0,
     recovery_point: int = 0,
     clean: bool = False,
+    is_doubtful: bool = False,
 ) -> Log:
     """The log in `folder`. If the folder is empty or missing, so is the log; it gets a folder and
     files with its first record, if it begins at 0. Offsets are those of the checkpoints. `clean`:
-    the last shutdown was clean. `random` chooses the jitter of new segments; without it there is
-    none.
+    the last shutdown was clean. `is_doubtful`: the recovery point is not known. `random` chooses
+    the jitter of new segments; without it there is none.
 
     Raises ApiError KAFKA_STORAGE_ERROR.
     """
@@ -64,7 +74,16 @@ def open_log(
             _settle(folder, listing, config, files)
             listing = _list(folder)
         return _open(
-            folder, listing, config, files, now_ms, random, start_offset, recovery_point, clean
+            folder,
+            listing,
+            config,
+            files,
+            now_ms,
+            random,
+            start_offset,
+            recovery_point,
+            clean,
+            is_doubtful,
         )
     except OSError as error:
         raise storage_error(f"cannot open {folder}", error) from None
@@ -80,13 +99,25 @@ def _open(
     start_offset: int,
     recovery_point: int,
     clean: bool,
+    is_doubtful: bool,
 ) -> Log:
     segments = _segments(folder, listing, config, files)
     state: ProducerState | None = None
     if segments and not clean:
-        state = _recover(folder, segments, listing.snapshots, start_offset, recovery_point)
+        state = _recover(
+            folder,
+            segments,
+            listing.snapshots,
+            start_offset,
+            recovery_point,
+            is_doubtful=is_doubtful,
+        )
     if not segments or _end_of(segments, clean, recovery_point) < start_offset:
         # No segment, or all deleted: begin at the start offset.
+        if any(segment.size_bytes for segment in segments):
+            end_offset = _end_of(segments, clean, recovery_point)
+            kept = keep_segments_aside(folder, segments)
+            tell_lost_end(folder, segments, start_offset, end_offset, kept)
         for segment in segments:
             _unlink_segment(segment)
         segments = [_first_segment(folder, start_offset, config, files, now_ms)]
@@ -200,8 +231,10 @@ def _recover(
     snapshots: list[int],
     start_offset: int,
     recovery_point: int,
+    *,
+    is_doubtful: bool,
 ) -> ProducerState:
-    """Recover the segments from the recovery point on; those after a truncation are removed."""
+    """Recover the segments from the recovery point on; those after a cut are removed."""
     first = 0
     while first + 1 < len(segments) and segments[first + 1].base_offset <= recovery_point:
         first += 1
@@ -219,12 +252,25 @@ def _recover(
             state.end_offset = segment.next_offset
     epochs = LeaderEpochs(folder)
     for number in range(first, len(segments)):
-        if recover_segment(segments[number], state, epochs):
-            for segment in segments[number + 1 :]:
-                _unlink_segment(segment)
-            del segments[number + 1 :]
+        cut = recover_segment(segments[number], state, epochs)
+        if cut is not None:
+            _cut(segments, number, cut, None if is_doubtful else recovery_point)
             break
     return state
+
+
+def _cut(segments: list[Segment], number: int, cut: Cut, recovery_point: int | None) -> None:
+    """End the log in `segments[number]`; the segments after it go."""
+    segment, later = segments[number], segments[number + 1 :]
+    kept: list[str] = []
+    end_offset = end_of_cut(segment, cut, later)
+    if cut_must_be_kept(segment, cut, later, recovery_point):
+        kept = keep_aside(segment, cut, later)
+    tell_cut(segment, cut, later, end_offset=end_offset, recovery_point=recovery_point, kept=kept)
+    end_segment(segment, cut)
+    for each in later:
+        _unlink_segment(each)
+    del segments[number + 1 :]
 
 
 def _unlink_segment(segment: Segment) -> None:
