@@ -9,10 +9,12 @@ from ottla.network.client_session import ANONYMOUS, ClientSession, Principal
 from ottla.network.dispatcher import Dispatcher
 from ottla.network.envelope import wrapped
 from ottla.network.handlers import EndConnectionError, Handler, Handlers
+from ottla.network.long_messages import LongMessages
 from ottla.network.request_context import RequestContext
 from ottla.protocol.access import BETWEEN_BROKERS
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.frames import read_response, write_request
+from ottla.protocol.message_budget import LOOP
 from ottla.protocol.messages import messages_of
 
 HEARTBEAT, API_VERSIONS, DELETE_TOPICS, ENVELOPE = 12, 18, 20, 58
@@ -172,3 +174,52 @@ async def test_only_controller_requests_are_accepted_in_envelopes() -> None:
         with pytest.raises(EndConnectionError, match="is not a request for the controller"):
             await bench.ask(in_envelope(inside))
     assert bench.contexts == []
+
+
+def long_delete(count: int) -> Any:
+    build = messages_of(DELETE_TOPICS, 5, "request")
+    return build.DeleteTopicsRequest(topic_names=("t",) * count, timeout=1)
+
+
+class Threads(Bench):
+    """Notes which thread encodes, and answers with a result for each topic."""
+
+    async def answer(self, request: Any, context: RequestContext[Any]) -> Any:
+        self.contexts.append(context)
+        build = context.messages
+        result = build.DeletableTopicResult(name="t")
+        return build.DeleteTopicsResponse(responses=(result,) * len(request.topic_names))
+
+
+@pytest.mark.parametrize("count", [1, LOOP.elements, LOOP.elements + 1])
+async def test_only_long_messages_use_the_thread(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench, ran = Threads(), []
+    right = LongMessages.run
+
+    async def run(self: LongMessages, work: Any) -> Any:
+        ran.append(work.func.__name__)
+        return await right(self, work)
+
+    monkeypatch.setattr(LongMessages, "run", run)
+    _, response = read_response(DELETE_TOPICS, 5, await bench.ask(long_delete(count)))
+    assert len(response.responses) == count
+    assert ran == (["_read", "write_response"] if count > LOOP.elements else [])
+    bench.dispatcher.close()
+
+
+async def test_a_long_request_in_an_envelope() -> None:
+    bench = Threads()
+    asked = in_envelope(long_delete(LOOP.elements + 1))
+    _, response = read_response(ENVELOPE, 0, await bench.ask(asked))
+    _, inside = read_response(DELETE_TOPICS, 5, response.response_data)
+    assert len(inside.responses) == LOOP.elements + 1
+    bench.dispatcher.close()
+
+
+async def test_a_request_beyond_all_limits_ends_its_connection() -> None:
+    bench = Threads()
+    with pytest.raises(EndConnectionError, match="more than 1,000,000 elements"):
+        await bench.ask(long_delete(1_000_001))
+    bench.dispatcher.close()

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ottla.network.frame_protocol import FrameProtocol
-from ottla.network.frame_reader import FIRST_ALLOCATION_BYTES, FrameReader
+from ottla.network.frame_reader import MIN_ALLOCATION_BYTES, FrameReader
 
 MAX_BYTES = 5 << 20
 
@@ -71,7 +71,7 @@ def test_a_large_frame_is_read_into_a_buffer_of_its_own(
     frame = bytes(MAX_BYTES)
     feed(protocol, framed(frame)[:100])
     assert receiver.calls == [[]]
-    assert len(protocol.get_buffer(-1)) == FIRST_ALLOCATION_BYTES - 96
+    assert len(protocol.get_buffer(-1)) == MIN_ALLOCATION_BYTES - 96
     feed(protocol, framed(frame)[100:])
     assert [each for each in receiver.calls if each] == [[frame]]
     assert len(protocol.get_buffer(-1)) == 1024

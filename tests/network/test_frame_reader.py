@@ -2,7 +2,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.network.frame_reader import FIRST_ALLOCATION_BYTES, FrameReader
+from ottla.network.frame_reader import (
+    FIRST_ALLOCATION_BYTES,
+    MIN_ALLOCATION_BYTES,
+    FrameReader,
+)
 
 
 def read(reader: FrameReader, data: bytes, step: int) -> list[bytes]:
@@ -84,3 +88,33 @@ def test_an_incomplete_frame_is_dropped_with_its_stream() -> None:
     assert reader.room is not None
     reader.forget()
     assert reader.room is None
+
+
+def limit_of(key: int) -> int:
+    return 16 << 20 if key == 0 else 2 << 20
+
+
+def limited() -> FrameReader:
+    return FrameReader(min_bytes=0, max_bytes=1 << 24, limit_of=limit_of)
+
+
+@pytest.mark.parametrize("step", [1, 5, 1 << 20])
+def test_the_request_type_limits_its_frame(step: int) -> None:
+    size = 3 << 20
+    reader = limited()
+    assert read(reader, framed(b"small", b"\0\1" + bytes(size))[: 9 + step * 20], step) == [
+        b"small"
+    ]
+    assert reader.bad_size == size + 2
+    assert reader.room is None
+
+
+def test_a_large_frame_of_a_type_that_may_have_it_is_read() -> None:
+    frame = bytes(3 << 20)
+    assert read(limited(), framed(b"\0\1", frame, b"\0\1"), 1000) == [b"\0\1", frame, b"\0\1"]
+
+
+def test_few_bytes_of_a_large_frame_hold_little_memory() -> None:
+    reader = limited()
+    assert reader.feed((16 << 20).to_bytes(4, "big") + bytes(10)) == []
+    assert len(reader.room or b"") <= MIN_ALLOCATION_BYTES

@@ -274,11 +274,11 @@ async def test_a_client_that_does_not_read_its_response_is_disconnected() -> Non
     server = await new_server(BrokerConfig(given))
     client = await connect(server)
     header = (20_000).to_bytes(2, "big") + bytes(2) + bytes(4) + b"\xff\xff\0"
-    body = bytes(30_000_000)
-    client.writer.write((len(header) + len(body)).to_bytes(4, "big") + header + body)
-    await client.reader.readexactly(
-        4
-    )  # the response is being sent, and is too large for any buffer
+    body = bytes(1_000_000)
+    frame = (len(header) + len(body)).to_bytes(4, "big") + header + body
+    client.writer.write(30 * frame)
+    # The responses are being sent, and are too large for any buffer.
+    await client.reader.readexactly(4)
     async with asyncio.timeout(60):
         while server.limits.count:
             server.end_idle()

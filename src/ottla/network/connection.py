@@ -98,7 +98,10 @@ class Connection:
                 self._turn()
 
     def refused(self, size_bytes: int) -> None:
-        self.refuse(f"a frame of {size_bytes} bytes exceeds socket.request.max.bytes")
+        self.refuse(
+            f"a frame of {size_bytes} bytes exceeds socket.request.max.bytes or the limit of its "
+            "request type"
+        )
 
     def refuse(self, why: str) -> None:
         """Ends the connection because of an invalid request; logs one line with the peer."""

@@ -7,22 +7,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeAlias
 
 from ottla.network.client_session import ClientSession
 from ottla.network.connection import Part
 from ottla.network.envelope import sender
 from ottla.network.handlers import EndConnectionError, Handler, Handlers, always
+from ottla.network.long_messages import LongMessages
 from ottla.network.request_context import BrokerT, RequestContext
 from ottla.protocol.access import BETWEEN_BROKERS
 from ottla.protocol.errors import DecodeError, ErrorCode
 from ottla.protocol.frames import (
+    BodyReader,
     RequestHeader,
     body_reader,
     read_request_body,
     read_request_header,
     write_response,
 )
+from ottla.protocol.message_budget import LOOP, MESSAGE, Budget, LongMessageError
 from ottla.protocol.messages import messages_of
 from ottla.protocol.primitives import Buffer
 from ottla.protocol.versions import API_VERSIONS, ENVELOPE, FOR_CONTROLLER
@@ -55,7 +59,7 @@ class _Route:
         self,
         handler: Handler,
         version: int,
-        read: Callable[[Buffer, int], Any] | None,
+        read: BodyReader | None,
         is_for_controller: bool,
     ) -> None:
         """`read` is None if the version, and so the body format, is unknown."""
@@ -83,6 +87,7 @@ class Dispatcher(Generic[BrokerT]):
         self._handlers = handlers
         self._forwarding = forwarding
         self._checks = tuple(checks)
+        self._long = LongMessages()
         self._routes: dict[tuple[int, int], _Route] = {}
         """By key and version; unsupported versions have none."""
 
@@ -100,7 +105,11 @@ class Dispatcher(Generic[BrokerT]):
                     return await self._answer_envelope(header, frame, session)
                 route = self._new_route(key, header.version)
             self.requests[key] += 1
-            request, context = self._received(route, header, frame, session)
+            try:
+                request = self._read(route, header, frame, LOOP)
+            except LongMessageError:
+                request = await self._long.run(partial(self._read, route, header, frame, MESSAGE))
+            context = self._checked(route, header, request, session)
             if route.is_for_controller and not self._forwarding.is_controller:
                 forwarded = await self._forwarding.forward(key, frame, session)
                 if forwarded is not None:
@@ -112,22 +121,39 @@ class Dispatcher(Generic[BrokerT]):
             return []
         if route.handler.takes_json:
             return _framed(header.correlation_id, response)
-        return write_response(response, header.correlation_id)
+        return await self._written(response, header.correlation_id)
 
-    def _received(
-        self, route: _Route, header: RequestHeader, frame: Buffer, session: ClientSession
-    ) -> tuple[Any, RequestContext[BrokerT]]:
-        """The request, decoded and checked, and its context. Raises DecodeError."""
+    def close(self) -> None:
+        """Ends the thread of long messages. Connections are closed before."""
+        self._long.close()
+
+    @staticmethod
+    def _read(route: _Route, header: RequestHeader, frame: Buffer, budget: Budget) -> Any:
+        """The decoded request. Raises DecodeError, and LongMessageError if it is beyond `budget`,
+        but for MESSAGE.
+        """
+        return None if route.read is None else route.read(frame, header.body_position, budget)
+
+    async def _written(self, response: Any, correlation_id: int) -> list[Part]:
+        """The parts of the response; a long one is encoded in a thread."""
+        try:
+            return write_response(response, correlation_id, LOOP.elements)
+        except LongMessageError:
+            return await self._long.run(partial(write_response, response, correlation_id))
+
+    def _checked(
+        self, route: _Route, header: RequestHeader, request: Any, session: ClientSession
+    ) -> RequestContext[BrokerT]:
+        """The context of a decoded request, which the checks have let through."""
         context = session.contexts.get(route)
         if context is None or context.client_id != header.client_id:
             # Bounded: there are as many routes as request types in all their versions.
             context = session.contexts[route] = RequestContext(
                 self._broker, session, route.version, header.client_id, route.messages
             )
-        request = None if route.read is None else route.read(frame, header.body_position)
         for check in self._checks:
             check(route.handler, request, context)
-        return request, context
+        return context
 
     def _new_route(self, key: int, version: int) -> _Route:
         """Raises EndConnectionError if the key or version is not supported."""
@@ -175,15 +201,22 @@ class Dispatcher(Generic[BrokerT]):
         route = self._routes.get((inside.key, inside.version)) or self._new_route(
             inside.key, inside.version
         )
-        request, context = self._received(route, inside, envelope.request_data, client)
-        answer = write_response(await route.handler.answer(request, context), inside.correlation_id)
+        data = envelope.request_data
+        try:
+            request = self._read(route, inside, data, LOOP)
+        except LongMessageError:
+            request = await self._long.run(partial(self._read, route, inside, data, MESSAGE))
+        context = self._checked(route, inside, request, client)
+        answer = await self._written(
+            await route.handler.answer(request, context), inside.correlation_id
+        )
         response = build.EnvelopeResponse(
             response_data=b"".join(answer)[4:], error_code=ErrorCode.none
         )
         return write_response(response, header.correlation_id)
 
 
-def _read_json(frame: Buffer, position: int) -> bytes:
+def _read_json(frame: Buffer, position: int, budget: Budget) -> bytes:
     return bytes(frame[position:])
 
 

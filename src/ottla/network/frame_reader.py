@@ -4,22 +4,34 @@ Pure: it takes bytes and returns frames, so that any transport can feed it. Smal
 out of the read buffer, all of one read at once. An incomplete large frame gets a buffer of its own,
 and the transport can read the rest directly into it (`room`). That buffer grows as the bytes
 arrive, so a size alone allocates no memory.
+
+A request's type, its first two bytes, decides how large its frame may be. So a large frame is
+begun only when they are there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from struct import Struct
 from typing import Final
 
 from ottla.protocol.primitives import Buffer
 
 FIRST_ALLOCATION_BYTES: Final = 2 << 20
-"""A frame's first allocation; it grows only as the bytes arrive."""
+"""At most so much is allocated for a frame at first; it grows only as the bytes arrive."""
+MIN_ALLOCATION_BYTES: Final = 64 << 10
+AHEAD: Final = 8
+"""The first allocation has room for so many times the bytes that came: the first read of a client
+that sends its whole frame has 64 KiB and more."""
+LARGE_BYTES: Final = 1 << 20
+"""A frame above this size is checked against the limit of its type."""
 COPIED_BYTES: Final = 4096
 """A frame up to this size is copied out of the read buffer."""
 
 _SIZE_BYTES: Final = 4
+_KEY_BYTES: Final = 2
 _size_at: Final = Struct(">i").unpack_from
+_key_at: Final = Struct(">h").unpack_from
 
 
 class FrameReader:
@@ -29,13 +41,18 @@ class FrameReader:
         "_filled",
         "_frame",
         "_frame_bytes",
+        "_limit_of",
         "_max_bytes",
         "_min_bytes",
         "_rest",
         "bad_size",
     )
 
-    def __init__(self, *, min_bytes: int, max_bytes: int) -> None:
+    def __init__(
+        self, *, min_bytes: int, max_bytes: int, limit_of: Callable[[int], int] | None = None
+    ) -> None:
+        """`limit_of` has the largest frame of each request type, if the frames are requests."""
+        self._limit_of = limit_of
         self._min_bytes = min_bytes
         self._max_bytes = max_bytes
         self._rest = b""
@@ -84,6 +101,13 @@ class FrameReader:
                 self.bad_size = size
                 break
             begin = position + _SIZE_BYTES
+            if size > LARGE_BYTES and self._limit_of is not None:
+                if end - begin < _KEY_BYTES:
+                    break
+                (key,) = _key_at(data, begin)
+                if size > self._limit_of(key):
+                    self.bad_size = size
+                    break
             position = begin + size
             if position > end:
                 self._begin_frame(size, data[begin:])
@@ -97,7 +121,8 @@ class FrameReader:
 
     def _begin_frame(self, size: int, start: bytes) -> None:
         self._frame_bytes = size
-        self._frame = bytearray(min(size, max(FIRST_ALLOCATION_BYTES, len(start) + 1)))
+        ahead = min(max(MIN_ALLOCATION_BYTES, AHEAD * len(start)), FIRST_ALLOCATION_BYTES)
+        self._frame = bytearray(min(size, max(ahead, len(start) + 1)))
         self._frame[: len(start)] = start
         self._filled = len(start)
 

@@ -18,6 +18,7 @@ from ottla.network.connection_limits import ConnectionLimits
 from ottla.network.dispatcher import Dispatcher
 from ottla.network.frame_protocol import FrameProtocol
 from ottla.network.frame_reader import FrameReader
+from ottla.protocol.frame_limits import limits_by_type
 
 logger = logging.getLogger("ottla.listener")
 
@@ -53,6 +54,7 @@ class Listener:
         self._connections: dict[int, Connection] = {}
         self._server: asyncio.Server | None = None
         self._sweep: asyncio.TimerHandle | None = None
+        self._limit_of = limits_by_type(config.socket_request_max_bytes)
 
     async def listen(self) -> None:
         """Binds. Afterwards `port` is the bound port, which the system chose if it was 0.
@@ -108,7 +110,8 @@ class Listener:
             await asyncio.sleep(0.01)
 
     def _new_protocol(self) -> FrameProtocol:
-        reader = FrameReader(min_bytes=0, max_bytes=self._config.socket_request_max_bytes)
+        max_bytes = self._config.socket_request_max_bytes
+        reader = FrameReader(min_bytes=0, max_bytes=max_bytes, limit_of=self._limit_of)
         return FrameProtocol(self._scratch, reader, self._opened)
 
     def _opened(self, transport: asyncio.Transport) -> Connection:

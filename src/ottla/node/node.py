@@ -378,6 +378,7 @@ class Node:
             wake(partition)
         for listener in self._listeners:
             await listener.close(CLOSE_GRACE_MS)
+        self._dispatcher.close()
 
     def _close_logs(self) -> None:
         """Raises nothing: if the disk fails now, the next start recovers."""

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple, Union, get_args, get_origin
 from ottla.protocol import primitives
 from ottla.protocol.codec_source import Field, functions_of
 from ottla.protocol.errors import DecodeError, ErrorCode
+from ottla.protocol.message_budget import BEYOND_LIMITS, MESSAGE, Budget, LongMessageError, left
 from ottla.protocol.primitives import Buffer, Output, Reader, Writer
 
 _NUMBERS: Final = {
@@ -161,13 +162,21 @@ def codec_of(cls: Any) -> Codec:
     return Codec(own, fields, defaults, builder, read, write)
 
 
-def decode(cls: type, buffer: Buffer, position: int = 0) -> tuple[Any, int]:
+def decode(
+    cls: type, buffer: Buffer, position: int = 0, budget: Budget = MESSAGE
+) -> tuple[Any, int]:
     """The message of class `cls` at `position`, and the position after it.
 
-    Raises DecodeError, and nothing else, for any bytes.
+    Raises DecodeError, and nothing else, for any bytes; with a smaller `budget` than MESSAGE also
+    LongMessageError.
     """
+    left.set(budget)
     try:
         return codec_of(cls).read(buffer, position)
+    except LongMessageError:
+        if budget is not MESSAGE:
+            raise
+        raise DecodeError(f"{cls.__name__}: {BEYOND_LIMITS}") from None
     except (struct.error, IndexError):
         raise DecodeError(f"{cls.__name__}: the bytes end within a field") from None
     except UnicodeDecodeError as error:
@@ -178,7 +187,9 @@ def decode(cls: type, buffer: Buffer, position: int = 0) -> tuple[Any, int]:
 
 
 def encode(message: Any, output: Output | None = None) -> Output:
-    """The bytes of `message`, appended to `output`."""
+    """The bytes of `message`, appended to `output`. Raises LongMessageError if `output` takes fewer
+    elements.
+    """
     if output is None:
         output = Output()
     codec_of(message.__class__).write(output, message)

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from ottla.protocol import primitives
 from ottla.protocol.errors import DecodeError
+from ottla.protocol.message_budget import spend_tags
 from ottla.protocol.primitives import Buffer, Reader, Writer
 
 
@@ -230,6 +231,7 @@ class _Source:
             return
         if field.shape == "array":
             assert field.item is not None
+            yield "    if len(value) > 1: output.spend_elements(len(value))"
             yield f"    for item in value: {self._name(field.item[1], 'write')}(output, item)"
         else:
             yield "    output.append_data(value)"
@@ -251,8 +253,11 @@ class _Source:
 def read_tags(
     buffer: Buffer, position: int, tagged: dict[int, Field], values: dict[str, Any]
 ) -> int:
-    """The tagged fields after an entity (KIP-482); unknown tags are ignored."""
+    """The tagged fields after an entity (KIP-482); unknown tags are ignored. Raises
+    LongMessageError, and what readers raise.
+    """
     count, position = primitives.read_varint(buffer, position)
+    spend_tags(count)
     for _ in range(count):
         tag, position = primitives.read_varint(buffer, position)
         size, position = primitives.read_varint(buffer, position)
@@ -271,8 +276,9 @@ def write_tags(output: primitives.Output, value: Any, tagged: dict[int, Field]) 
             present.append((tag, tagged[tag].write, content))
     primitives.write_varint(output, len(present))
     for tag, write, content in present:
-        inner = primitives.Output()
+        inner = primitives.Output(output.elements_left)
         write(inner, content)
+        output.elements_left = inner.elements_left
         encoded = b"".join(inner.parts())
         primitives.write_varint(output, tag)
         primitives.write_varint(output, len(encoded))

@@ -7,15 +7,17 @@ fields. The response to ApiVersions always has header v0, so that a client of an
 (KIP-511).
 """
 
+import sys
 from collections.abc import Callable
 from functools import lru_cache
 from struct import Struct, error
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from ottla.protocol import primitives
 from ottla.protocol.codec import decode, encode
 from ottla.protocol.codec_source import read_tags
 from ottla.protocol.errors import DecodeError
+from ottla.protocol.message_budget import HEADER, MESSAGE, Budget, LongMessageError, left
 from ottla.protocol.messages import message_class
 from ottla.protocol.primitives import Buffer, Output
 from ottla.protocol.versions import API_VERSIONS
@@ -56,38 +58,51 @@ def read_request_header(frame: Buffer) -> RequestHeader:
     return RequestHeader(key, version, correlation_id, client_id, end)
 
 
+BodyReader: TypeAlias = Callable[[Buffer, int, Budget], Any]
+
+
 @lru_cache(maxsize=1024)
-def body_reader(key: int, version: int) -> Callable[[Buffer, int], Any]:
-    """Reads the bodies of one request type in one version: takes the frame and the header's end,
-    returns kio's message. It raises DecodeError.
+def body_reader(key: int, version: int) -> BodyReader:
+    """Reads the bodies of one request type in one version: takes the frame, the header's end and
+    what the message may hold, returns kio's message. It raises DecodeError, and LongMessageError
+    with a smaller budget than MESSAGE.
     """
     cls: Any = message_class(key, version, "request")
     flexible: bool = cls.__flexible__
 
-    def read(frame: Buffer, position: int) -> Any:
+    def read(frame: Buffer, position: int, budget: Budget) -> Any:
         if flexible:
             position = _after_tags(frame, position)
-        return decode(cls, frame, position)[0]
+        return decode(cls, frame, position, budget)[0]
 
     return read
 
 
 def read_request_body(header: RequestHeader, frame: Buffer) -> Any:
     """The request's message. Raises DecodeError."""
-    return body_reader(header.key, header.version)(frame, header.body_position)
+    return body_reader(header.key, header.version)(frame, header.body_position, MESSAGE)
 
 
 def _after_tags(frame: Buffer, position: int) -> int:
     try:
         # Almost always empty.
-        return read_tags(frame, position, {}, {}) if frame[position] else position + 1
+        if not frame[position]:
+            return position + 1
+        left.set(HEADER)
+        return read_tags(frame, position, {}, {})
     except IndexError:
         raise DecodeError("the bytes end within the request header") from None
+    except LongMessageError:
+        raise DecodeError(f"more than {HEADER.tags} tagged fields in the request header") from None
 
 
-def write_response(response: Any, correlation_id: int) -> list[Buffer | bytearray]:
-    """The whole frame of a response, size included, in parts to be sent in order."""
-    output = Output()
+def write_response(
+    response: Any, correlation_id: int, max_elements: int = sys.maxsize
+) -> list[Buffer | bytearray]:
+    """The whole frame of a response, size included, in parts to be sent in order. Raises
+    LongMessageError if it has more than `max_elements` elements in arrays.
+    """
+    output = Output(max_elements)
     output.tail += _SIZE_AND_ID.pack(0, correlation_id)
     if response.__flexible__ and response.__api_key__ != API_VERSIONS:
         output.tail.append(0)

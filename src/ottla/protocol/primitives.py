@@ -9,19 +9,18 @@ Times are plain integers of milliseconds: any 64 bits may arrive from the networ
 timedelta nor datetime can hold them all.
 """
 
+import sys
 from collections.abc import Callable
 from struct import Struct
 from typing import Any, TypeAlias
 from uuid import UUID
 
 from ottla.protocol.errors import DecodeError, ErrorCode
+from ottla.protocol.message_budget import LongMessageError, spend_elements
 
 Buffer: TypeAlias = bytes | memoryview
 Reader: TypeAlias = Callable[[Buffer, int], tuple[Any, int]]
 Writer: TypeAlias = Callable[["Output", Any], None]
-
-MAX_ELEMENTS = 1_000_000
-"""Longer arrays are refused: each element costs far more memory than its bytes."""
 
 MAX_STRING_BYTES = 2**15 - 1
 """Kafka refuses longer ones in the compact form too, so that they fit in every version."""
@@ -35,11 +34,19 @@ _ZERO_UUID = UUID(int=0)
 class Output:
     """The bytes of a message being built: small fields joined, large record data by reference."""
 
-    __slots__ = ("_parts", "tail")
+    __slots__ = ("_parts", "elements_left", "tail")
 
-    def __init__(self) -> None:
+    def __init__(self, max_elements: int = sys.maxsize) -> None:
+        """With more than `max_elements` elements in arrays, LongMessageError ends the writing."""
         self._parts: list[Buffer | bytearray] = []
+        self.elements_left = max_elements
         self.tail = bytearray()
+
+    def spend_elements(self, count: int) -> None:
+        """Raises LongMessageError."""
+        self.elements_left -= count
+        if self.elements_left < 0:
+            raise LongMessageError
 
     def append_data(self, data: Buffer) -> None:
         if len(data) <= COPY_LIMIT_BYTES:
@@ -189,8 +196,10 @@ def items_reader(
             if count == -1 and null_allowed:
                 return None, position
             raise DecodeError(f"an array of {count} elements")
-        if count > MAX_ELEMENTS or count > len(buffer) - position:
+        if count > len(buffer) - position:
             raise DecodeError(f"an array of {count} elements in {len(buffer) - position} bytes")
+        if count > 1:
+            spend_elements(count)
         items = []
         for _ in range(count):
             value, position = read_item(buffer, position)
@@ -216,6 +225,8 @@ def array(item: tuple[Reader, Writer], compact: bool, null_allowed: bool) -> tup
             _write_length(output, -1, compact, write_int32)
             return
         _write_length(output, len(value), compact, write_int32)
+        if len(value) > 1:
+            output.spend_elements(len(value))
         for element in value:
             write_item(output, element)
 

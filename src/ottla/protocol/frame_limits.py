@@ -1,0 +1,35 @@
+"""How large the frame of a request may be, by its type.
+
+Only the types that carry an application's data need socket.request.max.bytes. A frame of another
+type and of that size would be nothing but elements and names, which cost far more than their bytes.
+Apache Kafka has one limit for all types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from ottla.protocol.versions import ENVELOPE, JOURNEY, METADATA_DELTAS, PRODUCE
+
+MAX_REQUEST_BYTES: Final = 8 << 20
+"""200,000 partitions in an OffsetFetch or Metadata request have about 4 MB."""
+MAX_JSON_BYTES: Final = 1 << 20
+_MAX_ENVELOPE_BYTES: Final = MAX_REQUEST_BYTES + (64 << 10)
+"""A request for the controller, with who sent it."""
+_OTHERS: Final = {
+    ENVELOPE: _MAX_ENVELOPE_BYTES,
+    JOURNEY: MAX_JSON_BYTES,
+    METADATA_DELTAS: MAX_JSON_BYTES,
+}
+
+
+def limits_by_type(max_bytes: int) -> Callable[[int], int]:
+    """The largest frame of each request type; `max_bytes` is socket.request.max.bytes."""
+
+    def limit(key: int) -> int:
+        if key == PRODUCE:
+            return max_bytes
+        return min(max_bytes, _OTHERS.get(key, MAX_REQUEST_BYTES))
+
+    return limit

@@ -1,0 +1,17 @@
+from ottla.protocol.frame_limits import MAX_JSON_BYTES, MAX_REQUEST_BYTES, limits_by_type
+from ottla.protocol.versions import ENVELOPE, JOURNEY, PRODUCE
+
+
+def test_only_produce_may_have_frames_of_the_setting() -> None:
+    limit_of = limits_by_type(100 << 20)
+    assert limit_of(PRODUCE) == 100 << 20
+    assert limit_of(3) == limit_of(-1) == MAX_REQUEST_BYTES
+    assert limit_of(JOURNEY) == MAX_JSON_BYTES
+
+
+def test_an_envelope_holds_any_request_for_the_controller() -> None:
+    assert limits_by_type(100 << 20)(ENVELOPE) > MAX_REQUEST_BYTES
+
+
+def test_a_smaller_setting_limits_every_type() -> None:
+    assert {limits_by_type(1000)(key) for key in (PRODUCE, 3, ENVELOPE, JOURNEY)} == {1000}
