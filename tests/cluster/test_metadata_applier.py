@@ -137,7 +137,7 @@ class Cluster:
         registration = Registration(1)
         registration.broker_epoch = registration.first_epoch = EPOCH
         settings = TopicSettings(self.config, self.image)
-        maintenance: Any = SimpleNamespace(deleted=self.removed.append)
+        maintenance: Any = SimpleNamespace(deleted=self.removed.append, free=self._free)
         failure: Any = SimpleNamespace(failed=self._failed)
         fetching: Any = peers
         self.fetchers = ReplicaFetchers(
@@ -173,6 +173,11 @@ class Cluster:
         changed = DirectoryChanged(1, DirectoryImage(directory_id or own, epoch, 0))
         self.image.apply(changed)
         return changed
+
+    async def _free(self, topic: str, index: int) -> None:
+        checkpoint = self.store.checkpoint({})
+        checkpoint.run()
+        checkpoint.apply()
 
     async def _topic_deleted(self, name: str, topic_id: UUID) -> None:
         self.notified.append((name, topic_id.int))

@@ -49,11 +49,18 @@ class Disk:
         config = BrokerConfig.from_properties({"node.id": "1"})
         self.image = ClusterImage("c")
         clock = SystemClock()
-        maintenance: Any = SimpleNamespace(deleted=self.removals.append)
+        maintenance: Any = SimpleNamespace(deleted=self.removals.append, free=self.free)
         timelines = TimelineRecorder(clock, enabled=False)
         host = PartitionHost(1, clock, timelines, write_failed=lambda partition, error: None)
         settings = TopicSettings(config, self.image)
         self.opener = PartitionOpener(self.store, settings, maintenance, host)
+
+    async def free(self, topic: str, index: int) -> None:
+        """As `LogMaintenance.free`."""
+        if (topic, index) in self.store.stale:
+            checkpoint = self.store.checkpoint({})
+            checkpoint.run()
+            checkpoint.apply()
 
     def restart(self, *, clean: bool = True) -> None:
         """With the high watermark 2 of t-0 in the checkpoint."""
@@ -75,10 +82,10 @@ def disk(tmp_path: Path) -> Disk:
     return Disk(tmp_path / "data")
 
 
-def test_a_new_partition_has_the_settings_of_its_topic_and_no_role(disk: Disk) -> None:
+async def test_a_new_partition_has_the_settings_of_its_topic_and_no_role(disk: Disk) -> None:
     topic = topic_image(NEW, min_insync_replicas="2", max_message_bytes="100")
     disk.image.apply(TopicCreated(topic))
-    partition = disk.opener.open(topic, 0, may_delete=False)
+    partition = await disk.opener.open(topic, 0, may_delete=False)
     assert partition is not None
     assert (partition.role, partition.topic_id) == (Role.NONE, NEW)
     assert partition.min_insync_replicas == 2
@@ -88,29 +95,29 @@ def test_a_new_partition_has_the_settings_of_its_topic_and_no_role(disk: Disk) -
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_known_folder_is_opened_at_its_high_watermark(disk: Disk, clean: bool) -> None:
+async def test_a_known_folder_is_opened_at_its_high_watermark(disk: Disk, clean: bool) -> None:
     disk.write(OLD)
     disk.restart(clean=clean)
-    partition = disk.opener.open(topic_image(OLD), 0, may_delete=True)
+    partition = await disk.opener.open(topic_image(OLD), 0, may_delete=True)
     assert partition is not None
     assert (partition.log.end_offset, partition.high_watermark) == (3, 2)
     assert partition.log is disk.store.logs["t", 0]
     assert disk.removals == []
 
 
-def test_the_folder_of_an_earlier_topic_is_kept_if_it_must_not_be_deleted(disk: Disk) -> None:
+async def test_the_folder_of_an_earlier_topic_is_kept_if_it_must_not_be_deleted(disk: Disk) -> None:
     """The image may be older than the folder: only the controller's state shows which is gone."""
     disk.write(OLD)
     disk.restart()
-    assert disk.opener.open(topic_image(NEW), 0, may_delete=False) is None
+    assert await disk.opener.open(topic_image(NEW), 0, may_delete=False) is None
     assert read_topic_id(str(disk.folder / "t-0")) == OLD
     assert disk.store.logs["t", 0].end_offset == 3
 
 
-def test_the_folder_of_an_earlier_topic_gives_way_to_a_new_log(disk: Disk) -> None:
+async def test_the_folder_of_an_earlier_topic_gives_way_to_a_new_log(disk: Disk) -> None:
     disk.write(OLD)
     disk.restart()
-    partition = disk.opener.open(topic_image(NEW), 0, may_delete=True)
+    partition = await disk.opener.open(topic_image(NEW), 0, may_delete=True)
     assert partition is not None
     assert (partition.topic_id, partition.log.end_offset, partition.high_watermark) == (NEW, 0, 0)
     assert not (disk.folder / "t-0").exists()

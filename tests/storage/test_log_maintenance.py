@@ -10,6 +10,8 @@ import pytest
 from ottla.log.flush import FlushTask
 from ottla.log.removal import Removal
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.storage import log_maintenance as maintenance_file
+from ottla.storage.log_store import CheckpointTask
 
 OLD_MS, SEGMENT_BYTES = 1_000, 1_048_576
 
@@ -251,6 +253,40 @@ async def test_the_checkpoints_drop_a_deleted_partition_soon(
     assert all("u 0 " in written(name) for name in names)
     await delete_topic(node_call, "u")
     await eventually(lambda: not any("u 0 " in written(name) for name in names))
+
+
+async def test_a_topic_made_again_waits_until_the_checkpoints_have_dropped_the_old_one(
+    start_node: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    never = str(24 * 3600 * 1000)
+    node_call = await start_node(
+        log_initial_task_delay_ms=never,
+        log_flush_offset_checkpoint_interval_ms=never,
+        replica_high_watermark_checkpoint_interval_ms=never,
+    )
+    monkeypatch.setattr(maintenance_file, "CHECKPOINT_DELAY_MS", 24 * 3600 * 1000)
+    await node_call.create("u", 2)
+    for index in (0, 1):
+        for _ in range(3):
+            await node_call.produce("u", node_call.batch(b"a"), index=index)
+        node_call.node.partitions.find("u", index).delete_before(2)
+    await node_call.node.log_maintenance.checkpoint()
+    await delete_topic(node_call, "u")
+    tasks: list[CheckpointTask] = []
+    checkpoint = node_call.node.store.checkpoint
+
+    def counted(high_watermarks: Any) -> CheckpointTask:
+        tasks.append(checkpoint(high_watermarks))
+        return tasks[-1]
+
+    monkeypatch.setattr(node_call.node.store, "checkpoint", counted)
+    await node_call.create("u", 2)
+    for name in ("recovery-point", "log-start", "replication"):
+        written = node_call.node.config.data_folder / f"{name}-offset-checkpoint"
+        assert "u 0 2" not in written.read_text()
+        assert "u 1 3" not in written.read_text()
+    await node_call.produce("u", node_call.batch(b"a"))
+    assert len(tasks) == 1, "one write frees all names"
 
 
 async def test_no_thread_writes_checkpoints_after_close(

@@ -1,3 +1,4 @@
+import shutil
 import subprocess
 import sys
 import uuid
@@ -34,6 +35,12 @@ def _fill(store: LogStore, topic: str, partition: int, count: int = 3) -> None:
     for _ in range(count):
         batch = build_batch([Record(0, 1, b"k", b"v")])
         log.append(batch, [read_header(batch)], leader_epoch=0, now_ms=1)
+
+
+def _checkpoint(store: LogStore) -> None:
+    checkpoint = store.checkpoint({})
+    checkpoint.run()
+    checkpoint.apply()
 
 
 def test_the_next_start_detects_a_clean_stop(tmp_path: Path) -> None:
@@ -136,6 +143,7 @@ def test_a_deleted_partition_is_renamed_at_once_and_removed_later(tmp_path: Path
     assert not (tmp_path / "t-0").exists()
     assert Path(removal.paths[0]).is_dir()
     assert held.read()
+    _checkpoint(store)
     _fill(store, "t", 0, 1)  # the name is free again
     removal.run()
     assert not Path(removal.paths[0]).exists()
@@ -210,6 +218,7 @@ def test_a_deleted_log_does_not_affect_a_new_topic_of_the_same_name(tmp_path: Pa
     under_way = FlushTask(old)
     old.roll(2)
     store.delete("t", 0)
+    _checkpoint(store)
     _fill(store, "t", 0, count=5)
     new = store.logs["t", 0]
     flush(new)
@@ -242,6 +251,7 @@ def test_a_deleted_log_can_still_be_read(tmp_path: Path) -> None:
     _fill(store, "t", 0)
     old = store.logs["t", 0]
     store.delete("t", 0)
+    _checkpoint(store)
     _fill(store, "t", 0, count=1)
     assert old.read(2, max_bytes=1 << 20).size_bytes > 0
     assert len(old.read(0, max_bytes=1 << 20).read()) == old.size_bytes
@@ -261,3 +271,45 @@ def test_deleting_a_log_ends_its_compaction(tmp_path: Path) -> None:
     removal.run()
     assert compaction.apply() == []
     store.release()
+
+
+def test_a_name_is_free_once_no_checkpoint_has_it(tmp_path: Path) -> None:
+    store = _open(tmp_path)
+    _fill(store, "t", 0)
+    store.logs["t", 0].advance_start(2)
+    before = store.checkpoint({("t", 0): 3})
+    store.delete("t", 0)
+    before.run()
+    before.apply()
+    assert store.stale == {("t", 0)}, "that checkpoint was older than the deletion"
+    after = store.checkpoint({})
+    after.run()
+    assert store.stale == {("t", 0)}
+    after.apply()
+    assert store.stale == set()
+    _fill(store, "t", 0, 1)
+    store.release()
+    again = _open(tmp_path)
+    assert (again.logs["t", 0].start_offset, again.logs["t", 0].end_offset) == (0, 1)
+    again.release()
+
+
+def test_offsets_of_a_folder_that_is_gone_are_not_those_of_a_new_log(tmp_path: Path) -> None:
+    """Somebody removed a partition's folder while the broker was down."""
+    store = _open(tmp_path)
+    for topic in ("gone", "kept"):
+        _fill(store, topic, 0)
+        store.logs[topic, 0].advance_start(2)
+        store.cleaner_offsets[topic, 0] = 3
+    store.close({("gone", 0): 3, ("kept", 0): 3})
+    shutil.rmtree(tmp_path / "gone-0")
+    again = _open(tmp_path)
+    assert again.high_watermarks == again.cleaner_offsets == {("kept", 0): 3}
+    for name in ("recovery-point", "log-start", "replication", "cleaner"):
+        assert "gone" not in (tmp_path / f"{name}-offset-checkpoint").read_text()
+    _fill(again, "gone", 0, 1)
+    again.release()  # a crash
+    last = _open(tmp_path)
+    assert (last.logs["gone", 0].start_offset, last.logs["gone", 0].end_offset) == (0, 1)
+    assert (last.logs["kept", 0].start_offset, last.logs["kept", 0].end_offset) == (2, 3)
+    last.release()

@@ -18,6 +18,11 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.system.torn_tails import spoil_indexes, tear, whole_records
+from tests.system.wire import Wire
+
+from ottla.protocol.errors import ErrorCode
+from ottla.records.build import build_batch
+from ottla.records.record import Record
 
 pytestmark = pytest.mark.timeout(480)
 
@@ -238,3 +243,68 @@ def test_the_producer_goes_on_over_a_kill_and_nothing_is_there_twice(
         each.values = dict(sorted(load.acknowledged[partition].items()))
     check(broker, expected, "one producer over four kills")
     assert broker.stop() == 0
+
+
+def test_a_topic_made_again_does_not_begin_at_the_old_log_start(
+    new_broker: Callable[..., Any],
+) -> None:
+    """The checkpoint files name a partition, not a topic id. After a crash the entries of a deleted
+    topic must not cut the records of the new one with its name (Kafka's LogManager.asyncDelete
+    writes the files before the name is free).
+    """
+    broker = new_broker(*OFTEN)
+    log_starts = broker.data / "log-start-offset-checkpoint"
+    values = [b"new %d" % number for number in range(10)]
+    with Wire(broker.bootstrap) as wire:
+        _create_again(wire, "again")
+        _write(wire, "again", [b"old"] * 1_000)
+        _delete_records(wire, "again", 900)
+        until = time.monotonic() + WAIT_S
+        while "again 0 900" not in log_starts.read_text().splitlines():
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        _delete(wire, "again")
+        _create_again(wire, "again")
+        _write(wire, "again", values)
+        broker.kill()
+    broker.start()
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "again"})
+    consumer.assign([TopicPartition("again", 0, 0)])
+    assert consumer.get_watermark_offsets(TopicPartition("again", 0), timeout=WAIT_S) == (0, 10)
+    found = consumer.consume(len(values), timeout=WAIT_S)
+    assert [(each.offset(), each.value()) for each in found] == list(enumerate(values))
+    consumer.close()
+    assert broker.stop() == 0
+
+
+def _create_again(wire: Wire, topic: str) -> None:
+    build = wire.request(19, 7)
+    wanted = build.CreatableTopic(
+        name=topic, num_partitions=1, replication_factor=1, assignments=(), configs=()
+    )
+    answer = wire.ask(build.CreateTopicsRequest(topics=(wanted,), timeout=30_000))
+    assert answer.topics[0].error_code is ErrorCode.none
+
+
+def _delete(wire: Wire, topic: str) -> None:
+    build = wire.request(20, 5)
+    answer = wire.ask(build.DeleteTopicsRequest(topic_names=(topic,), timeout=30_000))
+    assert answer.responses[0].error_code is ErrorCode.none
+
+
+def _write(wire: Wire, topic: str, values: list[bytes]) -> None:
+    build = wire.request(0, 9)
+    now_ms = time.time_ns() // 1_000_000
+    records = build_batch([Record(n, now_ms, None, value) for n, value in enumerate(values)])
+    data = build.PartitionProduceData(index=0, records=records)
+    topic_data = (build.TopicProduceData(name=topic, partition_data=(data,)),)
+    answer = wire.ask(build.ProduceRequest(acks=-1, timeout=30_000, topic_data=topic_data))
+    assert answer.responses[0].partition_responses[0].error_code is ErrorCode.none
+
+
+def _delete_records(wire: Wire, topic: str, before: int) -> None:
+    build = wire.request(21, 2)
+    partition = build.DeleteRecordsPartition(partition_index=0, offset=before)
+    topics = (build.DeleteRecordsTopic(name=topic, partitions=(partition,)),)
+    answer = wire.ask(build.DeleteRecordsRequest(topics=topics, timeout=30_000))
+    assert answer.topics[0].partitions[0].error_code is ErrorCode.none

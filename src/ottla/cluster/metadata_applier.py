@@ -155,7 +155,7 @@ class MetadataApplier:
                 continue
             if partition is None:
                 try:
-                    partition = self._opener.open(topic, index, may_delete=self._is_known)
+                    partition = await self._opener.open(topic, index, may_delete=self._is_known)
                 except ApiError as error:
                     if not self._has_opened:
                         raise

@@ -35,10 +35,11 @@ class PartitionOpener:
         self._maintenance = maintenance
         self._host = host
 
-    def open(self, topic: TopicImage, index: int, *, may_delete: bool) -> Partition | None:
+    async def open(self, topic: TopicImage, index: int, *, may_delete: bool) -> Partition | None:
         """Returns None if another topic's folder has this name and must not be deleted.
 
-        Raises ApiError KAFKA_STORAGE_ERROR.
+        A new log waits until the checkpoint files no longer name a deleted one. Raises ApiError
+        KAFKA_STORAGE_ERROR.
         """
         store = self._store
         log = store.logs.get((topic.name, index))
@@ -51,6 +52,7 @@ class PartitionOpener:
                 log = None
         after_crash = log is not None and not store.was_clean
         if log is None:
+            await self._maintenance.free(topic.name, index)
             config, now_ms = self._settings.log_config(topic.name), self._host.clock.now_ms()
             log = store.create(topic.name, index, config, topic.topic_id, now_ms)
         else:

@@ -160,7 +160,9 @@ class LogMaintenance:
     async def _write_checkpoints(self) -> None:
         async with self._checkpointing:
             now = self.high_watermarks()
-            await self._write(self._store.checkpoint(now).run)
+            task = self._store.checkpoint(now)
+            await self._write(task.run)
+            task.apply()
             self._high_watermarks = now
 
     async def _write(self, work: Callable[[], None]) -> None:
@@ -182,12 +184,22 @@ class LogMaintenance:
         self._checkpoint_due.set()
 
     def deleted(self, removal: Removal) -> None:
-        """A partition was deleted. The checkpoint files are rewritten without it (as by Kafka's
-        LogManager.asyncDelete); otherwise, after a crash, a new topic of that name would begin at
-        the old log start, high watermark and recovery point. `removal` runs after its delay.
+        """A partition was deleted. The checkpoint files are soon rewritten without it; until then
+        its name is not free. `removal` runs after its delay.
         """
         self._checkpoint_due.set()
         self.remove_later(removal)
+
+    async def free(self, topic: str, index: int) -> None:
+        """Returns when no checkpoint file names a deleted partition any more, so that a new one may
+        have its name. Otherwise, after a crash, the new one would begin at the old log start, high
+        watermark and recovery point. Kafka writes the files while it deletes, before another topic
+        can have the name (LogManager.asyncDelete); here many deletions share one write.
+
+        Raises ApiError KAFKA_STORAGE_ERROR.
+        """
+        if (topic, index) in self._store.stale:
+            await self._write_checkpoints()
 
     async def _checkpoint_when_due(self) -> None:
         failures = RepeatedFailure(logger, logging.ERROR, self._clock)

@@ -8,6 +8,10 @@
     cleaner-offset-checkpoint           the offset up to which each compacted log is clean
     .kafka_cleanshutdown                the last stop wrote everything
 
+The checkpoint files name partitions, not topic ids. So a log is created only while none of them
+names its partition: else, after a crash, the new log would begin at the start, the recovery point
+and the high watermark of a deleted one. `stale` has the names that are not free yet.
+
 Crash: the clean-shutdown marker is missing, so the next start recovers every log from its recovery
 point on.
 """
@@ -57,6 +61,8 @@ class LogStore:
         self.high_watermarks: dict[PartitionName, int] = {}
         """As checkpointed; the partitions have the current ones."""
         self.cleaner_offsets: dict[PartitionName, int] = {}
+        self.stale: set[PartitionName] = set()
+        """Partitions without a log that a checkpoint file may still name."""
         self.was_clean = False
         self.removals: list[Removal] = []
         """Folders that an earlier run did not finish deleting."""
@@ -134,9 +140,20 @@ class LogStore:
                 recovery_point=recovery_points.get(partition, 0),
                 clean=self.was_clean and partition in recovery_points,
             )
+        self._forget_missing(recovery_points, starts)
         # From here on only a clean stop writes the marker again.
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._path(_CLEAN_SHUTDOWN))
+
+    def _forget_missing(self, *others: Mapping[PartitionName, int]) -> None:
+        """Rewrites the checkpoint files if they name partitions whose folders are gone."""
+        named = (*others, self.high_watermarks, self.cleaner_offsets)
+        missing = {name for offsets in named for name in offsets if name not in self.logs}
+        if missing:
+            for offsets in (self.high_watermarks, self.cleaner_offsets):
+                for name in missing & offsets.keys():
+                    del offsets[name]
+            CheckpointTask(self, self.high_watermarks).run()
 
     @property
     def has_partitions(self) -> bool:
@@ -163,6 +180,7 @@ class LogStore:
         thousands of new partitions stay empty for long. Raises ApiError KAFKA_STORAGE_ERROR.
         """
         assert (topic, partition) not in self.logs
+        assert (topic, partition) not in self.stale, "a checkpoint file names it"
         folder = self._path(names.folder_name(topic, partition))
         log = open_log(folder, config, self.files, now_ms=now_ms, random=self._random)
         if log.is_on_disk:
@@ -184,9 +202,10 @@ class LogStore:
     def delete(self, topic: str, partition: int) -> Removal:
         """Removes the log and renames its folder at once; the removal's `run` deletes the folder.
 
-        Raises ApiError KAFKA_STORAGE_ERROR.
+        Its name is `stale` until the next checkpoint. Raises ApiError KAFKA_STORAGE_ERROR.
         """
         log = self.logs.pop((topic, partition))
+        self.stale.add((topic, partition))
         self.high_watermarks.pop((topic, partition), None)
         self.cleaner_offsets.pop((topic, partition), None)
         folder, renamed = (
@@ -203,7 +222,9 @@ class LogStore:
         return Removal((renamed,), log.config.file_delete_delay_ms)
 
     def checkpoint(self, high_watermarks: Mapping[PartitionName, int]) -> "CheckpointTask":
-        """The checkpoint files as of now; run the task in a worker thread, regularly."""
+        """The checkpoint files as of now; run the task in a worker thread, regularly, one at a
+        time.
+        """
         return CheckpointTask(self, high_watermarks)
 
     def write_high_watermarks(self, high_watermarks: Mapping[PartitionName, int]) -> None:
@@ -238,10 +259,14 @@ class LogStore:
 
 
 class CheckpointTask:
-    """Offsets of all partitions, copied on the loop; `run()` writes them, in any thread."""
+    """Offsets of all partitions, copied on the loop; `run()` writes them, in any thread; `apply()`,
+    on the loop, frees the names of deleted partitions.
+    """
 
     def __init__(self, store: LogStore, high_watermarks: Mapping[PartitionName, int]) -> None:
         self._root = store.root
+        self._stale = store.stale
+        self._dropped = frozenset(store.stale)
         logs = store.logs
         self._offsets = {
             RECOVERY_POINTS: {name: log.recovery_point for name, log in logs.items()},
@@ -258,6 +283,10 @@ class CheckpointTask:
         """Raises ApiError KAFKA_STORAGE_ERROR."""
         for name, offsets in self._offsets.items():
             write_offsets(f"{self._root}/{name}", offsets)
+
+    def apply(self) -> None:
+        """The files are written, and do not name what was deleted before the task was created."""
+        self._stale -= self._dropped
 
 
 def _lock(folder: str) -> int:
