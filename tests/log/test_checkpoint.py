@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.log.checkpoint import read_lines, read_offsets, write_lines, write_offsets
+from ottla.log.checkpoint import parse_offsets, read_lines, write_lines, write_offsets
 from ottla.protocol.errors import ApiError, ErrorCode
 
 
@@ -10,21 +10,31 @@ def test_the_file_is_kafkas(tmp_path: Path) -> None:
     path = tmp_path / "recovery-point-offset-checkpoint"
     write_offsets(str(path), {("flights", 0): 4711, ("a-b.c_d", 12): 9})
     assert path.read_text() == "0\n2\nflights 0 4711\na-b.c_d 12 9\n"
-    assert read_offsets(str(path)) == {("flights", 0): 4711, ("a-b.c_d", 12): 9}
+    assert parse_offsets(path.read_bytes()) == {("flights", 0): 4711, ("a-b.c_d", 12): 9}
 
 
 def test_a_missing_file_has_no_entries(tmp_path: Path) -> None:
-    assert read_offsets(str(tmp_path / "none")) == {}
+    assert read_lines(str(tmp_path / "none")) == []
 
 
 @pytest.mark.parametrize(
-    "text", ["", "0\n", "1\n0\n", "0\nx\n", "0\n2\nt 0 1\n", "0\n1\nt 0\n", "0\n1\nt zero 1\n"]
+    "text",
+    [
+        "",
+        "0\n",
+        "1\n0\n",
+        "0\nx\n",
+        "0\n2\nt 0 1\n",
+        "0\n1\nt 0\n",
+        "0\n1\nt zero 1\n",
+        "0\n1\nt 0 -1\n",
+    ],
 )
 def test_a_damaged_file_says_so(tmp_path: Path, text: str) -> None:
     path = tmp_path / "checkpoint"
     path.write_text(text)
-    with pytest.raises(ValueError, match="checkpoint"):
-        read_offsets(str(path))
+    with pytest.raises(ValueError, match="it "):
+        parse_offsets(path.read_bytes())
 
 
 def test_leftovers_of_a_crash_are_ignored(tmp_path: Path) -> None:

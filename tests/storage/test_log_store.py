@@ -2,6 +2,7 @@ import shutil
 import subprocess
 import sys
 import uuid
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -110,14 +111,76 @@ def test_another_nodes_or_clusters_folder_is_refused(tmp_path: Path) -> None:
     _open(tmp_path, node_id=3).release()  # neither refusal kept the lock
 
 
-@pytest.mark.parametrize("name", ["recovery-point-offset-checkpoint", "meta.properties"])
-def test_a_damaged_file_stops_the_start_with_one_line(tmp_path: Path, name: str) -> None:
+def test_a_damaged_identity_stops_the_start_with_one_line(tmp_path: Path) -> None:
     _open(tmp_path).close({})
-    (tmp_path / name).write_text("rubbish\n")
+    (tmp_path / "meta.properties").write_text("rubbish\n")
     with pytest.raises(DataFolderError) as caught:
         _open(tmp_path)
     assert str(tmp_path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def _cut_end(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def _append(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"torn")
+
+
+@pytest.mark.parametrize("change", [_cut_end, _append, Path.unlink])
+def test_a_log_that_is_not_as_the_clean_stop_left_it_is_recovered(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, change: Callable[[Path], object]
+) -> None:
+    """Its checkpointed end would be wrong, and readers would wait for ever."""
+    store = _open(tmp_path)
+    for topic in ("cut", "whole"):
+        _fill(store, topic, 0)
+    path, size = Path(store.logs["cut", 0].active.path), store.logs["cut", 0].size_bytes
+    store.close({})
+    change(path)
+    found = path.stat().st_size if path.exists() else 0
+    again = _open(tmp_path)
+    ends = {"_cut_end": 2, "_append": 3, "unlink": 0}
+    assert again.logs["cut", 0].end_offset == ends[change.__name__]
+    assert (again.logs["whole", 0].end_offset, again.logs["whole", 0].recovery_point) == (3, 3)
+    assert not again.was_clean
+    assert caplog.messages[0] == (
+        f"{path.parent} has {found} bytes of log, and had {size} when the broker stopped:"
+        " every batch is checked"
+    )
+    again.close({})
+    caplog.clear()
+    last = _open(tmp_path)
+    assert (last.was_clean, caplog.messages) == (True, [])
+    last.release()
+
+
+def test_a_partition_that_is_gone_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = _open(tmp_path)
+    _fill(store, "t", 0)
+    size = store.logs["t", 0].size_bytes
+    store.create("empty", 0, LogConfig(), TOPIC_ID, 1)
+    store.close({})
+    shutil.rmtree(tmp_path / "t-0")
+    again = _open(tmp_path)
+    assert caplog.messages == [
+        f"{tmp_path}/t-0 is gone: it had {size} bytes when the broker stopped"
+    ]
+    again.release()
+
+
+def test_without_our_mark_the_ends_are_read_from_the_segments(tmp_path: Path) -> None:
+    """Apache Kafka stopped here: its checkpoints have no checksum."""
+    store = _open(tmp_path)
+    _fill(store, "t", 0)
+    store.close({})
+    (tmp_path / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":7}')
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n1\nt 0 9\n")
+    again = _open(tmp_path)
+    assert again.was_clean
+    assert (again.logs["t", 0].end_offset, again.logs["t", 0].recovery_point) == (3, 3)
+    again.release()
 
 
 def test_a_folder_that_cannot_be_created_is_one_line(tmp_path: Path) -> None:

@@ -42,18 +42,24 @@ def replace_file(path: str, content: bytes, *, sync: bool = True) -> None:
 def read_lines(path: str) -> list[list[str]]:
     """The words of each entry; nothing if the file is missing.
 
-    Raises ValueError, with one line, if the file is not a checkpoint.
+    Raises ValueError if the file is not a checkpoint, with one line that names it, and OSError.
     """
     try:
-        with open(path, encoding="utf-8") as file:
-            lines = file.read().splitlines()
+        with open(path, "rb") as file:
+            return _parse_lines(file.read())
     except FileNotFoundError:
         return []
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}") from None
+
+
+def _parse_lines(content: bytes) -> list[list[str]]:
+    lines = content.decode("utf-8", "backslashreplace").splitlines()
     if len(lines) < 2 or lines[0] != _VERSION or not lines[1].isdecimal():
-        raise ValueError(f"{path} is not a checkpoint file of version {_VERSION}")
+        raise ValueError(f"it is not a checkpoint file of version {_VERSION}")
     entries = [line.split() for line in lines[2:]]
     if len(entries) != int(lines[1]):
-        raise ValueError(f"{path} states {lines[1]} entries but has {len(entries)}")
+        raise ValueError(f"it states {lines[1]} entries but has {len(entries)}")
     return entries
 
 
@@ -62,9 +68,11 @@ def write_offsets(path: str, offsets: Mapping[PartitionName, int]) -> None:
     write_lines(path, (f"{topic} {index} {at}" for (topic, index), at in offsets.items()))
 
 
-def read_offsets(path: str) -> dict[PartitionName, int]:
-    """The offsets by partition. Raises ValueError like `read_lines`."""
-    try:
-        return {(topic, int(index)): int(at) for topic, index, at in read_lines(path)}
-    except ValueError as error:
-        raise ValueError(f"cannot read {path}: {error}") from None
+def parse_offsets(content: bytes) -> dict[PartitionName, int]:
+    """The offsets by partition. Raises ValueError, with one line, if it is not a checkpoint."""
+    offsets: dict[PartitionName, int] = {}
+    for entry in _parse_lines(content):
+        if len(entry) != 3 or not entry[1].isdecimal() or not entry[2].isdecimal():
+            raise ValueError(f"it has the entry {' '.join(entry)!r}")
+        offsets[entry[0], int(entry[1])] = int(entry[2])
+    return offsets

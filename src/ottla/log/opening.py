@@ -12,6 +12,7 @@ LogLoader), and then recovers the segments from the recovery point on:
 - index files without a log file are removed.
 """
 
+import logging
 import os
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -38,6 +39,8 @@ from ottla.log.recovery_cut import (
 from ottla.log.segment import Segment
 from ottla.records.errors import CorruptBatchError
 
+logger = logging.getLogger("ottla.recovery")
+
 
 @dataclass(slots=True)
 class _Listing:
@@ -60,11 +63,13 @@ def open_log(
     recovery_point: int = 0,
     clean: bool = False,
     is_doubtful: bool = False,
+    size_bytes: int | None = None,
 ) -> Log:
     """The log in `folder`. If the folder is empty or missing, so is the log; it gets a folder and
     files with its first record, if it begins at 0. Offsets are those of the checkpoints. `clean`:
-    the last shutdown was clean. `is_doubtful`: the recovery point is not known. `random` chooses
-    the jitter of new segments; without it there is none.
+    the last shutdown was clean, and left `size_bytes` of log if that is known: with another size
+    the log is checked whole. `is_doubtful`: the recovery point is not known. `random` chooses the
+    jitter of new segments; without it there is none.
 
     Raises ApiError KAFKA_STORAGE_ERROR.
     """
@@ -73,6 +78,8 @@ def open_log(
         if listing.unfinished:
             _settle(folder, listing, config, files)
             listing = _list(folder)
+        if clean and size_bytes is not None and not _has_size(folder, listing, size_bytes):
+            clean, is_doubtful, recovery_point = False, True, 0
         return _open(
             folder,
             listing,
@@ -87,6 +94,16 @@ def open_log(
         )
     except OSError as error:
         raise storage_error(f"cannot open {folder}", error) from None
+
+
+def _has_size(folder: str, listing: _Listing, size_bytes: int) -> bool:
+    found = sum(stat.st_size for stat in listing.logs.values())
+    if found != size_bytes:
+        logger.error(
+            "%s has %d bytes of log, and had %d when the broker stopped: every batch is checked",
+            folder, found, size_bytes,
+        )  # fmt: skip
+    return found == size_bytes
 
 
 def _open(

@@ -16,8 +16,8 @@ Crash: the clean-shutdown marker is missing, so the next start recovers every lo
 point on.
 """
 
-import contextlib
 import fcntl
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +26,7 @@ from typing import Final
 from uuid import UUID
 
 from ottla.log import names
-from ottla.log.checkpoint import PartitionName, read_offsets, replace_file, write_offsets
+from ottla.log.checkpoint import PartitionName, write_offsets
 from ottla.log.config import LogConfig
 from ottla.log.errors import DataFolderError, storage_error
 from ottla.log.flush import FlushTask
@@ -37,12 +37,23 @@ from ottla.log.removal import Removal
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.kafka_uuid import random_uuid
 from ottla.storage.broker_metadata import BrokerMetadata, load_or_create
+from ottla.storage.checkpoint_files import (
+    ALL_FILES,
+    CLEANER_OFFSETS,
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    RECOVERY_POINTS,
+    CheckpointFiles,
+)
+from ottla.storage.clean_stop import (
+    CleanStop,
+    read_clean_stop,
+    remove_clean_stop,
+    write_clean_stop,
+)
 
-RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
-LOG_STARTS: Final = "log-start-offset-checkpoint"
-HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
-CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
-_CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
+logger = logging.getLogger("ottla.storage")
+
 _LOCK: Final = ".lock"
 _FLUSHED_AT_ONCE: Final = 16
 _KRAFT_FOLDER: Final = "__cluster_metadata-0"
@@ -64,6 +75,7 @@ class LogStore:
         self.stale: set[PartitionName] = set()
         """Partitions without a log that a checkpoint file may still name."""
         self.was_clean = False
+        """The last stop was clean, and everything is as it left it."""
         self.removals: list[Removal] = []
         """Folders that an earlier run did not finish deleting."""
         self._lock_fd = lock_fd
@@ -118,11 +130,15 @@ class LogStore:
             self._lock_fd = -1
 
     def _open_logs(self, config_of: Callable[[str], LogConfig], now_ms: int) -> None:
-        recovery_points = read_offsets(self._path(RECOVERY_POINTS))
-        starts = read_offsets(self._path(LOG_STARTS))
-        self.high_watermarks = read_offsets(self._path(HIGH_WATERMARKS))
-        self.cleaner_offsets = read_offsets(self._path(CLEANER_OFFSETS))
-        self.was_clean = os.path.exists(self._path(_CLEAN_SHUTDOWN))
+        stop = read_clean_stop(self.root)
+        found = CheckpointFiles(self.root, stop)
+        self.high_watermarks, self.cleaner_offsets = found[HIGH_WATERMARKS], found[CLEANER_OFFSETS]
+        recovery_points, starts = found[RECOVERY_POINTS], found[LOG_STARTS]
+        has_points = RECOVERY_POINTS not in found.damaged
+        # After a clean stop the recovery point is the log's end, if the file is proven.
+        knows_ends = stop is None or found.is_proven(RECOVERY_POINTS)
+        sizes = None if stop is None else stop.sizes
+        was_clean = stop is not None and not found.damaged
         for name in sorted(self._folders()):
             if name.endswith(names.DELETED_FOLDER):
                 self.removals.append(Removal((self._path(name),), 0))
@@ -130,20 +146,34 @@ class LogStore:
             partition = names.partition_of(name)
             if partition is None or name == _KRAFT_FOLDER:
                 continue
-            self.logs[partition] = open_log(
+            size_bytes = None if sizes is None else sizes.get(partition, 0)
+            clean = stop is not None and (partition in recovery_points or not has_points)
+            self.logs[partition] = log = open_log(
                 self._path(name),
                 config_of(partition[0]),
                 self.files,
                 now_ms=now_ms,
                 random=self._random,
                 start_offset=starts.get(partition, 0),
-                recovery_point=recovery_points.get(partition, 0),
-                clean=self.was_clean and partition in recovery_points,
+                recovery_point=recovery_points.get(partition, 0) if knows_ends else 0,
+                clean=clean,
+                is_doubtful=not has_points,
+                size_bytes=size_bytes,
             )
+            was_clean &= clean and not log.unflushed_records
+            was_clean &= size_bytes in (None, log.size_bytes)
+        self.was_clean = was_clean
+        self._tell_missing(stop)
+        remove_clean_stop(self.root)
         self._forget_missing(recovery_points, starts)
-        # From here on only a clean stop writes the marker again.
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._path(_CLEAN_SHUTDOWN))
+
+    def _tell_missing(self, stop: CleanStop | None) -> None:
+        sizes = {} if stop is None or stop.sizes is None else stop.sizes
+        for partition in sizes.keys() - self.logs.keys():
+            folder = self._path(names.folder_name(*partition))
+            logger.error(
+                "%s is gone: it had %d bytes when the broker stopped", folder, sizes[partition]
+            )
 
     def _forget_missing(self, *others: Mapping[PartitionName, int]) -> None:
         """Rewrites the checkpoint files if they name partitions whose folders are gone."""
@@ -252,8 +282,7 @@ class LogStore:
             CheckpointTask(self, high_watermarks).run()
             for log in self.logs.values():
                 log.is_closed = True
-            marker = b'{"version":0,"brokerEpoch":-1}'
-            replace_file(self._path(_CLEAN_SHUTDOWN), marker)
+            write_clean_stop(self.root, ALL_FILES, self.logs)
         finally:
             self.release()
 
@@ -281,8 +310,8 @@ class CheckpointTask:
 
     def run(self) -> None:
         """Raises ApiError KAFKA_STORAGE_ERROR."""
-        for name, offsets in self._offsets.items():
-            write_offsets(f"{self._root}/{name}", offsets)
+        for name in ALL_FILES:
+            write_offsets(f"{self._root}/{name}", self._offsets[name])
 
     def apply(self) -> None:
         """The files are written, and do not name what was deleted before the task was created."""

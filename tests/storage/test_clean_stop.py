@@ -1,0 +1,69 @@
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import crc32c
+import pytest
+
+from ottla.storage.clean_stop import (
+    FILE_NAME,
+    CleanStop,
+    read_clean_stop,
+    remove_clean_stop,
+    write_clean_stop,
+)
+
+
+def _write(folder: Path) -> None:
+    (folder / "one").write_bytes(b"1")
+    logs: Any = {
+        ("a-b", 12): SimpleNamespace(size_bytes=77),
+        ("empty", 0): SimpleNamespace(size_bytes=0),
+    }
+    write_clean_stop(str(folder), ["one"], logs)
+
+
+def test_it_says_how_everything_was_left(tmp_path: Path) -> None:
+    _write(tmp_path)
+    found = read_clean_stop(str(tmp_path))
+    assert found == CleanStop({"one": crc32c.crc32c(b"1")}, {("a-b", 12): 77})
+    remove_clean_stop(str(tmp_path))
+    assert read_clean_stop(str(tmp_path)) is None
+    remove_clean_stop(str(tmp_path))
+
+
+def test_kafka_reads_its_own_fields(tmp_path: Path) -> None:
+    _write(tmp_path)
+    content = json.loads((tmp_path / FILE_NAME).read_bytes())
+    assert (content["version"], content["brokerEpoch"]) == (0, -1)
+
+
+@pytest.mark.parametrize("content", ['{"version":0,"brokerEpoch":-1}', "{}", ""])
+def test_the_mark_of_kafka_knows_no_more(tmp_path: Path, content: str) -> None:
+    (tmp_path / FILE_NAME).write_text(content)
+    assert read_clean_stop(str(tmp_path)) == CleanStop()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"\0" * 9, b"\xff", b"[]", b'{"logs":3}', b'{"logs":{"t":1}}', b'{"logs":{"t-0":"1"}}',
+     b'{"checkpoints":[]}'],
+)  # fmt: skip
+def test_a_damaged_mark_is_one_line_and_no_clean_stop(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, content: bytes
+) -> None:
+    (tmp_path / FILE_NAME).write_bytes(content)
+    assert read_clean_stop(str(tmp_path)) is None
+    (line,) = caplog.messages
+    assert line.startswith(f"{tmp_path}/{FILE_NAME} is damaged (")
+    assert line.endswith("the logs are recovered as after a crash")
+
+
+def test_a_folder_in_its_place_is_one_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / FILE_NAME).mkdir()
+    assert read_clean_stop(str(tmp_path)) is None
+    assert len(caplog.messages) == 1
+    remove_clean_stop(str(tmp_path))
