@@ -130,6 +130,9 @@ class TreeSession:
         self._host.sessions.pop(self.number, None)
         self._host.tree.expire(self.number)
 
+    def abandon(self) -> None:
+        raise AssertionError("a process of the simulation has no watchdog")
+
     def expired(self) -> None:
         """Notify the owner's watches, as ZooKeeper's client does."""
         watches, self._watches = self._watches, []

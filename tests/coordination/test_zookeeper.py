@@ -176,6 +176,22 @@ async def test_an_expired_session_ends_calls_and_watches(
     await other.close()
 
 
+async def test_an_abandoned_session_ends_for_everybody(
+    tree: ZooKeeperTree, session: ZooKeeperCoordination
+) -> None:
+    await session.create("/e", ephemeral=True)
+    other = await tree.connect()
+    gone = asyncio.Event()
+    await other.exists("/e", lambda event: gone.set())
+    await asyncio.to_thread(session.abandon)
+    with pytest.raises(SessionExpiredError):
+        await session.get("/")
+    await until(lambda: session.state is State.EXPIRED)
+    async with asyncio.timeout(60):
+        await gone.wait()
+    await other.close()
+
+
 async def test_a_request_over_the_size_limit_is_our_own_bug(
     session: ZooKeeperCoordination,
 ) -> None:

@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 from prometheus_client.core import Metric
 
+from ottla.node.loop_watchdog import LoopWatchdog
 from ottla.node.metrics import BrokerCollector, serve_metrics
 
 
-async def collect(node_call: Any) -> dict[str, Metric]:
-    collector = BrokerCollector(node_call.node, asyncio.get_running_loop())
+async def collect(node_call: Any, watchdog: LoopWatchdog | None = None) -> dict[str, Metric]:
+    collector = BrokerCollector(
+        node_call.node, watchdog or LoopWatchdog(str), asyncio.get_running_loop()
+    )
     return {metric.name: metric for metric in await asyncio.to_thread(collector.collect)}
 
 
@@ -62,8 +65,18 @@ async def test_transactions_that_hold_readers_back(node_call: Any) -> None:
     assert await values(hanging) == [0]
 
 
+async def test_holds_of_the_event_loop_are_counted(node_call: Any) -> None:
+    watchdog = LoopWatchdog(str)
+    watchdog.holds, watchdog.longest_ms = 3, 1_200
+    found = await collect(node_call, watchdog)
+    values = [
+        found[name].samples[0].value for name in ("ottla_loop_holds", "ottla_loop_longest_hold_ms")
+    ]
+    assert values == [3, 1_200]
+
+
 async def test_metrics_are_served_until_shutdown(node_call: Any) -> None:
-    server = serve_metrics(node_call.node, "127.0.0.1", 0)
+    server = serve_metrics(node_call.node, LoopWatchdog(str), "127.0.0.1", 0)
     address = f"http://127.0.0.1:{server.server_port}/metrics"
 
     def get() -> bytes:
@@ -83,4 +96,4 @@ async def test_a_port_in_use(node_call: Any) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with pytest.raises(OSError, match="in use"):
-            serve_metrics(node_call.node, "127.0.0.1", taken.getsockname()[1])
+            serve_metrics(node_call.node, LoopWatchdog(str), "127.0.0.1", taken.getsockname()[1])

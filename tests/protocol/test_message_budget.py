@@ -7,7 +7,13 @@ import pytest
 
 from ottla.protocol.codec import decode
 from ottla.protocol.errors import DecodeError
-from ottla.protocol.frames import read_request_body, read_request_header, write_request
+from ottla.protocol.frames import (
+    read_request_body,
+    read_request_header,
+    read_response,
+    write_request,
+    write_response,
+)
 from ottla.protocol.message_budget import LOOP, MESSAGE, Budget, LongMessageError
 from ottla.protocol.messages import message_class, messages_of
 
@@ -91,3 +97,11 @@ def test_threads_have_budgets_of_their_own() -> None:
     for thread in threads:
         thread.join()
     assert len(found) == 150
+
+
+def test_a_response_may_hold_more_than_a_request() -> None:
+    build = messages_of(METADATA, 12)
+    topic = build.MetadataResponseTopic(name="t")
+    frame = b"".join(write_response(build.MetadataResponse(topics=(topic,) * 1_000_001), 1))
+    _, response = read_response(METADATA, 12, memoryview(frame)[4:])
+    assert len(response.topics) == 1_000_001

@@ -326,6 +326,14 @@ class Membership:
         except (CoordinationError, TimeoutError) as error:
             logger.warning("cannot close the session with the ensemble: %r", error)
 
+    def abandon_session(self) -> None:
+        """For any thread: the event loop is held, and others must lead. The broker opens a new
+        session as soon as the loop goes on.
+        """
+        session = self._session
+        if session is not None:
+            session.abandon()
+
     def check(self, _: Event | None = None) -> None:
         """Something may have changed (a watch, a resignation): `_run` checks the tree."""
         self._check_due.set()

@@ -151,6 +151,9 @@ class EmbeddedCoordination:
         """End the session; its ephemeral nodes are deleted."""
         await self._tree.expire(self)
 
+    def abandon(self) -> None:
+        """Nothing to do: no other broker could lead."""
+
     def expired(self) -> None:
         """Called by the tree: calls fail from now on, and every watch fires."""
         self._expired = True

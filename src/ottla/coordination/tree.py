@@ -183,6 +183,11 @@ class Coordination(Protocol):
     async def close(self) -> None:
         """End the session; its ephemeral nodes are deleted."""
 
+    def abandon(self) -> None:
+        """For any thread: feed the session no longer, so that it ends after its timeout whatever
+        the event loop does. Its calls then raise SessionExpiredError.
+        """
+
 
 def check_path(path: str) -> str:
     """Returns the path; asserts that ZooKeeper would accept it."""

@@ -243,6 +243,10 @@ class ZooKeeperCoordination:
         """End the session; its ephemeral nodes are deleted."""
         await self._session.close()
 
+    def abandon(self) -> None:
+        """For any thread: feed the session no longer."""
+        self._session.abandon()
+
     async def _read_many(self, paths: Sequence[str], *, children: bool) -> list[tuple[str, Any]]:
         """The nodes that exist among these paths, in order."""
         limit = asyncio.Semaphore(REQUESTS_AT_ONCE)

@@ -236,6 +236,11 @@ class ZooKeeperSession:
                     log.debug("ZooKeeper at %s: %r at the end", self._hosts, last.exception())
             self._over()
 
+    def abandon(self) -> None:
+        """For any thread: end the connection, and with it what feeds the session."""
+        self._client.give_up()
+        self._post(self._over)
+
     def check_alive(self) -> None:
         """Raises SessionExpiredError if the session has ended."""
         if self.state is State.EXPIRED or self._closed:

@@ -29,7 +29,7 @@ from ottla.protocol.frames import (
 from ottla.protocol.message_budget import LOOP, MESSAGE, Budget, LongMessageError
 from ottla.protocol.messages import messages_of
 from ottla.protocol.primitives import Buffer
-from ottla.protocol.versions import API_VERSIONS, ENVELOPE, FOR_CONTROLLER
+from ottla.protocol.versions import API_VERSIONS, APIS, ENVELOPE, FOR_CONTROLLER
 
 _UNKNOWN_VERSION: Final = -1
 
@@ -88,6 +88,8 @@ class Dispatcher(Generic[BrokerT]):
         self._forwarding = forwarding
         self._checks = tuple(checks)
         self._long = LongMessages()
+        self._last: tuple[RequestHeader, ClientSession] | None = None
+        """The request that was begun last, for the watchdog."""
         self._routes: dict[tuple[int, int], _Route] = {}
         """By key and version; unsupported versions have none."""
 
@@ -98,6 +100,7 @@ class Dispatcher(Generic[BrokerT]):
         """
         try:
             header = read_request_header(frame)
+            self._last = header, session
             key = header.key
             route = self._routes.get((key, header.version))
             if route is None:
@@ -122,6 +125,15 @@ class Dispatcher(Generic[BrokerT]):
         if route.handler.takes_json:
             return _framed(header.correlation_id, response)
         return await self._written(response, header.correlation_id)
+
+    def last_request(self) -> str:
+        """For any thread: which request was begun last, of whom."""
+        if self._last is None:
+            return "none yet"
+        header, session = self._last
+        name = APIS[header.key].name if header.key in APIS else f"request key {header.key}"
+        client = f" (client {header.client_id})" if header.client_id else ""
+        return f"{name} version {header.version} from {session.host}{client}"
 
     def close(self) -> None:
         """Ends the thread of long messages. Connections are closed before."""

@@ -16,6 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from ottla.controller.image import NO_LEADER
+from ottla.node.loop_watchdog import HELD_MS, LoopWatchdog
 from ottla.protocol.versions import APIS
 from ottla.replica.partition_role import Role
 
@@ -28,8 +29,9 @@ GATHER_WITHIN_S = 10
 class BrokerCollector(Collector):
     """Called in the HTTP server's thread; reads the node in the event loop's."""
 
-    def __init__(self, node: Node, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, node: Node, watchdog: LoopWatchdog, loop: asyncio.AbstractEventLoop) -> None:
         self._node = node
+        self._watchdog = watchdog
         self._loop = loop
 
     def collect(self) -> Iterable[Metric]:
@@ -37,7 +39,24 @@ class BrokerCollector(Collector):
         return gathered.result(timeout=GATHER_WITHIN_S)
 
     async def _gather(self) -> list[Metric]:
-        return [*_of_broker(self._node), *_of_topics(self._node)]
+        return [
+            *_of_broker(self._node),
+            *_of_loop(self._watchdog),
+            *_of_topics(self._node),
+        ]
+
+
+def _of_loop(watchdog: LoopWatchdog) -> Iterable[Metric]:
+    yield CounterMetricFamily(
+        "ottla_loop_holds",
+        f"How often the event loop was held for {HELD_MS} ms and more",
+        value=watchdog.holds,
+    )
+    yield GaugeMetricFamily(
+        "ottla_loop_longest_hold_ms",
+        "The longest time for which the event loop was held",
+        value=watchdog.longest_ms,
+    )
 
 
 def _of_broker(node: Node) -> Iterable[Metric]:
@@ -142,9 +161,9 @@ def _of_transactions(node: Node) -> Iterable[Metric]:
     yield from (lag, hanging)
 
 
-def serve_metrics(node: Node, host: str, port: int) -> WSGIServer:
+def serve_metrics(node: Node, watchdog: LoopWatchdog, host: str, port: int) -> WSGIServer:
     """Answers GET /metrics in a thread of its own until `shutdown()`. Raises OSError."""
     registry = CollectorRegistry()
-    registry.register(BrokerCollector(node, asyncio.get_running_loop()))
+    registry.register(BrokerCollector(node, watchdog, asyncio.get_running_loop()))
     server, _ = start_http_server(port, addr=host, registry=registry)
     return server

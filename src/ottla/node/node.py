@@ -387,6 +387,10 @@ class Node:
         except ApiError as error:
             logger.error("cannot close the data folder cleanly: %s", error)
 
+    def last_request(self) -> str:
+        """For any thread: which request was begun last, of whom."""
+        return self._dispatcher.last_request()
+
     def request_counts(self) -> Counter[int]:
         """The number of requests so far, by key."""
         return self._dispatcher.requests

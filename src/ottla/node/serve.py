@@ -25,6 +25,7 @@ from ottla.coordination.tree import (
 )
 from ottla.log.errors import DataFolderError
 from ottla.network.handlers import Handlers
+from ottla.node.loop_watchdog import LoopWatchdog
 from ottla.node.node import Node
 from ottla.protocol.errors import ApiError
 from ottla.runtime.clock import Clock
@@ -148,8 +149,10 @@ async def _serve(
     with no_collection():
         await node.start()
     metrics = None
+    watchdog = _watchdog(node)
+    watchdog.start()
     try:
-        metrics = _start_metrics(node)
+        metrics = _start_metrics(node, watchdog)
         async with beside(node):
             if announce:
                 _print_ready(node)
@@ -158,13 +161,23 @@ async def _serve(
         if metrics is not None:
             await asyncio.to_thread(metrics.shutdown)
         await node.close()
+        watchdog.stop()
     if node.storage_failure.reason is not None:
         print_failure(node.storage_failure.reason)
         return EXIT_FAILED
     return EXIT_STOPPED
 
 
-def _start_metrics(node: Node) -> WSGIServer | None:
+def _watchdog(node: Node) -> LoopWatchdog:
+    config = node.config
+    return LoopWatchdog(
+        node.last_request,
+        give_up=node.membership.abandon_session if config.zookeeper_connect else None,
+        give_up_after_ms=config.zookeeper_session_timeout_ms,
+    )
+
+
+def _start_metrics(node: Node, watchdog: LoopWatchdog) -> WSGIServer | None:
     listener = node.config.ottla_metrics_listener
     if listener is None:
         return None
@@ -172,7 +185,7 @@ def _start_metrics(node: Node) -> WSGIServer | None:
 
     host, _, port = listener.rpartition(":")
     try:
-        return serve_metrics(node, host.strip("[]") or "0.0.0.0", int(port))
+        return serve_metrics(node, watchdog, host.strip("[]") or "0.0.0.0", int(port))
     except OSError as error:
         why = f"cannot answer /metrics on {listener}: {error.strerror}"
         raise StartError(why) from None

@@ -168,13 +168,13 @@ def decode(
     """The message of class `cls` at `position`, and the position after it.
 
     Raises DecodeError, and nothing else, for any bytes; with a smaller `budget` than MESSAGE also
-    LongMessageError.
+    LongMessageError, as the message may be decoded elsewhere.
     """
     left.set(budget)
     try:
         return codec_of(cls).read(buffer, position)
     except LongMessageError:
-        if budget is not MESSAGE:
+        if budget < MESSAGE:
             raise
         raise DecodeError(f"{cls.__name__}: {BEYOND_LIMITS}") from None
     except (struct.error, IndexError):

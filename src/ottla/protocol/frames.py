@@ -17,7 +17,7 @@ from ottla.protocol import primitives
 from ottla.protocol.codec import decode, encode
 from ottla.protocol.codec_source import read_tags
 from ottla.protocol.errors import DecodeError
-from ottla.protocol.message_budget import HEADER, MESSAGE, Budget, LongMessageError, left
+from ottla.protocol.message_budget import HEADER, MESSAGE, RESPONSE, Budget, LongMessageError, left
 from ottla.protocol.messages import message_class
 from ottla.protocol.primitives import Buffer, Output
 from ottla.protocol.versions import API_VERSIONS
@@ -128,7 +128,7 @@ def read_response(key: int, version: int, frame: Buffer) -> tuple[int, Any]:
     correlation_id, position = primitives.read_int32(frame, 0)
     if cls.__flexible__ and key != API_VERSIONS:
         position = _after_tags(frame, position)
-    response, _ = decode(cls, frame, position)
+    response, _ = decode(cls, frame, position, RESPONSE)
     return correlation_id, response
 
 

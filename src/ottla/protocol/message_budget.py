@@ -29,6 +29,8 @@ class Budget(NamedTuple):
 
 MESSAGE: Final = Budget(1_000_000, 10_000)
 """More is refused."""
+RESPONSE: Final = Budget(20_000_000, 20_000_000)
+"""Of a broker that was asked: the metadata of 100,000 partitions has a million elements."""
 LOOP: Final = Budget(5_000, 1_000)
 """At up to 5 us an element, about 25 ms."""
 HEADER: Final = Budget(0, 100)
