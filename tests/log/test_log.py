@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from ottla.log import names
 from ottla.log.flush import flush
 from ottla.log.log import Log
 from ottla.log.open_file import OpenFiles
@@ -219,6 +220,73 @@ def test_a_disk_full_at_a_roll_leaves_the_log_usable(
     assert log.end_offset == end
     assert bench.append(log, big).first_offset == end
     assert [record.offset for record in bench.read_all(log)] == list(range(end + 1))
+
+
+@pytest.mark.parametrize("opened", [0, 1, 2])
+@pytest.mark.parametrize("removes", [True, False])
+def test_a_roll_that_fails_hides_nothing_after_a_restart(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, opened: int, removes: bool
+) -> None:
+    """The new segment's first file may have been made, and the disk may not let it go at once."""
+    log = bench.open()
+    header = read_header(build_batch([Record(0, 1, None, b"")]))
+    while not must_roll(log.active, 1_000, header, 1, log.config):
+        bench.append(log, 10)
+    end, made = log.end_offset, 0
+    real_open, big = os.open, [Record(0, 1, None, bytes(900))]
+
+    def open_some(path: str, flags: int, mode: int = 0o777) -> int:
+        nonlocal made
+        if not flags & os.O_TRUNC:
+            return real_open(path, flags, mode)
+        if made == opened:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        made += 1
+        return real_open(path, flags, mode)
+
+    def refuse(path: str) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", open_some)
+        if not removes:
+            patched.setattr(os, "unlink", refuse)
+        assert _code(lambda: bench.append(log, big)) is ErrorCode.kafka_storage_error
+        if not removes:
+            assert _code(lambda: bench.append(log, 1)) is ErrorCode.kafka_storage_error
+    assert bench.append(log, 1).first_offset == end, "a small batch fits the old segment"
+    assert len(log.segments) == 1
+    flush(log)
+    log.close()
+    for how in ({"clean": True}, {}):
+        again = bench.open(recovery_point=end + 1, **how)
+        assert [record.offset for record in bench.read_all(again)] == list(range(end + 1))
+        assert bench.names(".log") == [names.file_name(0, names.LOG)]
+
+
+def test_a_follower_that_could_not_write_after_a_gap_takes_what_is_in_it(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had rolled for the batch after the gap; the next leader has not compacted its log."""
+    log = bench.configure(segment_bytes=1_000).open()
+    bench.append(log, 10)
+    end = log.end_offset
+    after = build_batch([Record(0, 1, None, bytes(700))], base_offset=end + 50, leader_epoch=0)
+    within = build_batch([Record(0, 1, None, b"v")], base_offset=end, leader_epoch=1)
+
+    def fail(fd: int, buffers: Any, position: int) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwritev", fail)
+        append = lambda: log.append_as_follower(after, [read_header(after)], now_ms=1)  # noqa: E731
+        assert _code(append) is ErrorCode.kafka_storage_error
+    log.append_as_follower(within, [read_header(within)], now_ms=1)
+    flush(log)
+    log.close()
+    for how in ({"clean": True}, {}):
+        again = bench.open(recovery_point=end + 1, **how)
+        assert [record.offset for record in bench.read_all(again)] == list(range(end + 1))
 
 
 def test_a_truncated_log_closes_with_its_indexes(bench: Any) -> None:

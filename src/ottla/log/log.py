@@ -5,15 +5,18 @@ a task (`FlushTask`, `Compaction`, `Removal`): created on the loop; its `run()` 
 thread, its `apply()` back on the loop. Crash: see `recovery`.
 """
 
+import os
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from random import Random
 from typing import NamedTuple
 from uuid import UUID
 
+from ottla.log import names
 from ottla.log import producers as producer_files
 from ottla.log.config import LogConfig
-from ottla.log.errors import InsaneIndexError
+from ottla.log.errors import InsaneIndexError, storage_error
 from ottla.log.file_range import EMPTY, FileRange
 from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.open_file import OpenFiles
@@ -68,6 +71,7 @@ class Log:
         "start_offset",
         "topic_id",
         "unsynced_files",
+        "unwanted_files",
     )
 
     def __init__(
@@ -101,6 +105,10 @@ class Log:
         """None if unknown, or known only from the folder."""
         self.epochs = LeaderEpochs(folder)
         self.unsynced_files: list[str] = []
+        self.unwanted_files: list[str] = []
+        """Of a segment that the log does not have, and that the disk has refused to remove. As long
+        as they are there nothing is appended: after a restart they would hide it.
+        """
         self.is_closed = False
         """Deleted, or closed for good. Maintenance that chose the log before finds nothing to do:
         a flush does nothing, nothing expires, an append is refused."""
@@ -293,8 +301,12 @@ class Log:
                 f"{size_bytes} bytes at once; segment.bytes is {config.segment_bytes}",
             )
         assert self._producers is not None
+        if self.unwanted_files:
+            self._remove_unwanted()
         segment = self.segments[-1]
-        if not segment.has_files:
+        if headers[0].base_offset < segment.base_offset:
+            segment = self._undo_roll()
+        elif not segment.has_files:
             self.make_files()
         rolled = must_roll(segment, size_bytes, headers[-1], now_ms, config)
         if rolled:
@@ -337,6 +349,18 @@ class Log:
         self._take_snapshot(offset)
         return segment
 
+    def _undo_roll(self) -> Segment:
+        """A follower rolled at a batch after a gap, and could not write it. Now another leader has
+        records in the gap. Raises ApiError KAFKA_STORAGE_ERROR.
+        """
+        unused = self.segments.pop()
+        assert self.segments
+        assert not unused.size_bytes
+        self.discard(unused)
+        producer_files.remove_snapshots(self.folder, self.snapshots, self.end_offset)
+        self._remove_unwanted()
+        return self.segments[-1]
+
     def check_transaction_index(self, number: int) -> None:
         """Rebuild the transaction index of `segments[number]` if its file is torn. Raises ApiError
         KAFKA_STORAGE_ERROR.
@@ -371,7 +395,10 @@ class Log:
         self.unsynced_files.append(path)
 
     def begin_segment(self, base_offset: int, now_ms: int) -> Segment:
-        """A new empty segment after the others. Raises ApiError KAFKA_STORAGE_ERROR."""
+        """A new empty segment after the others. Raises ApiError KAFKA_STORAGE_ERROR; the log is
+        then as it was.
+        """
+        self._remove_unwanted()
         jitter_ms = self.config.segment_jitter_ms
         segment = Segment.create(
             self.folder,
@@ -380,11 +407,36 @@ class Log:
             now_ms=now_ms,
             index_interval_bytes=self.config.index_interval_bytes,
             jitter_ms=self._random.randrange(jitter_ms) if self._random and jitter_ms > 0 else 0,
-            preallocate_bytes=self.config.preallocate_bytes,
+            with_files=False,
         )
+        try:
+            segment.make_files(self.config.preallocate_bytes)
+        except ApiError:
+            self.discard(segment)
+            raise
         self.segments.append(segment)
         self.unsynced_files.append(self.folder)
         return segment
+
+    def discard(self, segment: Segment) -> None:
+        """Remove the files of an empty segment that the log does not have after all; now, or before
+        the next append.
+        """
+        self.files.forget(segment)
+        self.unwanted_files += map(segment.path_of, names.SEGMENT_SUFFIXES)
+        with suppress(ApiError):  # the caller reports that the disk fails
+            self._remove_unwanted()
+
+    def _remove_unwanted(self) -> None:
+        while self.unwanted_files:
+            try:
+                os.unlink(self.unwanted_files[-1])
+            except FileNotFoundError:
+                pass  # it was not made
+            except OSError as error:
+                path = self.unwanted_files[-1]
+                raise storage_error(f"cannot remove {path}", error) from None
+            self.unwanted_files.pop()
 
     def read(
         self,
@@ -487,7 +539,10 @@ class Log:
             self.epochs.truncate_from_start(offset)
 
     def close(self) -> None:
-        """Store what is only in memory: index entries and producers."""
+        """Store what is only in memory: index entries and producers. Raises ApiError
+        KAFKA_STORAGE_ERROR.
+        """
+        self._remove_unwanted()
         active = self.segments[-1]
         if self.is_on_disk and active.offset_index.is_loaded:
             active.seal()
@@ -506,6 +561,7 @@ class Log:
         self.folder = folder
         self.epochs.move_to(folder)
         self.unsynced_files.clear()
+        self.unwanted_files.clear()
         for segment in self.segments:
             self.files.forget(segment)
             segment.move_to(folder)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ottla.log import names
 from ottla.log.checkpoint import replace_file
+from ottla.log.errors import storage_error
 from ottla.log.producer_snapshot import decode_snapshot, encode_snapshot
 from ottla.log.producer_state import Producer, ProducerState
 from ottla.log.segment import Segment
@@ -52,6 +53,20 @@ def load_snapshot(folder: str, snapshots: list[int], up_to_offset: int) -> Produ
         except ValueError:
             os.unlink(path)
         del snapshots[number]
+
+
+def remove_snapshots(folder: str, snapshots: list[int], above_offset: int) -> None:
+    """Remove the snapshots above the offset. Raises ApiError KAFKA_STORAGE_ERROR."""
+    gone = snapshots[bisect_right(snapshots, above_offset) :]
+    del snapshots[len(snapshots) - len(gone) :]
+    for offset in reversed(gone):
+        path = f"{folder}/{names.file_name(offset, names.SNAPSHOT)}"
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise storage_error(f"cannot remove {path}", error) from None
 
 
 def replay_segment(state: ProducerState, segment: Segment, *, into_index: bool = False) -> None:
