@@ -67,3 +67,14 @@ def test_the_stable_offset_is_never_below_the_log_start(bench: Any) -> None:
     bench.append(log, 3, is_transactional=True, **_sent(0))
     log.advance_start(2)
     assert log.last_stable_offset(3) == 2
+
+
+def test_after_damaged_snapshots_the_batches_say_who_the_producers_are(bench: Any) -> None:
+    """Only a clean log that never had a snapshot has no producers."""
+    log = bench.open()
+    bench.append(log, 3, is_transactional=True, **_sent(0))
+    log.close()
+    (bench.folder / names.file_name(3, names.SNAPSHOT)).write_bytes(b"torn")
+    again = bench.open(recovery_point=3, clean=True)
+    assert again.last_stable_offset(3) == 0
+    assert bench.append(again, 3, is_transactional=True, **_sent(3)).first_offset == 3

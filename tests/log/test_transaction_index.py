@@ -78,17 +78,17 @@ def test_many_entries_are_read_in_pieces(tmp_path: Path) -> None:
 
 def test_the_entries_from_an_offset_on_are_removed(index: TransactionIndex) -> None:
     for offset, left in ((31, 3), (30, 2), (20, 1), (10, 0)):
-        index.truncate_to(offset)
+        index.keep(index.ending_before(offset))
         assert index.overlapping(0, 10**6)[0] == ENTRIES[:left]
         index.store()
         assert _again(index).overlapping(0, 10**6)[0] == ENTRIES[:left]
 
 
 def test_removal_before_and_after_a_store_agree(index: TransactionIndex) -> None:
-    index.truncate_to(25)
+    index.keep(index.ending_before(25))
     index.append(ENTRIES[2])
     index.store()
-    index.truncate_to(25)
+    index.keep(index.ending_before(25))
     index.append(AbortedTransaction(9, 24, 27, 28))
     index.store()
     assert [each.producer_id for each in _again(index).overlapping(0, 10**6)[0]] == [7, 8, 9]

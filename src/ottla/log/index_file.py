@@ -2,9 +2,10 @@
 their first field.
 
 Entries of the active segment are kept in memory and stored when the log is flushed, rolled or
-closed; lookups in closed segments read the file. After a crash, entries may be missing or torn: the
-indexes of every segment from the recovery point on are rebuilt from the log, and the recovery point
-advances only past stored entries.
+closed; lookups in closed segments read the file. After a crash, entries may be missing or torn, or
+some may be left that a truncation removed. So the indexes of the last segment and of every segment
+from the recovery point on are rebuilt from the log, and the recovery point advances only past
+stored entries.
 """
 
 import os

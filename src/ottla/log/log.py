@@ -145,6 +145,13 @@ class Log:
         """The same if they were read already."""
         return self._producers
 
+    @property
+    def has_no_producers(self) -> bool:
+        """Known without reading them; a cut cannot give it any."""
+        if self._producers is not None:
+            return not self._producers.producers
+        return not self.snapshots and self.replay_from >= self.end_offset
+
     def set_producers(self, producers: ProducerState | None) -> None:
         """After a truncation: the producers as of the new end, or None to read them again."""
         self._producers = producers
@@ -158,8 +165,7 @@ class Log:
         """Where read_committed ends: at the first record of a transaction that is open, or whose
         marker is not committed yet; else at the high watermark.
         """
-        if self._producers is None and not self.snapshots and self.replay_from >= self.end_offset:
-            # There are none, so nothing is read.
+        if self._producers is None and self.has_no_producers:
             return high_watermark
         first = self.producers.first_unstable_offset(high_watermark)
         if first is None or first > high_watermark:
@@ -283,8 +289,11 @@ class Log:
         return LogAppendInfo(headers[0].base_offset, expected - 1, rolled=rolled)
 
     def _wake(self) -> None:
-        """Before the first append: the file's size is the truth, not the checkpoint."""
-        self.end_offset = self.segments[-1].next_offset
+        """Before the first append: the file's size is the truth, not the checkpoint. After a cut in
+        a gap the end is above the last batch, and known.
+        """
+        if not self.cuts:
+            self.end_offset = self.segments[-1].next_offset
         self._producers = self._load_producers()
 
     def _write(
@@ -541,11 +550,16 @@ class Log:
     def close(self) -> None:
         """Store what is only in memory: index entries and producers. Raises ApiError
         KAFKA_STORAGE_ERROR.
+
+        A log that has no snapshot at the next start has no producers (KAFKA-5435), so those that a
+        cut has made unknown are read first.
         """
         self._remove_unwanted()
         active = self.segments[-1]
         if self.is_on_disk and active.offset_index.is_loaded:
             active.seal()
+        if self.cuts and self._producers is None and not self.has_no_producers:
+            self._producers = self._load_producers()
         if self._producers is not None and (self._producers.producers or self.snapshots):
             self._take_snapshot(self.end_offset)
         for segment in self.segments:

@@ -25,7 +25,7 @@ from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.log import Log
 from ottla.log.open_file import OpenFiles
 from ottla.log.producer_state import ProducerState
-from ottla.log.producers import load_snapshot, replay_segment
+from ottla.log.producers import load_snapshot, remove_snapshots, replay_segment
 from ottla.log.recovery import end_segment, recover_segment
 from ottla.log.recovery_cut import (
     Cut,
@@ -120,6 +120,7 @@ def _open(
 ) -> Log:
     segments = _segments(folder, listing, config, files)
     state: ProducerState | None = None
+    is_new = False
     if segments and not clean:
         state = _recover(
             folder,
@@ -138,10 +139,12 @@ def _open(
         for segment in segments:
             _unlink_segment(segment)
         segments = [_first_segment(folder, start_offset, config, files, now_ms)]
-        listing.snapshots.clear()
+        is_new = True
         state = ProducerState(start_offset)
     end_offset = _end_of(segments, clean, recovery_point)
-    _remove_stray_snapshots(folder, listing.snapshots, segments)
+    if clean and listing.snapshots and listing.snapshots[-1] > end_offset:
+        end_offset = segments[-1].next_offset  # the checkpoint cannot be right
+    _remove_stray_snapshots(folder, listing.snapshots, segments, -1 if is_new else end_offset)
     log = Log(
         folder,
         config,
@@ -151,13 +154,16 @@ def _open(
         end_offset=end_offset,
         recovery_point=end_offset if clean else min(recovery_point, end_offset),
         snapshots=listing.snapshots,
-        replay_from=end_offset if clean else start_offset,
+        # A clean log without any snapshot has no producers. One whose snapshots are damaged has.
+        replay_from=end_offset if clean and not listing.snapshots else start_offset,
         producers=state,
         random=random,
     )
     if start_offset > 0 and not log.is_on_disk:
         log.make_files()
-    if not clean:
+    if is_new:
+        log.epochs.clear()
+    elif not clean:
         log.epochs.truncate_from_end(end_offset)
     return log
 
@@ -273,6 +279,11 @@ def _recover(
         if cut is not None:
             _cut(segments, number, cut, None if is_doubtful else recovery_point)
             break
+    # The disk kept what a truncation in a gap cut, or an empty file of a roll that failed.
+    while len(segments) > 1 and not segments[-1].size_bytes:
+        if segments[-1].base_offset >= segments[-2].next_offset:
+            break
+        _unlink_segment(segments.pop())
     return state
 
 
@@ -301,13 +312,21 @@ def _unlink(path: str) -> None:
         os.unlink(path)
 
 
-def _remove_stray_snapshots(folder: str, snapshots: list[int], segments: list[Segment]) -> None:
-    """Remove snapshots that belong to no segment, except the latest: a clean shutdown wrote it at
-    the end.
+def _remove_stray_snapshots(
+    folder: str, snapshots: list[int], segments: list[Segment], end_offset: int
+) -> None:
+    """Remove the snapshots above the log's end, and those that belong to no segment, except the
+    latest if it is above the last segment's base offset: a clean shutdown wrote it at the end
+    (ProducerStateManager.removeStraySnapshots, truncateAndReload).
+
+    An older one is left by a truncation that was interrupted: another leader may have ended its
+    transactions where this log has nothing.
     """
+    remove_snapshots(folder, snapshots, end_offset)
     bases = {segment.base_offset for segment in segments}
-    for offset in snapshots[:-1]:
-        if offset not in bases:
+    latest = snapshots[-1] if snapshots else 0
+    for offset in list(snapshots):
+        if offset not in bases and (offset < latest or offset < segments[-1].base_offset):
             _unlink(f"{folder}/{names.file_name(offset, names.SNAPSHOT)}")
             snapshots.remove(offset)
 

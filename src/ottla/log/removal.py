@@ -16,6 +16,9 @@ class Removal:
     paths: tuple[str, ...]
     delay_ms: int
 
+    def __add__(self, other: "Removal") -> "Removal":
+        return Removal(self.paths + other.paths, max(self.delay_ms, other.delay_ms))
+
     def run(self) -> None:
         for path in self.paths:
             if os.path.isdir(path):

@@ -33,9 +33,10 @@ def remove_expired(log: Log, *, now_ms: int, high_watermark: int) -> Removal | N
         return None
     if len(expired) == len(log.segments):
         log.roll(now_ms)
-    del log.segments[: len(expired)]
-    log.advance_start(log.segments[0].base_offset)
-    return mark_deleted(log, expired)
+    try:
+        return take_out(log, expired)
+    finally:
+        log.advance_start(log.segments[0].base_offset)
 
 
 def expired_segments(log: Log, *, now_ms: int, high_watermark: int) -> list[Segment]:
@@ -63,6 +64,21 @@ def _is_expired(segment: Segment, bytes_after: int, config: LogConfig, now_ms: i
         return False  # the time of a segment may have to be read from its files
     expires = expires_ms(segment.largest_timestamp(), config)
     return expires is not None and now_ms > expires
+
+
+def take_out(log: Log, segments: Iterable[Segment]) -> Removal:
+    """Take the segments out of the log, in this order, and mark them as deleted.
+
+    Raises ApiError KAFKA_STORAGE_ERROR; the log then still has those whose files are still there.
+    """
+    paths: list[str] = []
+    for segment in list(segments):
+        try:
+            paths += mark_deleted(log, [segment]).paths
+        finally:
+            if not os.path.exists(segment.path):
+                log.segments.remove(segment)
+    return Removal(tuple(paths), log.config.file_delete_delay_ms)
 
 
 def mark_deleted(log: Log, segments: Iterable[Segment], *, snapshots: bool = True) -> Removal:

@@ -438,24 +438,37 @@ class Segment:
     def truncate_to(self, offset: int) -> int:
         """Remove every batch that contains `offset` or more; returns the log's new end.
 
-        That is `offset`, or the first offset of the batch that contained it.
+        That is `offset`, or the first offset of the batch that contained it. Raises ApiError
+        KAFKA_STORAGE_ERROR, and InsaneIndexError if the transaction index must be rebuilt first.
         """
         self._recent_offsets = self._recent_positions = None
+        try:
+            return self._truncate_to(offset)
+        except CorruptBatchError as error:
+            raise ApiError(
+                ErrorCode.kafka_storage_error, f"cannot truncate {self.path}: {error}"
+            ) from None
+        except OSError as error:
+            raise storage_error(f"cannot truncate {self.path}", error) from None
+
+    def _truncate_to(self, offset: int) -> int:
         found = self.find(offset)
-        self._load_indexes()
-        self.offset_index.truncate_to(offset)
-        self.time_index.truncate_to(offset)
-        if self.txn_index is not None:
-            self.txn_index.truncate_to(offset)
         if found is not None:
             _, header = next(self.headers(found.position))
             offset = min(offset, header.base_offset)
+        # What must be read is read first: if that fails, nothing has changed.
+        self._load_indexes()
+        aborted = None if self.txn_index is None else self.txn_index.ending_before(offset)
+        if found is not None:
             os.ftruncate(self.file().fd, found.position)
             self.size_bytes = found.position
         if self.size_bytes == 0:
             self._first_timestamp = None
         self._ends_known = False
-        self.load_ends()
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        if self.txn_index is not None and aborted is not None:
+            self.txn_index.keep(aborted)
         return offset
 
     def seal(self) -> None:

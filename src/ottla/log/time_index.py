@@ -87,15 +87,13 @@ class TimeIndex:
         return self._times[-1], self.base_offset + self._offsets[-1]
 
     def truncate_to(self, offset: int) -> None:
-        """Remove the entries of `offset` and above."""
+        """Remove the entries of `offset` and above; from the file with the next `store`."""
         self.load()
         assert self._times is not None
         keep = bisect_left(self._offsets, offset - self.base_offset)
         del self._times[keep:]
         del self._offsets[keep:]
-        if keep < self._stored:
-            self._stored = keep
-            append_entries(self.path, keep * ENTRY.size, b"")
+        self._stored = min(self._stored, keep)
 
     def store(self) -> None:
         """Write to the file what is only in memory."""

@@ -39,7 +39,7 @@ class AbortedTransaction(NamedTuple):
 class TransactionIndex:
     """The transaction index of one segment."""
 
-    __slots__ = ("_added", "_stored", "base_offset", "path")
+    __slots__ = ("_added", "_is_too_long", "_stored", "base_offset", "path")
 
     def __init__(self, path: str, base_offset: int) -> None:
         self.path = path
@@ -47,6 +47,8 @@ class TransactionIndex:
         self._stored: int | None = None
         """How many entries the file has; None before the first look."""
         self._added: list[AbortedTransaction] = []
+        self._is_too_long = False
+        """The file has entries that were removed."""
 
     def load(self) -> int:
         """How many entries are stored. Raises InsaneIndexError if the file ends inside an entry."""
@@ -68,7 +70,7 @@ class TransactionIndex:
 
     def reset(self) -> None:
         """Remove all entries, to rebuild the index."""
-        self._stored, self._added = 0, []
+        self._stored, self._added, self._is_too_long = 0, [], False
         append_entries(self.path, 0, b"")
 
     def append(self, entry: AbortedTransaction) -> None:
@@ -134,19 +136,26 @@ class TransactionIndex:
             entries.append(entry)
         return entries
 
-    def truncate_to(self, offset: int) -> None:
-        """Remove the transactions whose markers are at `offset` or after it."""
-        kept = [entry for entry in self._ending_from(0, os.pread) if entry.last_offset < offset]
-        if len(kept) < self.load():
-            self._stored = len(kept)
-            append_entries(self.path, len(kept) * ENTRY.size, b"")
-        self._added = kept[self.load() :]
+    def ending_before(self, offset: int) -> list[AbortedTransaction]:
+        """The transactions whose markers are before `offset`. Raises InsaneIndexError and
+        OSError.
+        """
+        return [entry for entry in self._ending_from(0, os.pread) if entry.last_offset < offset]
+
+    def keep(self, entries: list[AbortedTransaction]) -> None:
+        """Remove the transactions after these, which are its first ones; from the file with the
+        next `store`.
+        """
+        stored = self.load()
+        self._stored = min(len(entries), stored)
+        self._added = entries[self._stored :]
+        self._is_too_long |= self._stored < stored
 
     def store(self) -> None:
         """Write to the file what is only in memory."""
-        if self._added:
+        if self._added or self._is_too_long:
             entries = b"".join(ENTRY.pack(_VERSION, *entry) for entry in self._added)
             stored = self.load()
             append_entries(self.path, stored * ENTRY.size, entries)
             self._stored = stored + len(self._added)
-            self._added = []
+            self._added, self._is_too_long = [], False

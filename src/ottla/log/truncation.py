@@ -1,14 +1,22 @@
-"""Truncates a log's end: a follower removes what its leader does not have (KIP-101)."""
+"""Truncates a log's end: a follower removes what its leader does not have (KIP-101).
 
-import os
-from contextlib import suppress
+The producers after it are those of the latest snapshot that is left and of the batches after that
+one (UnifiedLog.rebuildProducerState), so no snapshot of what is gone may stay. A segment that is
+kept is truncated in place, as in Kafka, so that its snapshot stays, too.
 
-from ottla.log import names
+Crash: segments go from the last one on, so what is left has no gap; a log that is emptied loses
+them from the first one on, and the last one only once the new segment is there. Snapshots go after
+the segments: `opening` removes those that belong to nothing. If the disk refuses a step, the log
+has what it still has files of.
+"""
+
+from ottla.log.errors import InsaneIndexError
 from ottla.log.log import Log
 from ottla.log.partition_metadata import make_folder
 from ottla.log.producer_state import ProducerState
+from ottla.log.producers import remove_snapshots
 from ottla.log.removal import Removal
-from ottla.log.retention import mark_deleted
+from ottla.log.retention import take_out
 
 
 def truncate_to(log: Log, offset: int, *, now_ms: int) -> Removal | None:
@@ -19,42 +27,98 @@ def truncate_to(log: Log, offset: int, *, now_ms: int) -> Removal | None:
     """
     if offset >= log.end_offset:
         return None
-    if offset <= log.segments[0].base_offset:
+    if offset < log.segments[0].base_offset:
         return truncate_fully(log, offset, now_ms=now_ms)
-    keep = max(log.segment_number(offset - 1), 0) + 1
-    dropped = log.segments[keep:]
-    del log.segments[keep:]
-    # Last segment first: a crash in between must not leave a gap below the recovery point.
-    removal = mark_deleted(log, reversed(dropped)) if dropped else None
-    log.check_transaction_index(len(log.segments) - 1)
-    _set_end(log, log.active.truncate_to(offset))
+    ends = [*(segment.base_offset for segment in log.segments[1:]), log.end_offset]
+    dropped = log.segments[log.segment_number(offset) + 1 :]
+    end_offset = log.end_offset
+    try:
+        removal = take_out(log, reversed(dropped)) if dropped else None
+        end_offset = _cut(log, offset)
+    finally:
+        end_offset = min(end_offset, ends[len(log.segments) - 1])
+        if end_offset < log.end_offset:
+            _set_end(log, end_offset)
+    _keep_end(log, now_ms)
     return removal
+
+
+def _cut(log: Log, offset: int) -> int:
+    """Truncate the last segment, and return its new end."""
+    try:
+        return log.active.truncate_to(offset)
+    except InsaneIndexError:
+        log.rebuild_transaction_index(len(log.segments) - 1)
+        return log.active.truncate_to(offset)
 
 
 def truncate_fully(log: Log, offset: int, *, now_ms: int) -> Removal:
-    """Empty the log and begin again at `offset`: for a follower too far behind its leader."""
+    """Empty the log and begin again at `offset`: for a follower too far behind its leader
+    (UnifiedLog.truncateFullyAndStartAt).
+
+    Raises ApiError KAFKA_STORAGE_ERROR.
+    """
     if not log.is_on_disk:
         make_folder(log.folder, log.topic_id)
-    removal = mark_deleted(log, log.segments)
-    log.segments.clear()
-    log.begin_segment(offset, now_ms)
-    log.start_offset = offset
-    _set_end(log, offset)
-    log.epochs.clear()
+    last = log.active
+    try:
+        removal = take_out(log, log.segments[:-1])
+        if offset != last.base_offset:
+            removal += _replace(log, offset, now_ms)
+        elif last.has_files:
+            _cut(log, offset)
+    finally:
+        if log.active.base_offset == offset and not log.active.size_bytes:
+            log.start_offset = offset
+            _set_end(log, offset)
+            log.epochs.clear()
+        else:
+            log.advance_start(max(log.start_offset, log.segments[0].base_offset))
     return removal
 
 
+def _replace(log: Log, offset: int, now_ms: int) -> Removal:
+    """Begin a segment at `offset` in place of the only one."""
+    old = log.active
+    new = log.begin_segment(offset, now_ms)
+    try:
+        return take_out(log, [old])
+    finally:
+        if old in log.segments:
+            log.segments.remove(new)
+            log.discard(new)
+
+
 def _set_end(log: Log, offset: int) -> None:
+    had_no_producers = log.has_no_producers
     log.cuts += 1
     log.end_offset = offset
     log.start_offset = min(log.start_offset, offset)
     log.recovery_point = min(log.recovery_point, offset)
-    log.epochs.truncate_from_end(offset)
-    # Restore the producers from a snapshot at or before the new end, and the batches after it.
-    for snapshot in [at for at in log.snapshots if at > offset]:
-        with suppress(FileNotFoundError):
-            os.unlink(f"{log.folder}/{names.file_name(snapshot, names.SNAPSHOT)}")
-        log.snapshots.remove(snapshot)
-    log.replay_from = min(log.replay_from, log.start_offset)
     is_empty = log.end_offset == log.start_offset
-    log.set_producers(ProducerState(offset) if is_empty else None)
+    if is_empty or had_no_producers:
+        log.replay_from = offset
+        log.set_producers(ProducerState(offset))
+    else:
+        log.replay_from = min(log.replay_from, log.start_offset)
+        log.set_producers(None)
+    if log.folder not in log.unsynced_files:
+        log.unsynced_files.append(log.folder)
+    # All of an empty log, as ProducerStateManager.truncateAndReload: they are not above its start.
+    remove_snapshots(log.folder, log.snapshots, -1 if is_empty else offset)
+    log.epochs.truncate_from_end(offset)
+
+
+def _keep_end(log: Log, now_ms: int) -> None:
+    """After a cut in a gap the log ends above its last batch, where its high watermark may be. A
+    segment that begins there says so after a restart.
+    """
+    last = log.active
+    if last.next_offset >= log.end_offset:
+        return
+    # It is no longer the last one, so only the recovery point makes recovery look at its end.
+    log.recovery_point = min(log.recovery_point, last.base_offset)
+    last.seal()
+    log.begin_segment(log.end_offset, now_ms)
+    if last.size_bytes == 0:
+        take_out(log, [last]).run()
