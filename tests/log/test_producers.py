@@ -1,9 +1,16 @@
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
 
 from ottla.log import names
 from ottla.log.flush import flush
-from ottla.log.producers import load_snapshot
+from ottla.log.producer_state import ProducerState
+from ottla.log.producers import load_snapshot, note_batches
+from ottla.records.build import build_batch
+from ottla.records.control import ControlType, write_end_marker
+from ottla.records.header import read_header
 from ottla.records.record import Record
+
+T = TypeVar("T")
 
 
 def _sent(sequence: int) -> dict[str, int]:
@@ -78,3 +85,49 @@ def test_after_damaged_snapshots_the_batches_say_who_the_producers_are(bench: An
     again = bench.open(recovery_point=3, clean=True)
     assert again.last_stable_offset(3) == 0
     assert bench.append(again, 3, is_transactional=True, **_sent(3)).first_offset == 3
+
+
+class Counted(Sequence[T]):
+    """Counts how often an item of it is taken."""
+
+    def __init__(self, items: list[T]) -> None:
+        self.items = items
+        self.taken = 0
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, number: Any) -> Any:
+        self.taken += 1
+        return self.items[number]
+
+    def __iter__(self) -> Iterator[T]:
+        for item in self.items:
+            self.taken += 1
+            yield item
+
+
+def test_many_markers_at_once_are_noted_in_one_pass(bench: Any) -> None:
+    """A follower's fetch of small transactions has thousands."""
+    log = bench.open()
+    data = build_batch(
+        [Record(0, 1, None, b"v")],
+        producer_id=6,
+        producer_epoch=0,
+        base_sequence=0,
+        is_transactional=True,
+    )
+    marker = write_end_marker(ControlType.abort, 6, 0, 3, 1)
+    batches = [data, marker] * 300
+    headers = [read_header(batch) for batch in batches]
+    for offset, header in enumerate(headers):
+        header.base_offset = offset
+        header.base_sequence = -1 if header.is_control else offset // 2
+    for buffers in (batches, [b"".join(batches)]):
+        state = ProducerState()
+        counted, pieces = Counted(headers), Counted(buffers)
+        note_batches(state, counted, pieces, log.active)
+        assert (state.end_offset, state.producers[6].last_sequence) == (600, 299)
+        assert state.first_unstable_offset(600) is None
+        assert (counted.taken, pieces.taken) == (601, len(buffers))
+        log.active.txn_index = None

@@ -119,15 +119,18 @@ def note_batches(
     """Apply the batches that were just appended to `segment`; `buffers` are their bytes as
     written.
     """
+    whole: Buffer | None = None
+    position = 0
     for header in headers:
-        if header.producer_id < 0:
-            continue
-        if header.is_control:
-            whole = b"".join(buffers)
-            start = sum(h.size_bytes for h in headers if h.base_offset < header.base_offset)
-            note_marker(state, header, whole[start : start + header.size_bytes], segment)
-        else:
-            state.append(header)
+        end = position + header.size_bytes
+        if header.producer_id >= 0:
+            if header.is_control:
+                if whole is None:
+                    whole = memoryview(buffers[0] if len(buffers) == 1 else b"".join(buffers))
+                note_marker(state, header, whole[position:end], segment)
+            else:
+                state.append(header)
+        position = end
     state.end_offset = headers[-1].next_offset
 
 
