@@ -1,6 +1,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,13 @@ async def test_the_state_survives_a_restart(tmp_path: Path, running: Running) ->
         before = dict(controller.image.topics)
         cluster_id = controller.image.cluster_id
     async with running(tmp_path, cluster_id=cluster_id) as controller:
-        assert controller.image.topics == before
+        (topic,) = controller.image.topics.values()
+        # This broker cannot tell that it stopped cleanly.
+        states = tuple(
+            each._replace(leader_epoch=1, partition_epoch=each.partition_epoch + 1)
+            for each in before["t"].partitions
+        )
+        assert topic == replace(before["t"], partitions=states)
         assert controller.image.cluster_id == cluster_id
         assert controller.image.controller_epoch == 2
         assert await controller.next_producer_ids(1) == (1000, 2000)

@@ -134,7 +134,7 @@ class Cluster:
         clock = SystemClock()
         self.config = BrokerConfig.from_properties({"node.id": "1"})
         self.partitions = Partitions()
-        registration = Registration(1)
+        self.registration = registration = Registration(1)
         registration.broker_epoch = registration.first_epoch = EPOCH
         settings = TopicSettings(self.config, self.image)
         maintenance: Any = SimpleNamespace(deleted=self.removed.append, free=self._free)
@@ -278,12 +278,19 @@ async def test_no_leader_in_an_epoch_of_an_earlier_incarnation(cluster: Cluster)
     """Seed 546 of the simulation: an empty disk led in its old epoch."""
     cluster.known(EPOCH - 1)
     await cluster.create("t", state(1, 5, 1, 2), state(1, 5, 1))
-    assert [cluster.role("t", index) for index in range(2)] == [Role.NONE, Role.LEADER]
+    assert [cluster.role("t", index) for index in range(2)] == [Role.NONE, Role.NONE]
     # Elected by a controller that does not know the registration, or may not know it.
     await cluster.change("t", state(1, 6, 1, 2), state(1, 5, 1))
     assert cluster.role("t", 0) is Role.NONE
     await cluster.applier.apply(cluster.known(EPOCH))
-    assert cluster.role("t", 0) is Role.LEADER
+    assert [cluster.role("t", index) for index in range(2)] == [Role.LEADER, Role.LEADER]
+
+
+async def test_a_sole_replica_leads_at_once_after_a_clean_stop(cluster: Cluster) -> None:
+    cluster.known(EPOCH - 1)
+    cluster.registration.previous_epoch = EPOCH - 1
+    await cluster.create("t", state(1, 5, 1, 2), state(1, 5, 1))
+    assert [cluster.role("t", index) for index in range(2)] == [Role.NONE, Role.LEADER]
 
 
 async def test_coordinators_are_notified_once_the_controller_knows_this_incarnation(

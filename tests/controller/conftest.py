@@ -94,14 +94,17 @@ class World:
     def tree(self) -> dict[str, TreeNode]:
         return self.store.read_tree("/")
 
-    def up(self, *numbers: int, disk: str = "disk") -> BrokersChanged:
+    def up(self, *numbers: int, disk: str = "disk", clean: bool = False) -> BrokersChanged:
         """Brokers register, all seen at once; those already registered return in a new
-        incarnation.
+        incarnation. `clean`: the one before stopped cleanly, in the last epoch that was seen.
         """
         for number in numbers:
             self._epoch += 1
             endpoint = Endpoint("PLAINTEXT", f"host{number}", 9092)
-            self.live[number] = BrokerImage(number, (endpoint,), None, self._epoch, disk)
+            previous = self.image.directories[number].epoch if clean else -1
+            self.live[number] = BrokerImage(
+                number, (endpoint,), None, self._epoch, disk, previous_epoch=previous
+            )
         return self.check()
 
     def again(self, *numbers: int) -> BrokersChanged:

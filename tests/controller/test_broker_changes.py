@@ -92,6 +92,22 @@ def test_bounced_brokers(world: World, before: str, again: tuple[int, ...], afte
     assert world.show() == [after]
 
 
+def test_a_sole_replica_that_did_not_stop_cleanly_leads_in_a_new_epoch(world: World) -> None:
+    """It may have lost records that consumers have read: the epoch tells them (KIP-320)."""
+    world.topic("t", "1@4 1 | 1", "1@4 1,2 | 1", "2@4 2 | 2")
+    assert world.up(1).elections == (("t", 0, 1, 1, 5, False), ("t", 1, 1, 1, 5, False))
+    assert world.show() == ["1@5 1 | 1", "1@5 1,2 | 1", "2@4 2 | 2"]
+    # A clean stop has lost nothing. Others have copied all of it, or may be ahead.
+    world.up(1, clean=True)
+    assert world.show() == ["1@5 1 | 1", "1@6 1,2 | 1", "2@4 2 | 2"]
+    # A folder from a backup: that stop was clean, but it was not the last one.
+    old = world.image.directories[1].epoch
+    world.up(1, clean=True)
+    world.live[1] = replace(world.live[1], epoch=world.live[1].epoch + 1, previous_epoch=old)
+    assert world.check().bounced == (1,)
+    assert world.show() == ["1@6 1 | 1", "1@8 1,2 | 1", "2@4 2 | 2"]
+
+
 def test_a_leader_that_only_registers_again_keeps_its_epoch(world: World) -> None:
     """Once, twice, and when a new controller finds it."""
     world.topic("t", "1@4 1,2,3 | 1,2,3")
@@ -271,11 +287,14 @@ def test_a_stop_between_any_two_writes_can_be_repaired(world: World) -> None:
 
 def test_a_restart_between_two_controllers_is_detected(world: World) -> None:
     world.topic("t", "1@4 1,2 | 1,2", "1@4 1 | 1")
-    world.live[1] = replace(world.live[1], epoch=999)
-    other = world.after_crash(Plan(None), 0)
-    other.check()
-    # The partition with one replica stays as it is.
-    assert other.show() == ["2@5 1,2 | 2", "1@4 1 | 1"]
+    known = world.live[1].epoch
+    for previous_epoch, alone in ((-1, "1@5 1 | 1"), (known, "1@4 1 | 1")):
+        world.live[1] = replace(world.live[1], epoch=999, previous_epoch=previous_epoch)
+        other = world.after_crash(Plan(None), 0)
+        other.check()
+        assert other.show() == ["2@5 1,2 | 2", alone]
+        other.check()
+        assert other.show() == ["2@5 1,2 | 2", alone], "once for each restart"
 
 
 def test_ten_thousand_partitions_need_a_few_decisions(

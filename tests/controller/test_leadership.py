@@ -12,7 +12,7 @@ from ottla.controller.leadership import Brokers, is_unclean, unclean_allowed
 from ottla.controller.reassignment import repaired
 
 numbers = st.frozensets(st.integers(1, 4))
-brokers = st.builds(Brokers, numbers, numbers, numbers, numbers)
+brokers = st.builds(Brokers, numbers, numbers, numbers, numbers, numbers)
 
 
 @st.composite

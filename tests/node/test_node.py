@@ -12,6 +12,7 @@ from ottla.network.listener import Listener
 from ottla.network.peers import Peers
 from ottla.protocol.errors import ErrorCode
 from ottla.replica.isr_maintenance import IsrMaintenance
+from ottla.replica.partition_role import Role
 from ottla.replica.replica_fetchers import ReplicaFetchers
 from ottla.storage.log_maintenance import LogMaintenance
 from ottla.storage.log_store import LogStore
@@ -30,6 +31,24 @@ async def test_records_survive_a_clean_stop(start_node: Any) -> None:
     assert second.topic_id("t") == topic_id
     assert second.node.log_maintenance.high_watermarks() == {("t", 0): 0, ("t", 1): 2}
     assert second.node.image.cluster_id == first.node.image.cluster_id
+
+
+async def test_only_a_stop_that_may_have_lost_records_moves_the_leader_epoch(
+    start_node: Any,
+) -> None:
+    """Of partitions with one replica, before the first request can append to them."""
+    running = await start_node()
+    await running.create("t")
+    for restart, epoch in (("clean", 0), ("unclean", 1), ("clean", 1)):
+        await running.node.close()
+        if restart == "unclean":
+            (running.node.config.data_folder / ".kafka_cleanshutdown").unlink()
+        running = await start_node()
+        partition = running.node.partitions.find("t", 0)
+        assert (partition.role, partition.leader_epoch) == (Role.LEADER, epoch)
+        answer = await running.produce("t", running.batch(b"a"))
+        assert answer.error_code is ErrorCode.none
+    assert [partition.log.epochs.epoch_of(offset) for offset in range(3)] == [0, 1, 1]
 
 
 async def test_a_folder_of_another_cluster_keeps_its_data(start_node: Any) -> None:

@@ -48,9 +48,20 @@ def test_no_follower_in_an_epoch_of_an_earlier_incarnation() -> None:
     assert in_this_incarnation(others, image(30), 1, 30) == others
 
 
-def test_a_sole_replica_leads_at_once() -> None:
+def test_a_sole_replica_leads_at_once_after_a_clean_stop() -> None:
+    """After any other one, or with the folder of an earlier one, the controller changes its epoch:
+    records written before that would hide which ones were lost.
+    """
     alone = LED._replace(replicas=(1,), isr=(1,))
-    assert in_this_incarnation(alone, image(None), 1, -1) == alone
+    waits = alone._replace(leader=NO_LEADER)
+    assert in_this_incarnation(alone, image(29), 1, -1, previous_epoch=29) == alone
+    assert in_this_incarnation(alone, image(29), 1, -1, "d", previous_epoch=29) == alone
+    assert in_this_incarnation(alone, image(29), 1, -1, "other", previous_epoch=29) == waits
+    assert in_this_incarnation(alone, image(29), 1, -1, previous_epoch=28) == waits
+    assert in_this_incarnation(alone, image(29), 1, -1) == waits
+    assert in_this_incarnation(alone, image(None), 1, -1, previous_epoch=29) == waits
+    assert in_this_incarnation(alone, image(30), 1, 30) == alone
+    assert in_this_incarnation(LED, image(29), 1, -1, previous_epoch=29).leader == NO_LEADER
 
 
 def test_another_broker_with_the_same_number_is_not_this_one() -> None:

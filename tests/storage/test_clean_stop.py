@@ -21,13 +21,13 @@ def _write(folder: Path) -> None:
         ("a-b", 12): SimpleNamespace(size_bytes=77),
         ("empty", 0): SimpleNamespace(size_bytes=0),
     }
-    write_clean_stop(str(folder), ["one"], logs)
+    write_clean_stop(str(folder), ["one"], logs, 4711)
 
 
 def test_it_says_how_everything_was_left(tmp_path: Path) -> None:
     _write(tmp_path)
     found = read_clean_stop(str(tmp_path))
-    assert found == CleanStop({"one": crc32c.crc32c(b"1")}, {("a-b", 12): 77})
+    assert found == CleanStop({"one": crc32c.crc32c(b"1")}, {("a-b", 12): 77}, 4711)
     remove_clean_stop(str(tmp_path))
     assert read_clean_stop(str(tmp_path)) is None
     remove_clean_stop(str(tmp_path))
@@ -36,7 +36,7 @@ def test_it_says_how_everything_was_left(tmp_path: Path) -> None:
 def test_kafka_reads_its_own_fields(tmp_path: Path) -> None:
     _write(tmp_path)
     content = json.loads((tmp_path / FILE_NAME).read_bytes())
-    assert (content["version"], content["brokerEpoch"]) == (0, -1)
+    assert (content["version"], content["brokerEpoch"]) == (0, 4711)
 
 
 @pytest.mark.parametrize("content", ['{"version":0,"brokerEpoch":-1}', "{}", ""])
@@ -45,10 +45,15 @@ def test_the_mark_of_kafka_knows_no_more(tmp_path: Path, content: str) -> None:
     assert read_clean_stop(str(tmp_path)) == CleanStop()
 
 
+def test_the_mark_of_kafka_has_the_epoch(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_text('{"version":0,"brokerEpoch":12}')
+    assert read_clean_stop(str(tmp_path)) == CleanStop(broker_epoch=12)
+
+
 @pytest.mark.parametrize(
     "content",
     [b"\0" * 9, b"\xff", b"[]", b'{"logs":3}', b'{"logs":{"t":1}}', b'{"logs":{"t-0":"1"}}',
-     b'{"checkpoints":[]}'],
+     b'{"checkpoints":[]}', b'{"brokerEpoch":"1"}'],
 )  # fmt: skip
 def test_a_damaged_mark_is_one_line_and_no_clean_stop(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, content: bytes

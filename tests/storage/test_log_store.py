@@ -52,11 +52,13 @@ def test_the_next_start_detects_a_clean_stop(tmp_path: Path) -> None:
     store.logs["a-b", 0].advance_start(2)
     store.cleaner_offsets["a-b", 0] = 1
     metadata = store.metadata
-    store.close({("a-b", 0): 3, ("flights", 12): 3})
+    assert store.previous_epoch == -1
+    store.close({("a-b", 0): 3, ("flights", 12): 3}, broker_epoch=4711)
     text = (tmp_path / "data" / "recovery-point-offset-checkpoint").read_text()
     assert text == "0\n2\na-b 0 3\nflights 12 3\n"
     again = _open(tmp_path / "data")
     assert again.was_clean
+    assert again.previous_epoch == 4711
     assert again.metadata == metadata
     assert {name: log.end_offset for name, log in again.logs.items()} == {
         ("a-b", 0): 3,
@@ -364,10 +366,14 @@ def test_offsets_of_a_folder_that_is_gone_are_not_those_of_a_new_log(tmp_path: P
         _fill(store, topic, 0)
         store.logs[topic, 0].advance_start(2)
         store.cleaner_offsets[topic, 0] = 3
-    store.close({("gone", 0): 3, ("kept", 0): 3})
+    store.create("empty", 0, LogConfig(), TOPIC_ID, 1)
+    store.close({("gone", 0): 3, ("kept", 0): 3, ("empty", 0): 0}, broker_epoch=7)
     shutil.rmtree(tmp_path / "gone-0")
     again = _open(tmp_path)
-    assert again.high_watermarks == again.cleaner_offsets == {("kept", 0): 3}
+    assert again.high_watermarks == {("kept", 0): 3, ("empty", 0): 0}
+    assert again.cleaner_offsets == {("kept", 0): 3}
+    assert again.was_clean
+    assert again.previous_epoch == -1, "records are missing: leaders need new epochs"
     for name in ("recovery-point", "log-start", "replication", "cleaner"):
         assert "gone" not in (tmp_path / f"{name}-offset-checkpoint").read_text()
     _fill(again, "gone", 0, 1)

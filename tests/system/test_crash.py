@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.system.torn_tails import spoil_indexes, tear, whole_records
+from tests.system.torn_tails import active_segment, spoil_indexes, tear, whole_records
 from tests.system.wire import Wire
 
 from ottla.protocol.errors import ErrorCode
@@ -308,3 +308,47 @@ def _delete_records(wire: Wire, topic: str, before: int) -> None:
     topics = (build.DeleteRecordsTopic(name=topic, partitions=(partition,)),)
     answer = wire.ask(build.DeleteRecordsRequest(topics=topics, timeout=30_000))
     assert answer.topics[0].partitions[0].error_code is ErrorCode.none
+
+
+def test_a_consumer_that_was_ahead_of_a_crash_reads_what_comes_after_it(
+    new_broker: Callable[..., Any],
+) -> None:
+    """A power failure loses records that a consumer has read; others get their offsets. The leader
+    epoch has moved, so the consumer finds out where its log ends, and skips none of them (KIP-320).
+    """
+    broker = new_broker()
+    with Wire(broker.bootstrap) as wire:
+        _create_again(wire, "lost")
+        for number in range(100):
+            _write(wire, "lost", [b"before %d" % number])
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": "ahead",
+            "auto.offset.reset": "earliest",
+            "reconnect.backoff.max.ms": 100,
+            "log_level": 0,
+        }
+    )
+    consumer.assign([TopicPartition("lost", 0, 0)])
+    read: list[bytes] = []
+    while len(read) < 100:
+        read += [each.value() for each in consumer.consume(100 - len(read), timeout=WAIT_S)]
+    broker.kill()
+    segment = active_segment(broker.data / "lost-0")
+    content = segment.read_bytes()
+    segment.write_bytes(content[: len(content) // 2])
+    kept = len(whole_records(broker.data / "lost-0"))
+    assert 40 < kept < 60
+    broker.start()
+    after = [b"after %d" % number for number in range(100 - kept)]
+    with Wire(broker.bootstrap) as wire:
+        for value in after:
+            _write(wire, "lost", [value])
+    found: list[bytes] = []
+    until = time.monotonic() + WAIT_S
+    while len(found) < len(after):
+        assert time.monotonic() < until, f"only {len(found)} of {len(after)} new records came"
+        found += [each.value() for each in consumer.consume(100, timeout=0.1) if not each.error()]
+    assert found == after
+    consumer.close()

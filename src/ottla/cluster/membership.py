@@ -214,6 +214,7 @@ class Membership:
             directory_id=directory_id,
             first_epoch=self._registration.first_epoch,
             features=SUPPORTED,
+            previous_epoch=self._registration.previous_epoch,
         )
         loop = asyncio.get_running_loop()
         wait_ms = config.zookeeper_session_timeout_ms + EXPIRY_SLACK_MS

@@ -173,7 +173,12 @@ class MetadataApplier:
 
     def _assign(self, partition: Partition, state: PartitionState) -> None:
         """Assigns the partition's role, and notifies fetchers and coordinators."""
-        state = in_this_incarnation(state, self._image, *self._incarnation)
+        state = in_this_incarnation(
+            state,
+            self._image,
+            *self._incarnation,
+            previous_epoch=self._registration.previous_epoch,
+        )
         before = partition.role, partition.leader_epoch
         leader_before = None if partition.state is None else partition.state.leader
         role = partition.update(state, self._clock.now_ms())

@@ -14,3 +14,6 @@ class Registration:
         """The epoch of the current registration."""
         self.first_epoch = UNREGISTERED
         """The epoch of this process's first registration."""
+        self.previous_epoch = UNREGISTERED
+        """The epoch in which the process before stopped with everything on the disk (KIP-966); -1
+        if it did not, or records may be missing for another reason."""

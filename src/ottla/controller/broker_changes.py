@@ -4,6 +4,10 @@ A *bounced* broker has another epoch than the known one: it was away in between,
 noticed. A broker that only registered again after its session expired has not bounced if nobody
 acted on its absence: its process still has all its records, and goes on leading.
 
+A restart is *clean* if the process before wrote everything to the disk in the epoch that the
+controller knows of it (KIP-966). After any other one, even partitions without another replica get a
+new leader epoch: the last records of any log may be lost.
+
 A broker that returns with another data folder has lost its records: it leaves the ISR before any
 election. If it was the only in-sync replica, the partition has an empty ISR from then on, and stays
 offline until an unclean election is allowed or requested.
@@ -92,6 +96,11 @@ def brokers_changed(
         shutting_down=frozenset(shutting_down) - frozenset(bounced),
         gone=frozenset((*vanished, *bounced, *unseen)),
         without_disk=frozenset(without_disk),
+        unclean=frozenset(
+            number
+            for number, broker in live.items()
+            if number not in seen or broker.previous_epoch != seen[number].epoch
+        ),
     )
     elections, offline = repair_all(builder, image, config, brokers)
     # These writes come last: if a controller stops before them, the next one still sees the folders

@@ -11,7 +11,7 @@ replicas share one PartitionState.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -94,6 +94,9 @@ class BrokerImage:
     """The epoch of its process's first registration; -1 if this is the first."""
     features: tuple[FeatureRange, ...] = ()
     """The features that its software supports."""
+    previous_epoch: int = field(default=-1, compare=False)
+    """The epoch in which the process before stopped cleanly, -1 if it did not (KIP-966). Only the
+    controller needs it, and reads it from the registration: deltas do not have it."""
 
     def is_same_incarnation(self, epoch: int) -> bool:
         """Whether the process that registered under `epoch` is this one: its session expired, but

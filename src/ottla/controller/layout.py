@@ -12,8 +12,9 @@
     /admin/delete_topics/T                     a topic that is being deleted
     /ottla/directories/N                       {"version": 1, "directory_id": ..., "epoch": N}
 
-Ottla adds /ottla, and two fields to a registration: directory_id, that of the broker's data folder,
-and first_epoch, the czxid of the process's first registration if this is a later one.
+Ottla adds /ottla, and three fields to a registration: directory_id, that of the broker's data
+folder; first_epoch, the czxid of the process's first registration if this is a later one;
+previous_epoch, the czxid of the last registration of the process before if that stopped cleanly.
 
 Topic ids are written as Kafka writes them: URL-safe base64 without padding (KIP-516).
 """
@@ -212,6 +213,8 @@ def write_broker(broker: BrokerImage, now_ms: int) -> bytes:
         content["directory_id"] = broker.directory_id
     if broker.first_epoch >= 0:
         content["first_epoch"] = broker.first_epoch
+    if broker.previous_epoch >= 0:
+        content["previous_epoch"] = broker.previous_epoch
     return _write(content)
 
 
@@ -224,6 +227,7 @@ def read_broker(broker_id: int, data: bytes, epoch: int = -1) -> BrokerImage:
         pairs = [f"{name}:{protocol}" for name, protocol in protocols.items()]
         endpoints: tuple[Endpoint, ...] = parse_endpoints(path, content["endpoints"], pairs)
         first_epoch = int(content.get("first_epoch", -1))
+        previous_epoch = int(content.get("previous_epoch", -1))
         features = tuple(
             FeatureRange(str(feature), int(levels["min_version"]), int(levels["max_version"]))
             for feature, levels in content.get("features", {}).items()
@@ -231,7 +235,9 @@ def read_broker(broker_id: int, data: bytes, epoch: int = -1) -> BrokerImage:
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise LayoutError(f"{path}: {error!r}") from None
     rack, directory_id = content.get("rack"), content.get("directory_id")
-    return BrokerImage(broker_id, endpoints, rack, epoch, directory_id, first_epoch, features)
+    return BrokerImage(
+        broker_id, endpoints, rack, epoch, directory_id, first_epoch, features, previous_epoch
+    )
 
 
 class Assignment(NamedTuple):

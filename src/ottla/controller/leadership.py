@@ -28,6 +28,9 @@ class Brokers:
     """Brokers that were away: dead now, or in a new incarnation (then in `live` too)."""
     without_disk: Collection[int] = _NOBODY
     """Returned with another data folder: their records are lost."""
+    unclean: Collection[int] = _NOBODY
+    """Brokers in a new incarnation that may have lost the last records of any log: the one before
+    did not stop cleanly."""
 
     def eligible(self, broker: int) -> bool:
         """True for a broker that may be elected."""
@@ -97,12 +100,16 @@ def _still_in_sync(state: PartitionState, brokers: Brokers) -> tuple[int, ...]:
 def _may_stay(state: PartitionState, isr: tuple[int, ...], brokers: Brokers) -> bool:
     """True if the leader may go on in its epoch.
 
-    A leader that restarted gets a new epoch, so that records it lost in the restart are detected. A
-    partition with one replica has nobody to detect them; so a single broker starts without a write
-    for each partition.
+    A leader that restarted gets a new epoch, so that followers and consumers detect which records
+    it lost in the restart (KIP-101, KIP-320); otherwise a consumer that was ahead skips the records
+    that have those offsets now. Kafka changes the epoch at every restart. Here a partition with one
+    replica keeps it over a clean stop, so that a single broker starts without a write for each
+    partition: such a stop has synced every log, so no record is missing.
     """
     leader = state.leader
-    stayed = leader not in brokers.gone or len(state.replicas) == 1
+    stayed = leader not in brokers.gone or (
+        len(state.replicas) == 1 and leader not in brokers.unclean
+    )
     return leader in isr and leader in brokers.live and stayed
 
 

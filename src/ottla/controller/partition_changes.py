@@ -9,7 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ottla.controller import layout
-from ottla.controller.image import ClusterImage, PartitionsChanged, PartitionState, TopicImage
+from ottla.controller.image import (
+    ClusterImage,
+    PartitionsChanged,
+    PartitionState,
+    TopicImage,
+    shared_state,
+)
 from ottla.controller.plan import PlanBuilder
 from ottla.coordination.tree import SetData
 
@@ -32,7 +38,7 @@ class PartitionChanges:
         The delta shows `topic` with its new states, on top of the plan's earlier deltas.
         """
         epoch = topic.partitions[index].partition_epoch + 1
-        state = state._replace(partition_epoch=epoch)
+        state = shared_state(state._replace(partition_epoch=epoch))
         self._topics[topic.name] = topic
         self._changed.setdefault(topic.name, {})[index] = state
         return state

@@ -194,6 +194,7 @@ class Node:
             await self._open_alone(opening)
         await self.membership.first_image()
         self.store.open_logs(self.topic_settings.log_config, self.clock.now_ms())
+        self._registration.previous_epoch = self.store.previous_epoch
         self.log_maintenance = LogMaintenance(
             config, self.clock, self.store, self.partitions, self.storage_failure
         )
@@ -383,7 +384,9 @@ class Node:
     def _close_logs(self) -> None:
         """Raises nothing: if the disk fails now, the next start recovers."""
         try:
-            self.store.close(self.log_maintenance.high_watermarks())
+            self.store.close(
+                self.log_maintenance.high_watermarks(), self._registration.broker_epoch
+            )
         except ApiError as error:
             logger.error("cannot close the data folder cleanly: %s", error)
 

@@ -41,14 +41,20 @@ def in_this_incarnation(
     broker_id: int,
     first_epoch: int,
     directory_id: str | None = None,
+    *,
+    previous_epoch: int = -1,
 ) -> PartitionState:
     """The state as this broker may use it: without a leader if it may belong to an earlier
     incarnation.
 
-    A partition without other replicas keeps its leader: there is no follower to mislead.
+    After a clean stop in `previous_epoch` a partition without other replicas keeps its leader at
+    once: there is no follower to mislead, no record is missing, and the controller will not change
+    its epoch (`controller.broker_changes`).
     """
-    if len(state.replicas) == 1 or knows_this_incarnation(
-        image, broker_id, first_epoch, directory_id
+    if knows_this_incarnation(image, broker_id, first_epoch, directory_id) or (
+        len(state.replicas) == 1
+        and knows_this_incarnation(image, broker_id, previous_epoch, directory_id)
+        and image.directories[broker_id].epoch == previous_epoch
     ):
         return state
     return state._replace(leader=NO_LEADER)

@@ -1,15 +1,17 @@
 """What a clean stop leaves behind: `.kafka_cleanshutdown`.
 
-    {"version": 0, "brokerEpoch": -1,
+    {"version": 0, "brokerEpoch": 4711,
      "checkpoints": {"<file>": <crc>}, "logs": {"<topic>-<partition>": <bytes>}}
 
-The first two fields are Kafka's (CleanShutdownFileHandler), which ignores the others: the CRC-32C
-of each checkpoint file, and the size of each log that has records, all its segments together. After
-a clean stop no batch is checked, and Kafka trusts the files as they are. Here one wrong digit in a
-checkpoint would go unnoticed, as it does in Kafka, and a log that lost its end would end before its
-checkpointed end. So the start compares both: reading the checkpoints and listing the folders is
-what it does anyway. Without the fields, Kafka or an earlier version stopped; then there is nothing
-to compare with.
+The first two fields are Kafka's (CleanShutdownFileHandler), which ignores the others. The epoch is
+that of the broker's last registration: it proves to the controller that this was its last stop
+(KIP-966); a folder from a backup has an older one. The others are the CRC-32C of each checkpoint
+file, and the size of each log that has records, all its segments together. After a clean stop no
+batch is checked, and Kafka trusts the files as they are. Here one wrong digit in a checkpoint would
+go unnoticed, as it does in Kafka, and a log that lost its end would end before its checkpointed
+end. So the start compares both: reading the checkpoints and listing the folders is what it does
+anyway. Without the fields, Kafka or an earlier version stopped; then there is nothing to compare
+with.
 
 Crash: the file is written last, and removed by the next start after the logs are open.
 """
@@ -31,6 +33,7 @@ from ottla.log.log import Log
 logger = logging.getLogger("ottla.storage")
 
 FILE_NAME: Final = ".kafka_cleanshutdown"
+NO_EPOCH: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,8 @@ class CleanStop:
     """Of the checkpoint files, by name."""
     sizes: Mapping[PartitionName, int] | None = None
     """The bytes of each log that has records; None if they are not known."""
+    broker_epoch: int = NO_EPOCH
+    """NO_EPOCH if it is not known."""
 
 
 def read_clean_stop(root: str) -> CleanStop | None:
@@ -58,7 +63,10 @@ def read_clean_stop(root: str) -> CleanStop | None:
 
 
 def write_clean_stop(
-    root: str, checkpoints: Iterable[str], logs: Mapping[PartitionName, Log]
+    root: str,
+    checkpoints: Iterable[str],
+    logs: Mapping[PartitionName, Log],
+    broker_epoch: int = NO_EPOCH,
 ) -> None:
     """Write the mark; all else is on the disk. Raises ApiError KAFKA_STORAGE_ERROR and OSError."""
     checksums = {}
@@ -70,7 +78,12 @@ def write_clean_stop(
         for partition, log in logs.items()
         if log.size_bytes
     }
-    content = {"version": 0, "brokerEpoch": -1, "checkpoints": checksums, "logs": sizes}
+    content = {
+        "version": 0,
+        "brokerEpoch": broker_epoch,
+        "checkpoints": checksums,
+        "logs": sizes,
+    }
     replace_file(f"{root}/{FILE_NAME}", json.dumps(content).encode())
 
 
@@ -88,14 +101,17 @@ def _decode(content: bytes) -> CleanStop:
     if not isinstance(fields, dict):
         raise ValueError("it is not a JSON object")
     checksums, logs = fields.get("checkpoints", {}), fields.get("logs")
+    epoch = fields.get("brokerEpoch", NO_EPOCH)
     if not isinstance(checksums, dict) or not (logs is None or isinstance(logs, dict)):
         raise ValueError("it has another form")
+    if not isinstance(epoch, int):
+        raise ValueError("its brokerEpoch is no number")
     if logs is None:
-        return CleanStop(checksums)
+        return CleanStop(checksums, broker_epoch=epoch)
     sizes = {}
     for folder, size_bytes in logs.items():
         partition = names.partition_of(folder)
         if partition is None or not isinstance(size_bytes, int):
             raise ValueError(f"it has no size of {folder}")
         sizes[partition] = size_bytes
-    return CleanStop(checksums, sizes)
+    return CleanStop(checksums, sizes, epoch)

@@ -6,7 +6,7 @@
     log-start-offset-checkpoint         start offsets of logs that begin after their first segment
     replication-offset-checkpoint       high watermarks
     cleaner-offset-checkpoint           the offset up to which each compacted log is clean
-    .kafka_cleanshutdown                the last stop wrote everything
+    .kafka_cleanshutdown                the last stop wrote everything; see `clean_stop`
 
 The checkpoint files name partitions, not topic ids. So a log is created only while none of them
 names its partition: else, after a crash, the new log would begin at the start, the recovery point
@@ -46,6 +46,7 @@ from ottla.storage.checkpoint_files import (
     CheckpointFiles,
 )
 from ottla.storage.clean_stop import (
+    NO_EPOCH,
     CleanStop,
     read_clean_stop,
     remove_clean_stop,
@@ -76,6 +77,9 @@ class LogStore:
         """Partitions without a log that a checkpoint file may still name."""
         self.was_clean = False
         """The last stop was clean, and everything is as it left it."""
+        self.previous_epoch = NO_EPOCH
+        """The broker epoch in which the process before stopped cleanly; NO_EPOCH if it did not, or
+        if records are missing that it had."""
         self.removals: list[Removal] = []
         """Folders that an earlier run did not finish deleting."""
         self._lock_fd = lock_fd
@@ -165,7 +169,11 @@ class LogStore:
         self.was_clean = was_clean
         self._tell_missing(stop)
         remove_clean_stop(self.root)
-        self._forget_missing(recovery_points, starts)
+        missing = _without_folder(found, self.logs)
+        if missing:
+            self._forget(missing)
+        elif stop is not None and was_clean:
+            self.previous_epoch = stop.broker_epoch
 
     def _tell_missing(self, stop: CleanStop | None) -> None:
         sizes = {} if stop is None or stop.sizes is None else stop.sizes
@@ -175,15 +183,12 @@ class LogStore:
                 "%s is gone: it had %d bytes when the broker stopped", folder, sizes[partition]
             )
 
-    def _forget_missing(self, *others: Mapping[PartitionName, int]) -> None:
-        """Rewrites the checkpoint files if they name partitions whose folders are gone."""
-        named = (*others, self.high_watermarks, self.cleaner_offsets)
-        missing = {name for offsets in named for name in offsets if name not in self.logs}
-        if missing:
-            for offsets in (self.high_watermarks, self.cleaner_offsets):
-                for name in missing & offsets.keys():
-                    del offsets[name]
-            CheckpointTask(self, self.high_watermarks).run()
+    def _forget(self, missing: set[PartitionName]) -> None:
+        """Rewrites the checkpoint files without partitions whose folders are gone."""
+        for offsets in (self.high_watermarks, self.cleaner_offsets):
+            for name in missing & offsets.keys():
+                del offsets[name]
+        CheckpointTask(self, self.high_watermarks).run()
 
     @property
     def has_partitions(self) -> bool:
@@ -261,8 +266,11 @@ class LogStore:
         """Writes only that file; run in a worker. Raises ApiError KAFKA_STORAGE_ERROR."""
         write_offsets(self._path(HIGH_WATERMARKS), high_watermarks)
 
-    def close(self, high_watermarks: Mapping[PartitionName, int]) -> None:
+    def close(
+        self, high_watermarks: Mapping[PartitionName, int], broker_epoch: int = NO_EPOCH
+    ) -> None:
         """A clean stop: writes everything to the disk, the marker last, and releases the lock.
+        `broker_epoch` is that of the broker's registration.
 
         Raises ApiError KAFKA_STORAGE_ERROR; then the next start recovers. Blocks, so call it last.
         """
@@ -282,7 +290,7 @@ class LogStore:
             CheckpointTask(self, high_watermarks).run()
             for log in self.logs.values():
                 log.is_closed = True
-            write_clean_stop(self.root, ALL_FILES, self.logs)
+            write_clean_stop(self.root, ALL_FILES, self.logs, broker_epoch)
         finally:
             self.release()
 
@@ -316,6 +324,20 @@ class CheckpointTask:
     def apply(self) -> None:
         """The files are written, and do not name what was deleted before the task was created."""
         self._stale -= self._dropped
+
+
+def _without_folder(
+    found: CheckpointFiles, logs: Mapping[PartitionName, Log]
+) -> set[PartitionName]:
+    """The partitions with records, by the checkpoint files, whose folders somebody removed. A
+    partition without records has no folder.
+    """
+    return {
+        name
+        for file in ALL_FILES
+        for name, offset in found[file].items()
+        if offset > 0 and name not in logs
+    }
 
 
 def _lock(folder: str) -> int:
