@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from ottla.api.context import Context
 from ottla.protocol.access import Access, Operation, Resource
+from ottla.runtime.slices import Slices
 
 KEY: Final = 42
 ACCESS: Final = (Access(Operation.DELETE, Resource.GROUP),)
@@ -13,8 +14,9 @@ ACCESS: Final = (Access(Operation.DELETE, Resource.GROUP),)
 
 async def handle(request: Any, context: Context) -> Any:
     build = context.messages
-    results = []
+    results, slices = [], Slices()
     for group in dict.fromkeys(request.groups_names):
+        await slices.count()
         error = await context.broker.groups.delete_group(group)
         results.append(build.DeletableGroupResult(group_id=group, error_code=error))
     return build.DeleteGroupsResponse(results=tuple(results))

@@ -12,6 +12,7 @@ from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import INTERNAL_TOPICS
 from ottla.replica.partition import Partition
+from ottla.runtime.slices import Slices
 from ottla.runtime.waiting import Waiter
 
 KEY: Final = 21
@@ -24,8 +25,10 @@ async def handle(request: Any, context: Context) -> Any:
     build = context.messages
     until_ms = context.broker.clock.monotonic_ms() + request.timeout
     started: dict[tuple[str, int], int | ApiError] = {}
+    slices = Slices()
     for topic in request.topics:
         for each in topic.partitions:
+            await slices.count()
             try:
                 partition = context.broker.partitions.find(topic.name, each.partition_index)
                 if topic.name in INTERNAL_TOPICS:
@@ -37,6 +40,7 @@ async def handle(request: Any, context: Context) -> Any:
     for topic in request.topics:
         answers = []
         for each in topic.partitions:
+            await slices.count()
             try:
                 start = started[topic.name, each.partition_index]
                 if isinstance(start, ApiError):

@@ -21,12 +21,16 @@ from ottla.controller.naming import check_topic_name
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.versioned_field import VersionedField
+from ottla.runtime.slices import Slices
 
 KEY: Final = 32
 ACCESS: Final = (
     Access(Operation.DESCRIBE_CONFIGS, Resource.TOPIC),
     Access(Operation.DESCRIBE_CONFIGS, Resource.CLUSTER),
 )
+
+RESOURCES_A_SLICE: Final = 10
+"""Each has all settings of a topic or broker."""
 
 _INCLUDE_DOCUMENTATION: Final = VersionedField(
     KEY, "DescribeConfigsRequest", "include_documentation", False
@@ -36,7 +40,11 @@ _INCLUDE_DOCUMENTATION: Final = VersionedField(
 async def handle(request: Any, context: Context) -> Any:
     build = context.messages
     results: list[Any] = []
-    for resource in request.resources:
+    slices = Slices(RESOURCES_A_SLICE)
+    # Each once, because an answer is large. Kafka answers as often as a resource is named.
+    wanted = {(each.resource_type, each.resource_name): each for each in request.resources}
+    for resource in wanted.values():
+        await slices.count()
         entries: tuple[ConfigEntry, ...] = ()
         code, message = ErrorCode.none, None
         try:

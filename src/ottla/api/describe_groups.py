@@ -13,6 +13,7 @@ from ottla.groups.classic.requests import DescribedGroup
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.versioned_field import VersionedField
+from ottla.runtime.slices import Slices
 
 KEY: Final = 15
 ACCESS: Final = (Access(Operation.DESCRIBE, Resource.GROUP),)
@@ -29,7 +30,10 @@ _INCLUDE_AUTHORIZED_OPERATIONS: Final = VersionedField(
 
 
 async def handle(request: Any, context: Context) -> Any:
-    groups = [await _described(group, request, context) for group in request.groups]
+    groups, slices = [], Slices()
+    for group in request.groups:
+        await slices.count()
+        groups.append(await _described(group, request, context))
     return context.messages.DescribeGroupsResponse(groups=tuple(groups))
 
 

@@ -11,6 +11,7 @@ from ottla.api.context import Context
 from ottla.controller.naming import check_topic_name
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError
+from ottla.runtime.slices import Slices
 
 KEY: Final = 61
 ACCESS: Final = (Access(Operation.READ, Resource.TOPIC),)
@@ -18,10 +19,11 @@ ACCESS: Final = (Access(Operation.READ, Resource.TOPIC),)
 
 async def handle(request: Any, context: Context) -> Any:
     build = context.messages
-    topics = []
+    topics, slices = [], Slices()
     for topic in request.topics:
         answers = []
         for index in topic.partition_indexes:
+            await slices.count()
             try:
                 check_topic_name(topic.name)
                 partition = context.broker.partitions.find(topic.name, index)

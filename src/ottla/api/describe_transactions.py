@@ -10,6 +10,7 @@ from typing import Any, Final
 from ottla.api.context import Context
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.runtime.slices import Slices
 from ottla.transactions.stored import TransactionValue
 
 KEY: Final = 65
@@ -17,7 +18,10 @@ ACCESS: Final = (Access(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID),)
 
 
 async def handle(request: Any, context: Context) -> Any:
-    states = [await _described(each, context) for each in request.transactional_ids]
+    states, slices = [], Slices()
+    for transactional_id in request.transactional_ids:
+        await slices.count()
+        states.append(await _described(transactional_id, context))
     return context.messages.DescribeTransactionsResponse(transaction_states=tuple(states))
 
 

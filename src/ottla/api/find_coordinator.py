@@ -15,6 +15,7 @@ from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ottla.protocol.versioned_field import VersionedField
+from ottla.runtime.slices import Slices
 
 KEY: Final = 10
 ACCESS: Final = (
@@ -38,8 +39,9 @@ async def handle(request: Any, context: Context) -> Any:
         return build.FindCoordinatorResponse(
             error_code=error, error_message=message, node_id=node_id, host=host, port=port
         )
-    coordinators = []
+    coordinators, slices = [], Slices()
     for key in request.coordinator_keys:
+        await slices.count()
         error, message, (node_id, host, port) = await _find(key_type, key, context)
         coordinators.append(
             build.Coordinator(

@@ -18,6 +18,7 @@ from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.versioned_field import VersionedField
 from ottla.replica.partition import Partition
+from ottla.runtime.slices import Slices
 
 KEY: Final = 2
 ACCESS: Final = (Access(Operation.DESCRIBE, Resource.TOPIC),)
@@ -62,13 +63,17 @@ class Answer(NamedTuple):
 
 async def handle(request: Any, context: Context) -> Any:
     build = context.messages
-    requested = Counter(
-        (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
-    )
+    slices = Slices()
+    requested: Counter[tuple[str, int]] = Counter()
+    for topic in request.topics:
+        for each in topic.partitions:
+            await slices.count()
+            requested[topic.name, each.partition_index] += 1
     topics = []
     for topic in request.topics:
         answers = []
         for each in topic.partitions:
+            await slices.count()
             try:
                 if requested[topic.name, each.partition_index] > 1:
                     raise ApiError(ErrorCode.invalid_request)

@@ -33,6 +33,7 @@ from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import INTERNAL_TOPICS
 from ottla.protocol.versioned_field import VersionedField
+from ottla.runtime.slices import Slices
 from ottla.runtime.waiting import Waiter
 
 KEY: Final = 3
@@ -72,11 +73,14 @@ async def handle(request: Any, context: Context) -> Any:
     everything = request.topics is None or (context.version == 0 and not request.topics)
     if everything:
         cached = _cached_answers(context)
-        topics = [_known_topic(topic, cached, context) for topic in image.topics.values()]
+        topics, slices = [], Slices()
+        for known in tuple(image.topics.values()):  # they may change during a pause
+            await slices.count()
+            topics.append(_known_topic(known, cached, context))
     else:
         topics = await _requested_topics(request, context)
     if _INCLUDE_TOPIC_AUTHORIZED_OPERATIONS(request):
-        topics = [_with_operations(topic, context) for topic in topics]
+        topics = await _with_operations(topics, context)
     cluster_operations = _INCLUDE_CLUSTER_AUTHORIZED_OPERATIONS(request)
     return build.MetadataResponse(
         brokers=tuple(
@@ -171,8 +175,9 @@ async def _requested_topics(request: Any, context: Context) -> list[Any]:
     )
     by_id = any(topic_id is not None and topic_id != _NO_ID for _, topic_id in wanted)
     created = {} if by_id else await _create_missing(request, wanted, context)
-    cached, answers = _cached_answers(context), []
+    cached, answers, slices = _cached_answers(context), [], Slices()
     for name, topic_id in wanted:
+        await slices.count()
         topic: TopicImage | None = None
         if topic_id is not None and topic_id != _NO_ID:
             if context.version < 12:
@@ -341,12 +346,18 @@ def _leader_code(leader: int, reachable: ReachableBrokers, version: int) -> Erro
     return ErrorCode.leader_not_available
 
 
-def _with_operations(topic: Any, context: Context) -> Any:
-    """The same response with the operations that the client may use."""
-    fields = {name: getattr(topic, name) for name in _TOPIC_FIELDS if hasattr(topic, name)}
-    return context.messages.MetadataResponseTopic(
-        **fields, topic_authorized_operations=TOPIC_OPERATIONS
-    )
+async def _with_operations(topics: Iterable[Any], context: Context) -> list[Any]:
+    """The same responses with the operations that the client may use."""
+    answers, slices = [], Slices()
+    for topic in topics:
+        await slices.count()
+        fields = {name: getattr(topic, name) for name in _TOPIC_FIELDS if hasattr(topic, name)}
+        answers.append(
+            context.messages.MetadataResponseTopic(
+                **fields, topic_authorized_operations=TOPIC_OPERATIONS
+            )
+        )
+    return answers
 
 
 _TOPIC_FIELDS: Final = ("error_code", "name", "topic_id", "is_internal", "partitions")

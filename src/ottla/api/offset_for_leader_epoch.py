@@ -12,6 +12,7 @@ from ottla.api.context import Context
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError
 from ottla.protocol.versioned_field import VersionedField
+from ottla.runtime.slices import Slices
 
 KEY: Final = 23
 ACCESS: Final = (Access(Operation.DESCRIBE, Resource.TOPIC),)
@@ -21,10 +22,11 @@ _REPLICA_ID: Final = VersionedField(KEY, "OffsetForLeaderEpochRequest", "replica
 
 async def handle(request: Any, context: Context) -> Any:
     build = context.messages
-    topics = []
+    topics, slices = [], Slices()
     for topic in request.topics:
         answers = []
         for each in topic.partitions:
+            await slices.count()
             try:
                 partition = context.broker.partitions.find(topic.topic, each.partition)
                 partition.check_leads()

@@ -1,0 +1,32 @@
+"""Work on many elements in slices: other clients are answered in between.
+
+A request may name 100,000 partitions. What a handler does for each takes microseconds, and for all
+of them seconds, in which the event loop would answer nobody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+SLICE: Final = 500
+"""At 5 to 20 us an element, 2 to 10 ms."""
+
+
+class Slices:
+    """Counts the elements of one request, in loops however nested."""
+
+    __slots__ = ("_left", "_size")
+
+    def __init__(self, size: int = SLICE) -> None:
+        self._size = size
+        self._left = size
+
+    async def count(self) -> None:
+        """Before each element: pauses when a slice is full. What the caller read before may have
+        changed afterwards.
+        """
+        if not self._left:
+            self._left = self._size
+            await asyncio.sleep(0)
+        self._left -= 1
