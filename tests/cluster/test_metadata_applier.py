@@ -1,8 +1,11 @@
 import asyncio
 import errno
 import os
+import re
+import shutil
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -10,9 +13,11 @@ from uuid import UUID
 
 import pytest
 
+from ottla.cluster.cluster_view import ClusterView
 from ottla.cluster.metadata_applier import MetadataApplier
 from ottla.cluster.partition_opener import PartitionOpener
 from ottla.cluster.registration import Registration
+from ottla.cluster.strays import Strays
 from ottla.cluster.topic_settings import TopicSettings
 from ottla.config import BrokerConfig
 from ottla.controller.image import (
@@ -25,11 +30,16 @@ from ottla.controller.image import (
     TopicDeleted,
     TopicImage,
 )
+from ottla.coordination.tree import ConnectionLostError
 from ottla.coordinator.coordinators import Coordinators
+from ottla.log import names
 from ottla.log.config import LogConfig
 from ottla.log.partition_metadata import make_folder, read_topic_id
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import OFFSETS_TOPIC
+from ottla.records.build import build_batch
+from ottla.records.header import read_header
+from ottla.records.record import Record
 from ottla.replica.partition_host import PartitionHost
 from ottla.replica.partition_role import Role
 from ottla.replica.partitions import Partitions
@@ -89,7 +99,12 @@ async def test_settings_are_applied_at_once(node_call: Any) -> None:
     assert partition.log.config.max_message_bytes == 100
 
 
-async def test_a_restart_opens_known_folders_and_deletes_the_others(start_node: Any) -> None:
+async def test_a_restart_opens_known_folders_and_sets_the_others_aside(
+    start_node: Any, caplog: pytest.LogCaptureFixture, eventually: Any
+) -> None:
+    """One changed character of partition.metadata, or a store that no longer has the topic, is no
+    reason to delete records: seen with both, without a line.
+    """
     first = await start_node()
     await first.create("kept")
     await first.create("stray")
@@ -97,20 +112,53 @@ async def test_a_restart_opens_known_folders_and_deletes_the_others(start_node: 
         await first.produce(topic, first.batch(b"a"))
     data = first.node.config.data_folder
     await first.node.close()
-    # As if the topic had been deleted and recreated, and its old folder not yet removed.
     make_folder(str(data / "stray-0"), UUID(int=77))
-    (data / "unknown-0").mkdir()
+    shutil.copytree(data / "stray-0", data / "unknown-0")
     second = await start_node()
     assert second.node.partitions.find("kept", 0).high_watermark == 1
     assert second.node.partitions.find("stray", 0).high_watermark == 0
-    assert "unknown-0" not in folders(second)
-    assert "kept-0" in folders(second)
     await second.produce("stray", second.batch(b"a"))
     assert read_topic_id(str(data / "stray-0")) == second.topic_id("stray")
+    await eventually(lambda: "stray folders with" in caplog.text)
+    aside = {names.stray_partition_of(name): data / name for name in folders(second)}
+    assert set(aside) == {None, ("stray", 0), ("unknown", 0)}
+    for name in (("stray", 0), ("unknown", 0)):
+        (segment,) = aside[name].glob("*.log")
+        assert segment.stat().st_size > 0
+        (line,) = [each for each in caplog.messages if each.startswith(f"{name[0]}-0 is set")]
+        assert f"{aside[name]}; to put them back or to delete them: ottla log stray list" in line
+    await second.node.close()
+    caplog.clear()
+    third = await start_node()
+    await eventually(lambda: "2 stray folders with" in caplog.text)
+    assert aside.keys() <= {names.stray_partition_of(name) for name in folders(third)}
+
+
+async def test_a_topic_that_was_deleted_while_the_broker_was_away_is_removed(
+    start_node: Any, caplog: pytest.LogCaptureFixture, eventually: Any
+) -> None:
+    """The broker was killed after the deletion was in the tree."""
+    caplog.set_level("INFO")
+    first = await start_node()
+    await first.create("t")
+    await first.produce("t", first.batch(b"a"))
+    data = first.node.config.data_folder
+    shutil.copytree(data / "t-0", data / "before")
+    await delete(first, "t")
+    await first.node.close()
+    (data / "before").rename(data / "t-0")
+    second = await start_node()
+    await eventually(lambda: folders(second) == set())
+    assert "t-0: its topic was deleted" in caplog.text
+    assert "set aside" not in caplog.text
 
 
 EPOCH = 30
 """Of broker 1's registration."""
+
+
+def state(leader: int, epoch: int, *replicas: int, version: int = 0) -> PartitionState:
+    return PartitionState(leader, epoch, replicas, replicas, version or epoch)
 
 
 class Cluster:
@@ -121,6 +169,9 @@ class Cluster:
         self.store.open_logs(lambda topic: LogConfig(), 0)
         self.image = ClusterImage("c")
         self.known(EPOCH)
+        for other in (2, 3):
+            directory = DirectoryImage(f"folder {other}", 1, 0)
+            self.image.apply(DirectoryChanged(other, directory))
         self.notified: list[tuple[str, int]] = []
         self.failed: list[tuple[str, int, tuple[int, ...]]] = []
         """The disk failures: topic, partition, in-sync set."""
@@ -137,7 +188,13 @@ class Cluster:
         self.registration = registration = Registration(1)
         registration.broker_epoch = registration.first_epoch = EPOCH
         settings = TopicSettings(self.config, self.image)
-        maintenance: Any = SimpleNamespace(deleted=self.removed.append, free=self._free)
+        maintenance: Any = SimpleNamespace(
+            deleted=self.removed.append,
+            put_aside=lambda: None,
+            free=self._free,
+            remove_later=self.removed.append,
+        )
+        self.noted: set[UUID] = set()
         failure: Any = SimpleNamespace(failed=self._failed)
         fetching: Any = peers
         self.fetchers = ReplicaFetchers(
@@ -153,20 +210,38 @@ class Cluster:
             timelines=TimelineRecorder(clock, enabled=False),
             write_failed=lambda *failed: None,
         )
+        self.strays = Strays(
+            self.store, maintenance, clock, self._noted, self._topic_deleted, read_again_ms=0
+        )
+        self.view = ClusterView(self.config)
         self.applier = MetadataApplier(
             registration,
             self.store.metadata.directory_id,
             self.image,
             clock,
             self.partitions,
-            PartitionOpener(self.store, settings, maintenance, host),
+            PartitionOpener(self.store, settings, maintenance, host, self.strays),
             settings,
             self.fetchers,
             leader_throttle(self.config, clock),
             Coordinators([groups]),
             self._topic_deleted,
             failure,
+            self.strays,
+            self.view.between_deltas,
         )
+        self.applier.start()
+        self.strays.start()
+
+    async def _noted(self) -> set[UUID]:
+        if self.noted is None:
+            raise ConnectionLostError("/")
+        return self.noted
+
+    def folders(self) -> list[str]:
+        """The names of the partitions' folders, with `*` for what is unique in them."""
+        names = (each.name for each in Path(self.store.root).iterdir() if each.is_dir())
+        return sorted(re.sub("[0-9a-f]{32}", "*", name) for name in names)
 
     def known(self, epoch: int, directory_id: str | None = None) -> DirectoryChanged:
         own = self.store.metadata.directory_id
@@ -197,6 +272,17 @@ class Cluster:
         self.image.apply(created)
         await self.applier.apply(created)
 
+    async def delete(self, name: str, *, by_request: bool = True) -> None:
+        deleted = TopicDeleted(self.image.topics[name], by_request)
+        self.image.apply(deleted)
+        await self.applier.apply(deleted)
+
+    def write(self, name: str, index: int = 0) -> None:
+        """A record, so that the partition has a folder."""
+        batch = build_batch([Record(0, 1, b"k", b"v")])
+        log = self.store.logs[name, index]
+        log.append(batch, [read_header(batch)], leader_epoch=5, now_ms=1)
+
     async def change(self, name: str, *states: PartitionState) -> None:
         topic = replace(self.image.topics[name], partitions=states)
         changed = PartitionsChanged(topic, tuple(range(len(states))))
@@ -213,12 +299,10 @@ async def cluster(tmp_path: Any) -> AsyncIterator[Cluster]:
     cluster = Cluster(tmp_path / "data")
     await cluster.applier.open_all()
     yield cluster
+    await cluster.applier.close()
+    await cluster.strays.close()
     await cluster.fetchers.close()
     cluster.store.release()
-
-
-def state(leader: int, epoch: int, *replicas: int, version: int = 0) -> PartitionState:
-    return PartitionState(leader, epoch, replicas, replicas, version or epoch)
 
 
 async def test_only_partitions_placed_here_are_opened(cluster: Cluster) -> None:
@@ -252,9 +336,7 @@ async def test_a_reassigned_replica_is_removed_and_may_come_back(cluster: Cluste
 
 async def test_a_recreated_topic_begins_empty(cluster: Cluster) -> None:
     await cluster.create("t", state(2, 1, 1, 2))
-    deleted = TopicDeleted(cluster.image.topics["t"])
-    cluster.image.apply(deleted)
-    await cluster.applier.apply(deleted)
+    await cluster.delete("t")
     assert cluster.notified == [("t", 1)]
     await cluster.create("t", state(2, 1, 1, 2), number=7)
     assert cluster.partitions.find(UUID(int=7), 0).role is Role.FOLLOWER
@@ -311,18 +393,16 @@ async def test_an_image_without_this_incarnation_deletes_nothing(
     await cluster.create("u", state(2, 1, 1, 2), number=2)
     cluster.known(EPOCH - 1)
     await cluster.change("t", state(2, 2, 2, 3))
-    deleted = TopicDeleted(cluster.image.topics["u"])
-    cluster.image.apply(deleted)
-    await cluster.applier.apply(deleted)
+    await cluster.delete("u")
     await cluster.create("u", state(2, 1, 1, 2), number=7)
     assert cluster.role("t", 0) is cluster.role("u", 0) is None
     assert set(cluster.store.logs) == {("t", 0), ("u", 0)}
     assert cluster.removed == []
     await cluster.change("t", state(2, 3, 1, 2))
     await cluster.applier.apply(cluster.known(EPOCH))
-    # The conflicting folder is gone, and the known partition has stayed.
+    # The conflicting log is gone, and the known partition has stayed.
     assert cluster.role("t", 0) is cluster.role("u", 0) is Role.FOLLOWER
-    assert len(cluster.removed) == 1
+    assert cluster.store.logs["u", 0].topic_id == UUID(int=7)
 
 
 async def test_unplaced_folders_are_deleted_once_the_controller_knows_this_incarnation(
@@ -334,6 +414,81 @@ async def test_unplaced_folders_are_deleted_once_the_controller_knows_this_incar
     assert set(cluster.store.logs) == {("t", 0)}
     await cluster.applier.apply(cluster.known(EPOCH))
     assert cluster.store.logs == {}
+
+
+@pytest.mark.parametrize("noted", [True, False])
+async def test_a_topic_that_a_newer_image_lacks_is_deleted_only_with_proof(
+    cluster: Cluster, noted: bool, eventually: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A new controller's tree may be one restored from a backup that is older than the topic."""
+    await cluster.create("t", state(1, 1, 1))
+    cluster.write("t")
+    if noted:
+        cluster.noted.add(UUID(int=1))
+    await cluster.delete("t", by_request=False)
+    if noted:
+        await eventually(lambda: cluster.removed)
+        assert cluster.folders() == ["t-0.*-delete"]
+        assert cluster.notified == [("t", 1)], "its committed offsets are deleted"
+        return
+    await eventually(lambda: "no deletion is noted: the groups' offsets are kept" in caplog.text)
+    assert cluster.folders() == ["t-0.*-stray"]
+    assert (cluster.removed, cluster.notified) == ([], [])
+
+
+async def test_a_topic_that_lost_a_partition_keeps_the_others(
+    cluster: Cluster, eventually: Any
+) -> None:
+    """What `differences` makes of it: the topic goes, and comes again with the same id."""
+    await cluster.create("t", state(1, 1, 1), state(1, 1, 1))
+    for index in range(2):
+        cluster.write("t", index)
+
+    async def both() -> None:
+        await cluster.delete("t", by_request=False)
+        await cluster.create("t", state(1, 1, 1))
+
+    await cluster.view.between_deltas(both)
+    await eventually(lambda: cluster.folders() == ["t-0", "t-1.*-stray"])
+    assert cluster.partitions.find("t", 0).log.end_offset == 1
+    assert cluster.role("t", 0) is Role.LEADER
+
+
+@pytest.mark.parametrize(
+    ("after", "moved"),
+    [
+        (state(2, 5, 2, 3), True),
+        (state(2, 4, 2, 3, version=9), False),  # older than the folder's records
+        (state(2, 5, 2, 3, version=1), False),  # an earlier state of the tree
+        (state(7, 5, 7), False),  # a broker that nobody has seen
+        (state(2, 5, 2, 3)._replace(isr=()), False),  # nobody has the records
+    ],
+)
+async def test_a_folder_is_deleted_only_if_other_brokers_have_its_records(
+    cluster: Cluster, after: PartitionState, moved: bool, eventually: Any
+) -> None:
+    await cluster.create("t", state(1, 5, 1, 2, version=4))
+    cluster.write("t")
+    await cluster.change("t", after)
+    wanted = ["t-0.*-delete"] if moved else ["t-0.*-stray"]
+    await eventually(lambda: cluster.folders() == wanted)
+
+
+async def test_a_deletion_that_cannot_be_looked_up_is_made_up_for_at_the_next_start(
+    cluster: Cluster, eventually: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    await cluster.create("t", state(1, 1, 1))
+    cluster.write("t")
+    noted, cluster.noted = cluster.noted, None  # type: ignore[assignment]
+    await cluster.delete("t", by_request=False)
+    await eventually(lambda: cluster.folders() == ["t-0.*-stray"])
+    await eventually(lambda: "cannot read which topics were deleted" in caplog.text)
+    noted.add(UUID(int=1))
+    cluster.noted = noted
+    cluster.store.strays = [str(each) for each in Path(cluster.store.root).glob("*-stray")]
+    cluster.strays.check_earlier()
+    await eventually(lambda: cluster.removed)
+    assert cluster.folders() == ["t-0.*-delete"]
 
 
 async def test_a_broker_that_lost_its_id_takes_no_role_of_its_successor(cluster: Cluster) -> None:
@@ -353,9 +508,7 @@ async def test_a_folder_that_cannot_be_renamed_is_not_used_for_the_new_topic(
     for partition in cluster.partitions:
         partition.log.make_files()
     cluster.known(EPOCH - 1)
-    deleted = TopicDeleted(cluster.image.topics["t"])
-    cluster.image.apply(deleted)
-    await cluster.applier.apply(deleted)
+    await cluster.delete("t")
     cluster.known(EPOCH)
 
     rename = os.rename

@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 
 from ottla.cluster.partition_opener import PartitionOpener
+from ottla.cluster.strays import Strays
 from ottla.cluster.topic_settings import TopicSettings
 from ottla.config import BrokerConfig
 from ottla.controller.image import ClusterImage, PartitionState, TopicCreated, TopicImage
@@ -20,10 +21,12 @@ from ottla.log.removal import Removal
 from ottla.records.build import build_batch
 from ottla.records.header import read_header
 from ottla.records.record import Record
+from ottla.replica.partition import Partition
 from ottla.replica.partition_host import PartitionHost
 from ottla.replica.partition_role import Role
 from ottla.runtime.clock import SystemClock
 from ottla.storage.log_store import LogStore
+from ottla.storage.stray_folder import stray_folders
 from ottla.timelines.recorder import TimelineRecorder
 
 OLD, NEW = UUID(int=1), UUID(int=2)
@@ -49,11 +52,24 @@ class Disk:
         config = BrokerConfig.from_properties({"node.id": "1"})
         self.image = ClusterImage("c")
         clock = SystemClock()
-        maintenance: Any = SimpleNamespace(deleted=self.removals.append, free=self.free)
+        maintenance: Any = SimpleNamespace(
+            deleted=self.removals.append, put_aside=lambda: self.aside.append(1), free=self.free
+        )
+        self.aside: list[int] = []
+        strays = Strays(self.store, maintenance, clock, self._none, self._forget)
         timelines = TimelineRecorder(clock, enabled=False)
         host = PartitionHost(1, clock, timelines, write_failed=lambda partition, error: None)
         settings = TopicSettings(config, self.image)
-        self.opener = PartitionOpener(self.store, settings, maintenance, host)
+        self.opener = PartitionOpener(self.store, settings, maintenance, host, strays)
+
+    async def _none(self) -> set[UUID]:
+        return set()
+
+    async def _forget(self, topic: str, topic_id: UUID) -> None:
+        raise AssertionError(topic)
+
+    async def open(self, topic: TopicImage, *, may_rename: bool) -> Partition | None:
+        return await self.opener.open(topic, 0, self.image, may_rename=may_rename)
 
     async def free(self, topic: str, index: int) -> None:
         """As `LogMaintenance.free`."""
@@ -85,7 +101,7 @@ def disk(tmp_path: Path) -> Disk:
 async def test_a_new_partition_has_the_settings_of_its_topic_and_no_role(disk: Disk) -> None:
     topic = topic_image(NEW, min_insync_replicas="2", max_message_bytes="100")
     disk.image.apply(TopicCreated(topic))
-    partition = await disk.opener.open(topic, 0, may_delete=False)
+    partition = await disk.open(topic, may_rename=False)
     assert partition is not None
     assert (partition.role, partition.topic_id) == (Role.NONE, NEW)
     assert partition.min_insync_replicas == 2
@@ -98,18 +114,18 @@ async def test_a_new_partition_has_the_settings_of_its_topic_and_no_role(disk: D
 async def test_a_known_folder_is_opened_at_its_high_watermark(disk: Disk, clean: bool) -> None:
     disk.write(OLD)
     disk.restart(clean=clean)
-    partition = await disk.opener.open(topic_image(OLD), 0, may_delete=True)
+    partition = await disk.open(topic_image(OLD), may_rename=True)
     assert partition is not None
     assert (partition.log.end_offset, partition.high_watermark) == (3, 2)
     assert partition.log is disk.store.logs["t", 0]
     assert disk.removals == []
 
 
-async def test_the_folder_of_an_earlier_topic_is_kept_if_it_must_not_be_deleted(disk: Disk) -> None:
+async def test_the_folder_of_an_earlier_topic_is_kept_if_it_must_not_be_renamed(disk: Disk) -> None:
     """The image may be older than the folder: only the controller's state shows which is gone."""
     disk.write(OLD)
     disk.restart()
-    assert await disk.opener.open(topic_image(NEW), 0, may_delete=False) is None
+    assert await disk.open(topic_image(NEW), may_rename=False) is None
     assert read_topic_id(str(disk.folder / "t-0")) == OLD
     assert disk.store.logs["t", 0].end_offset == 3
 
@@ -117,14 +133,16 @@ async def test_the_folder_of_an_earlier_topic_is_kept_if_it_must_not_be_deleted(
 async def test_the_folder_of_an_earlier_topic_gives_way_to_a_new_log(disk: Disk) -> None:
     disk.write(OLD)
     disk.restart()
-    partition = await disk.opener.open(topic_image(NEW), 0, may_delete=True)
+    partition = await disk.open(topic_image(NEW), may_rename=True)
     assert partition is not None
     assert (partition.topic_id, partition.log.end_offset, partition.high_watermark) == (NEW, 0, 0)
     assert not (disk.folder / "t-0").exists()
-    (removal,) = disk.removals
-    (renamed,) = removal.paths
-    assert Path(renamed).name.endswith("-delete")
-    assert read_topic_id(renamed) == OLD
+    assert disk.removals == []
+    (stray,) = stray_folders(str(disk.folder))
+    assert (stray.topic, stray.partition, stray.topic_id) == ("t", 0, OLD)
+    assert stray.why is not None
+    assert "no deletion of it is noted" in stray.why
+    assert disk.aside == [1], "the checkpoint files are rewritten without it"
 
 
 def test_a_folder_that_cannot_be_renamed_is_logged(

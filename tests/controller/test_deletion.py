@@ -10,6 +10,7 @@ from ottla.controller.image import ClusterImage, TopicDeleted
 from ottla.controller.topics import NewTopic
 from ottla.coordination.tree import Create, Delete
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.kafka_uuid import uuid_text
 
 
 @pytest.fixture
@@ -28,9 +29,16 @@ def test_by_name_and_by_id(image: ClusterImage, config: BrokerConfig) -> None:
         ("u", ErrorCode.none),
     ]
     marks = [layout.deleted_topic_path(name) for name in ("t", "u")]
-    assert [write for write in plan.writes if not isinstance(write, Delete)] == [
-        Create(mark) for mark in marks
+    notes = [
+        Create(f"/ottla/deletions/{uuid_text(image.topics[name].topic_id)}", data)
+        for name, data in (
+            ("t", b'{"version":1,"topic":"t"}'),
+            ("u", b'{"version":1,"topic":"u"}'),
+        )
     ]
+    assert [write for write in plan.writes if not isinstance(write, Delete)] == [
+        Create(marks[0]), notes[0], Create(marks[1]), notes[1],
+    ]  # fmt: skip
     assert plan.writes[0] == Create(marks[0])
     assert plan.writes[-1] == Delete(marks[1])
     paths = [write.path for write in plan.writes]

@@ -143,7 +143,7 @@ def test_each_delta_is_one_kind_of_change() -> None:
 def test_the_same_name_with_another_id_is_another_topic() -> None:
     again = TopicImage("t", UUID(int=2), (STATE,), {})
     deltas = differences(one_topic(TOPIC), one_topic(again))
-    assert deltas == [TopicDeleted(TOPIC), TopicCreated(again)]
+    assert deltas == [TopicDeleted(TOPIC, by_request=False), TopicCreated(again)]
 
 
 def test_a_broker_with_another_epoch_vanishes_first() -> None:

@@ -37,11 +37,13 @@ def test_a_deletion_is_finished_while_a_broker_is_down(world: World) -> None:
     world.topic("t", "1@4 1,2 | 1,2", "2@4 2,3 | 2,3", retention_ms="5")
     world.topic("u", "1@4 1,2 | 1,2")
     world.down(2)
+    note = layout.deletion_path(world.image.topics["t"].topic_id)
     plan = delete_topics([TopicToDelete("t")], world.image, world.config)
     for writes in range(len(plan.writes) + 1):
         other = world.after_crash(plan, writes)
         assert list(other.image.topics) == (["t", "u"] if writes == 0 else ["u"])
         assert healing_writes(other.tree()) == ()
+        assert (note in other.tree()) is (writes > 0), "a broker that was away needs the proof"
         left = [path for path in other.tree() if path.endswith("/t")]
         assert bool(left) is (writes == 0)
 

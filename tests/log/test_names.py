@@ -40,3 +40,16 @@ def test_a_deleted_folder_has_a_name_of_its_own_that_fits() -> None:
     assert name.endswith("-delete")
     assert names.partition_of(name) is None
     assert name != names.deleted_folder_name("t" * 249, 7, uuid4())
+
+
+@pytest.mark.parametrize("topic", ["flights", "a-b.c", "t" * 249])
+def test_a_stray_folder_says_what_it_was(topic: str) -> None:
+    name = names.stray_folder_name(topic, 7, uuid4())
+    assert len(name) <= 255
+    assert names.partition_of(name) is None
+    found = names.stray_partition_of(name)
+    assert found is not None
+    assert topic.startswith(found[0])
+    assert found[1] == 7
+    assert names.stray_partition_of(names.deleted_folder_name(topic, 7, uuid4())) is None
+    assert names.stray_partition_of("x-stray") is None

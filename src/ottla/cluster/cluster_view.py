@@ -64,6 +64,11 @@ class ClusterView:
                         await waiting
             wake(self)
 
+    async def between_deltas(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Does the work when no deltas are being applied, and lets none be applied meanwhile."""
+        async with self._applying:
+            await work()
+
     def _try_reconfigure(self) -> None:
         """The controller does not know every broker's static settings. As in Kafka's
         DynamicBrokerConfig, a broker does not apply settings that conflict with its own."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from random import Random
 from typing import TypeVar
 
@@ -25,13 +26,14 @@ from ottla.controller.broker_changes import brokers_changed
 from ottla.controller.config_changes import ResourceChange, ResourceResult, alter_configs
 from ottla.controller.controlled_shutdown import controlled_shutdown
 from ottla.controller.deletion import DeletionResult, TopicToDelete, delete_topics
+from ottla.controller.deletion_notes import are_too_many, forget_oldest, notes_by_age
 from ottla.controller.differences import differences
 from ottla.controller.elections import ElectionType, elect_leaders
 from ottla.controller.features import FeatureUpdate, update_features
 from ottla.controller.image import BrokerAppeared, BrokerImage, ClusterImage, MetadataDelta
 from ottla.controller.leadership import Election
 from ottla.controller.loading import ROOTS, load_image
-from ottla.controller.plan import Outcome, Plan
+from ottla.controller.plan import DONE, Outcome, Plan
 from ottla.controller.producer_ids import reserve_producer_ids
 from ottla.controller.reassignment import Target, alter_reassignments
 from ottla.controller.rebalance import rebalance
@@ -84,6 +86,8 @@ class Controller:
         self._placement_start = placement_start or (lambda: random.randrange(1 << 16))
         self._random = random
         self._plans: Plans | None = None
+        self._deletion_notes: list[str] = []
+        """The paths of the noted deletions, the oldest first."""
         view.subscribe(self._notified)
 
     @property
@@ -121,6 +125,7 @@ class Controller:
             await write_fenced(session, writes, version)
             nodes = await _read_all(session)
         loaded = load_image(nodes, self._config.id)
+        self._deletion_notes = notes_by_age(nodes)
         self._former = dict(self.image.brokers)
         self._session, self._on_overtaken = session, overtaken
         self._others_return_until = others_return_until
@@ -292,7 +297,21 @@ class Controller:
 
     async def delete_topics(self, topics: Sequence[TopicToDelete]) -> tuple[DeletionResult, ...]:
         """Delete topics; raises TOPIC_DELETION_DISABLED."""
-        return await self.carry_out(lambda: delete_topics(topics, self.image, self._config))
+        results = await self.carry_out(lambda: delete_topics(topics, self.image, self._config))
+        for each in results:
+            if each.outcome == DONE and each.topic_id is not None:
+                self._deletion_notes.append(layout.deletion_path(each.topic_id))
+        if are_too_many(self._deletion_notes):
+            # If it fails, the topics are deleted nevertheless, and the next controller forgets.
+            with suppress(ApiError):
+                await self.carry_out(self._forget_deletions)
+        return results
+
+    def _forget_deletions(self) -> Plan[list[str]]:
+        plan = forget_oldest(self._deletion_notes)
+        # At once: the next plan may be decided before this one's caller continues.
+        self._deletion_notes = plan.reply
+        return plan
 
     async def add_partitions(
         self, wanted: Sequence[MorePartitions], *, validate_only: bool = False

@@ -1,9 +1,10 @@
 """Applies metadata deltas to this broker's partitions: opens, leads, follows or deletes them.
 
 A broker holds exactly the partitions that have it as a replica. A partition that it no longer holds
-(its topic is deleted, or created again under another id; the replica was reassigned) is renamed at
-once and removed later. Folders are deleted and roles assigned only by a controller that knows this
-incarnation of the broker: the first image may come from a deposed controller.
+(its topic is deleted, or the replica was reassigned) is renamed at once and removed later. Where
+the metadata only lacks a partition, its folder is set aside (`strays`). Folders are renamed and
+roles assigned only by a controller that knows this incarnation of the broker: the first image may
+come from a deposed controller.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from uuid import UUID
 
 from ottla.cluster.partition_opener import PartitionOpener
 from ottla.cluster.registration import Registration
+from ottla.cluster.strays import Strays, was_moved_away, why_unplaced
 from ottla.cluster.topic_settings import TopicSettings
 from ottla.controller.image import (
     BrokerConfigChanged,
@@ -38,6 +40,7 @@ from ottla.replica.partitions import Partitions
 from ottla.replica.replica_fetchers import ReplicaFetchers
 from ottla.replica.throttle import Throttle
 from ottla.replication.incarnation import in_this_incarnation, knows_this_incarnation
+from ottla.runtime.background import Background
 from ottla.runtime.clock import Clock
 from ottla.runtime.waiting import Change, wake
 from ottla.storage.storage_failure import StorageFailure
@@ -64,9 +67,12 @@ class MetadataApplier:
         coordinators: Coordinators,
         forget_offsets: Callable[[str, UUID], Awaitable[None]],
         failure: StorageFailure,
+        strays: Strays,
+        between_deltas: Callable[[Callable[[], Awaitable[None]]], Awaitable[None]],
     ) -> None:
         """`directory_id` is the data folder's; `leader_throttle` limits what leaders here send;
-        `forget_offsets` deletes the committed offsets of a deleted topic.
+        `forget_offsets` deletes the committed offsets of a deleted topic; `between_deltas` does
+        work while no deltas are being applied (`ClusterView`).
         """
         self._registration = registration
         self._directory_id = directory_id
@@ -80,8 +86,19 @@ class MetadataApplier:
         self._coordinators = coordinators
         self._forget_offsets = forget_offsets
         self._failure = failure
+        self._strays = strays
+        self._between_deltas = between_deltas
+        self._sweep_due = asyncio.Event()
+        self._background = Background(logger, "taking away folders")
         self._has_opened = False
         self._was_known = False
+
+    def start(self) -> None:
+        """Begins to take away folders that belong to no partition here."""
+        self._background.keep(self._sweep_when_due)
+
+    async def close(self) -> None:
+        await self._background.close()
 
     async def open_all(self) -> None:
         """At the start: opens every partition that the image places here, with the log found in
@@ -103,8 +120,8 @@ class MetadataApplier:
                 await self._apply_states(topic, range(first, len(topic.partitions)))
             case PartitionsChanged(topic, partitions):
                 await self._apply_states(topic, partitions)
-            case TopicDeleted(topic):
-                await self._topic_deleted(topic)
+            case TopicDeleted(topic, by_request):
+                await self._topic_gone(topic, by_request)
             case TopicConfigChanged(topic):
                 self._configure(topic.name)
             case BrokerConfigChanged():
@@ -133,10 +150,25 @@ class MetadataApplier:
         self._was_known = True
         for topic in list(self._image.topics.values()):
             await self._apply_states(topic, range(len(topic.partitions)))
+        await self._sweep()
+        self._strays.check_earlier()
+
+    async def _sweep(self) -> None:
+        """Takes away the folders of all logs that belong to no partition here."""
         held = {(each.topic, each.index) for each in self._partitions}
-        for name, index in self._opener.unplaced(held):
-            logger.warning("%s-%d is not placed on this broker: deleting its folder", name, index)
-            self._opener.delete(name, index)
+        for number, (name, index) in enumerate(self._opener.unplaced(held), start=1):
+            if number % PARTITIONS_A_SLICE == 0:
+                await asyncio.sleep(0)
+            self._opener.take_away(name, index, self._image, self._registration.broker_id)
+
+    async def _sweep_when_due(self) -> None:
+        """The deltas between two images come one by one: a topic that one takes away may be there
+        again with the next. So this waits until all are applied.
+        """
+        while True:
+            await self._sweep_due.wait()
+            self._sweep_due.clear()
+            await self._between_deltas(self._sweep)
 
     async def _apply_states(self, topic: TopicImage, indexes: Iterable[int]) -> None:
         opened = False
@@ -145,17 +177,23 @@ class MetadataApplier:
                 await asyncio.sleep(0)  # lets other requests run
             partition = self._partitions.get(topic.name, index)
             if partition is not None and partition.topic_id != topic.topic_id:
-                self._drop(partition)
+                self._drop(partition, may_delete=False)
                 partition = None
             state = topic.partitions[index]
             if self._registration.broker_id not in state.replicas:
                 if partition is not None:
                     logger.info("%s-%d is no longer placed here", topic.name, index)
-                    self._drop(partition)
+                    moved = self._was_moved_away(partition, state)
+                    self._drop(partition, may_delete=moved)
+                    if self._is_known and not moved:
+                        why = why_unplaced(self._image, topic.name, index, topic.topic_id)
+                        self._strays.put_aside(topic.name, index, why)
                 continue
             if partition is None:
                 try:
-                    partition = await self._opener.open(topic, index, may_delete=self._is_known)
+                    partition = await self._opener.open(
+                        topic, index, self._image, may_rename=self._is_known
+                    )
                 except ApiError as error:
                     if not self._has_opened:
                         raise
@@ -193,23 +231,37 @@ class MetadataApplier:
             elif role is not Role.LEADER and before[0] is Role.LEADER:
                 self._coordinators.resigned(partition.topic, partition.index)
 
-    async def _topic_deleted(self, topic: TopicImage) -> None:
+    def _was_moved_away(self, partition: Partition, state: PartitionState) -> bool:
+        """A state of a lower partition epoch is that of an older tree."""
+        before = partition.state
+        is_newer = before is None or before.partition_epoch < state.partition_epoch
+        latest = partition.log.epochs.latest
+        own_id = self._registration.broker_id
+        return is_newer and was_moved_away(state, self._image, own_id, latest)
+
+    async def _topic_gone(self, topic: TopicImage, by_request: bool) -> None:
         for number, partition in enumerate(self._partitions.of_topic(topic.name), start=1):
             if number % PARTITIONS_A_SLICE == 0:
                 await asyncio.sleep(0)
-            self._drop(partition)
+            self._drop(partition, may_delete=by_request)
         self._fetchers.throttle.forget(topic.name)
         self._leader_throttle.forget(topic.name)
-        if topic.name != OFFSETS_TOPIC:
+        if not by_request:
+            self._strays.vanished(topic)
+        elif topic.name != OFFSETS_TOPIC:
             await self._forget_offsets(topic.name, topic.topic_id)
 
-    def _drop(self, partition: Partition) -> None:
-        """Closes a partition that is no longer on this broker."""
+    def _drop(self, partition: Partition, *, may_delete: bool) -> None:
+        """Closes a partition that is no longer on this broker. Without `may_delete`, its log waits
+        for the next image, or for being set aside.
+        """
         self._fetchers.unfollow(partition)
         self._partitions.remove(partition)
         partition.closed()
-        if self._is_known:
+        if self._is_known and may_delete:
             self._opener.delete(partition.topic, partition.index)
+        elif self._is_known:
+            self._sweep_due.set()
         if self._has_opened:
             self._coordinators.resigned(partition.topic, partition.index)
         wake(partition, Change.GONE)

@@ -1,15 +1,17 @@
-"""Opens the partitions that belong on this broker, and deletes the folders of those that do not.
+"""Opens the partitions that belong on this broker, and takes away the folders of those that do not.
 
 A partition opens with the log found in its folder, or with a new one. A folder may belong to an
-earlier topic of the same name: its topic id shows that (KIP-516).
+earlier topic of the same name: its topic id shows that (KIP-516). It is then set aside, and deleted
+only if that topic was deleted (`strays`).
 """
 
 from __future__ import annotations
 
 import logging
 
+from ottla.cluster.strays import Strays, was_moved_away, why_unplaced
 from ottla.cluster.topic_settings import TopicSettings
-from ottla.controller.image import TopicImage
+from ottla.controller.image import ClusterImage, TopicImage
 from ottla.log.partition_metadata import read_topic_id
 from ottla.protocol.errors import ApiError
 from ottla.replica.partition import Partition
@@ -29,14 +31,18 @@ class PartitionOpener:
         settings: TopicSettings,
         maintenance: LogMaintenance,
         host: PartitionHost,
+        strays: Strays,
     ) -> None:
         self._store = store
         self._settings = settings
         self._maintenance = maintenance
         self._host = host
+        self._strays = strays
 
-    async def open(self, topic: TopicImage, index: int, *, may_delete: bool) -> Partition | None:
-        """Returns None if another topic's folder has this name and must not be deleted.
+    async def open(
+        self, topic: TopicImage, index: int, image: ClusterImage, *, may_rename: bool
+    ) -> Partition | None:
+        """Returns None if another topic's folder has this name and must not be renamed.
 
         A new log waits until the checkpoint files no longer name a deleted one. Raises ApiError
         KAFKA_STORAGE_ERROR.
@@ -46,9 +52,10 @@ class PartitionOpener:
         if log is not None:
             topic_id = log.topic_id or read_topic_id(log.folder)
             if topic_id not in (None, topic.topic_id):
-                if not may_delete:
+                if not may_rename:
                     return None
-                self.delete(topic.name, index)
+                why = why_unplaced(image, topic.name, index, topic_id)
+                self._strays.put_aside(topic.name, index, why)
                 log = None
         after_crash = log is not None and not store.was_clean
         if log is None:
@@ -83,3 +90,18 @@ class PartitionOpener:
     def unplaced(self, held: set[tuple[str, int]]) -> list[tuple[str, int]]:
         """The logs in the data folder that are not among `held`."""
         return [name for name in self._store.logs if name not in held]
+
+    def take_away(self, topic: str, index: int, image: ClusterImage, broker_id: int) -> None:
+        """Deletes the folder of a log that belongs to no partition of this broker, if the image
+        proves that other brokers have it; else sets it aside. Logs errors.
+        """
+        log = self._store.logs[topic, index]
+        topic_id = log.topic_id or read_topic_id(log.folder)
+        found = None if topic_id is None else image.topic_by_id(topic_id)
+        if found is not None and found.name == topic and index < len(found.partitions):
+            state = found.partitions[index]
+            if was_moved_away(state, image, broker_id, log.epochs.latest):
+                logger.info("%s-%d was moved to other brokers: deleting its folder", topic, index)
+                self.delete(topic, index)
+                return
+        self._strays.put_aside(topic, index, why_unplaced(image, topic, index, topic_id))

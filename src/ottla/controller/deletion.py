@@ -2,7 +2,8 @@
 
 A mark under /admin/delete_topics is written first and removed last. If the controller stops in
 between, the next one finishes the deletion (`recovery`). A dead broker does not delay a deletion:
-when it returns, no topic has the id of its folder, and it deletes the folder.
+when it returns, the id of its folder is noted as deleted (`deletion_notes`), and it deletes the
+folder.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from uuid import UUID
 
 from ottla.config.broker import BrokerConfig
 from ottla.controller import layout
+from ottla.controller.deletion_notes import deletion_note
 from ottla.controller.image import ClusterImage, TopicDeleted, TopicImage
 from ottla.controller.plan import DONE, Outcome, Plan, PlanBuilder
 from ottla.coordination.tree import Create, Delete
@@ -109,6 +111,7 @@ def _delete(builder: PlanBuilder, topic: TopicImage) -> None:
         )
         builder.writes.append(Delete(layout.partition_path(topic.name, partition)))
     builder.writes.append(Delete(layout.partitions_path(topic.name)))
+    builder.writes.append(deletion_note(topic.name, topic.topic_id))
     builder.writes.append(Delete(layout.topic_path(topic.name), topic.node_version))
     if topic.config_version is not None:
         builder.writes.append(Delete(layout.topic_config_path(topic.name), topic.config_version))

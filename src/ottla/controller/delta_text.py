@@ -67,8 +67,8 @@ def encode_delta(delta: MetadataDelta) -> list[Any]:
             states = _States()
             text = _topic_text(topic, states)
             return ["created", states.table(), text]
-        case TopicDeleted(topic):
-            return ["deleted", topic.name, topic.topic_id.hex]
+        case TopicDeleted(topic, by_request):
+            return ["deleted" if by_request else "lacking", topic.name, topic.topic_id.hex]
         case PartitionsAdded(topic, first):
             return ["added", *_changes_text(topic, range(first, len(topic.partitions))), first]
         case PartitionsChanged(topic, partitions):
@@ -160,6 +160,8 @@ def _decode(kind: str, rest: Sequence[Any], image: ClusterImage) -> MetadataDelt
             return TopicCreated(_topic(topic, list(map(_state, states))))
         case "deleted", [name, topic_id]:
             return TopicDeleted(_known(image, name, topic_id))
+        case "lacking", [name, topic_id]:
+            return TopicDeleted(_known(image, name, topic_id), by_request=False)
         case "added", [*change, first]:
             return PartitionsAdded(_changed_topic(change, image)[0], first)
         case "changed", change:

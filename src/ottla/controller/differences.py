@@ -83,7 +83,7 @@ def _topics(old: ClusterImage, new: ClusterImage) -> Iterator[MetadataDelta]:
             or now.topic_id != topic.topic_id
             or len(now.partitions) < len(topic.partitions)
         ):
-            yield TopicDeleted(topic)
+            yield TopicDeleted(topic, by_request=False)
         elif now is not topic:
             stayed.append((topic, now))
     for name, topic in new.topics.items():

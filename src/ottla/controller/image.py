@@ -150,9 +150,13 @@ class TopicCreated:
 
 @dataclass(frozen=True, slots=True)
 class TopicDeleted:
-    """A topic was deleted."""
+    """A topic is gone."""
 
     topic: TopicImage
+    by_request: bool = True
+    """The controller deleted it. False: a newer image lacks it, which proves nothing: its tree may
+    be damaged, or an older one (`cluster.strays`).
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +306,7 @@ class ClusterImage:
                 self._put(topic)
                 if "." in topic.name or "_" in topic.name:
                     self._collidable.setdefault(topic.name.replace(".", "_"), set()).add(topic.name)
-            case TopicDeleted(topic):
+            case TopicDeleted(topic, _):
                 del self.topics[topic.name], self.topics_by_id[topic.topic_id]
                 names = self._collidable.get(topic.name.replace(".", "_"), set())
                 names.discard(topic.name)

@@ -11,6 +11,8 @@
     /latest_producer_id_block                  {"version": 1, "broker": N, "block_start": "..."}
     /admin/delete_topics/T                     a topic that is being deleted
     /ottla/directories/N                       {"version": 1, "directory_id": ..., "epoch": N}
+    /ottla/deletions/ID                        {"version": 1, "topic": T}: a topic with this id was
+                                               deleted by request; see `deletion_notes`
 
 Ottla adds /ottla, and three fields to a registration: directory_id, that of the broker's data
 folder; first_epoch, the czxid of the process's first registration if this is a later one;
@@ -48,6 +50,7 @@ FEATURES: Final = "/feature"
 PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 DELETED_TOPICS: Final = "/admin/delete_topics"
 DIRECTORIES: Final = "/ottla/directories"
+DELETIONS: Final = "/ottla/deletions"
 
 _DEFAULT_BROKER: Final = "<default>"
 _FEATURES_ENABLED: Final = 1
@@ -69,6 +72,7 @@ LASTING_NODES: Final = (
     "/log_dir_event_notification",
     "/ottla",
     DIRECTORIES,
+    DELETIONS,
 )
 """The nodes that Kafka creates at its first start, and our own, parents before children."""
 
@@ -110,6 +114,11 @@ def deleted_topic_path(topic: str) -> str:
 def directory_path(broker_id: int) -> str:
     """The node that remembers a broker's data folder."""
     return f"{DIRECTORIES}/{broker_id}"
+
+
+def deletion_path(topic_id: UUID) -> str:
+    """The node that notes that the topic with this id was deleted."""
+    return f"{DELETIONS}/{uuid_text(topic_id)}"
 
 
 def topic_config_path(topic: str) -> str:
@@ -187,6 +196,11 @@ def read_directory(path: str, data: bytes, version: int) -> DirectoryImage:
         return DirectoryImage(str(content["directory_id"]), int(content["epoch"]), version)
     except (KeyError, TypeError, ValueError) as error:
         raise LayoutError(f"{path}: {error!r}") from None
+
+
+def write_deletion(topic: str) -> bytes:
+    """Content of a DELETIONS node. The id, which is its name, says which topic it was."""
+    return _write({"version": 1, "topic": topic})
 
 
 def write_broker(broker: BrokerImage, now_ms: int) -> bytes:

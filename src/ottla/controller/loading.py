@@ -30,6 +30,7 @@ ROOTS: Final = (
     layout.PRODUCER_ID_BLOCK,
     layout.DELETED_TOPICS,
     layout.DIRECTORIES,
+    layout.DELETIONS,
 )
 """The parts of the tree that `load_image` and `recovery` need."""
 

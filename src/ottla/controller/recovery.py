@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ottla.controller import layout
+from ottla.controller.deletion_notes import deletion_note
 from ottla.controller.loading import children
 from ottla.controller.topics import first_state
 from ottla.coordination.tree import Create, Delete, Operation, TreeNode
@@ -32,6 +33,7 @@ def healing_writes(tree: Mapping[str, TreeNode]) -> tuple[Operation, ...]:
             if name in below:
                 below[name].append(path)
     for name in marked:
+        writes += _note(tree, name)
         # Children before parents.
         for path in sorted(below[name], key=lambda each: each.count("/"), reverse=True):
             writes.append(Delete(path, tree[path].version))
@@ -44,6 +46,17 @@ def healing_writes(tree: Mapping[str, TreeNode]) -> tuple[Operation, ...]:
             writes.append(Delete(path, tree[path].version))
     writes += (Delete(layout.deleted_topic_path(name)) for name in marked)
     return tuple(writes)
+
+
+def _note(tree: Mapping[str, TreeNode], name: str) -> list[Operation]:
+    """The note of a deletion that was interrupted before it was noted, or that Kafka's own
+    controller began.
+    """
+    node = tree.get(layout.topic_path(name))
+    if node is None:
+        return []
+    topic_id, _ = layout.read_topic(name, node.data)
+    return [] if layout.deletion_path(topic_id) in tree else [deletion_note(name, topic_id)]
 
 
 def _missing_states(tree: Mapping[str, TreeNode], name: str) -> list[Operation]:

@@ -16,6 +16,7 @@ DELETED: Final = ".deleted"
 CUT: Final = ".cut"
 
 DELETED_FOLDER: Final = "-delete"
+STRAY_FOLDER: Final = "-stray"
 _MAX_NAME: Final = 255
 
 
@@ -37,8 +38,26 @@ def folder_name(topic: str, partition: int) -> str:
 
 def deleted_folder_name(topic: str, partition: int, unique: UUID) -> str:
     """A unique name for the folder of a deleted partition until it is removed."""
-    suffix = f"-{partition}.{unique.hex}{DELETED_FOLDER}"
+    return _capped(topic, f"-{partition}.{unique.hex}{DELETED_FOLDER}")
+
+
+def stray_folder_name(topic: str, partition: int, unique: UUID) -> str:
+    """A unique name for the folder of a partition that is kept, but belongs to no topic here
+    (LocalLog.logStrayDirName)."""
+    return _capped(topic, f"-{partition}.{unique.hex}{STRAY_FOLDER}")
+
+
+def _capped(topic: str, suffix: str) -> str:
     return topic[: _MAX_NAME - len(suffix)] + suffix
+
+
+def stray_partition_of(folder: str) -> tuple[str, int] | None:
+    """Topic and partition of a stray folder's name; None if it is not one. A topic's name of more
+    than 200 characters may be cut there.
+    """
+    if not folder.endswith(STRAY_FOLDER):
+        return None
+    return partition_of(folder.removesuffix(STRAY_FOLDER).rpartition(".")[0])
 
 
 def partition_of(folder: str) -> tuple[str, int] | None:

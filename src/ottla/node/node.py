@@ -16,6 +16,7 @@ from contextlib import AsyncExitStack, suppress
 from functools import partial
 from random import Random, SystemRandom
 from typing import Any
+from uuid import UUID
 
 from ottla.cluster.alter_partition_sender import AlterPartitionSender
 from ottla.cluster.cluster_view import ClusterView
@@ -29,10 +30,13 @@ from ottla.cluster.metadata_applier import MetadataApplier
 from ottla.cluster.partition_opener import PartitionOpener
 from ottla.cluster.producer_ids import ProducerIds
 from ottla.cluster.registration import Registration
+from ottla.cluster.strays import READ_AGAIN_MS, Strays
 from ottla.cluster.topic_creation import TopicCreation
 from ottla.cluster.topic_settings import TopicSettings
 from ottla.config import BrokerConfig
 from ottla.config.listener import Endpoint
+from ottla.controller import layout
+from ottla.controller.deletion_notes import noted_ids
 from ottla.coordination.embedded import EmbeddedTree
 from ottla.coordinator.coordinators import Coordinators
 from ottla.network.connection_limits import ConnectionLimits
@@ -141,6 +145,7 @@ class Node:
         self.membership: Membership
         self.store: LogStore
         self.log_maintenance: LogMaintenance
+        self.strays: Strays
         self.replica_fetchers: ReplicaFetchers
         self._listeners: list[Listener] = []
         self._dispatcher = Dispatcher(self, handlers, self._forwarding())
@@ -206,6 +211,14 @@ class Node:
             truncated=self.log_maintenance.was_truncated,
         )
         opening.push_async_callback(self._stop_following)
+        self.strays = Strays(
+            self.store,
+            self.log_maintenance,
+            self.clock,
+            self._noted_deletions,
+            self.groups.topic_deleted,
+            read_again_ms=READ_AGAIN_MS if config.zookeeper_connect else 0,
+        )
         applier = self._metadata_applier()
         await applier.open_all()
         opening.callback(self._close_logs)
@@ -219,6 +232,10 @@ class Node:
         opening.push_async_callback(self.timelines.close)
         self.log_maintenance.start()
         opening.push_async_callback(self.log_maintenance.close)
+        self.strays.start()
+        opening.push_async_callback(self.strays.close)
+        applier.start()
+        opening.push_async_callback(applier.close)
         # Again, before timelines, maintenance and logs close: replica fetchers use them all.
         opening.push_async_callback(self._stop_following)
         self.coordinators.start()
@@ -248,7 +265,11 @@ class Node:
 
     def _metadata_applier(self) -> MetadataApplier:
         opener = PartitionOpener(
-            self.store, self.topic_settings, self.log_maintenance, self._partition_host()
+            self.store,
+            self.topic_settings,
+            self.log_maintenance,
+            self._partition_host(),
+            self.strays,
         )
         return MetadataApplier(
             self._registration,
@@ -263,7 +284,12 @@ class Node:
             self.coordinators,
             self.groups.topic_deleted,
             self.storage_failure,
+            self.strays,
+            self.view.between_deltas,
         )
+
+    async def _noted_deletions(self) -> frozenset[UUID]:
+        return noted_ids(await self.membership.session.children(layout.DELETIONS))
 
     def _partition_host(self) -> PartitionHost:
         def live_epoch(broker_id: int) -> int | None:

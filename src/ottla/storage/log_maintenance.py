@@ -201,6 +201,12 @@ class LogMaintenance:
         if (topic, index) in self._store.stale:
             await self._write_checkpoints()
 
+    def put_aside(self) -> None:
+        """A partition's folder is set aside as a stray: the checkpoint files are rewritten without
+        it, as when it is deleted.
+        """
+        self._checkpoint_due.set()
+
     async def _checkpoint_when_due(self) -> None:
         failures = RepeatedFailure(logger, logging.ERROR, self._clock)
         while True:

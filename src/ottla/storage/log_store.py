@@ -1,5 +1,8 @@
 """The data folder: a folder for each partition, and files about all of them.
 
+Folders that end in `-delete` are being removed; those that end in `-stray` are kept for the
+operator (see `stray_folder`).
+
     .lock                               held while a broker uses the folder
     meta.properties                     see `broker_metadata`
     recovery-point-offset-checkpoint    the offset up to which each log is on the disk
@@ -28,7 +31,7 @@ from uuid import UUID
 from ottla.log import names
 from ottla.log.checkpoint import PartitionName, write_offsets
 from ottla.log.config import LogConfig
-from ottla.log.errors import DataFolderError, storage_error
+from ottla.log.errors import DataFolderError
 from ottla.log.flush import FlushTask
 from ottla.log.log import Log
 from ottla.log.open_file import MAX_OPEN_FILES, OpenFiles
@@ -52,6 +55,7 @@ from ottla.storage.clean_stop import (
     remove_clean_stop,
     write_clean_stop,
 )
+from ottla.storage.stray_folder import StrayFolder, read_stray, rename, write_note
 
 logger = logging.getLogger("ottla.storage")
 
@@ -82,6 +86,8 @@ class LogStore:
         if records are missing that it had."""
         self.removals: list[Removal] = []
         """Folders that an earlier run did not finish deleting."""
+        self.strays: list[str] = []
+        """Folders that earlier runs set aside."""
         self._lock_fd = lock_fd
         self._random = random
 
@@ -102,7 +108,7 @@ class LogStore:
         folder = os.path.abspath(root)
         try:
             os.makedirs(folder, exist_ok=True)
-            lock_fd = _lock(folder)
+            lock_fd = lock_folder(folder)
         except (FileExistsError, NotADirectoryError):
             raise DataFolderError(f"cannot use {folder}: it is a file, or lies below one") from None
         except OSError as error:
@@ -146,6 +152,9 @@ class LogStore:
         for name in sorted(self._folders()):
             if name.endswith(names.DELETED_FOLDER):
                 self.removals.append(Removal((self._path(name),), 0))
+                continue
+            if name.endswith(names.STRAY_FOLDER):
+                self.strays.append(self._path(name))
                 continue
             partition = names.partition_of(name)
             if partition is None or name == _KRAFT_FOLDER:
@@ -239,22 +248,51 @@ class LogStore:
 
         Its name is `stale` until the next checkpoint. Raises ApiError KAFKA_STORAGE_ERROR.
         """
+        log = self.logs[topic, partition]
+        renamed = names.deleted_folder_name(topic, partition, random_uuid(self._random))
+        was_there = self._take_away(topic, partition, renamed)
+        paths = (self._path(renamed),) if was_there else ()
+        return Removal(paths, log.config.file_delete_delay_ms)
+
+    def put_aside(self, topic: str, partition: int, why: str, now_ms: int) -> StrayFolder | None:
+        """Removes the log and keeps its folder under a stray's name (see `stray_folder`); None if
+        it never had a record.
+
+        Raises ApiError KAFKA_STORAGE_ERROR.
+        """
+        log = self.logs[topic, partition]
+        if os.path.isdir(log.folder):
+            start = log.start_offset
+            try:
+                write_note(
+                    log.folder, topic, partition, why=why, at_ms=now_ms, log_start_offset=start
+                )
+            except ApiError as error:
+                # A full disk, for example. The records are kept nevertheless.
+                logger.warning("%s-%d: %s", topic, partition, error)
+        renamed = names.stray_folder_name(topic, partition, random_uuid(self._random))
+        if not self._take_away(topic, partition, renamed):
+            return None
+        return read_stray(self._path(renamed))
+
+    def _take_away(self, topic: str, partition: int, renamed: str) -> bool:
+        """Removes the log, and renames its folder; False if it has none."""
         log = self.logs.pop((topic, partition))
         self.stale.add((topic, partition))
         self.high_watermarks.pop((topic, partition), None)
         self.cleaner_offsets.pop((topic, partition), None)
-        folder, renamed = (
-            log.folder,
-            self._path(names.deleted_folder_name(topic, partition, random_uuid(self._random))),
-        )
-        log.deleted(renamed)
-        try:
-            os.rename(folder, renamed)
-        except FileNotFoundError:
-            return Removal((), log.config.file_delete_delay_ms)  # it never had a record
-        except OSError as error:
-            raise storage_error(f"cannot rename {folder}", error) from None
-        return Removal((renamed,), log.config.file_delete_delay_ms)
+        folder = log.folder
+        log.deleted(self._path(renamed))
+        return rename(folder, self._path(renamed))
+
+    def delete_stray(self, stray: StrayFolder) -> Removal:
+        """Deletes a stray folder whose topic turned out to be deleted: as `delete`.
+
+        Raises ApiError KAFKA_STORAGE_ERROR.
+        """
+        unique = random_uuid(self._random)
+        renamed = self._path(names.deleted_folder_name(stray.topic, stray.partition, unique))
+        return Removal((renamed,) if rename(stray.path, renamed) else (), 0)
 
     def checkpoint(self, high_watermarks: Mapping[PartitionName, int]) -> "CheckpointTask":
         """The checkpoint files as of now; run the task in a worker thread, regularly, one at a
@@ -340,7 +378,11 @@ def _without_folder(
     }
 
 
-def _lock(folder: str) -> int:
+def lock_folder(folder: str) -> int:
+    """The descriptor that holds the folder's lock until it is closed.
+
+    Raises DataFolderError if a broker holds it, and OSError.
+    """
     fd = os.open(f"{folder}/{_LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
