@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
-from ottla.cli.app import COMMANDS, GROUPS, SUMMARIES, build, typed_command
+from ottla.cli.app import COMMANDS, GROUPS, INNER_GROUPS, SUMMARIES, build, typed_command
 from ottla.cli.main import COMPLETION_VARIABLE, main
 
 
@@ -147,9 +148,23 @@ def test_group_without_a_command_shows_its_help(
     assert "Usage" in out + err
 
 
-def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
-    import typer
+def test_a_group_in_a_group_is_named_in_what_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    app = typer.main.get_command(build([]))
+    assert (
+        frozenset(
+            (name, inner)
+            for name, command in app.commands.items()  # type: ignore[attr-defined]
+            for inner, leaf in getattr(command, "commands", {}).items()
+            if hasattr(leaf, "commands")
+        )
+        == INNER_GROUPS
+    )
+    code, _, err = run(capsys, "log", "stray", "list", "no such folder")
+    assert code == 1
+    assert err.startswith("ottla log stray list: ")
 
+
+def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
     app = typer.main.get_command(build([]))
     assert list(SUMMARIES) == list(COMMANDS)
     for name, command in app.commands.items():  # type: ignore[attr-defined]

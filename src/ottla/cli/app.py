@@ -40,6 +40,8 @@ GROUPS: Final = frozenset(
     {"topic", "group", "transaction", "pipeline", "config", "log", "cluster", "bench", "profile"}
 )
 
+INNER_GROUPS: Final = frozenset({("log", "stray")})
+
 # What `ottla --help` says of each command: to import all of them takes a third of a second.
 SUMMARIES: Final = {
     "serve": "Run a broker until Ctrl-C or SIGTERM.",
@@ -51,7 +53,7 @@ SUMMARIES: Final = {
     "transaction": "List and describe transactions, and end those that hang.",
     "pipeline": "Run pipelines into Delta: run, check, status, stop, rejects, maintain, package.",
     "config": "Show and change the settings of topics and brokers.",
-    "log": "Inspect and check a partition's folder: segments, batches, indexes.",
+    "log": "Inspect and check a partition's folder; list, put back and delete stray folders.",
     "cluster": "Start, describe and change a cluster.",
     "health": "Check a cluster: exit code 0 if everything works, 1 if not.",
     "bench": "Measure the throughput and latency of a cluster.",
@@ -99,13 +101,23 @@ def build(words: Sequence[str], *, completing: bool = False, names: bool = False
     for name in [typed] if typed else COMMANDS:
         module = import_module(COMMANDS[name])
         if name in GROUPS:
-            for command in module.commands.registered_commands:
-                command.cls = Command
-                command.callback = with_profile(command.callback)
+            prepare(module.commands)
             app.add_typer(module.commands, name=name, cls=Group, no_args_is_help=True)
         else:
             app.command(name, cls=Command)(with_profile(getattr(module, name)))
     return app
+
+
+def prepare(commands: typer.Typer) -> None:
+    """The commands of a group, and those of the groups in it, as ours."""
+    for command in commands.registered_commands:
+        command.cls = Command
+        assert command.callback is not None
+        command.callback = with_profile(command.callback)
+    for group in commands.registered_groups:
+        group.cls = Group
+        assert group.typer_instance is not None
+        prepare(group.typer_instance)
 
 
 def named_only() -> None:
@@ -196,7 +208,7 @@ def command_path(words: Sequence[str]) -> str:
     """The words that name the command, such as `ottla topic create`."""
     names = ["ottla", *words[:1]]
     if words[:1] and words[0] in GROUPS:
-        names += words[1:2]
+        names += words[1 : 3 if tuple(words[:2]) in INNER_GROUPS else 2]
     return " ".join(names)
 
 

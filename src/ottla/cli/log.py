@@ -22,12 +22,16 @@ from ottla.cli.log_folder import (
     read_entries,
     read_partition,
 )
+from ottla.cli.log_stray import commands as stray_commands
 from ottla.cli.options import AsJson
 from ottla.cli.rendering import time_text
 from ottla.cli.screen import note, say, show_json, show_table, write
 from ottla.protocol.errors import ApiError
 
-commands = typer.Typer(help="Inspect and check a partition's folder: segments, batches, indexes.")
+commands = typer.Typer(
+    help="Inspect and check a partition's folder; list, put back and delete stray folders."
+)
+commands.add_typer(stray_commands, name="stray", no_args_is_help=True)
 
 COMPRESSIONS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 DEFAULT_BATCHES: Final = 1000

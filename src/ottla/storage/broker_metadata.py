@@ -39,6 +39,34 @@ def known_cluster_id(root: str | os.PathLike[str]) -> str | None:
     return next(found, None) or None
 
 
+def known_identity(root: str | os.PathLike[str]) -> BrokerMetadata:
+    """The identity of a folder that a broker has used. Needs no lock.
+
+    Raises DataFolderError if there is none, or it is damaged.
+    """
+    path = os.path.join(root, FILE_NAME)
+    try:
+        with open(path, encoding="utf-8") as file:
+            fields = _fields(file.read())
+        node_id = int(fields.get("node.id", fields.get("broker.id", "")))
+        return BrokerMetadata(node_id, fields["cluster.id"], fields.get("directory.id", ""))
+    except FileNotFoundError:
+        raise DataFolderError(f"{root} is not a data folder: it has no {FILE_NAME}") from None
+    except OSError as error:
+        raise DataFolderError(f"cannot read {path}: {error.strerror}") from None
+    except (KeyError, ValueError):
+        raise DataFolderError(f"{path} is damaged: it has no node.id or no cluster.id") from None
+
+
+def _fields(text: str) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    for line in text.splitlines():
+        name, equals, value = line.partition("=")
+        if equals and not line.startswith("#"):
+            fields[name.strip()] = value.strip()
+    return fields
+
+
 def load_or_create(
     root: str, node_id: int, cluster_id: str | None, random: Random
 ) -> BrokerMetadata:
@@ -49,18 +77,13 @@ def load_or_create(
     path = os.path.join(root, FILE_NAME)
     try:
         with open(path, encoding="utf-8") as file:
-            lines = file.read().splitlines()
+            fields = _fields(file.read())
     except FileNotFoundError:
         metadata = BrokerMetadata(
             node_id, cluster_id or uuid_text(random_uuid(random)), uuid_text(random_uuid(random))
         )
         replace_file(path, _encode(metadata))
         return metadata
-    fields: dict[str, str] = {}
-    for line in lines:
-        name, equals, value = line.partition("=")
-        if equals and not line.startswith("#"):
-            fields[name.strip()] = value.strip()
     found_node = fields.get("node.id", fields.get("broker.id", str(node_id)))
     if found_node != str(node_id):
         raise DataFolderError(
