@@ -19,7 +19,7 @@ from typing import Any, Final
 from zlib import crc32
 
 from ottla.controller import layout
-from ottla.coordination.tree import TreeNode
+from ottla.coordination.tree import MAX_OPERATIONS, Limits, TreeNode
 from ottla.shards.partitioning import partition_for
 from simulation.broker import PORT, Broker
 from simulation.disk import FullDisks, PageCache, SyncedSizes
@@ -40,6 +40,8 @@ TRANSACTIONS: Final = "__transaction_state"
 TRANSACTIONS_PARTITIONS: Final = 2
 WRITTEN: Final = "w"
 """The topic that transactions write records to."""
+MULTI_OPERATIONS: Final = (3, 5, 9, MAX_OPERATIONS)
+"""How many operations a write to the tree may have: small ones cut plans in parts."""
 SESSION_TIMEOUT_MS: Final = 3_000
 LAG_MAX_MS: Final = 2_000
 """replica.lag.time.max.ms; both are those of a full run."""
@@ -80,7 +82,8 @@ class Cluster:
         self.tree_written: Callable[[str, TreeNode | None], None] = lambda path, after: None
         """Called after each write to the tree, with the path and the node's new state."""
         self.tree = Tree(self._written)
-        self.host = TreeHost(self.loop, self.tree, pace.ms(SESSION_TIMEOUT_MS) / 1000)
+        limits = Limits(Random(f"{seed} limits").choice(MULTI_OPERATIONS))
+        self.host = TreeHost(self.loop, self.tree, pace.ms(SESSION_TIMEOUT_MS) / 1000, limits)
         self.folder = Path(tempfile.mkdtemp(prefix="simulation-", dir=memory_folder()))
         settings = self._settings(plan)
         self.brokers = {
@@ -237,6 +240,10 @@ class Cluster:
         """The broker that coordinates the group; -1 if none does."""
         state = self.state(OFFSETS, partition_for(group, OFFSETS_PARTITIONS))
         return -1 if state is None else int(state["leader"])
+
+    def number_of(self, process: Process) -> int:
+        """The broker with this process."""
+        return self._by_host[process.host].number
 
     def is_behind(self, number: int) -> bool:
         """Whether the broker runs and has yet to learn of an election of one of its partitions."""

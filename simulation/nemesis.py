@@ -9,6 +9,7 @@ from typing import Final
 
 from ottla.controller import layout
 from ottla.coordination.tree import Delete
+from ottla.protocol.errors import ErrorCode
 from simulation.cluster import OFFSETS, TOPIC, Cluster
 from simulation.faults import Fault
 from simulation.stall import Stalls
@@ -89,7 +90,7 @@ class Nemesis:
             case "stall leave":
                 self._stalls.stall_leave(fault)
             case "delete":
-                cluster.spawn(self._create_and_delete(end_s))
+                cluster.spawn(self._create_and_delete(fault, end_s))
             case "roll":
                 cluster.spawn(self._roll())
             case "kill member":
@@ -196,8 +197,11 @@ class Nemesis:
             tree.multi(session, [Delete(layout.CONTROLLER)])
             tree.expire(session)
 
-    async def _create_and_delete(self, lasts_s: float) -> None:
-        """Create another topic, write to it, delete it: logs vanish during flushes and fetches."""
+    async def _create_and_delete(self, fault: Fault, lasts_s: float) -> None:
+        """Create another topic, write to it, delete it: logs vanish during flushes and fetches.
+
+        Sometimes the controller's session expires in the middle of the deletion.
+        """
         self._topics += 1
         name = f"short-{self._topics}"
         operator = self._cluster.operator
@@ -206,5 +210,19 @@ class Nemesis:
         self._cluster.short_lived = name
         await asyncio.sleep(lasts_s)
         self._cluster.short_lived = None
-        await operator.delete(name)
+        if fault.seed % 3 == 0:
+            self._stalls.interrupt_deletion(fault)
+        code = await operator.delete(name)
+        if code is not None and code is not ErrorCode.request_timed_out:
+            await self._check_decided(name, code)
         stop()
+
+    async def _check_decided(self, name: str, code: ErrorCode) -> None:
+        """After an answer the topic is there or not, and stays so."""
+        nodes = self._cluster.tree.nodes
+        is_there = layout.topic_path(name) in nodes
+        if layout.deleted_topic_path(name) in nodes:
+            self._cluster.fail(f"{name} is half deleted after the answer {code.name}")
+        await asyncio.sleep(2)
+        if is_there != (layout.topic_path(name) in nodes):
+            self._cluster.fail(f"{name} was deleted after the answer {code.name}")

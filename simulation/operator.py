@@ -61,14 +61,15 @@ class Operator:
             await asyncio.sleep(PAUSE_S)
         raise Violation(f"topic {topic} could not be created")
 
-    async def delete(self, topic: str) -> None:
-        """Delete a topic; the request may fail or be lost."""
+    async def delete(self, topic: str) -> ErrorCode | None:
+        """Delete a topic; returns None if the request was lost."""
         build = messages_of(DELETE_TOPICS, 5, "request")
         answer = await self._ask(build.DeleteTopicsRequest(topic_names=(topic,), timeout=1_000))
-        if answer is not None:
-            self._note(
-                f"operator: delete {topic}: {ErrorCode(answer.responses[0].error_code).name}"
-            )
+        if answer is None:
+            return None
+        code = ErrorCode(answer.responses[0].error_code)
+        self._note(f"operator: delete {topic}: {code.name}")
+        return code
 
     async def add_partitions(self, topic: str, count: int) -> bool:
         """Give the topic `count` partitions; False if the request failed or was lost."""

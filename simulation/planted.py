@@ -288,11 +288,16 @@ def writes_are_not_fenced(patch: Patch) -> None:
     """A deposed controller can still write."""
 
     async def write(coordination: Coordination, writes: Sequence[Operation], _: int) -> None:
-        for chunk in plans.chunks(writes):
+        for chunk in plans.chunks(writes, coordination.limits):
             await coordination.multi(chunk)
 
     for module in (plans, controller):
         patch.setattr(module, "write_fenced", write)
+
+
+def half_done_plans_are_refused_at_once(patch: Patch) -> None:
+    """A client gets its answer before the next controller has decided what becomes of the plan."""
+    patch.setattr(controller.Controller, "_answer", controller.Controller.carry_out)
 
 
 # Metadata: the controller's log of deltas, and how brokers apply them.
@@ -472,6 +477,7 @@ PLANTED: Final[dict[Callable[[Patch], None], Sighting]] = {
     nobody_registers_again: Sighting(1),
     the_watch_is_blind: Sighting(),
     writes_are_not_fenced: Sighting(0, (Fault(3_000, "stall tree", 2, 1, 100, 0),)),
+    half_done_plans_are_refused_at_once: Sighting(25),
     deltas_are_lost: Sighting(),
     role_changes_are_missed: Sighting(),
     a_former_incarnation_is_believed: Sighting(2, (Fault(5_000, "lose disk", 1, 2, 100, 0),)),

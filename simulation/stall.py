@@ -8,6 +8,9 @@ arrives, the follower either
 - joins through a retry of the proposal and is removed again because it lags: the partition epoch
   fences the proposal.
 
+A deletion of a topic that takes several writes to the tree: the controller's session expires
+between two of them. The client is answered when the next controller has finished it.
+
 A stalled proposal that a follower leaves the ISR: until the response arrives, the follower can
 still be elected, so nothing may be committed without it.
 """
@@ -18,7 +21,8 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from ottla.coordination.tree import Operation, SetData
+from ottla.controller import layout
+from ottla.coordination.tree import Create, Operation, SetData
 from ottla.protocol.frames import read_request_body, read_request_header
 from ottla.protocol.versions import ALTER_PARTITION
 from simulation.cluster import LAG_MAX_MS, SESSION_TIMEOUT_MS, Cluster
@@ -27,6 +31,8 @@ from simulation.process import Process
 
 RESENT_AFTER_MS: Final = 5_300
 """After this time without a response a leader proposes again."""
+MAX_INTERRUPTED_MS: Final = 10
+"""A deletion of a small topic in parts takes about this long."""
 _KEY: Final = ALTER_PARTITION.to_bytes(2, "big")
 
 
@@ -40,6 +46,7 @@ class Stalls:
         self._join: Fault | None = None
         self._leave: Fault | None = None
         self._write: Fault | None = None
+        self._deletion: Fault | None = None
         self._has_ended = False
         self._registered_after_ms = cluster.pace.ms(SESSION_TIMEOUT_MS) + 1_200
         """A broker with a new disk can register only after its former session has expired."""
@@ -67,12 +74,23 @@ class Stalls:
         # What is to join must first be out.
         self._begin(fault._replace(kind="crash", ms=30))
 
+    def interrupt_deletion(self, fault: Fault) -> None:
+        """Expire the session of the controller that writes the next deletion, in the middle."""
+        self._deletion = fault
+
     def end(self) -> None:
         """Stall no more messages, and begin no fault that belongs to a stall."""
-        self._join = self._leave = self._write = None
+        self._join = self._leave = self._write = self._deletion = None
         self._has_ended = True
 
     def _write_s(self, process: Process, writes: Sequence[Operation]) -> float:
+        deletion = self._deletion
+        if deletion is not None and any(map(_is_mark, writes)):
+            self._deletion = None
+            self._cluster.note(f"{process.host} deletes a topic: its session expires")
+            number = self._cluster.number_of(process)
+            delay_ms = deletion.seed % MAX_INTERRUPTED_MS
+            self._later(delay_ms, deletion._replace(kind="expire", one=number))
         fault = self._write
         if fault is None or not any(map(self._lets_join, writes)):
             return 0.0
@@ -155,3 +173,8 @@ class Stalls:
     def _begin_unless_ended(self, fault: Fault) -> None:
         if not self._has_ended:
             self._begin(fault)
+
+
+def _is_mark(write: Operation) -> bool:
+    """Whether the write begins the deletion of a topic."""
+    return isinstance(write, Create) and write.path.startswith(f"{layout.DELETED_TOPICS}/")

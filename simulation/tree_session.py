@@ -18,6 +18,7 @@ from ottla.coordination.tree import (
     Create,
     Delete,
     Event,
+    Limits,
     Operation,
     SessionExpiredError,
     SetData,
@@ -37,12 +38,19 @@ TREE: Final = "10.0.3.1"
 class TreeHost:
     """The host of the tree: opens sessions and expires silent ones."""
 
-    def __init__(self, loop: VirtualLoop, tree: Tree, session_timeout_s: float) -> None:
+    def __init__(
+        self,
+        loop: VirtualLoop,
+        tree: Tree,
+        session_timeout_s: float,
+        limits: Limits,
+    ) -> None:
         self.loop = loop
         self.tree = tree
         self.session_timeout_s = session_timeout_s
         self.stall_s: Callable[[Process, Sequence[Operation]], float] = lambda process, writes: 0.0
         """The extra delay of these writes of a process."""
+        self.limits = limits
         self.sessions: dict[int, TreeSession] = {}
 
     async def connect(self) -> TreeSession:
@@ -90,6 +98,10 @@ class TreeSession:
     def is_connected(self) -> bool:
         """As far as the client knows; it notices a cut only when a response is missing."""
         return True
+
+    @property
+    def limits(self) -> Limits:
+        return self._host.limits
 
     async def get(self, path: str, watch: Watch | None = None) -> TreeNode:
         return await self._ask(lambda tree: tree.get(self.number, path, self._in_process(watch)))

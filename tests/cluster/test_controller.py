@@ -1,4 +1,5 @@
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ottla.cluster import controller as controller_module
 from ottla.cluster.controller import Controller
 from ottla.config.broker import BrokerConfig
 from ottla.config.error import ConfigError
@@ -17,7 +19,8 @@ from ottla.controller.elections import ElectionType
 from ottla.controller.image import EVERY_BROKER, MetadataDelta, TopicCreated, TopicDeleted
 from ottla.controller.topics import MorePartitions, NewTopic
 from ottla.coordination.embedded import EmbeddedCoordination, EmbeddedTree
-from ottla.coordination.embedded_store import StoreError
+from ottla.coordination.embedded_store import EmbeddedStore, StoreError
+from ottla.coordination.tree import ConnectionLostError, Limits
 from ottla.protocol.errors import ApiError, ErrorCode
 
 Running = Callable[..., AbstractAsyncContextManager[Controller]]
@@ -166,6 +169,37 @@ async def test_a_conflicting_dynamic_setting_stops_the_start(
             pass
 
 
+@pytest.mark.parametrize("writes", [1, 1_100])
+async def test_a_large_change_that_fails_did_not_happen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, running: Running, writes: int
+) -> None:
+    """Also at the next start: records that were written meanwhile would go with the topic."""
+    apply = EmbeddedStore._apply
+    left = writes
+
+    def full(self: EmbeddedStore, *given: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise sqlite3.OperationalError("database or disk is full")
+        apply(self, *given)
+
+    async with running(tmp_path) as controller:
+        cluster_id = controller.image.cluster_id
+        await controller.create_topics([NewTopic("deleted", 600, 1)])
+        with monkeypatch.context() as patch:
+            patch.setattr(EmbeddedStore, "_apply", full)
+            with pytest.raises(ApiError) as caught:
+                await controller.delete_topics([TopicToDelete("deleted")])
+            assert caught.value.code is ErrorCode.kafka_storage_error
+            left = writes
+            with pytest.raises(ApiError):
+                await controller.create_topics([NewTopic("created", 600, 1)])
+        assert list(controller.image.topics) == ["deleted"]
+    async with running(tmp_path, cluster_id=cluster_id) as controller:
+        assert list(controller.image.topics) == ["deleted"]
+
+
 async def test_elections_on_one_broker_are_not_needed(running: Running) -> None:
     async with running() as controller:
         await controller.create_topics([NewTopic("t", 1, 1)])
@@ -186,6 +220,64 @@ async def test_a_deposed_controller_writes_nothing(lone_node: Any) -> None:
     assert not controller.active
     assert controller.image.topics == {}
     assert await usurper.exists(layout.topic_path("t")) is None
+    await node.membership.close()
+    await tree.close()
+
+
+async def test_a_deletion_in_parts_is_answered_when_its_outcome_is_decided(
+    lone_node: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = EmbeddedTree(None)
+    monkeypatch.setattr(EmbeddedCoordination, "limits", Limits(4))
+    node = lone_node(BrokerConfig(), tree)
+    await node.start()
+    controller = node.controller
+    await controller.create_topics([NewTopic("t", 3, 1)])
+    real, parts = EmbeddedCoordination.multi, 0
+
+    async def second_fails(self: EmbeddedCoordination, operations: Any) -> None:
+        nonlocal parts
+        parts += 1
+        if parts == 2:
+            raise ConnectionLostError("/")
+        await real(self, operations)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EmbeddedCoordination, "multi", second_fails)
+        answer = asyncio.create_task(controller.delete_topics([TopicToDelete("t")]))
+        while controller.active:
+            await asyncio.sleep(0)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert not answer.done()
+    assert "t" in controller.image.topics
+    node.membership.start()
+    with pytest.raises(ApiError) as caught:
+        await answer
+    assert caught.value.code is ErrorCode.not_controller
+    assert controller.image.controller_epoch == 2
+    assert "t" not in controller.image.topics
+    assert await node.membership.session.children(layout.DELETED_TOPICS) == ()
+    await node.membership.close()
+    await tree.close()
+
+
+async def test_without_a_next_controller_the_client_hears_that_the_time_is_up(
+    lone_node: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(controller_module, "OUTCOME_WITHIN_MS", 50)
+    tree = EmbeddedTree(None)
+    node = lone_node(BrokerConfig(), tree)
+    await node.start()
+
+    async def lose(self: EmbeddedCoordination, operations: Any) -> None:
+        raise ConnectionLostError("/")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EmbeddedCoordination, "multi", lose)
+        with pytest.raises(ApiError) as caught:
+            await node.controller.create_topics([NewTopic("t", 1, 1)])
+    assert caught.value.code is ErrorCode.request_timed_out
     await node.membership.close()
     await tree.close()
 

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from ottla.cluster.cluster_view import ClusterView
-from ottla.cluster.plans import FENCE_BYTES, Plans, chunks, write_fenced
+from ottla.cluster.plans import (
+    FENCE_BYTES,
+    OutcomeUnknownError,
+    PartlyWrittenError,
+    Plans,
+    chunks,
+    write_fenced,
+)
 from ottla.config import BrokerConfig
 from ottla.controller import layout
 from ottla.controller.image import BrokerVanished, MetadataDelta
@@ -19,7 +26,11 @@ from ottla.coordination.tree import (
     MAX_REQUEST_BYTES,
     BadVersionError,
     ConnectionLostError,
+    CoordinationError,
     Create,
+    Limits,
+    NodeExistsError,
+    SessionExpiredError,
     size_bytes,
 )
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -160,24 +171,72 @@ async def test_each_part_of_a_large_plan_is_fenced(
         await session.set(layout.CONTROLLER_EPOCH, b"2")
 
     monkeypatch.setattr(session, "multi", overtaken_in_between)
-    writes = [Create(f"/n{number}") for number in range(MAX_OPERATIONS + 1)]
-    with pytest.raises(BadVersionError):
+    _cut(monkeypatch, session)
+    writes = [Create(f"/n{number}") for number in range(3)]
+    with pytest.raises(PartlyWrittenError) as caught:
         await write_fenced(session, writes, 0)
+    assert isinstance(caught.value.__cause__, BadVersionError)
     assert len(parts) == 2
     assert await session.exists("/n0") is not None
-    assert await session.exists(f"/n{MAX_OPERATIONS}") is None
+    assert await session.exists("/n2") is None
+
+
+def _cut(patch: pytest.MonkeyPatch, session: EmbeddedCoordination) -> None:
+    """The session takes three operations at a time."""
+    patch.setattr(type(session), "limits", Limits(3))
+
+
+async def test_without_limits_a_plan_is_written_at_once(
+    session: EmbeddedCoordination, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writes = [Create(f"/n{number}") for number in range(MAX_OPERATIONS)]
+    with pytest.raises(NodeExistsError):
+        await write_fenced(session, [*writes, writes[0]], 0)
+    assert await session.exists("/n0") is None
+
+
+async def test_the_outcome_of_a_plan_is_unknown_if_only_its_first_writes_were_done(
+    session: EmbeddedCoordination, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _cut(monkeypatch, session)
+    writes = [Create(f"/n{number}") for number in range(4)]
+    for last, unknown in ((writes[0], True), (writes[1], False)):
+        # The second time the first part fails already.
+        tenure = Tenure(session)
+        with pytest.raises(ApiError) as caught:
+            await tenure.do(Plan("reply", (*writes, last)))
+        assert caught.value.code is ErrorCode.not_controller
+        assert isinstance(caught.value, OutcomeUnknownError) is unknown
+        assert len(tenure.ends) == 1
+    assert await session.exists("/n3") is not None
+
+
+@pytest.mark.parametrize("error", [ConnectionLostError, SessionExpiredError])
+async def test_the_outcome_is_unknown_without_a_response(
+    session: EmbeddedCoordination,
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[CoordinationError],
+) -> None:
+    async def lose(operations: Any) -> None:
+        raise error("/")
+
+    monkeypatch.setattr(session, "multi", lose)
+    with pytest.raises(OutcomeUnknownError):
+        await Tenure(session).do(Plan("reply", (Create("/a"),)))
 
 
 @pytest.mark.parametrize("data_bytes", [0, 100_000, 2 * MAX_REQUEST_BYTES])
 def test_chunks_fit_into_requests_and_keep_the_order(data_bytes: int) -> None:
     count = 2_500 if data_bytes == 0 else 25
     writes = [Create(f"/n{number}", bytes(data_bytes)) for number in range(count)]
-    parts = list(chunks(writes))
+    parts = list(chunks(writes, Limits()))
     assert [write for part in parts for write in part] == writes
     for part in parts:
         assert len(part) < MAX_OPERATIONS
         assert len(part) == 1 or sum(map(size_bytes, part)) + FENCE_BYTES <= MAX_REQUEST_BYTES
-    assert list(chunks([])) == []
+    assert list(chunks([], Limits())) == []
+    assert list(chunks(writes, None)) == [writes]
+    assert list(chunks([], None)) == []
 
 
 async def test_a_failed_subscriber_ends_the_tenure(

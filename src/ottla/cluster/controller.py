@@ -12,13 +12,13 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from random import Random
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from ottla.cluster.broker_watch import BrokerWatch
 from ottla.cluster.cluster_view import ClusterView
 from ottla.cluster.elections_log import log_brokers, log_elections
 from ottla.cluster.metadata_log import MetadataLog
-from ottla.cluster.plans import Plans, write_fenced
+from ottla.cluster.plans import OutcomeUnknownError, Plans, write_fenced
 from ottla.config.broker import BrokerConfig
 from ottla.controller import layout
 from ottla.controller.alter_partition import IsrAnswer, ProposedIsr, alter_partitions
@@ -50,9 +50,12 @@ from ottla.network.peers import Peers
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.kafka_uuid import random_uuid
 from ottla.runtime.clock import Clock
+from ottla.runtime.waiting import Waiter
 
 T = TypeVar("T")
 
+OUTCOME_WITHIN_MS: Final = 30_000
+"""How long the request of a plan with an unknown outcome waits for the next controller."""
 
 log = logging.getLogger("ottla.controller")
 
@@ -206,7 +209,29 @@ class Controller:
         """Carries out a plan that places replicas: it must see all registered brokers."""
         if self._watch is not None:
             await self._watch.current()
-        return await self.carry_out(decide)
+        return await self._answer(decide)
+
+    async def _answer(self, decide: Callable[[], Plan[T]]) -> T:
+        """Carries out the plan of an admin request.
+
+        If its outcome is unknown, the refusal comes after the next controller has completed it or
+        taken it back: the client may then look, and what it finds stays. In Kafka's ZooKeeper mode,
+        too, a request waits until the ensemble is back (KafkaZkClient.retryRequestUntilConnected),
+        and is refused with REQUEST_TIMED_OUT if that takes long.
+        """
+        epoch = self.image.controller_epoch
+        try:
+            return await self.carry_out(decide)
+        except OutcomeUnknownError:
+            loop = asyncio.get_running_loop()
+            until = loop.time() + OUTCOME_WITHIN_MS / 1000
+            while self.image.controller_epoch <= epoch:
+                left_ms = int((until - loop.time()) * 1000)
+                if left_ms <= 0:
+                    message = "The change may take effect when the ensemble is back."
+                    raise ApiError(ErrorCode.request_timed_out, message) from None
+                await Waiter([self._view]).wait(left_ms)
+            raise
 
     async def brokers_are(self, live: Mapping[int, BrokerImage]) -> None:
         """Applies that exactly these are registered; see `ottla.controller.broker_changes`."""
@@ -297,7 +322,7 @@ class Controller:
 
     async def delete_topics(self, topics: Sequence[TopicToDelete]) -> tuple[DeletionResult, ...]:
         """Delete topics; raises TOPIC_DELETION_DISABLED."""
-        results = await self.carry_out(lambda: delete_topics(topics, self.image, self._config))
+        results = await self._answer(lambda: delete_topics(topics, self.image, self._config))
         for each in results:
             if each.outcome == DONE and each.topic_id is not None:
                 self._deletion_notes.append(layout.deletion_path(each.topic_id))
@@ -331,7 +356,7 @@ class Controller:
         self, wanted: Sequence[ResourceChange], *, incremental: bool, validate_only: bool = False
     ) -> tuple[ResourceResult, ...]:
         """Change the settings of topics and brokers."""
-        return await self.carry_out(
+        return await self._answer(
             lambda: alter_configs(
                 wanted,
                 self.image,
@@ -346,7 +371,7 @@ class Controller:
         self, kind: ElectionType, wanted: dict[str, Sequence[int]] | None
     ) -> dict[str, dict[int, Outcome]]:
         """Elect leaders; None means every partition."""
-        return await self.carry_out(
+        return await self._answer(
             lambda: elect_leaders(kind, wanted, self.image, shutting_down=self._shutting_down)
         )
 
@@ -354,7 +379,7 @@ class Controller:
         self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False
     ) -> Outcome:
         """Change the levels of the cluster's features; see `ottla.controller.features`."""
-        return await self.carry_out(
+        return await self._answer(
             lambda: update_features(
                 updates, self.image, self._config.id, validate_only=validate_only
             )

@@ -1,12 +1,14 @@
 """Carries out the controller's plans: first the writes, then the deltas, then the reply.
 
 Requests run one after another, so a decider sees the image as the request before left it. The
-writes go to the coordination tree in as few `multi` requests as ZooKeeper's size limit allows, each
-fenced by the controller epoch. Then the deltas are applied, and the caller gets its reply. A plan
-is completed even if its caller is cancelled; otherwise the image would miss what the tree has.
+writes go to the coordination tree in one `multi`, fenced by the controller epoch. Then the deltas
+are applied, and the caller gets its reply. A plan is completed even if its caller is cancelled;
+otherwise the image would miss what the tree has.
 
-If the controller crashes or is deposed between two `multi` requests, the tree has a prefix of the
-writes. The next controller repairs what can be repaired (`controller.recovery`).
+ZooKeeper limits a `multi`, so there a large plan takes several. If one of them fails, or the
+controller crashes in between, the tree has a prefix of the writes. Then the tenure ends, and the
+next controller completes or takes back what is half done before it serves
+(`controller.recovery`). The caller of a plan with an unknown outcome gets OutcomeUnknownError.
 """
 
 from __future__ import annotations
@@ -22,12 +24,13 @@ from ottla.controller.image import MetadataDelta
 from ottla.controller.plan import Plan
 from ottla.coordination.embedded_store import StoreError
 from ottla.coordination.tree import (
-    MAX_OPERATIONS,
-    MAX_REQUEST_BYTES,
     Check,
+    ConnectionLostError,
     Coordination,
     CoordinationError,
+    Limits,
     Operation,
+    SessionExpiredError,
     size_bytes,
 )
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -38,6 +41,16 @@ FENCE_BYTES = 200
 """Upper bound of the fence's size in a request."""
 
 log = logging.getLogger("ottla.controller")
+
+
+class OutcomeUnknownError(ApiError):
+    """NOT_CONTROLLER for a plan of which some writes, or all, may be in the tree.
+
+    Whether they are is decided when the next controller has loaded the tree.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.not_controller)
 
 
 class Plans:
@@ -69,7 +82,9 @@ class Plans:
             return
 
     async def carry_out(self, decide: Callable[[], Plan[T]]) -> T:
-        """Raises ApiError: NOT_CONTROLLER, KAFKA_STORAGE_ERROR, or what the decider raises."""
+        """Raises ApiError: NOT_CONTROLLER (OutcomeUnknownError if the plan may take effect),
+        KAFKA_STORAGE_ERROR, or what the decider raises.
+        """
         reply, refusal = await asyncio.shield(asyncio.create_task(self._outcome(decide)))
         if refusal is not None:
             raise refusal
@@ -95,8 +110,11 @@ class Plans:
             except StoreError as error:
                 log.error("the cluster's state cannot be written: %s", error)
                 raise ApiError(ErrorCode.kafka_storage_error, str(error)) from None
+            except (PartlyWrittenError, ConnectionLostError, SessionExpiredError) as error:
+                self._end_tenure(f"a plan was interrupted: {error!r}")
+                raise OutcomeUnknownError from None
             except CoordinationError as error:
-                # Someone else wrote, or the outcome is unknown: the image may be wrong now.
+                # Someone else wrote: the image may be wrong now.
                 self._end_tenure(f"a plan was overtaken: {error!r}")
                 raise ApiError(ErrorCode.not_controller) from None
             await self._apply(plan.deltas)
@@ -117,25 +135,43 @@ class Plans:
         self._overtaken(why)
 
 
+class PartlyWrittenError(CoordinationError):
+    """The first writes were done, the others were not. The cause is the error."""
+
+
 async def write_fenced(
     coordination: Coordination, writes: Sequence[Operation], epoch_version: int
 ) -> None:
     """Does the writes while the controller epoch's node has this version.
 
-    Raises CoordinationError or StoreError; then a prefix of the writes may have been done.
+    Raises PartlyWrittenError; ConnectionLostError or SessionExpiredError if the first ones, or all,
+    may have been done; any other CoordinationError if none was.
     """
     fence = Check(layout.CONTROLLER_EPOCH, epoch_version)
-    for chunk in chunks(writes):
-        await coordination.multi([fence, *chunk])
+    is_first = True
+    for chunk in chunks(writes, coordination.limits):
+        try:
+            await coordination.multi([fence, *chunk])
+        except (ConnectionLostError, SessionExpiredError):
+            raise
+        except CoordinationError as error:
+            if is_first:
+                raise
+            raise PartlyWrittenError(repr(error)) from error
+        is_first = False
 
 
-def chunks(writes: Sequence[Operation]) -> Iterator[list[Operation]]:
+def chunks(writes: Sequence[Operation], limits: Limits | None) -> Iterator[list[Operation]]:
     """Splits the writes, in order, into parts that fit into one request with the fence."""
+    if limits is None:
+        if writes:
+            yield list(writes)
+        return
     part: list[Operation] = []
-    total_bytes, max_bytes = 0, MAX_REQUEST_BYTES - FENCE_BYTES
+    total_bytes, max_bytes = 0, limits.size_bytes - FENCE_BYTES
     for write in writes:
         added = size_bytes(write)
-        if part and (len(part) >= MAX_OPERATIONS - 1 or total_bytes + added > max_bytes):
+        if part and (len(part) >= limits.operations - 1 or total_bytes + added > max_bytes):
             yield part
             part, total_bytes = [], 0
         part.append(write)

@@ -96,6 +96,11 @@ class EmbeddedCoordination:
     def is_connected(self) -> bool:
         return not self._expired
 
+    @property
+    def limits(self) -> None:
+        """None: one transaction of SQLite may have any size."""
+        return None
+
     async def get(self, path: str, watch: Watch | None = None) -> TreeNode:
         node = await self._read(path, self._data_watches, watch, lambda store: store.get(path))
         if node is None:
@@ -170,7 +175,11 @@ class EmbeddedCoordination:
 
     def fire(self, events: Sequence[Event]) -> None:
         """Fire each watch that waits for one of the events, once."""
+        # A large change has tens of thousands of events, and a session watches a few nodes.
+        watched = self._data_watches.keys() | self._child_watches.keys()
         for event in events:
+            if event.path not in watched:
+                continue
             tables = [self._data_watches]
             if event.change is Change.CHILDREN:
                 tables = [self._child_watches]

@@ -25,9 +25,9 @@ from typing import Final, NamedTuple, Protocol
 ANY_VERSION: Final = -1
 
 MAX_OPERATIONS: Final = 1_000
-"""The most operations in a `multi`."""
+"""The most operations in a `multi` on ZooKeeper."""
 MAX_REQUEST_BYTES: Final = 1_000_000
-"""The largest `multi`, by `size_bytes`: ZooKeeper's `jute.maxbuffer` is 1,048,575."""
+"""The largest `multi` on ZooKeeper, by `size_bytes`: its `jute.maxbuffer` is 1,048,575."""
 
 
 class CoordinationError(Exception):
@@ -138,6 +138,14 @@ class Event(NamedTuple):
 Watch = Callable[[Event], None]
 
 
+class Limits(NamedTuple):
+    """The largest `multi` that a side of the port accepts."""
+
+    operations: int = MAX_OPERATIONS
+    size_bytes: int = MAX_REQUEST_BYTES
+    """The sum of the operations' `size_bytes`."""
+
+
 class Coordination(Protocol):
     """A session with the tree.
 
@@ -152,6 +160,10 @@ class Coordination(Protocol):
     @property
     def is_connected(self) -> bool:
         """Whether the tree can be reached now, as far as this session knows."""
+
+    @property
+    def limits(self) -> Limits | None:
+        """The largest `multi`; None if there is no limit."""
 
     async def get(self, path: str, watch: Watch | None = None) -> TreeNode:
         """The node; `watch` waits for a change of its data or its deletion. NoNodeError."""
@@ -177,7 +189,7 @@ class Coordination(Protocol):
     async def multi(self, operations: Sequence[Operation]) -> None:
         """Do all operations in order. If one fails, do none and raise its error.
 
-        A ZooKeeper session asserts the limits MAX_OPERATIONS and MAX_REQUEST_BYTES.
+        A session with `limits` asserts them.
         """
 
     async def close(self) -> None:

@@ -28,6 +28,7 @@ from ottla.coordination.tree import (
     Create,
     Delete,
     Event,
+    Limits,
     NodeExistsError,
     NoNodeError,
     Operation,
@@ -127,6 +128,10 @@ class ZooKeeperCoordination:
     @property
     def is_connected(self) -> bool:
         return self._session.state is State.CONNECTED
+
+    @property
+    def limits(self) -> Limits:
+        return Limits()
 
     def on_state(self, callback: Callable[[State], None]) -> None:
         """Call `callback` with each new state, on the loop, before the watches fire."""
