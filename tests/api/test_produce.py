@@ -8,6 +8,7 @@ import pytest
 from ottla.network.handlers import EndConnectionError
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.build import build_batch
+from ottla.records.check import ON_LOOP
 from ottla.records.header import iterate_headers
 from ottla.records.record import Record
 from ottla.replication.leader import FetchingReplica
@@ -217,3 +218,37 @@ async def test_clients_cannot_write_internal_topics(node_call: Any, topic: str) 
     answer = await node_call.produce(topic, node_call.batch(b"forged"))
     assert (answer.error_code, answer.base_offset) == (ErrorCode.invalid_topic_exception, -1)
     assert node_call.node.partitions.find(topic, 0).log.end_offset == 0
+
+
+async def test_a_long_batch_is_checked_in_a_thread_and_appended(
+    node_call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right, ran = node_call.node.cpu_thread.run, []
+
+    async def run(work: Any) -> Any:
+        ran.append(work.func.__name__)
+        return await right(work)
+
+    monkeypatch.setattr(node_call.node.cpu_thread, "run", run)
+    long = build_batch([Record(0, 1, b"k", b"")] * (ON_LOOP.records + 1))
+    assert len(long) < 1 << 20
+    answer = await node_call.produce("t", long)
+    assert (answer.error_code, answer.base_offset, ran) == (ErrorCode.none, 0, ["check"])
+    answer = await node_call.produce("t", node_call.batch(b"a"))
+    assert (answer.base_offset, ran) == (ON_LOOP.records + 1, ["check"])
+
+
+async def test_a_leader_that_is_deposed_during_a_long_check_appends_nothing(
+    node_call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partition = node_call.node.partitions.find("t", 0)
+
+    async def run(work: Any) -> Any:
+        checked = work()
+        partition._role.leader = None
+        return checked
+
+    monkeypatch.setattr(node_call.node.cpu_thread, "run", run)
+    answer = await node_call.produce("t", build_batch([Record(0, 1, b"k", b"")] * 100_001))
+    assert answer.error_code is ErrorCode.not_leader_or_follower
+    assert partition.log.end_offset == 0

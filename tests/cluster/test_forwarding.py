@@ -23,6 +23,7 @@ from ottla.protocol.errors import ErrorCode
 from ottla.protocol.frames import read_response, write_request
 from ottla.protocol.messages import messages_of
 from ottla.runtime.clock import SystemClock
+from ottla.runtime.cpu_thread import CpuThread
 
 HEARTBEAT, DELETE_TOPICS, ENVELOPE, ALLOCATE_PRODUCER_IDS = 12, 20, 58, 67
 
@@ -60,7 +61,9 @@ class Broker:
         self.server = Listener(
             self.config.endpoints[0],
             self.config,
-            Dispatcher(self, Handlers((), handlers.get), forwarding, [self.note]),
+            Dispatcher(
+                self, Handlers((), handlers.get), forwarding, [self.note], cpu_thread=CpuThread()
+            ),
             self.limits,
             next_connection_id=itertools.count(1).__next__,
             monotonic_ms=SystemClock().monotonic_ms,

@@ -9,13 +9,13 @@ from ottla.network.client_session import ANONYMOUS, ClientSession, Principal
 from ottla.network.dispatcher import Dispatcher
 from ottla.network.envelope import wrapped
 from ottla.network.handlers import EndConnectionError, Handler, Handlers
-from ottla.network.long_messages import LongMessages
 from ottla.network.request_context import RequestContext
 from ottla.protocol.access import BETWEEN_BROKERS
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.frames import read_response, write_request
 from ottla.protocol.message_budget import LOOP
 from ottla.protocol.messages import messages_of
+from ottla.runtime.cpu_thread import CpuThread
 
 HEARTBEAT, API_VERSIONS, DELETE_TOPICS, ENVELOPE = 12, 18, 20, 58
 ALICE = Principal("User", "alice")
@@ -32,8 +32,13 @@ class Bench:
         self.elsewhere: bytes | None = b"the controller's answer"
         handlers = {key: Handler(key, 0, 6, self.answer) for key in (HEARTBEAT, DELETE_TOPICS)}
         handlers[API_VERSIONS] = Handler(API_VERSIONS, 0, 4, self.answer)
+        self.cpu_thread = CpuThread()
         self.dispatcher = Dispatcher(
-            "the parts", Handlers((), handlers.get), self.forwarding, [self.check]
+            "the parts",
+            Handlers((), handlers.get),
+            self.forwarding,
+            [self.check],
+            cpu_thread=self.cpu_thread,
         )
 
     def check(self, handler: Handler, request: Any, context: RequestContext[Any]) -> None:
@@ -196,17 +201,17 @@ async def test_only_long_messages_use_the_thread(
     count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench, ran = Threads(), []
-    right = LongMessages.run
+    right = CpuThread.run
 
-    async def run(self: LongMessages, work: Any) -> Any:
+    async def run(self: CpuThread, work: Any) -> Any:
         ran.append(work.func.__name__)
         return await right(self, work)
 
-    monkeypatch.setattr(LongMessages, "run", run)
+    monkeypatch.setattr(CpuThread, "run", run)
     _, response = read_response(DELETE_TOPICS, 5, await bench.ask(long_delete(count)))
     assert len(response.responses) == count
     assert ran == (["_read", "write_response"] if count > LOOP.elements else [])
-    bench.dispatcher.close()
+    bench.cpu_thread.close()
 
 
 async def test_a_long_request_in_an_envelope() -> None:
@@ -215,11 +220,11 @@ async def test_a_long_request_in_an_envelope() -> None:
     _, response = read_response(ENVELOPE, 0, await bench.ask(asked))
     _, inside = read_response(DELETE_TOPICS, 5, response.response_data)
     assert len(inside.responses) == LOOP.elements + 1
-    bench.dispatcher.close()
+    bench.cpu_thread.close()
 
 
 async def test_a_request_beyond_all_limits_ends_its_connection() -> None:
     bench = Threads()
     with pytest.raises(EndConnectionError, match="more than 1,000,000 elements"):
         await bench.ask(long_delete(1_000_001))
-    bench.dispatcher.close()
+    bench.cpu_thread.close()

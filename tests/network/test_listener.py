@@ -17,6 +17,7 @@ from ottla.network.listener import Listener
 from ottla.network.request_context import RequestContext
 from ottla.protocol.frames import read_response, write_request
 from ottla.protocol.messages import messages_of
+from ottla.runtime.cpu_thread import CpuThread
 
 HEARTBEAT, API_VERSIONS, PRODUCE = 12, 18, 0
 
@@ -104,7 +105,7 @@ class Server(Listener):
         super().__init__(
             config.endpoints[0],
             config,
-            Dispatcher(broker, Handlers((), FOUND.get), forwarding),  # type: ignore[arg-type]
+            Dispatcher(broker, Handlers((), FOUND.get), forwarding, cpu_thread=CpuThread()),  # type: ignore[arg-type]
             self.limits,
             next_connection_id=itertools.count(1).__next__,
             monotonic_ms=lambda: time.monotonic_ns() // 1_000_000,

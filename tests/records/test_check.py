@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.build import build_batch, finish_batch
-from ottla.records.check import check_batch
+from ottla.records.check import MAX_RECORD_ERRORS, ON_LOOP, check_batch
 from ottla.records.compression import compress, decompress
-from ottla.records.errors import InvalidRecordError
+from ottla.records.errors import InvalidRecordError, LongBatchError
 from ottla.records.header import (
     CONTROL_BIT,
     HEADER_BYTES,
@@ -19,6 +19,7 @@ from ottla.records.header import (
 )
 from ottla.records.iterate import iterate_records
 from ottla.records.record import Record
+from ottla.records.walk import RECORDS_A_PAUSE
 
 
 def _refusal(batch: bytes, **limits: object) -> ApiError:
@@ -256,3 +257,57 @@ def test_the_size_limit_applies_to_the_stored_form_too() -> None:
     assert (
         _refusal(batch, max_message_bytes=1_000, compression=0).code is ErrorCode.message_too_large
     )
+
+
+def _long(batch: bytes, **limits: object) -> bool:
+    """Whether the check belongs in a thread; there it gives what it gives without limits."""
+    try:
+        check_batch(batch, max_message_bytes=10 << 20, at_once=ON_LOOP, **limits)  # type: ignore[arg-type]
+    except LongBatchError:
+        return True
+    except ApiError:
+        pass
+    return False
+
+
+def test_many_records_are_checked_in_a_thread() -> None:
+    few = build_batch([Record(0, 1, b"k", b"")] * 1_000)
+    many = build_batch([Record(0, 1, b"k", b"")] * (ON_LOOP.records + 1))
+    assert (_long(few), _long(many)) == (False, True)
+
+
+@pytest.mark.parametrize("compression", [1, 2, 3, 4])
+def test_many_decompressed_bytes_are_checked_in_a_thread(compression: int) -> None:
+    small = build_batch([Record(0, 1, b"k", bytes(1 << 20))], compression=compression)
+    large = build_batch([Record(0, 1, b"k", bytes(ON_LOOP.plain_bytes))], compression=compression)
+    assert (_long(small), _long(large)) == (False, True)
+    header, _ = check_batch(large, max_message_bytes=10 << 20)
+    assert header.count == 1
+
+
+def test_records_that_are_compressed_again_are_checked_in_a_thread() -> None:
+    batch = build_batch([Record(0, 1, b"k", bytes(ON_LOOP.compressed_bytes))])
+    assert not _long(batch)
+    assert _long(batch, compression=4, compression_level=22)
+    assert not _long(build_batch([Record(0, 1, b"k", b"v")]), compression=4)
+
+
+def test_many_records_that_may_be_invalid_are_named_in_a_thread() -> None:
+    keyless = [Record(0, 1, None, b"")] * (ON_LOOP.named_records + 1)
+    assert not _long(build_batch(keyless))
+    assert _long(build_batch(keyless), keys_required=True)
+    assert not _long(build_batch(keyless[:10]), keys_required=True)
+
+
+def test_a_refusal_names_a_limited_number_of_records() -> None:
+    batch = build_batch([Record(0, 1, None, b"")] * (MAX_RECORD_ERRORS + 5))
+    refused = _refusal(batch, keys_required=True)
+    assert isinstance(refused, InvalidRecordError)
+    assert [each.batch_index for each in refused.record_errors] == list(range(MAX_RECORD_ERRORS))
+
+
+def test_a_walk_pauses() -> None:
+    pauses: list[None] = []
+    batch = build_batch([Record(0, 1, b"k", b"")] * (2 * RECORDS_A_PAUSE + 1))
+    check_batch(batch, max_message_bytes=10 << 20, pause=lambda: pauses.append(None))
+    assert len(pauses) == 2

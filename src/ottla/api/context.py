@@ -21,6 +21,7 @@ from ottla.replica.fetch_session import FetchSessions
 from ottla.replica.partitions import Partitions
 from ottla.replica.throttle import Throttle
 from ottla.runtime.clock import Clock
+from ottla.runtime.cpu_thread import CpuThread
 from ottla.storage.storage_failure import StorageFailure
 from ottla.timelines.recorder import TimelineRecorder
 
@@ -34,6 +35,7 @@ class Broker(Protocol):
     """Key, first and last version of each request type."""
     partitions: Partitions
     fetch_sessions: FetchSessions
+    cpu_thread: CpuThread
     disk_reads: DiskReads
     leader_throttle: Throttle
     storage_failure: StorageFailure

@@ -8,6 +8,7 @@ transaction, see `transactional_produce`. v13 (KIP-516): topics by id.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from ottla.api.context import Context
@@ -23,8 +24,11 @@ from ottla.network.handlers import EndConnectionError
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import INTERNAL_TOPICS
+from ottla.records.errors import LongBatchError
+from ottla.records.header import BatchHeader, Buffer
 from ottla.replica.leader_appends import AppendResult
 from ottla.replica.partition import Partition
+from ottla.runtime.cpu_thread import take_turns
 
 KEY: Final = 0
 ACCESS: Final = (
@@ -68,7 +72,11 @@ async def handle(request: Any, context: Context) -> Any:
         answers: list[Any] = []
         for each in named.values():
             try:
-                partition, appended = _append(key, each, request, verified, context)
+                try:
+                    partition, appended = _append(key, each, request, verified, context)
+                except LongBatchError:
+                    checked = await _check_long(key, each, context)
+                    partition, appended = _append(key, each, request, verified, context, checked)
             except ApiError as error:
                 failed = f"{key}-{each.index}: {error}"
                 answers.append(_refusal(key, each.index, error, context))
@@ -88,9 +96,16 @@ async def handle(request: Any, context: Context) -> Any:
 
 
 def _append(
-    key: Any, each: Any, request: Any, verified: Verified, context: Context
+    key: Any,
+    each: Any,
+    request: Any,
+    verified: Verified,
+    context: Context,
+    checked: tuple[BatchHeader, Buffer] | None = None,
 ) -> tuple[Partition, AppendResult]:
-    """Append one partition's batch; raises ApiError."""
+    """Append one partition's batch; raises ApiError, and LongBatchError if it must be checked
+    before by `_check_long`.
+    """
     acks = request.acks
     if acks not in _KNOWN_ACKS:
         raise ApiError(ErrorCode.invalid_required_acks)
@@ -112,8 +127,23 @@ def _append(
         zstd_allowed=context.version >= _ZSTD,
         is_transactional=request.transactional_id is not None,
         guard=guard,
+        checked=checked,
     )
     return partition, appended
+
+
+async def _check_long(key: Any, each: Any, context: Context) -> tuple[BatchHeader, Buffer]:
+    """Checks a batch in a thread; raises ApiError. What was true of the partition before may have
+    changed afterwards.
+    """
+    partition = context.broker.partitions.find(key, each.index)
+    now_ms = context.broker.clock.now_ms()
+    zstd_allowed = context.version >= _ZSTD
+    check = partial(
+        partition.appends.check,
+        each.records, partition.log.config, now_ms, zstd_allowed, None, take_turns,
+    )  # fmt: skip
+    return await context.broker.cpu_thread.run(check)
 
 
 def _response(topics: list[tuple[Any, list[Any]]], context: Context) -> Any:

@@ -14,7 +14,6 @@ from ottla.network.client_session import ClientSession
 from ottla.network.connection import Part
 from ottla.network.envelope import sender
 from ottla.network.handlers import EndConnectionError, Handler, Handlers, always
-from ottla.network.long_messages import LongMessages
 from ottla.network.request_context import BrokerT, RequestContext
 from ottla.protocol.access import BETWEEN_BROKERS
 from ottla.protocol.errors import DecodeError, ErrorCode
@@ -30,6 +29,7 @@ from ottla.protocol.message_budget import LOOP, MESSAGE, Budget, LongMessageErro
 from ottla.protocol.messages import messages_of
 from ottla.protocol.primitives import Buffer
 from ottla.protocol.versions import API_VERSIONS, APIS, ENVELOPE, FOR_CONTROLLER
+from ottla.runtime.cpu_thread import CpuThread
 
 _UNKNOWN_VERSION: Final = -1
 
@@ -79,15 +79,19 @@ class Dispatcher(Generic[BrokerT]):
         handlers: Handlers,
         forwarding: Forwarding,
         checks: Sequence[Check] = (),
+        *,
+        cpu_thread: CpuThread,
     ) -> None:
-        """`checks` is for authorization and quotas, which do not exist yet."""
+        """`checks` is for authorization and quotas, which do not exist yet. `cpu_thread` decodes
+        and encodes long messages.
+        """
         self.requests: Counter[int] = Counter()
         """The number of requests, by key."""
         self._broker = broker
         self._handlers = handlers
         self._forwarding = forwarding
         self._checks = tuple(checks)
-        self._long = LongMessages()
+        self._cpu_thread = cpu_thread
         self._last: tuple[RequestHeader, ClientSession] | None = None
         """The request that was begun last, for the watchdog."""
         self._routes: dict[tuple[int, int], _Route] = {}
@@ -111,7 +115,9 @@ class Dispatcher(Generic[BrokerT]):
             try:
                 request = self._read(route, header, frame, LOOP)
             except LongMessageError:
-                request = await self._long.run(partial(self._read, route, header, frame, MESSAGE))
+                request = await self._cpu_thread.run(
+                    partial(self._read, route, header, frame, MESSAGE)
+                )
             context = self._checked(route, header, request, session)
             if route.is_for_controller and not self._forwarding.is_controller:
                 forwarded = await self._forwarding.forward(key, frame, session)
@@ -135,10 +141,6 @@ class Dispatcher(Generic[BrokerT]):
         client = f" (client {header.client_id})" if header.client_id else ""
         return f"{name} version {header.version} from {session.host}{client}"
 
-    def close(self) -> None:
-        """Ends the thread of long messages. Connections are closed before."""
-        self._long.close()
-
     @staticmethod
     def _read(route: _Route, header: RequestHeader, frame: Buffer, budget: Budget) -> Any:
         """The decoded request. Raises DecodeError, and LongMessageError if it is beyond `budget`,
@@ -151,7 +153,7 @@ class Dispatcher(Generic[BrokerT]):
         try:
             return write_response(response, correlation_id, LOOP.elements)
         except LongMessageError:
-            return await self._long.run(partial(write_response, response, correlation_id))
+            return await self._cpu_thread.run(partial(write_response, response, correlation_id))
 
     def _checked(
         self, route: _Route, header: RequestHeader, request: Any, session: ClientSession
@@ -217,7 +219,7 @@ class Dispatcher(Generic[BrokerT]):
         try:
             request = self._read(route, inside, data, LOOP)
         except LongMessageError:
-            request = await self._long.run(partial(self._read, route, inside, data, MESSAGE))
+            request = await self._cpu_thread.run(partial(self._read, route, inside, data, MESSAGE))
         context = self._checked(route, inside, request, client)
         answer = await self._written(
             await route.handler.answer(request, context), inside.correlation_id

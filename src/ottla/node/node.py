@@ -60,6 +60,7 @@ from ottla.replica.partitions import Partitions
 from ottla.replica.replica_fetchers import ReplicaFetchers, leader_throttle
 from ottla.runtime.background import Background
 from ottla.runtime.clock import Clock, SystemClock
+from ottla.runtime.cpu_thread import CpuThread
 from ottla.runtime.waiting import wake
 from ottla.storage.broker_metadata import known_cluster_id
 from ottla.storage.log_maintenance import LogMaintenance
@@ -148,7 +149,10 @@ class Node:
         self.strays: Strays
         self.replica_fetchers: ReplicaFetchers
         self._listeners: list[Listener] = []
-        self._dispatcher = Dispatcher(self, handlers, self._forwarding())
+        self.cpu_thread = CpuThread()
+        self._dispatcher = Dispatcher(
+            self, handlers, self._forwarding(), cpu_thread=self.cpu_thread
+        )
         self._opened = AsyncExitStack()
 
     async def _ask_broker(self, broker_id: int, purpose: str, request: Any) -> Any:
@@ -405,7 +409,7 @@ class Node:
             wake(partition)
         for listener in self._listeners:
             await listener.close(CLOSE_GRACE_MS)
-        self._dispatcher.close()
+        self.cpu_thread.close()
 
     def _close_logs(self) -> None:
         """Raises nothing: if the disk fails now, the next start recovers."""

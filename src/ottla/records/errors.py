@@ -4,6 +4,7 @@ ApiError
     CorruptBatchError   CORRUPT_MESSAGE: the bytes were damaged in transit; a client may retry
     InvalidRecordError  INVALID_RECORD (or INVALID_TIMESTAMP): intact, but a client must not write
                         it; a retry is useless; `record_errors` names the invalid records
+LongBatchError          nothing is known of the batch: its check takes too long for the event loop
 """
 
 from collections.abc import Sequence
@@ -17,6 +18,10 @@ class RecordError(NamedTuple):
 
     batch_index: int
     message: str
+
+
+class LongBatchError(Exception):
+    """A check would hold the event loop: it belongs in a thread."""
 
 
 class CorruptBatchError(ApiError):

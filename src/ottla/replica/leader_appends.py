@@ -6,13 +6,14 @@ wakes waiters, who may wait for the acknowledgement.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
+from ottla.log.config import LogConfig
 from ottla.log.log import Log
 from ottla.log.verification import NOT_REQUIRED, Guard
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.records.check import check_batch
+from ottla.records.check import ON_LOOP, CheckLimits, check_batch
 from ottla.records.control import ControlType, write_end_marker
 from ottla.records.errors import CorruptBatchError
 from ottla.records.header import BatchHeader, Buffer, read_header
@@ -23,8 +24,8 @@ from ottla.replica.refused_batches import RefusedBatches
 from ottla.timelines.partition_timeline import Timeline
 
 MAX_DECOMPRESSED_BYTES = 64 << 20
-"""Limits a batch's decompressed size: it is checked on the event loop (see
-docs/decisions/batch-checks.md), and a small batch may grow to a thousand times its size."""
+"""Limits a batch's decompressed size, as a small batch may grow to a thousand times its size (see
+docs/decisions/batch-checks.md)."""
 
 
 class AppendResult(NamedTuple):
@@ -77,12 +78,14 @@ class LeaderAppends:
         zstd_allowed: bool = True,
         is_transactional: bool = False,
         guard: Guard | None = None,
+        checked: tuple[BatchHeader, Buffer] | None = None,
     ) -> AppendResult:
         """Check and append the records of one Produce request for this partition.
 
         `to_all`: the producer requires all in-sync replicas (acks=all). `is_transactional`: it has
         a transactional id; `guard` is that of `begin_verification`. Raises ApiError, the error of
-        this partition in the response.
+        this partition in the response, and LongBatchError if the check would hold the event loop:
+        then call `check` in a thread, and this again with its result, `checked`.
         """
         role = self._role
         try:
@@ -97,18 +100,10 @@ class LeaderAppends:
         if not records:
             raise ApiError(ErrorCode.invalid_record, "the produce request has no records")
         now_ms = self._host.clock.now_ms()
-        header, batch = check_batch(
-            records,
-            max_message_bytes=config.max_message_bytes,
-            now_ms=now_ms,
-            timestamp_type=config.stamped_type,
-            timestamp_before_max_ms=config.timestamp_before_max_ms,
-            timestamp_after_max_ms=config.timestamp_after_max_ms,
-            keys_required=config.cleanup_compact,
-            zstd_allowed=zstd_allowed,
-            compression=config.stored_compression,
-            compression_level=config.compression_level,
-            limit_bytes=MAX_DECOMPRESSED_BYTES,
+        header, batch = (
+            self.check(records, config, now_ms, zstd_allowed, ON_LOOP, None)
+            if checked is None
+            else checked
         )
         if header.is_transactional and not is_transactional:
             # Written without a transaction, it would block read_committed for ever.
@@ -129,6 +124,32 @@ class LeaderAppends:
                 if code is not None:
                     raise ApiError(code, "an earlier batch of this producer was refused") from error
             raise
+
+    @staticmethod
+    def check(
+        records: Buffer,
+        config: LogConfig,
+        now_ms: int,
+        zstd_allowed: bool,
+        at_once: CheckLimits | None,
+        pause: Callable[[], None] | None,
+    ) -> tuple[BatchHeader, Buffer]:
+        """The header and the bytes to store: see `check_batch`. Also for a thread."""
+        return check_batch(
+            records,
+            max_message_bytes=config.max_message_bytes,
+            now_ms=now_ms,
+            timestamp_type=config.stamped_type,
+            timestamp_before_max_ms=config.timestamp_before_max_ms,
+            timestamp_after_max_ms=config.timestamp_after_max_ms,
+            keys_required=config.cleanup_compact,
+            zstd_allowed=zstd_allowed,
+            compression=config.stored_compression,
+            compression_level=config.compression_level,
+            limit_bytes=MAX_DECOMPRESSED_BYTES,
+            at_once=at_once,
+            pause=pause,
+        )
 
     def _note_batch(self, records: Buffer | None, error: ApiError) -> None:
         try:
