@@ -166,3 +166,12 @@ async def test_a_marker_that_the_replicas_do_not_get_in_time(
         (7, "t", 0, ErrorCode.request_timed_out),
         (7, "alone", 0, ErrorCode.none),
     ]
+
+
+async def test_a_partition_that_is_named_again_gets_one_marker(node_call: Any) -> None:
+    transact(node_call, 7)
+    partition = node_call.node.partitions.get("t", 0)
+    places = (("t", (0, 0, 0)), ("t", (0,)))
+    found = await write(node_call, {"producer_id": 7, "places": places})
+    assert found == [(7, "t", 0, ErrorCode.none)] * 2
+    assert partition.log.end_offset == 2

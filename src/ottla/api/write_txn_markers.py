@@ -18,10 +18,13 @@ from ottla.protocol.internal_topics import OFFSETS_TOPIC
 from ottla.protocol.versioned_field import VersionedField
 from ottla.replica.leader_appends import AppendResult
 from ottla.replica.partition import Partition
+from ottla.runtime.slices import Slices
 
 KEY: Final = 27
 ACCESS: Final = (Access(Operation.ALTER, Resource.CLUSTER), *BETWEEN_BROKERS)
 """Either suffices: the first is an administrator's."""
+MARKERS_A_SLICE: Final = 100
+"""Each marker is an append."""
 TIMEOUT_MS: Final = 30_000
 """Kafka's default of request.timeout.ms."""
 
@@ -43,12 +46,17 @@ async def handle(request: Any, context: Context) -> Any:
     appends: list[_Append] = []
     groups: list[asyncio.Task[None]] = []
     results: list[tuple[Any, _Codes]] = []
+    slices = Slices(MARKERS_A_SLICE)
     for marker in request.markers:
         codes: _Codes = {}
         results.append((marker, codes))
         for topic in marker.topics:
             for index in topic.partition_indexes:
                 where = (topic.name, index)
+                if where in codes:
+                    continue  # named again: one marker, as in Kafka
+                codes[where] = ErrorCode.none
+                await slices.count()
                 if topic.name == OFFSETS_TOPIC and context.broker.partitions.get(*where):
                     task = _end_in_group(marker, index, codes, context)
                     groups.append(asyncio.create_task(task))
@@ -121,7 +129,7 @@ def _result(marker: Any, codes: _Codes, build: Any) -> Any:
                     build.WritableTxnMarkerPartitionResult(
                         partition_index=index, error_code=codes[topic.name, index]
                     )
-                    for index in topic.partition_indexes
+                    for index in dict.fromkeys(topic.partition_indexes)
                 ),
             )
             for topic in marker.topics
