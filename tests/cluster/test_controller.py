@@ -11,7 +11,6 @@ import pytest
 from ottla.cluster import controller as controller_module
 from ottla.cluster.controller import Controller
 from ottla.config.broker import BrokerConfig
-from ottla.config.error import ConfigError
 from ottla.controller import layout
 from ottla.controller.config_changes import ConfigChange, ResourceChange, ResourceType
 from ottla.controller.deletion import TopicToDelete
@@ -157,16 +156,23 @@ async def test_dynamic_settings_are_applied_and_stored(tmp_path: Path, running: 
         assert config.message_max_bytes == 2000
 
 
-async def test_a_conflicting_dynamic_setting_stops_the_start(
-    tmp_path: Path, running: Running
+async def test_a_conflicting_dynamic_setting_does_not_stop_the_start(
+    tmp_path: Path, running: Running, caplog: pytest.LogCaptureFixture
 ) -> None:
-    change = ConfigChange("log.cleaner.max.compaction.lag.ms", "5")
-    resource = ResourceChange(ResourceType.BROKER, EVERY_BROKER, (change,))
+    changes = (
+        ConfigChange("log.cleaner.max.compaction.lag.ms", "5"),
+        ConfigChange("log.cleaner.threads", "2"),
+        ConfigChange("message.max.bytes", "7"),
+    )
+    resource = ResourceChange(ResourceType.BROKER, EVERY_BROKER, changes)
     async with running(tmp_path) as controller:
-        await controller.alter_configs([resource], incremental=True)
-    with pytest.raises(ConfigError, match="must not be above"):
-        async with running(tmp_path, BrokerConfig({"log.cleaner.min.compaction.lag.ms": "9"})):
-            pass
+        (result,) = await controller.alter_configs([resource], incremental=True)
+        assert not result.outcome.failed
+        cluster_id = controller.image.cluster_id
+    config = BrokerConfig({"log.cleaner.min.compaction.lag.ms": "9"})
+    async with running(tmp_path, config, cluster_id=cluster_id):
+        assert config.message_max_bytes == 7
+    assert "log.cleaner.max.compaction.lag.ms" in caplog.text
 
 
 @pytest.mark.parametrize("writes", [1, 1_100])

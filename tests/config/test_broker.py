@@ -2,6 +2,7 @@ import pytest
 
 from ottla.config.broker import BrokerConfig, check_dynamic
 from ottla.config.error import ConfigError
+from ottla.config.value import LONG_MAX
 
 
 def test_defaults_and_given_values() -> None:
@@ -124,28 +125,60 @@ def test_a_note_has_no_values() -> None:
 
 def test_dynamic_settings_take_their_turn() -> None:
     config = BrokerConfig({"log.retention.ms": "1"})
-    assert config.reconfigure({"log.retention.ms": "2"}, {}) == ("log.retention.ms",)
+    assert config.reconfigure({"log.retention.ms": "2"}, {}).changed == ("log.retention.ms",)
     assert config.log_retention_ms == 2
     config.reconfigure({"log.retention.ms": "2"}, {"log.retention.ms": "3"})
     assert config.log_retention_ms == 3
     version = config.version
-    assert config.reconfigure({"log.retention.ms": "2"}, {"log.retention.ms": "3"}) == ()
+    assert config.reconfigure({"log.retention.ms": "2"}, {"log.retention.ms": "3"}) == ((), ())
     assert config.version == version
     config.reconfigure({}, {})
     assert config.log_retention_ms == 1
 
 
-def test_a_bad_dynamic_setting_changes_nothing() -> None:
+def test_a_bad_dynamic_setting_is_ignored_and_the_others_apply() -> None:
     config = BrokerConfig()
-    with pytest.raises(ConfigError, match="at least"):
-        config.reconfigure({"message.max.bytes": "5", "log.segment.bytes": "0"}, {})
-    assert config.message_max_bytes == 1_048_588
-    assert config.cluster_dynamic == {}
-    with pytest.raises(ConfigError, match="must not be above"):
-        config.reconfigure(
-            {"log.cleaner.min.compaction.lag.ms": "9", "log.cleaner.max.compaction.lag.ms": "8"}, {}
-        )
-    assert config.version == 0
+    good = {"message.max.bytes": "5", "num.io.threads": "3", "a.plugin's.setting": "x"}
+    bad = {"log.segment.bytes": "0", "num.partitions": "7", "log.cleaner.threads": "many"}
+    secured = {"listener.name.external.ssl.keystore.location": "/k"}
+    done = config.reconfigure(good | bad, secured)
+    assert done.changed == ("message.max.bytes",)
+    assert config.cluster_dynamic == good
+    assert config.broker_dynamic == {}
+    for said, name in zip(done.ignored, (*bad, *secured), strict=True):
+        assert name in said
+
+
+LAGS = ("log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms")
+
+
+@pytest.mark.parametrize(
+    ("given", "cluster", "broker", "lags"),
+    [
+        ({LAGS[0]: "9"}, {LAGS[1]: "8"}, {}, (9, LONG_MAX)),
+        # Each alone is in conflict with the static one, both together are not.
+        ({LAGS[1]: "8"}, {LAGS[0]: "9", LAGS[1]: "10"}, {}, (9, 10)),
+        ({}, {LAGS[0]: "9", LAGS[1]: "8"}, {}, (9, LONG_MAX)),
+        ({LAGS[0]: "9"}, {LAGS[1]: "20"}, {LAGS[1]: "8"}, (9, 20)),
+    ],
+)
+def test_a_dynamic_setting_in_conflict_is_ignored_and_the_others_apply(
+    given: dict[str, str],
+    cluster: dict[str, str],
+    broker: dict[str, str],
+    lags: tuple[int, int],
+) -> None:
+    config = BrokerConfig(given)
+    done = config.reconfigure({"message.max.bytes": "5", **cluster}, broker)
+    assert config.message_max_bytes == 5
+    assert (
+        config.log_cleaner_min_compaction_lag_ms,
+        config.log_cleaner_max_compaction_lag_ms,
+    ) == lags
+    in_force = {**config.cluster_dynamic, **config.broker_dynamic}
+    count = len(cluster) + len(broker) + 1
+    assert len(in_force) + len(done.ignored) == count
+    assert all("must not be above" in each for each in done.ignored)
 
 
 def test_limits_by_host_follow_dynamic_changes() -> None:
@@ -173,14 +206,17 @@ def test_a_retention_time_that_another_overrides_is_not_checked(given: dict[str,
 
 
 def test_a_retention_of_nothing_is_refused_while_running() -> None:
-    with pytest.raises(ConfigError, match=r"unlimited \(-1\) or at least 1"):
-        BrokerConfig().reconfigure({"log.retention.ms": "0"}, {})
+    (ignored,) = BrokerConfig().reconfigure({"log.retention.ms": "0"}, {}).ignored
+    assert "unlimited (-1) or at least 1" in ignored
 
 
 def test_what_may_change_while_running() -> None:
     check_dynamic({"log.retention.ms": "5"}, per_broker=False)
-    with pytest.raises(ConfigError, match=r"dynamically: \[num\.partitions, num\.io\.threads\]"):
-        check_dynamic({"num.partitions": "5", "num.io.threads": "1"}, per_broker=True)
+    with pytest.raises(ConfigError, match=r"dynamically: \[num\.partitions, queued\.max"):
+        check_dynamic({"num.partitions": "5", "queued.max.requests": "1"}, per_broker=True)
+    check_dynamic({"num.io.threads": "1", "metric.reporters": ""}, per_broker=False)
+    with pytest.raises(ConfigError, match=r"num\.io\.threads: Not a number of type INT"):
+        check_dynamic({"num.io.threads": "many"}, per_broker=False)
     check_dynamic({"a.plugin's.setting": "5"}, per_broker=False)
     with pytest.raises(ConfigError, match="Not a number of type LONG"):
         check_dynamic({"log.retention.ms": "soon"}, per_broker=False)
@@ -193,7 +229,7 @@ def test_broker_id_is_the_older_name() -> None:
 
 def test_a_broker_numbered_by_broker_id_alone_takes_dynamic_settings() -> None:
     config = BrokerConfig({"broker.id": "0"})
-    assert config.reconfigure({"log.retention.ms": "2"}, {}) == ("log.retention.ms",)
+    assert config.reconfigure({"log.retention.ms": "2"}, {}).changed == ("log.retention.ms",)
     assert config.id == 0
 
 

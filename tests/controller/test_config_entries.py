@@ -83,6 +83,25 @@ def test_a_setting_without_effect_is_shown_without_its_value() -> None:
     assert entry.documentation.startswith("No effect: ")
 
 
+def test_a_dynamic_setting_without_effect_is_shown_with_its_value() -> None:
+    broker = BrokerConfig({"num.io.threads": "8"})
+    broker.reconfigure(
+        {"log.cleaner.threads": "2", "plugin.password": "x"}, {"num.io.threads": "9"}
+    )
+    entries = by_name(broker_entries(broker))
+    threads = entries["num.io.threads"]
+    assert (threads.value, threads.source) == ("9", Source.DYNAMIC_BROKER)
+    assert threads.kind is ConfigType.INT
+    assert not threads.read_only
+    assert threads.documentation.startswith("No effect: ")
+    assert entries["log.cleaner.threads"].source is Source.DYNAMIC_DEFAULT_BROKER
+    assert entries["plugin.password"].sensitive
+    stored = {"log.cleaner.threads": "2", "listener.name.x.ssl.key.password": "secret"}
+    shown = by_name(cluster_entries(stored))
+    assert shown["log.cleaner.threads"].value == "2"
+    assert shown["listener.name.x.ssl.key.password"].value is None
+
+
 def test_the_default_of_all_brokers_shows_only_what_was_set() -> None:
     entries = cluster_entries({"log.retention.ms": "5"})
     assert [(entry.name, entry.value, entry.source) for entry in entries] == [

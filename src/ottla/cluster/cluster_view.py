@@ -12,7 +12,6 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from ottla.config.broker import BrokerConfig
-from ottla.config.error import ConfigError
 from ottla.controller.image import (
     EVERY_BROKER,
     BrokerConfigChanged,
@@ -33,6 +32,8 @@ class ClusterView:
         self.image = ClusterImage("")
         self.waiters: dict[Watcher, None] | None = None
         self._config = config
+        self._ignored: tuple[str, ...] = ()
+        """Why dynamic settings are ignored, as logged."""
         self._subscribers: list[Subscriber] = []
         self._applying = asyncio.Lock()
 
@@ -57,7 +58,7 @@ class ClusterView:
             for delta in find():
                 self.image.apply(delta)
                 if isinstance(delta, BrokerConfigChanged):
-                    self._try_reconfigure()
+                    self._reconfigure()
                 for subscriber in self._subscribers:
                     waiting = subscriber(delta)
                     if waiting is not None:
@@ -69,20 +70,18 @@ class ClusterView:
         async with self._applying:
             await work()
 
-    def _try_reconfigure(self) -> None:
-        """The controller does not know every broker's static settings. As in Kafka's
-        DynamicBrokerConfig, a broker does not apply settings that conflict with its own."""
-        try:
-            self.reconfigure()
-        except ConfigError as error:
-            log.error("dynamic settings conflict with this broker's own: %s", error)
-
-    def reconfigure(self) -> None:
+    def _reconfigure(self) -> None:
         """Applies the dynamic settings of the image to this broker.
 
-        Raises ConfigError if one conflicts with the static settings.
+        The controller does not know every broker's static settings, and Kafka's tools may have
+        stored what no Ottla has. As in Kafka's DynamicBrokerConfig, a broker logs what it cannot
+        take, and goes on.
         """
         own = self.image.config(str(self._config.id))
-        changed = self._config.reconfigure(self.image.config(EVERY_BROKER).values, own.values)
-        if changed:
-            log.info("dynamic settings changed: %s", ", ".join(changed))
+        done = self._config.reconfigure(self.image.config(EVERY_BROKER).values, own.values)
+        if done.changed:
+            log.info("dynamic settings changed: %s", ", ".join(done.changed))
+        for reason in done.ignored:
+            if reason not in self._ignored:
+                log.error("a dynamic setting is ignored: %s", reason)
+        self._ignored = done.ignored

@@ -147,8 +147,7 @@ class Membership:
         """Returns when the view has an image: loaded as the controller, or fetched from it.
 
         Raises StartError if no controller answers in time, or if the cluster's features have levels
-        that this software does not support; on the controller, ConfigError if a dynamic setting
-        conflicts with the static ones.
+        that this software does not support.
         """
         await self._load_or_fetch_image()
         reason = incompatibility(self._view.image.features)
@@ -161,7 +160,6 @@ class Membership:
         while loop.time() < until:
             await self._retry_lost(self._run_for_controller)
             if self._controller.active:
-                self._view.reconfigure()
                 return
             if self.fetcher.controller_id != NO_LEADER:
                 await self._retry_lost(self._learn_addresses)

@@ -6,10 +6,11 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from ottla.config import broker_cluster, broker_log, broker_server, broker_transactions
 from ottla.config.error import ConfigError, invalid_value
+from ottla.config.inert import INERT
 from ottla.config.listener import Endpoint, check_advertised, parse_endpoints
 from ottla.config.setting import Update
 from ottla.config.unneeded import UNNEEDED, RefusedSettings, unneeded_reason
@@ -24,6 +25,15 @@ RETENTION_TIMES: Final = ("log.retention.ms", "log.retention.minutes", "log.rete
 """Each overrides those after it."""
 _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[0-9A-Za-z\-%._:]+)\Z", re.ASCII)
 """The characters of Utils.validHostPattern; an IPv6 address may have brackets."""
+
+
+class Reconfigured(NamedTuple):
+    """What `BrokerConfig.reconfigure` did."""
+
+    changed: tuple[str, ...] = ()
+    """The names whose values have changed."""
+    ignored: tuple[str, ...] = ()
+    """The reason for each setting that this broker cannot take."""
 
 
 class BrokerConfig(
@@ -103,28 +113,60 @@ class BrokerConfig(
         """max.connections.per.ip.overrides by host, in one object that follows dynamic changes."""
         return self._limits
 
-    def reconfigure(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> tuple[str, ...]:
+    def reconfigure(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> Reconfigured:
         """Apply the dynamic settings of the cluster and of this broker.
 
         A broker's own dynamic setting overrides the cluster's, which overrides the static one.
-        Returns the names whose values have changed. Raises ConfigError, without changing anything,
-        if a value is invalid or cannot be changed at runtime.
+        Settings that this broker cannot take are ignored, the others apply. Kafka, too, leaves out
+        those that are invalid or not dynamic (DynamicBrokerConfig.fromPersistentProps); but one
+        that is in conflict with the static settings disables all others there.
         """
-        check_dynamic(cluster, per_broker=False)
-        check_dynamic(broker, per_broker=True)
-        candidate = type(self).__new__(type(self))
-        candidate.given = self.given
-        candidate.load({**self.given, **cluster, **broker})
-        candidate._check_together()
+        ignored: list[str] = []
+        layers = (_usable(cluster, ignored, per_broker=False), _usable(broker, ignored))
+        candidate = self._with_compatible(layers, ignored)
         changed = [name for name in self.definitions if candidate.value(name) != self.value(name)]
-        self.cluster_dynamic, self.broker_dynamic = dict(cluster), dict(broker)
+        self.cluster_dynamic, self.broker_dynamic = layers
         for name in changed:
             self.__dict__[self._attributes[name]] = candidate.value(name)
         if changed:
             self.version += 1
             self._limits.clear()
             self._limits.update(_connection_limits(self.max_connections_per_ip_overrides))
-        return tuple(changed)
+        return Reconfigured(tuple(changed), tuple(ignored))
+
+    def _with_compatible(self, layers: Sequence[dict[str, str]], ignored: list[str]) -> Self:
+        """A copy with these layers of dynamic settings; drops those that contradict the others."""
+        try:
+            return self._with([each for layer in layers for each in layer.items()])
+        except ConfigError:
+            pass
+        taken: list[tuple[str, str]] = []
+        waiting = [(layer, name) for layer in layers for name in layer]
+        reasons: dict[str, str] = {}
+        takes_more = True
+        while takes_more:  # what is in conflict now may be valid with a later one
+            takes_more = False
+            for layer, name in list(waiting):
+                try:
+                    self._with([*taken, (name, layer[name])])
+                except ConfigError as error:
+                    reasons[name] = str(error)
+                    continue
+                taken.append((name, layer[name]))
+                waiting.remove((layer, name))
+                takes_more = True
+        for layer, name in waiting:
+            del layer[name]
+            ignored.append(f"{name}: {reasons[name]}")
+        return self._with(taken)
+
+    def _with(self, dynamic: Sequence[tuple[str, str]]) -> Self:
+        """A copy with these dynamic settings, the later ones in force. Raises ConfigError."""
+        copy = type(self).__new__(type(self))
+        copy.given = self.given
+        copy.load({**self.given, **dict(dynamic)})
+        copy._check_together()
+        return copy
 
     def listens_on(self, bound: Sequence[Endpoint], advertised: Sequence[Endpoint]) -> None:
         """Replace the configured listeners with the actual addresses, for DescribeConfigs.
@@ -225,19 +267,44 @@ def check_dynamic(given: Mapping[str, str], *, per_broker: bool) -> None:
 
     Unknown names are accepted: in Kafka they may belong to a plugin (DynamicBrokerConfig).
     """
-    static = [name for name in given if name not in DYNAMIC_NAMES and is_known(name)]
+    static = [name for name in given if _is_static(name)]
     if static:
         raise ConfigError(f"Cannot update these configs dynamically: [{', '.join(static)}]")
-    given = {name: text for name, text in given.items() if name in DYNAMIC_NAMES}
     if not per_broker:
-        own = [name for name in given if BrokerConfig.definitions[name].update is Update.PER_BROKER]
+        own = [name for name in given if _is_of_one_broker(name)]
         if own:
             raise ConfigError(
                 "Cannot update these configs at default cluster level, broker id must be "
                 f"specified: [{', '.join(own)}]"
             )
     for name, text in given.items():
-        BrokerConfig.definitions[name].parse(text)
+        if name in INERT:
+            INERT[name].parse(text)
+        elif name in DYNAMIC_NAMES:
+            BrokerConfig.definitions[name].parse(text)
+
+
+def _usable(
+    given: Mapping[str, str], ignored: list[str], *, per_broker: bool = True
+) -> dict[str, str]:
+    """Those that `check_dynamic` accepts; the reasons for the others are added to `ignored`."""
+    found: dict[str, str] = {}
+    for name, text in given.items():
+        try:
+            check_dynamic({name: text}, per_broker=per_broker)
+        except ConfigError as error:
+            ignored.append(str(error) if name in str(error) else f"{name}: {error}")
+        else:
+            found[name] = text
+    return found
+
+
+def _is_static(name: str) -> bool:
+    return name not in DYNAMIC_NAMES and name not in INERT and is_known(name)
+
+
+def _is_of_one_broker(name: str) -> bool:
+    return name in DYNAMIC_NAMES and BrokerConfig.definitions[name].update is Update.PER_BROKER
 
 
 def is_known(name: str) -> bool:

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ottla.config.broker import DYNAMIC_NAMES, BrokerConfig, is_known
+from ottla.config.broker import DYNAMIC_NAMES, BrokerConfig
+from ottla.config.inert import INERT
 from ottla.config.setting import Setting
 from ottla.config.synonym import BROKER_SYNONYMS, SYNONYMS
 from ottla.config.topic import TopicConfig
@@ -111,15 +112,20 @@ def broker_entries(
                 synonyms=tuple(synonyms),
             )
         )
-    unneeded = [name for name in broker.given if name not in BrokerConfig.definitions]
-    entries += [_unneeded_entry(name) for name in _chosen(unneeded, keys)]
     for layer, source in (
         (broker.broker_dynamic, Source.DYNAMIC_BROKER),
         (broker.cluster_dynamic, Source.DYNAMIC_DEFAULT_BROKER),
     ):
         shown = {entry.name for entry in entries}
-        unknown = [name for name in layer if not is_known(name) and name not in shown]
-        entries += [_unknown_entry(name, source) for name in _chosen(unknown, keys)]
+        others = [
+            name for name in layer if name not in BrokerConfig.definitions and name not in shown
+        ]
+        entries += [_stored_entry(name, layer[name], source) for name in _chosen(others, keys)]
+    shown = {entry.name for entry in entries}
+    unneeded = [
+        name for name in broker.given if name not in BrokerConfig.definitions and name not in shown
+    ]
+    entries += [_unneeded_entry(name) for name in _chosen(unneeded, keys)]
     return tuple(entries)
 
 
@@ -129,8 +135,8 @@ def cluster_entries(
     """The dynamic defaults of all brokers: only those that are set."""
     entries: list[ConfigEntry] = []
     for name in _chosen(values, keys):
-        if not is_known(name):
-            entries.append(_unknown_entry(name, Source.DYNAMIC_DEFAULT_BROKER))
+        if name not in BrokerConfig.definitions:
+            entries.append(_stored_entry(name, values[name], Source.DYNAMIC_DEFAULT_BROKER))
             continue
         definition = BrokerConfig.definitions[name]
         shown = None if definition.sensitive else values[name]
@@ -189,20 +195,23 @@ def _topic_value(
     return definition.default_text
 
 
-def _unknown_entry(name: str, source: Source) -> ConfigEntry:
-    """An unknown dynamic setting: sensitive, as it may be a plugin's password (ConfigHelper).
+def _stored_entry(name: str, text: str, source: Source) -> ConfigEntry:
+    """A dynamic setting that has no effect, or an unknown one. The latter is sensitive, as it may
+    be a plugin's password (ConfigHelper).
 
     Its only synonym is the place where it was set.
     """
+    inert, reason = INERT.get(name), unneeded_reason(name)
+    value = None if inert is None else text
     return ConfigEntry(
         name=name,
-        value=None,
+        value=value,
         source=source,
-        read_only=True,
-        sensitive=True,
-        kind=ConfigType.UNKNOWN,
-        documentation=None,
-        synonyms=(ConfigSynonym(name, None, source),),
+        read_only=inert is None,
+        sensitive=inert is None,
+        kind=ConfigType.UNKNOWN if inert is None else inert.kind,
+        documentation=None if reason is None else f"No effect: {reason}.",
+        synonyms=(ConfigSynonym(name, value, source),),
     )
 
 
