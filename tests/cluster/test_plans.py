@@ -211,6 +211,22 @@ async def test_the_outcome_of_a_plan_is_unknown_if_only_its_first_writes_were_do
     assert await session.exists("/n3") is not None
 
 
+async def test_a_write_that_is_too_large_is_refused(
+    session: EmbeddedCoordination, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ZooKeeper would end the connection."""
+    monkeypatch.setattr(type(session), "limits", Limits(size_bytes=1_000))
+    tenure = Tenure(session)
+    plan = Plan("reply", (Create("/a"), Create("/a/b", bytes(900))), (BrokerVanished(7),))
+    with pytest.raises(ApiError, match="/a/b") as caught:
+        await tenure.do(plan)
+    assert caught.value.code is ErrorCode.policy_violation
+    assert tenure.ends == []
+    assert tenure.view.image.version == 0
+    assert await session.exists("/a") is None
+    assert await tenure.do(Plan("next", (Create("/c", bytes(700)),))) == "next"
+
+
 @pytest.mark.parametrize("error", [ConnectionLostError, SessionExpiredError])
 async def test_the_outcome_is_unknown_without_a_response(
     session: EmbeddedCoordination,

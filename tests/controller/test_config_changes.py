@@ -173,6 +173,21 @@ def test_refusals_have_kafkas_messages(
     assert (overrides(image), dict(image.configs)) == before
 
 
+@pytest.mark.parametrize("name", ["1", EVERY_BROKER])
+def test_settings_do_not_grow_without_limit(
+    alter: Alter, image: ClusterImage, config: BrokerConfig, name: str
+) -> None:
+    """Unknown names are accepted: they may belong to a plugin."""
+    for number in range(7):
+        assert not alter(broker(ConfigChange(f"x{number}", "y" * 32_000), name=name)).failed
+    before = dict(image.configs)
+    outcome = alter(broker(ConfigChange("x7", "y" * 32_000), name=name))
+    assert outcome.code is ErrorCode.invalid_config
+    assert "at most 250000" in (outcome.message or "")
+    assert image.configs == before
+    assert not alter(broker(ConfigChange("x6", None, ChangeKind.DELETE), name=name)).failed
+
+
 def test_a_resource_given_twice_is_refused_but_others_change(
     alter: Alter, image: ClusterImage, config: BrokerConfig
 ) -> None:

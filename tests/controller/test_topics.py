@@ -6,6 +6,7 @@ import pytest
 
 from ottla.config.broker import BrokerConfig
 from ottla.config.listener import Endpoint
+from ottla.config.topic import TopicConfig
 from ottla.controller import layout
 from ottla.controller.image import (
     BrokerAppeared,
@@ -147,6 +148,23 @@ def test_explicit_assignments_are_kept(create: Callable[..., dict[str, TopicResu
             NewTopic("t", configs=(("nonsense.setting", "1"),)),
             ErrorCode.invalid_config,
             "Unknown topic config name: nonsense.setting",
+        ),
+        (
+            NewTopic("t", configs=(("retention.ms", " " * 32_767 + "1"),)),
+            ErrorCode.invalid_config,
+            "exceeds the maximum value size of 32767 bytes",
+        ),
+        (
+            NewTopic(
+                "t",
+                configs=tuple(
+                    (name, " " * 32_766 + "7")
+                    for name in TopicConfig.definitions
+                    if name.endswith(".ms")
+                ),
+            ),
+            ErrorCode.invalid_config,
+            "at most 250000 are allowed",
         ),
     ],
 )

@@ -10,6 +10,11 @@ from uuid import uuid4
 
 import pytest
 
+from ottla.cluster.cluster_view import ClusterView
+from ottla.cluster.plans import Plans
+from ottla.config.broker import BrokerConfig
+from ottla.controller import layout
+from ottla.controller.plan import Plan
 from ottla.coordination.tree import (
     MAX_OPERATIONS,
     MAX_REQUEST_BYTES,
@@ -27,6 +32,7 @@ from ottla.coordination.zookeeper import (
     ZooKeeperCoordination,
     ZooKeeperTree,
 )
+from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.testing.ports import free_ports
 from ottla.testing.zookeeper_server import ZooKeeperServer
 
@@ -207,6 +213,23 @@ async def test_a_request_over_the_size_limit_is_our_own_bug(
     ]
     await session.multi(most)
     assert len(await session.children(path)) == MAX_OPERATIONS - 20
+
+
+async def test_a_plan_with_a_node_that_zookeeper_refuses_is_refused_before(
+    session: ZooKeeperCoordination,
+) -> None:
+    await session.create(layout.CONTROLLER_EPOCH)
+    ends: list[str] = []
+    plans = Plans(session, ClusterView(BrokerConfig()), 0, ends.append)
+    parts = tuple(Create(f"/{number}") for number in range(2 * MAX_OPERATIONS))
+    largest = (Create("/a", bytes(999_000)), Create("/b", bytes(999_000)))
+    assert await plans.carry_out(lambda: Plan("done", (*parts, *largest))) == "done"
+    with pytest.raises(ApiError) as caught:
+        await plans.carry_out(lambda: Plan("done", (Create("/c", bytes(MAX_REQUEST_BYTES)),)))
+    assert caught.value.code is ErrorCode.policy_violation
+    assert ends == []
+    assert len((await session.get("/b")).data) == 999_000
+    assert await plans.carry_out(lambda: Plan("next", (Create("/c"),))) == "next"
 
 
 async def test_thousands_of_requests_at_once(session: ZooKeeperCoordination) -> None:

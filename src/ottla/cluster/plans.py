@@ -83,7 +83,8 @@ class Plans:
 
     async def carry_out(self, decide: Callable[[], Plan[T]]) -> T:
         """Raises ApiError: NOT_CONTROLLER (OutcomeUnknownError if the plan may take effect),
-        KAFKA_STORAGE_ERROR, or what the decider raises.
+        KAFKA_STORAGE_ERROR, POLICY_VIOLATION for a node that is too large, or what the decider
+        raises.
         """
         reply, refusal = await asyncio.shield(asyncio.create_task(self._outcome(decide)))
         if refusal is not None:
@@ -105,6 +106,7 @@ class Plans:
             if self._ended:
                 raise ApiError(ErrorCode.not_controller)
             plan = decide()
+            _check_sizes(plan.writes, self._coordination.limits)
             try:
                 await write_fenced(self._coordination, plan.writes, self._epoch_version)
             except StoreError as error:
@@ -133,6 +135,20 @@ class Plans:
     def _end_tenure(self, why: str) -> None:
         self._ended = True
         self._overtaken(why)
+
+
+def _check_sizes(writes: Sequence[Operation], limits: Limits | None) -> None:
+    """Raise POLICY_VIOLATION if a node would be too large, for example that of a topic with tens of
+    thousands of partitions."""
+    if limits is None:
+        return
+    for write in writes:
+        if size_bytes(write) > limits.size_bytes - FENCE_BYTES:
+            raise ApiError(
+                ErrorCode.policy_violation,
+                f"ZooKeeper would refuse the node {write.path}: it would have"
+                f" {size_bytes(write)} bytes, of at most {limits.size_bytes - FENCE_BYTES}.",
+            )
 
 
 class PartlyWrittenError(CoordinationError):

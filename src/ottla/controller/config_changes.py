@@ -35,6 +35,9 @@ from ottla.coordination.tree import Create, Operation, SetData
 from ottla.protocol.errors import ApiError, ErrorCode
 
 VALUE_LENGTH_MAX: Final = 32_767
+SETTINGS_BYTES_MAX: Final = 250_000
+"""The largest node with the settings of one resource. Unknown names are accepted, and ZooKeeper
+refuses a node of more than 1 MB; every broker has all settings in memory."""
 
 
 class ResourceType(enum.IntEnum):
@@ -133,8 +136,14 @@ def _check_changes(changes: Sequence[ConfigChange]) -> None:
     for change in changes:
         if change.kind not in tuple(ChangeKind):
             raise _bad_request(f"Unknown operations type {change.kind}")
-        if change.value is not None and len(change.value) > VALUE_LENGTH_MAX:
-            raise ApiError(ErrorCode.invalid_config, _TOO_LONG)
+        if change.value is not None:
+            check_length(change.value)
+
+
+def check_length(value: str) -> None:
+    """Raise INVALID_CONFIG for a value that is too long (ConfigurationControlManager)."""
+    if len(value) > VALUE_LENGTH_MAX:
+        raise ApiError(ErrorCode.invalid_config, _TOO_LONG)
 
 
 _TOO_LONG: Final = (
@@ -163,6 +172,7 @@ def _alter_topic(
         )
     if values == present:
         return
+    check_size(values, present)
     path = layout.topic_config_path(topic.name)
     builder.writes.append(_write(path, values, topic.config_version))
     version = _next_version(topic.config_version)
@@ -221,6 +231,7 @@ def _alter_broker(
     _check_in_force(resource.name, values, image, config)
     if values == present.values:
         return
+    check_size(values, present.values)
     path = layout.broker_config_path(resource.name)
     builder.writes.append(_write(path, values, present.version))
     changed = ConfigImage(values, _next_version(present.version))
@@ -241,6 +252,17 @@ def _check_in_force(
     given = config.given if resource in (EVERY_BROKER, own) else {}
     dynamic = {name: value for name, value in {**cluster, **broker}.items() if is_known(name)}
     BrokerConfig({**given, **dynamic})
+
+
+def check_size(values: Mapping[str, str], present: Mapping[str, str]) -> None:
+    """Raise INVALID_CONFIG if the settings are too large, unless they become fewer."""
+    size_bytes = len(layout.write_config(values))
+    if size_bytes > SETTINGS_BYTES_MAX and size_bytes > len(layout.write_config(present)):
+        raise ApiError(
+            ErrorCode.invalid_config,
+            f"All settings of the resource would take {size_bytes} bytes: at most "
+            f"{SETTINGS_BYTES_MAX} are allowed.",
+        )
 
 
 def _check_broker_name(name: str, image: ClusterImage) -> None:
@@ -293,8 +315,7 @@ def _edited_list(
         elif kind is ChangeKind.SUBTRACT and word in members:
             members.remove(word)
     result = ",".join(members)
-    if len(result) > VALUE_LENGTH_MAX:
-        raise ApiError(ErrorCode.invalid_config, _TOO_LONG)
+    check_length(result)
     return result
 
 

@@ -18,6 +18,7 @@ from ottla.config.error import ConfigError
 from ottla.config.synonym import topic_defaults
 from ottla.config.topic import check_topic_overrides
 from ottla.controller import layout
+from ottla.controller.config_changes import check_length, check_size
 from ottla.controller.image import (
     BrokerImage,
     ClusterImage,
@@ -181,6 +182,9 @@ def _overrides(
     overrides = {name: value for name, value in given if value is not None}
     if not overrides:
         return {}
+    for value in overrides.values():
+        check_length(value)
+    check_size(overrides, {})
     try:
         check_topic_overrides(defaults, overrides)
     except ConfigError as error:
