@@ -4,6 +4,7 @@ import asyncio
 import errno
 import os
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from ottla.controller.image import BrokerImage, PartitionState
 from ottla.log.flush import FlushTask
 from ottla.log.leader_epochs import LeaderEpochs
+from ottla.log.producer_load import ProducerLoad
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.build import build_batch
 from ottla.records.header import iterate_headers
@@ -410,6 +412,109 @@ async def test_a_follower_copies_truncates_and_serves_committed_records(
     assert consume(partition, 1, leader_only=False).size_bytes > 0
     partition.truncate_fully(40, 8)
     assert (partition.log.start_offset, partition.high_watermark) == (40, 40)
+
+
+@pytest.fixture
+def may_load(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Until it is set, no thread reads producers after a truncation."""
+    may_load, run = threading.Event(), ProducerLoad.run
+
+    def later(load: ProducerLoad) -> None:
+        assert may_load.wait(30)
+        run(load)
+
+    monkeypatch.setattr(ProducerLoad, "run", later)
+    yield may_load
+    may_load.set()
+
+
+async def test_a_leader_whose_producers_are_still_read_refuses_what_needs_them(
+    node_call: Any, partition: Any, may_load: threading.Event
+) -> None:
+    """In Kafka it would not lead yet: its fetcher holds the log's lock."""
+
+    def batch(sequence: int) -> bytes:
+        built: bytes = node_call.batch(
+            b"a", producer_id=3, producer_epoch=0, base_sequence=sequence
+        )
+        return built
+
+    elsewhere = ErrorCode.not_leader_or_follower
+    for sequence in range(3):
+        partition.appends.append(batch(sequence), "me", to_all=True)
+    fetch(partition, 2, 2)
+    partition.update(state(leader=2, epoch=2, at=2), 0)
+    partition.truncate_to(2, 5)
+    assert partition.update(state(epoch=3, at=3), 0) is Role.LEADER
+    assert code_of(partition.appends.append, batch(2), "me", to_all=True) is elsewhere
+    assert code_of(partition.appends.append, node_call.batch(b"x"), "me", to_all=True) is elsewhere
+    verify = partition.appends.begin_verification
+    assert code_of(verify, 3, 0, 2, version_2=False) is elsewhere
+    assert code_of(partition.active_producers) is elsewhere
+    assert code_of(consume, partition, 0, committed_only=True) is elsewhere
+    assert code_of(partition.reader.end_for, True) is elsewhere
+    uncommitted = consume(partition, 0)
+    assert (uncommitted.size_bytes > 0, uncommitted.last_stable_offset) == (True, -1)
+    assert fetch(partition, 2, 2).last_stable_offset == -1
+    waiting = Waiter([partition])
+    may_load.set()
+    assert await waiting.wait(WAIT_MS)
+    assert code_of(partition.appends.append, batch(3), "me", to_all=True) is elsewhere, (
+        "it follows one that was refused"
+    )
+    assert partition.appends.append(batch(2), "me", to_all=True).first_offset == 2
+    assert partition.appends.append(batch(3), "me", to_all=True).first_offset == 3
+    assert consume(partition, 0, committed_only=True).last_stable_offset == 2
+
+
+async def test_the_last_of_several_truncations_decides_the_producers(
+    node_call: Any, partition: Any, may_load: threading.Event, eventually: Any
+) -> None:
+    for sequence in range(4):
+        batch = node_call.batch(b"a", producer_id=3, producer_epoch=0, base_sequence=sequence)
+        partition.appends.append(batch, "me", to_all=True)
+    partition.update(state(leader=2, epoch=2, at=2), 0)
+    for offset in (3, 2, 9):
+        partition.truncate_to(offset, 5)
+    may_load.set()
+    await eventually(lambda: partition.log.loading is None)
+    assert partition.log.producers.producers[3].last_sequence == 1
+    assert partition.log.snapshots == [2]
+
+
+async def test_a_truncated_partition_is_deleted_while_its_producers_are_read(
+    node_call: Any, partition: Any, may_load: threading.Event, eventually: Any
+) -> None:
+    for sequence in range(2):
+        batch = node_call.batch(b"a", producer_id=3, producer_epoch=0, base_sequence=sequence)
+        partition.appends.append(batch, "me", to_all=True)
+    partition.update(state(leader=2, epoch=2, at=2), 0)
+    partition.truncate_to(1, 5)
+    background = node_call.node.log_maintenance._background
+    before = len(background)
+    removal = node_call.node.store.delete("t", 0)
+    partition.closed()
+    may_load.set()
+    await eventually(lambda: len(background) < before)
+    removal.run()
+    assert not os.path.exists(partition.log.folder)
+
+
+async def test_a_truncation_that_the_disk_refuses_half_lowers_the_high_watermark(
+    node_call: Any, partition: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for value in (b"a", b"b", b"c"):
+        partition.appends.append(node_call.batch(value), "me", to_all=True)
+    fetch(partition, 2, 3)
+    partition.update(state(leader=2, epoch=2, at=2), 0)
+
+    def full(*arguments: Any) -> None:
+        raise OSError(errno.ENOSPC, "no space")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "replace", full)  # of the leader epochs
+        assert code_of(partition.truncate_to, 0, 5) is FULL
+    assert (partition.log.end_offset, partition.high_watermark) == (0, 0)
 
 
 async def test_truncated_segments_are_deleted_later(node_call: Any, partition: Any) -> None:

@@ -119,8 +119,8 @@ def test_a_follower_follows_within_its_log(ends: Ends, host: PartitionHost) -> N
     ends.end_offset = 6
     role.truncated()
     assert role.high_watermark == 6
-    ends.end_offset = 40
-    role.truncated(restart_at=40)
+    ends.start_offset = ends.end_offset = 40
+    role.truncated()
     assert role.high_watermark == 40
 
 

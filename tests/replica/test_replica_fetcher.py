@@ -24,6 +24,7 @@ from ottla.records.record import Record
 from ottla.replica.replica_fetcher import ReplicaFetcher, Truncations
 from ottla.replica.throttle import Quota, Throttle
 from ottla.runtime.clock import SystemClock
+from ottla.runtime.waiting import Watcher, wake
 
 FETCH, LIST_OFFSETS = 1, 2
 TOPIC = UUID(int=5)
@@ -44,6 +45,9 @@ class Copy:
         self.high_watermark = 0
         self.refuses = False
         self.has_bug = False
+        self.loads = False
+        """A truncation makes its producers unknown."""
+        self.waiters: dict[Watcher, None] | None = None
         self.state = SimpleNamespace(isr=())
 
     def append_fetched(
@@ -64,6 +68,8 @@ class Copy:
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
         truncate_to(self.log, offset, now_ms=now_ms)
+        if self.loads:
+            self.log.loading = self
 
     def truncate_fully(self, offset: int, now_ms: int) -> None:
         truncate_fully(self.log, offset, now_ms=now_ms)
@@ -234,6 +240,27 @@ async def test_records_that_only_the_follower_has_are_truncated_and_counted(
     assert (bench.truncations.records, bench.truncations.committed_records) == (3, 2)
     assert bench.cuts == [("t", 0, 2)]
     assert "t-0: truncated offsets 2 to 4, which leader 2 does not have" in caplog.text
+
+
+async def test_a_truncated_partition_waits_until_its_producers_are_known(bench: Bench) -> None:
+    mine, other = bench.copy(0), bench.copy(1)
+    records = batch(0, 0, 2) + batch(2, 1, 3)
+    mine.log.append_as_follower(records, list(iterate_headers(records)), now_ms=0)
+    mine.leader_epoch = 3
+    mine.loads = True
+    bench.leader.batches = {0: [batch(0, 0, 2), batch(2, 3, 2)], 1: [batch(0, 0)]}
+    bench.follow(mine, other)
+    await bench.until(lambda: mine.log.end_offset == 2 and other.log.end_offset == 1)
+    for end in (2, 3):
+        bench.leader.batches[1].append(batch(end - 1, 0))
+        await bench.until(lambda end=end: other.log.end_offset == end)  # type: ignore[misc]
+        wake(mine)
+    assert mine.log.end_offset == 2
+    mine.log.loading = None
+    wake(mine)
+    await bench.until(lambda: mine.log.end_offset == 4)
+    assert mine.waiters is None
+    assert mine.stored == b"".join(bench.leader.batches[0])
 
 
 async def test_a_leader_that_starts_past_our_end_is_copied_from_its_start(bench: Bench) -> None:

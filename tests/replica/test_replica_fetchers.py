@@ -67,7 +67,7 @@ def partition(index: int, leader: int) -> Any:
         index=index,
         topic_id=UUID(int=8),
         leader_epoch=1,
-        log=SimpleNamespace(end_offset=0, start_offset=0, epochs=epochs),
+        log=SimpleNamespace(end_offset=0, start_offset=0, epochs=epochs, loading=None),
         state=PartitionState(leader, 1, (1, leader), (leader,), 1),
     )
 

@@ -98,6 +98,24 @@ async def test_after_a_truncation_checkpoints_do_not_exceed_it(
     await eventually(lambda: "t 0 1" in written("replication"))
 
 
+async def test_producers_that_cannot_be_read_after_a_truncation_are_a_failed_write(
+    node_call: Any, eventually: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    for sequence in range(3):
+        batch = node_call.batch(b"a", producer_id=3, producer_epoch=0, base_sequence=sequence)
+        await node_call.produce("t", batch)
+    partition = node_call.node.partitions.find("t", 0)
+    path, away = partition.log.active.path, partition.log.folder + "/away"
+    os.rename(path, away)
+    partition.truncate_to(2, 0)
+    await eventually(lambda: partition.log.loading is None)
+    assert "t-0: cannot read the producers of" in caplog.text
+    assert "cannot write t-0, which no other broker can lead" in caplog.text
+    os.rename(away, path)
+    batch = node_call.batch(b"a", producer_id=3, producer_epoch=0, base_sequence=2)
+    assert (await node_call.produce("t", batch)).base_offset == 2
+
+
 async def test_high_watermarks_are_written_if_one_has_moved(node_call: Any) -> None:
     maintenance, folder = node_call.node.log_maintenance, node_call.node.config.data_folder
     written = folder / "replication-offset-checkpoint"

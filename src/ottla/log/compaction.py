@@ -40,13 +40,13 @@ def plan_compaction(
     high_watermark: int,
     only_if_due: bool = True,
 ) -> "Compaction | None":
-    """The compaction that is due; None if there is none or the log is closed. Without
-    `only_if_due` it is due if there is anything that may be cleaned.
+    """The compaction that is due; None if there is none, the log is closed, or its producers are
+    read after a cut. Without `only_if_due` it is due if there is anything that may be cleaned.
 
     `clean_offset` is the partition's cleaner checkpoint: the log is clean up to there. Raises
     ApiError KAFKA_STORAGE_ERROR.
     """
-    if log.is_closed:
+    if log.is_closed or log.loading is not None:
         return None
     config = log.config
     first_dirty = log.start_offset if clean_offset is None else clean_offset

@@ -1,8 +1,8 @@
 """One partition's log: its segments, appends and reads.
 
 Threads: call every method on the event loop's thread. None waits for the disk to sync. Long work is
-a task (`FlushTask`, `Compaction`, `Removal`): created on the loop; its `run()` belongs in a worker
-thread, its `apply()` back on the loop. Crash: see `recovery`.
+a task (`FlushTask`, `Compaction`, `ProducerLoad`, `Removal`): created on the loop; its `run()`
+belongs in a worker thread, its `apply()` back on the loop. Crash: see `recovery`.
 """
 
 import os
@@ -64,6 +64,7 @@ class Log:
         "files",
         "folder",
         "is_closed",
+        "loading",
         "recovery_point",
         "replay_from",
         "segments",
@@ -114,6 +115,8 @@ class Log:
         a flush does nothing, nothing expires, an append is refused."""
         self.cuts = 0
         """How often its end was cut: what a flush began with may be other records since."""
+        self.loading: object | None = None
+        """The load that reads the producers after a cut; see `producer_load`."""
         self._producers = producers
         self._random = random
 
@@ -134,11 +137,21 @@ class Log:
     @property
     def producers(self) -> ProducerState:
         """The active producers; on first use read from the latest snapshot and the batches after
-        it.
+        it. Raises ApiError: KAFKA_STORAGE_ERROR, and NOT_LEADER_OR_FOLLOWER while they are read
+        after a cut.
         """
         if self._producers is None:
+            self._check_not_loading()
             self._producers = self._load_producers()
         return self._producers
+
+    def _check_not_loading(self) -> None:
+        # Kafka's answer, too: the broker does not lead before its fetcher has let go of the log.
+        if self.loading is not None:
+            raise ApiError(
+                ErrorCode.not_leader_or_follower,
+                f"the producers of {self.folder} are read again after a truncation",
+            )
 
     @property
     def loaded_producers(self) -> ProducerState | None:
@@ -152,9 +165,15 @@ class Log:
             return not self._producers.producers
         return not self.snapshots and self.replay_from >= self.end_offset
 
+    @property
+    def knows_producers(self) -> bool:
+        """They are in memory, or it is known that there are none."""
+        return self._producers is not None or self.has_no_producers
+
     def set_producers(self, producers: ProducerState | None) -> None:
         """After a truncation: the producers as of the new end, or None to read them again."""
         self._producers = producers
+        self.loading = None
 
     def forget_producers(self, now_ms: int, after_ms: int) -> None:
         """Expire producers that were silent for `after_ms` (producer.id.expiration.ms)."""
@@ -163,7 +182,7 @@ class Log:
 
     def last_stable_offset(self, high_watermark: int) -> int:
         """Where read_committed ends: at the first record of a transaction that is open, or whose
-        marker is not committed yet; else at the high watermark.
+        marker is not committed yet; else at the high watermark. Raises as `producers`.
         """
         if self._producers is None and self.has_no_producers:
             return high_watermark
@@ -292,6 +311,7 @@ class Log:
         """Before the first append: the file's size is the truth, not the checkpoint. After a cut in
         a gap the end is above the last batch, and known.
         """
+        self._check_not_loading()
         if not self.cuts:
             self.end_offset = self.segments[-1].next_offset
         self._producers = self._load_producers()
@@ -353,9 +373,10 @@ class Log:
         if active.base_offset == offset and active.size_bytes == 0:
             active.created_ms = now_ms
             return active
+        producers = self.producers
         active.seal()
         segment = self.begin_segment(offset, now_ms)
-        self._take_snapshot(offset)
+        self._write_snapshot(offset, producers)
         return segment
 
     def _undo_roll(self) -> Segment:
@@ -396,9 +417,17 @@ class Log:
             end_offset=self.end_offset,
         )
 
-    def _take_snapshot(self, offset: int) -> None:
-        """Write the producers as of `offset`, the log's end. Synced with the next flush."""
-        path = producer_files.write_snapshot(self.folder, offset, self.producers.producers.values())
+    def take_snapshot(self) -> None:
+        """Write a snapshot of the producers at the log's end, unless there are none and never was
+        one. Raises ApiError KAFKA_STORAGE_ERROR.
+        """
+        producers = self._producers
+        if producers is not None and (producers.producers or self.snapshots):
+            self._write_snapshot(self.end_offset, producers)
+
+    def _write_snapshot(self, offset: int, producers: ProducerState) -> None:
+        """Synced with the next flush."""
+        path = producer_files.write_snapshot(self.folder, offset, producers.producers.values())
         if not self.snapshots or self.snapshots[-1] < offset:
             self.snapshots.append(offset)
         self.unsynced_files.append(path)
@@ -558,10 +587,9 @@ class Log:
         active = self.segments[-1]
         if self.is_on_disk and active.offset_index.is_loaded:
             active.seal()
-        if self.cuts and self._producers is None and not self.has_no_producers:
-            self._producers = self._load_producers()
-        if self._producers is not None and (self._producers.producers or self.snapshots):
-            self._take_snapshot(self.end_offset)
+        if self.cuts and not self.knows_producers:
+            self.set_producers(self._load_producers())
+        self.take_snapshot()
         for segment in self.segments:
             self.files.forget(segment)
 
@@ -572,6 +600,7 @@ class Log:
         readers or maintenance that still hold this log must not touch those.
         """
         self.is_closed = True
+        self.loading = None
         self.folder = folder
         self.epochs.move_to(folder)
         self.unsynced_files.clear()

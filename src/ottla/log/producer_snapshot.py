@@ -4,9 +4,9 @@
     producer id int64 | epoch int16 | last sequence int32 | last offset int64 | offset delta int32
     | timestamp int64 | coordinator epoch int32 | first offset of the open transaction int64, or -1
 
-The CRC-32C covers what follows it. A snapshot is taken when a segment rolls and at a clean
-shutdown, so that a start reads only the batches after the latest one. Crash: a torn snapshot fails
-its checksum, and the previous one is used.
+The CRC-32C covers what follows it. A snapshot is taken when a segment rolls, at a truncation
+and at a clean shutdown, so that a start reads only the batches after the latest one. Crash: a torn
+snapshot fails its checksum, and the previous one is used.
 """
 
 from collections.abc import Iterable

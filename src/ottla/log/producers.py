@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from ottla.log import names
 from ottla.log.checkpoint import replace_file
 from ottla.log.errors import storage_error
+from ottla.log.open_file import OpenFile
 from ottla.log.producer_snapshot import decode_snapshot, encode_snapshot
 from ottla.log.producer_state import Producer, ProducerState
 from ottla.log.segment import Segment
@@ -78,13 +79,25 @@ def replay_segment(state: ProducerState, segment: Segment, *, into_index: bool =
     found = segment.find(state.end_offset)
     if found is None:
         return
-    fd = segment.file().fd
-    for position, header in segment.headers(found.position):
+    batches = segment.headers(found.position)
+    replay_batches(state, segment.file(), batches, segment if into_index else None)
+
+
+def replay_batches(
+    state: ProducerState,
+    file: OpenFile,
+    batches: Iterable[tuple[int, BatchHeader]],
+    segment: Segment | None = None,
+) -> None:
+    """The same for batches with their positions in `file`; with `segment`, also into its
+    transaction index.
+    """
+    for position, header in batches:
         if header.producer_id < 0 or header.next_offset <= state.end_offset:
             continue
         if header.is_control:
-            batch = os.pread(fd, header.size_bytes, position)
-            note_marker(state, header, batch, segment if into_index else None)
+            batch = os.pread(file.fd, header.size_bytes, position)
+            note_marker(state, header, batch, segment)
         else:
             state.append(header)
 

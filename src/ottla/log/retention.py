@@ -20,13 +20,13 @@ from ottla.log.segment import Segment
 
 
 def remove_expired(log: Log, *, now_ms: int, high_watermark: int) -> Removal | None:
-    """Remove the expired segments from the log and advance its start; None if there are none, or
-    the log is closed.
+    """Remove the expired segments from the log and advance its start; None if there are none, the
+    log is closed, or its producers are read after a cut.
 
     On the loop: reads a few numbers per segment, renames files. The removal's `run()` belongs in a
     worker thread, after its delay. Raises ApiError KAFKA_STORAGE_ERROR.
     """
-    if log.is_closed:
+    if log.is_closed or log.loading is not None:
         return None
     expired = expired_segments(log, now_ms=now_ms, high_watermark=high_watermark)
     if not expired:

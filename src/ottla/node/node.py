@@ -309,6 +309,7 @@ class Node:
             live_epoch=live_epoch,
             eligible=self._isr_maintenance.check,
             remove=self.log_maintenance.remove_later,
+            load=self.log_maintenance.load_later,
         )
 
     async def _register(self) -> None:

@@ -114,6 +114,8 @@ class LeaderAppends:
         try:
             return self._append(batch, [header], now_ms, client_id, to_all=to_all, guard=guard)
         except ApiError as error:
+            if error.code is ErrorCode.not_leader_or_follower:
+                self._note_batch(records, error)
             if error.code is ErrorCode.out_of_order_sequence_number and self._refused is not None:
                 code = self._refused.cause(
                     header.producer_id,
@@ -175,10 +177,11 @@ class LeaderAppends:
         """See `ProducerState.begin_verification`; also raises NOT_LEADER_OR_FOLLOWER."""
         try:
             self._role.leading()
+            producers = self._log.producers
         except ApiError as error:
             self._note_refusal(producer_id, producer_epoch, sequence, error)
             raise
-        return self._log.producers.begin_verification(
+        return producers.begin_verification(
             producer_id,
             producer_epoch,
             sequence,

@@ -24,6 +24,7 @@ from uuid import UUID
 from ottla.controller.image import PartitionState
 from ottla.log.flush import FlushTask
 from ottla.log.log import Log
+from ottla.log.producer_load import ProducerLoad
 from ottla.log.producer_state import Producer
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.header import BatchHeader, Buffer
@@ -328,7 +329,7 @@ class Partition:
         return Read(
             read.range,
             high_watermark,
-            self.log.last_stable_offset(high_watermark),
+            self.reader.stable_if_known(),
             read.log_start_offset,
             read.at_end and not decides,
         )
@@ -390,18 +391,25 @@ class Partition:
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Truncate to what the leader has. Raises ApiError KAFKA_STORAGE_ERROR."""
-        with self._writing():
-            self._as_follower().truncate_to(offset, now_ms)
-        self._on_truncated()
+        try:
+            with self._writing():
+                self._as_follower().truncate_to(offset, now_ms)
+        finally:
+            self._on_truncated()
 
     def truncate_fully(self, offset: int, now_ms: int) -> None:
         """Empty the log and start it at `offset`. Raises ApiError KAFKA_STORAGE_ERROR."""
-        with self._writing():
-            self._as_follower().truncate_fully(offset, now_ms)
-        self._on_truncated()
+        try:
+            with self._writing():
+                self._as_follower().truncate_fully(offset, now_ms)
+        finally:
+            self._on_truncated()
 
     def _on_truncated(self) -> None:
         self._fail_waits()  # other records will have their offsets
+        load = ProducerLoad.begin(self.log)
+        if load is not None:
+            self._host.load(self, load)
         wake(self)
 
     def _as_follower(self) -> PartitionFollower:
@@ -453,5 +461,5 @@ class Partition:
         return self.log.start_offset
 
     def active_producers(self) -> list[Producer]:
-        """The known producers whose state has not expired."""
+        """The known producers whose state has not expired. Raises ApiError as `Log.producers`."""
         return list(self.log.producers.producers.values())

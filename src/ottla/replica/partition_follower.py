@@ -71,20 +71,24 @@ class PartitionFollower:
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Truncate to what the leader has. Raises ApiError KAFKA_STORAGE_ERROR."""
         end_before = self._log.end_offset
-        removal = truncate_to(self._log, offset, now_ms=now_ms)
-        if removal is not None:
-            self._remove(removal)
-        self._role.truncated()
-        self._note_cut(end_before, now_ms)
+        try:
+            removal = truncate_to(self._log, offset, now_ms=now_ms)
+            if removal is not None:
+                self._remove(removal)
+        finally:
+            self._cut(end_before, now_ms)
 
     def truncate_fully(self, offset: int, now_ms: int) -> None:
         """Empty the log and start it at `offset`. Raises ApiError KAFKA_STORAGE_ERROR."""
         end_before = self._log.end_offset
-        self._remove(truncate_fully(self._log, offset, now_ms=now_ms))
-        self._role.truncated(restart_at=offset)
-        self._note_cut(end_before, now_ms)
+        try:
+            self._remove(truncate_fully(self._log, offset, now_ms=now_ms))
+        finally:
+            self._cut(end_before, now_ms)
 
-    def _note_cut(self, end_before: int, now_ms: int) -> None:
+    def _cut(self, end_before: int, now_ms: int) -> None:
+        """Also if the disk has refused a part of it."""
+        self._role.truncated()
         end_offset = self._log.end_offset
         if end_offset < end_before:
             self._history.timeline.truncated(end_offset, now_ms)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from ottla.log.log import Log
+from ottla.log.producer_load import ProducerLoad
 from ottla.log.removal import Removal
 from ottla.protocol.errors import ApiError
 from ottla.replication.leader import LiveEpoch
@@ -27,6 +28,15 @@ class Timelines(Protocol):
         """The partition is deleted."""
 
 
+def load_now(partition: object, load: ProducerLoad) -> None:
+    """Raises ApiError KAFKA_STORAGE_ERROR."""
+    try:
+        load.run()
+        load.apply()
+    finally:
+        load.end()
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionHost:
     """Created once, where the broker's parts are connected. Callbacks receive the `Partition`."""
@@ -44,3 +54,6 @@ class PartitionHost:
     remove: Callable[[Removal], None] = Removal.run
     """Receives files that a truncation has renamed, to delete them after their delay, off the loop.
     After a crash the next start deletes them."""
+    load: Callable[[Any, ProducerLoad], None] = load_now
+    """Receives the `Partition` and what reads its producers after a truncation, to run it off the
+    loop; see `log.producer_load`."""

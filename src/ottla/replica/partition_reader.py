@@ -98,7 +98,10 @@ class PartitionReader:
         if role.leader is None and (leader_only or role.kind is Role.NONE):
             raise ApiError(ErrorCode.not_leader_or_follower)
         high_watermark = role.high_watermark
-        stable = log.last_stable_offset(high_watermark)
+        if committed_only:
+            stable = log.last_stable_offset(high_watermark)
+        else:
+            stable = self.stable_if_known()
         if last_fetched_epoch != NO_EPOCH:
             diverging = self._divergence(offset, last_fetched_epoch)
             if diverging is not None:
@@ -126,6 +129,14 @@ class PartitionReader:
         aborted = aborted_transactions(log, found, offset, up_to_offset, wait=wait)
         return Read(found, high_watermark, stable, log.start_offset, at_end, aborted=aborted)
 
+    def stable_if_known(self) -> int:
+        """The last stable offset for those who may read past it. NO_OFFSET while the producers are
+        read after a truncation.
+        """
+        if self._log.loading is not None:
+            return NO_OFFSET
+        return self._log.last_stable_offset(self._role.high_watermark)
+
     def find_works(self, offset: int, *, committed_only: bool) -> list[Callable[[], None]]:
         """What reads the indexes for `read`, in a worker thread. Raises ApiError
         KAFKA_STORAGE_ERROR.
@@ -148,7 +159,9 @@ class PartitionReader:
         return None
 
     def end_for(self, committed_only: bool) -> int:
-        """The offset after the last one that a consumer may read."""
+        """The offset after the last one that a consumer may read. Raises ApiError as
+        `Log.producers`.
+        """
         high_watermark = self._role.high_watermark
         return self._log.last_stable_offset(high_watermark) if committed_only else high_watermark
 

@@ -211,11 +211,10 @@ class PartitionRole:
         self._high_watermark = high_watermark
         return True
 
-    def truncated(self, restart_at: int | None = None) -> None:
-        """The log was truncated; or it was emptied, and starts at `restart_at`."""
-        if restart_at is not None:
-            self._high_watermark = max(self._high_watermark, restart_at)
-        self._high_watermark = min(self._high_watermark, self._log.end_offset)
+    def truncated(self) -> None:
+        """The log was truncated; or it was emptied, and starts at another offset."""
+        at_most = min(self._high_watermark, self._log.end_offset)
+        self._high_watermark = max(at_most, self._log.start_offset)
 
     def in_sync_change(self, now_ms: int) -> InSyncChange | None:
         """The ISR to propose to the controller now; `now_ms` on the monotonic clock."""

@@ -37,6 +37,7 @@ from ottla.replication.follower import (
     TruncateFully,
 )
 from ottla.runtime.clock import Clock
+from ottla.runtime.waiting import Change, unwatch, watch
 
 logger = logging.getLogger("ottla.replication")
 
@@ -103,6 +104,8 @@ class ReplicaFetcher:
         """Partitions whose next request may differ from what the session has."""
         self._delayed: dict[Key, int] = {}
         """Until when they are left out, on the monotonic clock."""
+        self._awaited: dict[Key, Partition] = {}
+        """Those that are left out until their producers are known."""
         self._session = ReplicaSession()
         self._deltas = asyncio.Event()
         self._is_reachable = True
@@ -195,8 +198,16 @@ class ReplicaFetcher:
             self._changed[key] = None
         requests: dict[Key, FetchRequest | None] = {}
         for key in self._changed:
+            awaited = self._awaited.pop(key, None)
+            if awaited is not None:
+                unwatch(awaited, self)
             followed = self.working_on = self._followed.get(key)
             if followed is None or key in self._delayed:
+                requests[key] = None
+            elif followed.partition.log.loading is not None:
+                # After a truncation its producers are read, in a thread: see `changed`.
+                self._awaited[key] = followed.partition
+                watch(followed.partition, self)
                 requests[key] = None
             elif self._is_throttled(followed.partition):
                 self._delay(key)
@@ -206,6 +217,12 @@ class ReplicaFetcher:
         self.working_on = None
         self._changed.clear()
         return self._session.request(requests)
+
+    def changed(self, watched: Partition, change: Change) -> None:
+        """Fetch a truncated partition again, once its producers are known."""
+        if watched.log.loading is None:
+            self._changed[watched.topic_id, watched.index] = None
+            self._deltas.set()
 
     def _is_throttled(self, partition: Partition) -> bool:
         if not self._throttle.holds(partition.topic, partition.index):
@@ -338,14 +355,18 @@ class ReplicaFetcher:
 
     def _truncate(self, partition: Partition, offset: int) -> None:
         end_offset, high_watermark = partition.log.end_offset, partition.high_watermark
-        partition.truncate_to(offset, self._clock.now_ms())
-        self._on_truncated(partition)
+        try:
+            partition.truncate_to(offset, self._clock.now_ms())
+        finally:
+            self._on_truncated(partition)
         self._count(partition, partition.log.end_offset, end_offset, high_watermark)
 
     def _truncate_fully(self, partition: Partition, offset: int) -> None:
         end_offset = partition.log.end_offset
-        partition.truncate_fully(offset, self._clock.now_ms())
-        self._on_truncated(partition)
+        try:
+            partition.truncate_fully(offset, self._clock.now_ms())
+        finally:
+            self._on_truncated(partition)
         # This loses nothing: the leader's retention has already deleted these records.
         logger.info(
             "%s-%d ends at %d, before the start of the leader's log: restarting at %d",

@@ -13,6 +13,7 @@ from functools import partial
 
 from ottla.config.broker import BrokerConfig
 from ottla.log.checkpoint import PartitionName
+from ottla.log.producer_load import ProducerLoad
 from ottla.log.removal import Removal
 from ottla.log.retention import remove_expired
 from ottla.protocol.errors import ApiError
@@ -31,6 +32,8 @@ PARTITIONS_A_SLICE = 200
 CHECKPOINT_DELAY_MS = 100
 """From a truncation or deletion to the write of the checkpoint files; those in between share one
 write."""
+LOADS_AT_ONCE = 2
+"""Truncated logs whose producers are read at a time: it is Python's work, and there is one lock."""
 MAX_INTERVAL_MS = 24 * 3600 * 1000
 """Kafka's "never" is 2^63-1 ms, which no timer accepts; once a day has the same effect."""
 
@@ -55,6 +58,7 @@ class LogMaintenance:
         self._background = Background(logger, "log maintenance")
         self._checkpoint_due = asyncio.Event()
         self._checkpointing = asyncio.Lock()
+        self._loading = asyncio.Semaphore(LOADS_AT_ONCE)
         self._writing: asyncio.Future[None] | None = None
         """The write of checkpoint files that runs in a thread now."""
         self._high_watermarks: dict[PartitionName, int] = {}
@@ -225,6 +229,22 @@ class LogMaintenance:
             if number % PARTITIONS_A_SLICE == 0:
                 await asyncio.sleep(0)
             partition.log.forget_producers(now_ms, after_ms)
+
+    def load_later(self, partition: StoredPartition, load: ProducerLoad) -> None:
+        """Reads a truncated log's producers again, in a thread."""
+        self._background.spawn(self._load(partition, load))
+
+    async def _load(self, partition: StoredPartition, load: ProducerLoad) -> None:
+        try:
+            async with self._loading:
+                await asyncio.to_thread(load.run)
+            load.apply()
+        except ApiError as error:
+            logger.error("%s-%d: %s", partition.topic, partition.index, error)
+            self._failure.write_failed(partition, error)
+        finally:
+            load.end()
+            wake(partition)
 
     def remove_later(self, removal: Removal) -> None:
         """Removes renamed files after their delay."""
