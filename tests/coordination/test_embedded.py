@@ -1,11 +1,18 @@
 """What only the embedded tree does; `test_tree.py` tests what both trees have in common."""
 
+import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ottla.coordination.embedded import EmbeddedTree
-from ottla.coordination.embedded_store import StoreError
+from ottla.coordination.embedded_store import (
+    EmbeddedStore,
+    StoreError,
+    StoreSyncError,
+    store_error,
+)
 from ottla.coordination.tree import Change, Create, Event, SessionExpiredError
 
 
@@ -44,4 +51,39 @@ async def test_the_first_call_fails_on_an_unusable_folder(tmp_path: Path) -> Non
     tree = EmbeddedTree(tmp_path / "none")
     with pytest.raises(StoreError, match="unable to open"):
         await tree.connect()
+    await tree.close()
+
+
+async def test_after_a_failed_sync_nothing_is_read_or_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite may have left in the file what was refused: the next start finds out."""
+    lost: list[str] = []
+    tree = EmbeddedTree(tmp_path, lost.append)
+    session = await tree.connect()
+    await session.create("/a", b"1")
+
+    def refuse(code: int) -> None:
+        def multi(*_: Any) -> None:
+            error = sqlite3.OperationalError("disk I/O error")
+            error.sqlite_errorcode = code
+            raise store_error("coordination.sqlite", error)
+
+        monkeypatch.setattr(EmbeddedStore, "multi", multi)
+
+    refuse(sqlite3.SQLITE_FULL)
+    with pytest.raises(StoreError):
+        await session.set("/a", b"2")
+    assert lost == []
+    refuse(sqlite3.SQLITE_IOERR_FSYNC)
+    with pytest.raises(StoreSyncError):
+        await session.set("/a", b"2")
+    monkeypatch.undo()
+    for call in (session.set("/a", b"3"), session.get("/a"), session.close()):
+        with pytest.raises(StoreSyncError, match="disk I/O error"):
+            await call
+    assert set(lost) == {"coordination.sqlite: disk I/O error"}
+    await tree.close()
+    tree = EmbeddedTree(tmp_path)
+    assert (await (await tree.connect()).get("/a")).data == b"1"
     await tree.close()

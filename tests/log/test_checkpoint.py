@@ -1,8 +1,10 @@
+import os
 from pathlib import Path
 
 import pytest
 
 from ottla.log.checkpoint import parse_offsets, read_lines, write_lines, write_offsets
+from ottla.log.errors import SyncError
 from ottla.protocol.errors import ApiError, ErrorCode
 
 
@@ -51,3 +53,17 @@ def test_a_folder_that_is_gone_is_a_storage_error(tmp_path: Path) -> None:
         write_lines(str(tmp_path / "gone" / "c"), [])
     assert caught.value.code is ErrorCode.kafka_storage_error
     assert "No such file" in str(caught.value)
+
+
+def test_a_failed_sync_is_told_apart_from_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(fd: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    path = tmp_path / "offsets"
+    write_offsets(str(path), {("t", 0): 1})
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(SyncError, match="Input/output error"):
+        write_offsets(str(path), {("t", 0): 2})
+    assert parse_offsets(path.read_bytes()) == {("t", 0): 1}

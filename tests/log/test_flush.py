@@ -1,10 +1,14 @@
 import os
 import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from ottla.log.errors import SyncError
 from ottla.log.flush import FlushTask, flush
+from ottla.log.offset_index import OffsetIndex
 from ottla.log.truncation import truncate_to
 from ottla.protocol.errors import ApiError, ErrorCode
 
@@ -50,15 +54,95 @@ def test_a_disk_that_fails_is_a_storage_error_and_moves_nothing(
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(os, "fdatasync", fail)
-    with pytest.raises(ApiError, match="Input/output error") as caught:
+    under_way = FlushTask(log)
+    with pytest.raises(SyncError, match="Input/output error") as caught:
         flush(log)
     assert caught.value.code is ErrorCode.kafka_storage_error
     assert log.recovery_point == 0
     monkeypatch.undo()
-    assert log.unsynced_files
+    # The next fsync of the file would succeed: Linux reports the error once.
+    for attempt in (lambda: flush(log), under_way.run, lambda: bench.fill(log, 1)):
+        with pytest.raises(SyncError, match="Input/output error"):
+            attempt()
+    assert (log.recovery_point, log.end_offset) == (0, 9)
+    assert log.read(0, max_bytes=1 << 20).size_bytes == log.size_bytes
+
+
+def test_of_two_flushes_at_once_both_fail(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They sync the same open file, and only one of them gets the error."""
+    log = bench.open()
+    bench.fill(log, 3)
+    tasks = [FlushTask(log), FlushTask(log)]
+    both, calls = threading.Event(), iter((True, False))
+
+    def once(fd: int) -> None:
+        if next(calls, False):
+            assert not both.wait(0.05), "the other one has passed meanwhile"
+            raise OSError(5, "Input/output error")
+        both.set()
+
+    monkeypatch.setattr(os, "fdatasync", once)
+    with ThreadPoolExecutor(2) as pool:
+        flushes = [pool.submit(task.run) for task in tasks]
+    assert [type(each.exception()) for each in flushes] == [SyncError, SyncError]
+
+
+@pytest.mark.parametrize("which", ["index", "leader-epoch-checkpoint"])
+def test_every_file_of_a_log_counts(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    log = bench.open()
+    bench.fill(log, 3)
+    sync = os.fsync
+
+    def fail(fd: int) -> None:
+        if os.readlink(f"/proc/self/fd/{fd}").endswith(which):
+            raise OSError(5, "Input/output error")
+        sync(fd)
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(SyncError):
+        flush(log)
+    assert log.sync_failure is not None
+
+
+def test_a_new_log_syncs_the_folders_that_name_its_files(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = bench.open()
+    bench.fill(log, 1)
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.readlink(f"/proc/self/fd/{fd}")))
     flush(log)
-    assert log.recovery_point == 9
-    assert not log.unsynced_files
+    assert {str(bench.folder), str(bench.folder.parent)} <= set(synced)
+    assert log.unsynced_files == []
+
+
+def test_what_a_flush_could_not_begin_with_is_synced_by_the_next(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk for the indexes, or no descriptor left, is no failed fsync."""
+    log = bench.open()
+    bench.fill(log, 3)
+    unsynced = list(log.unsynced_files)
+    assert unsynced
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(OffsetIndex, "store", full)
+        with pytest.raises(ApiError, match="No space left"):
+            FlushTask(log)
+    assert log.unsynced_files == unsynced
+    task = FlushTask(log)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", full)
+        with pytest.raises(ApiError, match="No space left"):
+            task.run()
+    assert set(unsynced) <= set(log.unsynced_files)
+    flush(log)
+    assert (log.recovery_point, log.unsynced_files) == (9, [])
 
 
 def test_records_truncated_during_a_flush_do_not_count_as_synced(bench: Any) -> None:

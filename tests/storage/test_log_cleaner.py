@@ -203,3 +203,20 @@ async def test_a_log_that_cannot_be_compacted_does_not_stop_the_pass(
     await bench.cleaner.clean()
     assert (bench.node.storage_failure.reason is not None) == is_reported
     assert bench.log.end_offset == 3
+
+
+async def test_a_compacted_segment_that_cannot_be_synced_stops_the_broker(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bench.write(b"a", b"a", b"b")
+    before = bench.batches()
+
+    def fail(fd: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        await bench.cleaner.clean()
+    assert bench.node.storage_failure.has_lost_sync
+    assert bench.clean_offset is None
+    assert bench.batches() == before

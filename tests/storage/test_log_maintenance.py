@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ottla.log.errors import SyncError
 from ottla.log.flush import FlushTask
 from ottla.log.removal import Removal
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -206,6 +207,28 @@ async def test_a_failed_sync_stops_the_broker_if_another_can_lead(
     with pytest.raises(ApiError):
         await node_call.node.partitions.find("t", 0).flush()
     assert node_call.node.storage_failure.reason is not None
+
+
+@pytest.mark.parametrize("work", ["checkpoint", "checkpoint_high_watermarks"])
+async def test_a_checkpoint_that_cannot_be_synced_stops_the_broker(
+    node_call: Any, monkeypatch: pytest.MonkeyPatch, work: str
+) -> None:
+    await node_call.produce("t", node_call.batch(b"a"))
+
+    def fail(fd: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        with pytest.raises(SyncError):
+            await getattr(node_call.node.log_maintenance, work)()
+    failure = node_call.node.storage_failure
+    assert failure.has_lost_sync
+    assert "nobody knows what is on the disk" in failure.reason
+    data = node_call.node.config.data_folder
+    await node_call.node.close()
+    assert not (data / ".kafka_cleanshutdown").exists()
+    assert (data / ".ottla-lost-sync").exists()
 
 
 async def delete_topic(node_call: Any, topic: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ottla.log.errors import SyncError
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.runtime.repeated_failure import LOG_AGAIN_MS
 from ottla.storage.storage_failure import TURN_MS, StorageFailure
@@ -130,3 +131,45 @@ def test_a_partition_that_failed_to_open_counts_too(
     failure.failed("t", 7, state, FULL)
     assert ended == ["end"]
     assert f"cannot write t-7, which [2] can lead: {FULL}" in caplog.text
+
+
+LOST = SyncError("cannot sync /data/t-0: Input/output error")
+
+
+@pytest.mark.parametrize("isr", [(1,), (1, 2), (2,)])
+def test_after_a_failed_sync_it_always_stops(
+    isr: tuple[int, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also alone: what it would acknowledge may not be on the disk."""
+    failure, _, ended = failure_of(live=(1, 2))
+    noted: list[str] = []
+    failure.on_lost_sync = lambda: noted.append("noted")
+    for _ in range(2):
+        failure.write_failed(partition(*isr), LOST)
+        failure.check_sync(LOST)
+    assert (ended, noted, failure.has_lost_sync) == (["end"], ["noted"], True)
+    assert failure.reason == (
+        f"{LOST}: this broker stops, because nobody knows what is on the disk"
+    )
+    assert [each.message for each in caplog.records] == [
+        f"{LOST}: nobody knows what is on the disk"
+    ]
+
+
+async def test_a_failed_sync_does_not_wait_for_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = later(monkeypatch)
+    failure, _, ended = failure_of(live=(1, 2), own=2)
+    failure.write_failed(partition(1, 2), FULL)
+    assert (len(turns), ended) == (1, [])
+    failure.write_failed(partition(1, 2), LOST)
+    assert (turns, ended) == ([], ["end"])
+
+
+def test_a_sync_that_fails_during_the_stop_makes_it_unclean() -> None:
+    failure, _, ended = failure_of(live=(1, 2))
+    failure.close()
+    failure.check_sync(FULL)
+    assert (failure.reason, failure.has_lost_sync) == (None, False)
+    failure.check_sync(LOST)
+    assert (ended, failure.has_lost_sync) == ([], True)
+    assert failure.reason is not None

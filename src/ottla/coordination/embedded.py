@@ -3,6 +3,9 @@
 SQLite runs in a thread of its own, because a commit waits for the disk and the event loop must not.
 Calls reach that thread in the order in which they were made, so they see each other's writes.
 Watches stay on the loop and fire there, after the write that they wait for is committed.
+
+After a failed fsync every call fails: SQLite may have left a transaction in the file that was
+refused here, and nobody may build on either until the next start has read it from the disk.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from ottla.coordination.embedded_store import EmbeddedStore, StoreError
+from ottla.coordination.embedded_store import EmbeddedStore, StoreSyncError, store_error
 from ottla.coordination.tree import (
     ANY_VERSION,
     Change,
@@ -35,9 +38,15 @@ T = TypeVar("T")
 class EmbeddedTree:
     """The tree, for any number of sessions (a broker needs one)."""
 
-    def __init__(self, folder: Path | None) -> None:
-        """`folder` None keeps the tree in memory. The first call opens it."""
+    def __init__(
+        self, folder: Path | None, on_lost_sync: Callable[[str], None] = lambda why: None
+    ) -> None:
+        """`folder` None keeps the tree in memory. The first call opens it. `on_lost_sync` is called
+        with the reason if an fsync has failed.
+        """
         self._folder = folder
+        self._on_lost_sync = on_lost_sync
+        self._lost_sync: StoreSyncError | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="coordination")
         self._store: EmbeddedStore | None = None
         self._sessions: dict[int, EmbeddedCoordination] = {}
@@ -61,20 +70,30 @@ class EmbeddedTree:
         for session in list(self._sessions.values()):
             await self.expire(session)
         if self._store is not None:
-            await self.run(lambda store: store.close())
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._store.close)
         self._thread.shutdown(wait=True)
 
     async def run(self, work: Callable[[EmbeddedStore], T]) -> T:
-        """Do the work on the store's thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._call, work)
+        """Do the work on the store's thread. Raises StoreError."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, self._call, work)
+        except StoreSyncError as error:
+            self._on_lost_sync(str(error))
+            raise
 
     def _call(self, work: Callable[[EmbeddedStore], T]) -> T:
-        if self._store is None:
-            self._store = EmbeddedStore(self._folder)
+        if self._lost_sync is not None:
+            raise StoreSyncError(str(self._lost_sync))
         try:
-            return work(self._store)
-        except sqlite3.Error as error:
-            raise StoreError(f"coordination: {error}") from None
+            if self._store is None:
+                self._store = EmbeddedStore(self._folder)
+            try:
+                return work(self._store)
+            except sqlite3.Error as error:
+                raise store_error("coordination", error) from None
+        except StoreSyncError as error:
+            self._lost_sync = error
+            raise
 
     def notify(self, events: Sequence[Event]) -> None:
         """Fire the watches of all sessions that wait for these events."""

@@ -43,6 +43,8 @@ from ottla.coordination.tree import (
 
 FILE_NAME: Final = "coordination.sqlite"
 
+_SYNC_CODES: Final = (sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC)
+
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS node (
     path TEXT PRIMARY KEY,
@@ -61,6 +63,16 @@ INSERT OR IGNORE INTO node (path, parent, data, version, owner) VALUES ('/', '',
 
 class StoreError(CoordinationError):
     """The file cannot be opened, read or written; the text has its path and the reason."""
+
+
+class StoreSyncError(StoreError):
+    """An fsync failed: whether the file holds the transaction is known after the next start."""
+
+
+def store_error(place: str, error: sqlite3.Error) -> StoreError:
+    """What SQLite's error means for the file."""
+    kind = StoreSyncError if getattr(error, "sqlite_errorcode", None) in _SYNC_CODES else StoreError
+    return kind(f"{place}: {error}")
 
 
 class EmbeddedStore:
@@ -82,7 +94,7 @@ class EmbeddedStore:
                 )
             self._database.execute("DELETE FROM node WHERE owner != 0")
         except sqlite3.Error as error:
-            raise StoreError(f"{self._place}: {error}") from None
+            raise store_error(self._place, error) from None
 
     def close(self) -> None:
         """Close the file; SQLite merges the write-ahead log into it."""
@@ -139,7 +151,7 @@ class EmbeddedStore:
                 for operation in operations:
                     self._apply(operation, session, number, events)
         except sqlite3.Error as error:
-            raise StoreError(f"{self._place}: {error}") from None
+            raise store_error(self._place, error) from None
         return events
 
     def end_session(self, session: int) -> list[Event]:

@@ -12,7 +12,7 @@ and possibly a `.tmp` file, which the next write replaces.
 import os
 from collections.abc import Iterable, Mapping
 
-from ottla.log.errors import storage_error
+from ottla.log.errors import storage_error, sync_error
 
 _VERSION = "0"
 
@@ -27,13 +27,20 @@ def write_lines(path: str, lines: Iterable[str], *, sync: bool = True) -> None:
 
 
 def replace_file(path: str, content: bytes, *, sync: bool = True) -> None:
-    """Replace the file atomically with `content`; with `sync`, durably."""
+    """Replace the file atomically with `content`. With `sync` the content is on the disk before
+    the file has its name; `durable.sync_folder` makes the name durable, too.
+
+    Raises ApiError KAFKA_STORAGE_ERROR; SyncError if the fsync fails.
+    """
     try:
         with open(f"{path}.tmp", "wb") as file:
             file.write(content)
             if sync:
                 file.flush()
-                os.fsync(file.fileno())
+                try:
+                    os.fsync(file.fileno())
+                except OSError as error:
+                    raise sync_error(f"cannot sync {path}", error) from None
         os.replace(f"{path}.tmp", path)
     except OSError as error:
         raise storage_error(f"cannot write {path}", error) from None

@@ -25,6 +25,7 @@ from typing import Final
 
 from ottla.log import names
 from ottla.log.cleaned_transactions import CleanedTransactions
+from ottla.log.errors import sync_error
 from ottla.log.open_file import OpenFile, OpenFiles
 from ottla.log.scan import scan_batches
 from ottla.log.segment import Segment
@@ -211,8 +212,12 @@ def clean_group(
     if cleaned.txn_index is not None:
         suffixes.append(names.TXN_INDEX)
     for suffix in suffixes:
-        file = OpenFile(cleaned.path_of(suffix))
-        os.fsync(file.fd)
+        path = cleaned.path_of(suffix)
+        file = OpenFile(path)
+        try:
+            os.fsync(file.fd)
+        except OSError as error:
+            raise sync_error(f"cannot sync {path}", error) from None
     return Group(base_offset, cleaned.size_bytes, cleaned.txn_index is not None)
 
 

@@ -20,7 +20,7 @@ from ottla.log import names
 from ottla.log.cleaned_transactions import CleanedTransactions
 from ottla.log.cleaning import Group, Kept, Source, clean_group, map_keys
 from ottla.log.config import LogConfig
-from ottla.log.errors import InsaneIndexError, storage_error
+from ottla.log.errors import InsaneIndexError, SyncError, storage_error
 from ottla.log.expiry import cleanable_ms
 from ottla.log.log import Log
 from ottla.log.removal import Removal
@@ -132,6 +132,8 @@ class Compaction:
             OSError, ApiError, CorruptBatchError, InvalidRecordError, InsaneIndexError
         ) as error:  # fmt: skip
             self.discard()
+            if isinstance(error, SyncError):
+                raise
             if self.log.is_closed or isinstance(error, FileNotFoundError):
                 return
             doing = f"cannot compact {self.log.folder}"
@@ -197,6 +199,7 @@ class Compaction:
             log.snapshots.append(old[0].base_offset)
             log.snapshots.sort()
         _rename_all(log.folder, group.base_offset, names.SWAP, "")
+        log.unsynced_files.append(log.folder)
         first = log.segments.index(old[0])
         log.segments[first : first + len(old)] = [
             Segment(

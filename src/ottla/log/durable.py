@@ -32,6 +32,20 @@ def sync_data(fd: int) -> None:
     os.fsync(fd)
 
 
+def sync_folder(path: str) -> None:
+    """Wait until what was created, renamed and removed in this folder is on the disk (Kafka's
+    Utils.flushDir). Raises OSError.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        if error.errno not in _NOT_HERE:
+            raise
+    finally:
+        os.close(fd)
+
+
 def reserve(fd: int, size_bytes: int) -> None:
     """Extend the file to this size, with space on the disk if the system can. Raises OSError."""
     if hasattr(os, "posix_fallocate"):

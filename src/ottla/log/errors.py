@@ -2,6 +2,7 @@
 
 ApiError            KAFKA_STORAGE_ERROR, from `storage_error`: the disk failed; the log is
                     unchanged
+    SyncError       an fsync failed: nobody knows what is on the disk, and trying again is no help
 DataFolderError     the data folder cannot be used; one line says why and what to do
 InsaneIndexError    an index that does not match its log; it is rebuilt, and never reported
 """
@@ -15,6 +16,24 @@ class DataFolderError(Exception):
 
 class InsaneIndexError(Exception):
     """An index file that cannot belong to its segment."""
+
+
+class SyncError(ApiError):
+    """An fsync failed, so the broker stops (as Kafka's does with the only log directory offline:
+    LogDirFailureChannel, LogManager.handleLogDirFailure).
+
+    Linux reports the error once and then counts the pages that it could not write as clean: the
+    next fsync of the file succeeds, and what it seems to have made durable is gone after a power
+    failure.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.kafka_storage_error, message)
+
+
+def sync_error(doing: str, error: OSError) -> SyncError:
+    """With one line: the action, the file, and the system's reason."""
+    return SyncError(f"{doing}: {error.strerror or error}")
 
 
 def storage_error(doing: str, error: OSError) -> ApiError:

@@ -1,11 +1,21 @@
-"""Flushes a log to disk: fsync may take long, so it never runs on the event loop."""
+"""Flushes a log to disk: fsync may take long, so it never runs on the event loop.
+
+After a failed fsync the log takes no appends, and every other flush of it fails, too: see
+`SyncError`. Two flushes of one log do not run at the same time. Both would sync the same open file,
+and only one of them gets the error.
+"""
 
 import os
+from threading import Lock
+from typing import Final
 
 from ottla.log.durable import sync_data
-from ottla.log.errors import storage_error
+from ottla.log.errors import SyncError, storage_error, sync_error
 from ottla.log.log import Log
 from ottla.log.open_file import OpenFile
+
+_LOCKS: Final = tuple(Lock() for _ in range(64))
+"""Shared among the logs: a lock for each of 100,000 would cost memory, and few flush at once."""
 
 
 class FlushTask:
@@ -17,12 +27,13 @@ class FlushTask:
     """
 
     def __init__(self, log: Log) -> None:
+        """Raises ApiError KAFKA_STORAGE_ERROR."""
         self.log = log
         self.up_to_offset = log.end_offset
         self._cuts = log.cuts
-        self._paths = log.unsynced_files
-        log.unsynced_files = []
+        self._paths: list[str] = []
         self._files: list[OpenFile] = []
+        _check_synced(log)
         if log.is_closed:
             self.up_to_offset = log.recovery_point
             return
@@ -41,20 +52,44 @@ class FlushTask:
                 raise storage_error(f"cannot write the indexes of {segment.path}", error) from None
             self._files.append(segment.file())
             self._paths += (segment.offset_index.path, segment.time_index.path)
-        self._paths.append(log.epochs.path)
+        self._paths += (log.epochs.path, *log.unsynced_files)
+        log.unsynced_files = []
 
     def run(self) -> None:
-        """Raises ApiError KAFKA_STORAGE_ERROR; it is then unknown what is durable."""
-        if self.log.is_closed:
-            return
-        try:
-            for file in self._files:
-                sync_data(file.fd)
+        """Raises ApiError KAFKA_STORAGE_ERROR; SyncError if it is unknown what is durable."""
+        log = self.log
+        with _LOCKS[(id(log) >> 4) % len(_LOCKS)]:
+            _check_synced(log)
+            if log.is_closed:
+                return
+            try:
+                for file in self._files:
+                    sync_data(file.fd)
+            except OSError as error:
+                raise self._failed(error) from None
             for path in dict.fromkeys(self._paths):
-                _sync(path)
+                self._sync(path)
+
+    def _sync(self, path: str) -> None:
+        log = self.log
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return  # retention removed it in the meantime
         except OSError as error:
-            self.log.unsynced_files.extend(self._paths)  # the next flush must sync them
-            raise storage_error(f"cannot sync {self.log.folder}", error) from None
+            log.unsynced_files.extend(self._paths)  # the next flush must sync them
+            raise storage_error(f"cannot sync {path}", error) from None
+        try:
+            os.fsync(fd)
+        except OSError as error:
+            raise self._failed(error) from None
+        finally:
+            os.close(fd)
+
+    def _failed(self, error: OSError) -> SyncError:
+        failure = sync_error(f"cannot sync {self.log.folder}", error)
+        self.log.give_up(str(failure))
+        return failure
 
     def apply(self) -> None:
         """Advance the recovery point; not if the log was truncated since, because what was written
@@ -72,12 +107,6 @@ def flush(log: Log) -> None:
     task.apply()
 
 
-def _sync(path: str) -> None:
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return  # retention removed it in the meantime
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+def _check_synced(log: Log) -> None:
+    if log.sync_failure is not None:
+        raise SyncError(log.sync_failure)

@@ -16,7 +16,7 @@ from uuid import UUID
 from ottla.log import names
 from ottla.log import producers as producer_files
 from ottla.log.config import LogConfig
-from ottla.log.errors import InsaneIndexError, storage_error
+from ottla.log.errors import InsaneIndexError, SyncError, storage_error
 from ottla.log.file_range import EMPTY, FileRange
 from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.open_file import OpenFiles
@@ -70,6 +70,7 @@ class Log:
         "segments",
         "snapshots",
         "start_offset",
+        "sync_failure",
         "topic_id",
         "unsynced_files",
         "unwanted_files",
@@ -113,6 +114,8 @@ class Log:
         self.is_closed = False
         """Deleted, or closed for good. Maintenance that chose the log before finds nothing to do:
         a flush does nothing, nothing expires, an append is refused."""
+        self.sync_failure: str | None = None
+        """Why an fsync failed. It is then closed; what it holds can be read."""
         self.cuts = 0
         """How often its end was cut: what a flush began with may be other records since."""
         self.loading: object | None = None
@@ -359,8 +362,9 @@ class Log:
 
     def make_files(self) -> None:
         """Raises ApiError KAFKA_STORAGE_ERROR."""
-        make_folder(self.folder, self.topic_id)
+        made = make_folder(self.folder, self.topic_id)
         self.segments[-1].make_files(self.config.preallocate_bytes)
+        self.unsynced_files += made
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
         """Close the active segment and begin one at the log's end; the log then needs a flush.
@@ -609,7 +613,14 @@ class Log:
             self.files.forget(segment)
             segment.move_to(folder)
 
+    def give_up(self, sync_failure: str) -> None:
+        """An fsync of it has failed. May be called in any thread."""
+        self.sync_failure = sync_failure
+        self.is_closed = True
+
     def _refusal(self) -> ApiError:
+        if self.sync_failure is not None:
+            return SyncError(self.sync_failure)
         return ApiError(ErrorCode.unknown_topic_or_partition, f"{self.folder} is closed")
 
 

@@ -17,18 +17,21 @@ from ottla.protocol.kafka_uuid import uuid_from_text, uuid_text
 FILE_NAME = "partition.metadata"
 
 
-def make_folder(folder: str, topic_id: UUID | None) -> None:
-    """Create the folder if it is missing, with its topic id if that is known.
+def make_folder(folder: str, topic_id: UUID | None) -> tuple[str, ...]:
+    """Create the folder if it is missing, with its topic id if that is known. Returns what must be
+    synced before the folder's records count as durable.
 
     Raises ApiError KAFKA_STORAGE_ERROR.
     """
+    path = f"{folder}/{FILE_NAME}"
     try:
         os.makedirs(folder, exist_ok=True)
         if topic_id is not None:
-            with open(f"{folder}/{FILE_NAME}", "wb", buffering=0) as file:
+            with open(path, "wb", buffering=0) as file:
                 file.write(f"version: 0\ntopic_id: {uuid_text(topic_id)}".encode())
     except OSError as error:
         raise storage_error(f"cannot create {folder}", error) from None
+    return path, folder, os.path.dirname(folder)
 
 
 def read_topic_id(folder: str) -> UUID | None:

@@ -23,6 +23,7 @@ from itertools import count
 from typing import Final, NamedTuple
 
 from ottla.log import names
+from ottla.log.durable import sync_folder
 from ottla.log.errors import storage_error
 from ottla.log.segment import Segment
 from ottla.records.errors import CorruptBatchError
@@ -75,7 +76,7 @@ def keep_segments_aside(folder: str, segments: Sequence[Segment]) -> list[str]:
                 name = _free_name(folder, each.base_offset)
                 os.rename(each.path, f"{folder}/{name}")
                 kept.append(name)
-        _sync_folder(folder)
+        sync_folder(folder)
     except OSError as error:
         raise storage_error(f"cannot keep segments of {folder} aside", error) from None
     return kept
@@ -174,11 +175,3 @@ def _free_name(folder: str, offset: int) -> str:
         for name in (f"{first}-{number}" for number in count(2))
         if not os.path.lexists(f"{folder}/{name}")
     )
-
-
-def _sync_folder(folder: str) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -62,6 +62,7 @@ from ottla.runtime.background import Background
 from ottla.runtime.clock import Clock, SystemClock
 from ottla.runtime.cpu_thread import CpuThread
 from ottla.runtime.waiting import wake
+from ottla.storage import lost_sync
 from ottla.storage.broker_metadata import known_cluster_id
 from ottla.storage.log_maintenance import LogMaintenance
 from ottla.storage.log_store import LogStore
@@ -336,6 +337,7 @@ class Node:
         self.store = LogStore.open(
             config.data_folder, node_id=config.id, cluster_id=cluster_id, random=self.random
         )
+        self.storage_failure.on_lost_sync = partial(lost_sync.note, self.store.root)
         opening.callback(self.store.release)
         opening.push_async_callback(self._stop_serving)
         await self._listen()
@@ -346,10 +348,11 @@ class Node:
         """
         config = self.config
         self.store = LogStore.open(config.data_folder, node_id=config.id, random=self.random)
+        self.storage_failure.on_lost_sync = partial(lost_sync.note, self.store.root)
         opening.callback(self.store.release)
         opening.push_async_callback(self._stop_serving)
         await self._listen()
-        tree = EmbeddedTree(config.data_folder)
+        tree = EmbeddedTree(config.data_folder, self.storage_failure.lost_sync)
         opening.push_async_callback(tree.close)
         self._join(tree, opening)
         known = self.store.metadata.cluster_id
@@ -414,12 +417,16 @@ class Node:
 
     def _close_logs(self) -> None:
         """Raises nothing: if the disk fails now, the next start recovers."""
+        if self.storage_failure.has_lost_sync:
+            self.store.release()  # this is no clean stop
+            return
         try:
             self.store.close(
                 self.log_maintenance.high_watermarks(), self._registration.broker_epoch
             )
         except ApiError as error:
             logger.error("cannot close the data folder cleanly: %s", error)
+            self.storage_failure.check_sync(error)
 
     def last_request(self) -> str:
         """For any thread: which request was begun last, of whom."""

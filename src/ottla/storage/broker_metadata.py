@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from random import Random
 
 from ottla.log.checkpoint import replace_file
+from ottla.log.durable import sync_folder
 from ottla.log.errors import DataFolderError
 from ottla.protocol.kafka_uuid import random_uuid, uuid_text
 
@@ -83,6 +84,7 @@ def load_or_create(
             node_id, cluster_id or uuid_text(random_uuid(random)), uuid_text(random_uuid(random))
         )
         replace_file(path, _encode(metadata))
+        sync_folder(root)  # with another directory.id, it would be another broker's disk
         return metadata
     found_node = fields.get("node.id", fields.get("broker.id", str(node_id)))
     if found_node != str(node_id):

@@ -28,6 +28,7 @@ import crc32c
 
 from ottla.log import names
 from ottla.log.checkpoint import PartitionName, replace_file
+from ottla.log.durable import sync_folder
 from ottla.log.log import Log
 
 logger = logging.getLogger("ottla.storage")
@@ -88,9 +89,10 @@ def write_clean_stop(
 
 
 def remove_clean_stop(root: str) -> None:
-    """From here on the folder is unclean. Raises OSError."""
+    """From here on the folder is unclean, also after a power failure. Raises OSError."""
     with suppress(FileNotFoundError, IsADirectoryError):
         os.unlink(f"{root}/{FILE_NAME}")
+        sync_folder(root)
 
 
 def _decode(content: bytes) -> CleanStop:

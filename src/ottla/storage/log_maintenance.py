@@ -91,7 +91,10 @@ class LogMaintenance:
         """
         await self._background.close()
         if self._writing is not None:
-            await asyncio.gather(self._writing, return_exceptions=True)
+            try:
+                await self._writing
+            except ApiError as error:
+                self._failure.check_sync(error)
 
     async def _repeat(self, work: Callable[[], Awaitable[None]], interval_ms: int) -> None:
         wait_ms = min(self._config.log_initial_task_delay_ms, interval_ms)
@@ -172,7 +175,11 @@ class LogMaintenance:
     async def _write(self, work: Callable[[], None]) -> None:
         """Runs `work` in a thread, which continues if the caller is cancelled; `close` waits."""
         self._writing = asyncio.ensure_future(asyncio.to_thread(work))
-        await asyncio.shield(self._writing)
+        try:
+            await asyncio.shield(self._writing)
+        except ApiError as error:
+            self._failure.check_sync(error)
+            raise
 
     def high_watermarks(self) -> dict[PartitionName, int]:
         """The high watermarks of all partitions on this broker."""

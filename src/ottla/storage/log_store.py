@@ -4,6 +4,7 @@ Folders that end in `-delete` are being removed; those that end in `-stray` are 
 operator (see `stray_folder`).
 
     .lock                               held while a broker uses the folder
+    .ottla-lost-sync                    an fsync failed; see `lost_sync`
     meta.properties                     see `broker_metadata`
     recovery-point-offset-checkpoint    the offset up to which each log is on the disk
     log-start-offset-checkpoint         start offsets of logs that begin after their first segment
@@ -31,7 +32,8 @@ from uuid import UUID
 from ottla.log import names
 from ottla.log.checkpoint import PartitionName, write_offsets
 from ottla.log.config import LogConfig
-from ottla.log.errors import DataFolderError
+from ottla.log.durable import sync_folder
+from ottla.log.errors import DataFolderError, sync_error
 from ottla.log.flush import FlushTask
 from ottla.log.log import Log
 from ottla.log.open_file import MAX_OPEN_FILES, OpenFiles
@@ -39,6 +41,7 @@ from ottla.log.opening import open_log
 from ottla.log.removal import Removal
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.kafka_uuid import random_uuid
+from ottla.storage import lost_sync
 from ottla.storage.broker_metadata import BrokerMetadata, load_or_create
 from ottla.storage.checkpoint_files import (
     ALL_FILES,
@@ -107,12 +110,15 @@ class LogStore:
         """
         folder = os.path.abspath(root)
         try:
-            os.makedirs(folder, exist_ok=True)
+            if not os.path.isdir(folder):
+                os.makedirs(folder)
+                sync_folder(os.path.dirname(folder))
             lock_fd = lock_folder(folder)
         except (FileExistsError, NotADirectoryError):
             raise DataFolderError(f"cannot use {folder}: it is a file, or lies below one") from None
         except OSError as error:
             raise DataFolderError(f"cannot use {folder}: {error.strerror}") from None
+        lost_sync.read_disk_again(folder)
         try:
             metadata = load_or_create(folder, node_id, cluster_id, random)
         except (OSError, ApiError, ValueError) as error:
@@ -178,6 +184,7 @@ class LogStore:
         self.was_clean = was_clean
         self._tell_missing(stop)
         remove_clean_stop(self.root)
+        lost_sync.forget(self.root)
         missing = _without_folder(found, self.logs)
         if missing:
             self._forget(missing)
@@ -358,6 +365,10 @@ class CheckpointTask:
         """Raises ApiError KAFKA_STORAGE_ERROR."""
         for name in ALL_FILES:
             write_offsets(f"{self._root}/{name}", self._offsets[name])
+        try:
+            sync_folder(self._root)
+        except OSError as error:
+            raise sync_error(f"cannot sync {self._root}", error) from None
 
     def apply(self) -> None:
         """The files are written, and do not name what was deleted before the task was created."""

@@ -7,6 +7,10 @@ over leadership, no leader waits for its copies, and producers and groups contin
 replica could lead, the broker keeps running, because its records can still be read; producers get
 KAFKA_STORAGE_ERROR and retry.
 
+A failed fsync is different: nobody knows what is on the disk, and the next fsync does not tell
+(`log.errors.SyncError`). The broker always stops, as Kafka's does, and not cleanly. Its next start
+reads the files from the disk again.
+
 Brokers on one machine may share a disk, which is full for all of them at once. So that not all of
 them stop, each waits for those with lower ids to leave, and then checks which ones are left.
 """
@@ -19,6 +23,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ottla.controller.image import ClusterImage, PartitionState
+from ottla.log.errors import SyncError
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.runtime.clock import Clock
 from ottla.runtime.repeated_failure import RepeatedFailure
@@ -32,13 +37,17 @@ TURN_MS: Final = 2_000
 
 class StorageFailure:
     """Notified of each failed write to a partition: by a producer, a group, a replica fetcher,
-    retention or the cleaner. `reason` is why this broker must stop.
+    retention or the cleaner; and of each failed fsync. `reason` is why this broker must stop.
     """
 
     def __init__(self, broker_id: int, image: ClusterImage, clock: Clock) -> None:
         self.reason: str | None = None
         self.end: Callable[[], None] = lambda: None
         """Called once, when this broker must stop."""
+        self.has_lost_sync = False
+        """An fsync has failed: the stop must not count as clean."""
+        self.on_lost_sync: Callable[[], None] = lambda: None
+        """Called once, at the first failed fsync."""
         self._broker_id = broker_id
         self._image = image
         self._unled = RepeatedFailure(logger, logging.ERROR, clock)
@@ -64,6 +73,7 @@ class StorageFailure:
 
     def failed(self, topic: str, index: int, state: PartitionState | None, error: ApiError) -> None:
         """As `write_failed`, for a partition that may not be open."""
+        self.check_sync(error)
         if error.code is not ErrorCode.kafka_storage_error or self.reason or self._turn:
             return
         if self._is_closed:
@@ -80,6 +90,26 @@ class StorageFailure:
             )
             return
         self._unled.log("cannot write %s, which no other broker can lead: %s", name, error)
+
+    def check_sync(self, error: Exception) -> None:
+        """Stop if this is a failed fsync; other errors are ignored."""
+        if isinstance(error, SyncError):
+            self.lost_sync(str(error))
+
+    def lost_sync(self, why: str) -> None:
+        """An fsync has failed, in the logs, the checkpoints or the coordination store: stop."""
+        if self.has_lost_sync:
+            return
+        self.has_lost_sync = True
+        self.on_lost_sync()
+        logger.error("%s: nobody knows what is on the disk", why)
+        if self._turn is not None:
+            self._turn.cancel()
+            self._turn = None
+        if self.reason is None:
+            self.reason = f"{why}: this broker stops, because nobody knows what is on the disk"
+            if not self._is_closed:
+                self.end()
 
     def _end_in_turn(self, topic: str, index: int, error: ApiError) -> None:
         self._turn = None
