@@ -109,7 +109,7 @@ class Broker:
     def _make(self) -> Node:
         config = BrokerConfig.from_properties(self._settings)
         node = Node(config, HANDLERS, clock=self.clock, tree=self._tree, random=self._random)
-        node.storage_failure.end = lambda: self._ended_itself(node)
+        node.ends_by_itself(lambda: self._ended_itself(node))
         return node
 
     def _started(self, process: Process, task: asyncio.Task[None]) -> None:
@@ -120,7 +120,7 @@ class Broker:
 
     def _ended_itself(self, node: Node) -> None:
         # Without the temporary folder, whose name differs from run to run.
-        reason = str(node.storage_failure.reason).replace(f"{self.folder}/", "")
+        reason = str(node.end_reason).replace(f"{self.folder}/", "")
         if not self.may_fail():
             self.failure = reason
             return

@@ -16,6 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from ottla.storage import folder_lock
 from simulation.process import CURRENT
 
 COLD_READS: Final = 0.1
@@ -109,6 +110,18 @@ class FullDisks:
         if takes_some and size_bytes > 1:
             return self._random.randrange(1, size_bytes)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@contextmanager
+def locks_by_folder() -> Iterator[None]:
+    """Identify the lock of a data folder by the folder's name: an inode differs from run to run,
+    and is in the broker's registration."""
+    original = folder_lock.identity_of
+    folder_lock.identity_of = lambda path: f"simulated/{Path(path).parent.name}"
+    try:
+        yield
+    finally:
+        folder_lock.identity_of = original
 
 
 class SyncedSizes:

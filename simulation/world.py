@@ -21,6 +21,7 @@ from simulation.broker import Broker
 from simulation.cluster import OFFSETS, TOPIC, WRITTEN, Cluster
 from simulation.connection import NoAnswerError
 from simulation.consumers import Member, RefusedError
+from simulation.disk import locks_by_folder
 from simulation.faults import FIRST_MS, LAST_MS, Fault, at_pace, draw_faults, first_ms
 from simulation.few_epochs import few_epochs
 from simulation.nemesis import Nemesis
@@ -107,8 +108,8 @@ class World:
         cluster.open()
         try:
             epochs = few_epochs() if self.has_few_epochs else nullcontext()
-            disk = cluster.synced.watching(), cluster.page_cache.watching()
-            with disk[0], disk[1], cluster.full_disks.watching(), epochs:
+            disk = cluster.synced.watching(), cluster.page_cache.watching(), locks_by_folder()
+            with disk[0], disk[1], disk[2], cluster.full_disks.watching(), epochs:
                 cluster.loop.run(self._main)
             if cluster.found:
                 violation = cluster.found[0]

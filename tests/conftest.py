@@ -17,6 +17,7 @@ import pytest
 from hypothesis import settings
 
 from ottla.api.table import HANDLERS
+from ottla.cluster.broker_node import Folder
 from ottla.cluster.cluster_view import ClusterView
 from ottla.cluster.controller import Controller
 from ottla.cluster.controller_client import ControllerClient
@@ -208,12 +209,19 @@ class LoneNode:
     endpoints = (Endpoint("PLAINTEXT", "127.0.0.1", 9092),)
 
     def __init__(
-        self, config: BrokerConfig, tree: Any, *, peers: Any = None, directory_id: str = "folder"
+        self,
+        config: BrokerConfig,
+        tree: Any,
+        *,
+        peers: Any = None,
+        directory_id: str = "folder",
+        lock: str | None = None,
     ) -> None:
         self.config = config
         self.clock = SimpleNamespace(now_ms=lambda: 1_000, monotonic_ms=lambda: 1_000)
         self.random = random = Random(1)
-        self.directory_id = directory_id
+        self.folder = Folder(directory_id, lock)
+        self.ousted: list[str] = []
         self.peers = peers or SimpleNamespace(
             address=lambda broker_id: None, lost_at=lambda broker_id: None
         )
@@ -235,6 +243,7 @@ class LoneNode:
             self.controller,
             self.peers,
             random=random,
+            on_ousted=self._ousted,
         )
         self.topic_creation = TopicCreation(config, self.clock, self.image, self.client)
         self.departed = DepartedBrokers(self.clock)
@@ -246,7 +255,10 @@ class LoneNode:
         await self.register()
 
     async def register(self) -> None:
-        await self.membership.register(self.endpoints, self.directory_id)
+        await self.membership.register(self.endpoints, self.folder)
+
+    async def _ousted(self, why: str) -> None:
+        self.ousted.append(why)
 
 
 @pytest.fixture

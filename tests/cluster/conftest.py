@@ -31,7 +31,14 @@ class Neighbours:
         self._lone_node = lone_node
         self._all: list[Any] = []
 
-    def new(self, broker_id: int, *, directory_id: str | None = None, **settings: str) -> Any:
+    def new(
+        self,
+        broker_id: int,
+        *,
+        directory_id: str | None = None,
+        lock: str | None = None,
+        **settings: str,
+    ) -> Any:
         """A broker that has not started yet."""
         given = {name.replace("_", "."): text for name, text in settings.items()}
         peers = SimpleNamespace(
@@ -47,6 +54,7 @@ class Neighbours:
             self.tree,
             peers=peers,
             directory_id=directory_id or f"folder {broker_id}",
+            lock=lock,
         )
         self._all.append(node)
         return node

@@ -2,19 +2,45 @@
 
 import asyncio
 import gc
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from ottla.cluster import membership
-from ottla.cluster.errors import StartError
+from ottla.cluster.errors import IdTakenError, StartError
 from ottla.controller import layout
 from ottla.controller.config_changes import ConfigChange, ResourceChange, ResourceType
 from ottla.controller.features import SUPPORTED, FeatureUpdate, UpgradeType
-from ottla.controller.image import EVERY_BROKER, BrokerImage, FeaturesChanged
+from ottla.controller.image import (
+    EVERY_BROKER,
+    BrokerAppeared,
+    BrokerImage,
+    FeaturesChanged,
+)
 from ottla.controller.topics import NewTopic
 from ottla.coordination.embedded import EmbeddedCoordination
 from ottla.coordination.tree import ConnectionLostError, Create, Delete
+
+CreatesNode = Callable[[Any, str, Callable[[], Awaitable[Any]]], Awaitable[Any]]
+"""Gets the session, the path and the creation."""
+
+
+def creations(monkeypatch: pytest.MonkeyPatch, around: CreatesNode) -> None:
+    """`around` makes every creation of a node, be it alone or in a `multi`."""
+    real_create, real_multi = EmbeddedCoordination.create, EmbeddedCoordination.multi
+
+    async def create(self: Any, path: str, data: bytes = b"", *, ephemeral: bool = False) -> Any:
+        return await around(self, path, lambda: real_create(self, path, data, ephemeral=ephemeral))
+
+    async def multi(self: Any, operations: Any) -> None:
+        made = [each.path for each in operations if isinstance(each, Create)]
+        if not made:
+            return await real_multi(self, operations)
+        return await around(self, made[0], lambda: real_multi(self, operations))
+
+    monkeypatch.setattr(EmbeddedCoordination, "create", create)
+    monkeypatch.setattr(EmbeddedCoordination, "multi", multi)
 
 
 async def test_the_first_broker_is_the_controller_and_the_others_get_its_image(
@@ -94,8 +120,8 @@ async def test_a_deleted_registration_is_created_again(neighbours: Any, eventual
 
 async def test_a_restarted_broker_replaces_its_former_incarnation(neighbours: Any) -> None:
     await neighbours.start(1)
-    former = await neighbours.start(2, directory_id="disk", live=False)
-    again = await neighbours.start(2, directory_id="disk", live=False)
+    former = await neighbours.start(2, directory_id="disk", lock="file", live=False)
+    again = await neighbours.start(2, directory_id="disk", lock="file", live=False)
     assert again.registration.broker_epoch > former.registration.broker_epoch
     there = await again.membership.session.exists(layout.broker_path(2))
     assert there.owner == again.membership.session.number
@@ -105,16 +131,15 @@ async def test_a_session_that_ends_during_the_start_is_replaced(
     neighbours: Any, eventually: Any, monkeypatch: Any
 ) -> None:
     """The first broker's when it is already the controller, the second's before it is known."""
-    real = EmbeddedCoordination.create
     expired = {layout.CLUSTER_ID, layout.broker_path(1), layout.broker_path(2)}
 
-    async def create(self: Any, path: str, data: bytes = b"", *, ephemeral: bool = False) -> Any:
+    async def expire(session: Any, path: str, create: Any) -> Any:
         if path in expired:
             expired.remove(path)
-            await neighbours.tree.expire(self)
-        return await real(self, path, data, ephemeral=ephemeral)
+            await neighbours.tree.expire(session)
+        return await create()
 
-    monkeypatch.setattr(EmbeddedCoordination, "create", create)
+    creations(monkeypatch, expire)
     first, second = [await neighbours.start(number) for number in (1, 2)]
     assert expired == set()
     await eventually(lambda: first.controller.active or second.controller.active)
@@ -129,10 +154,10 @@ async def test_a_session_that_ends_during_the_start_is_replaced(
 async def test_a_connection_that_is_lost_for_good_ends_the_start(
     neighbours: Any, monkeypatch: Any
 ) -> None:
-    async def create(self: Any, path: str, data: bytes = b"", *, ephemeral: bool = False) -> Any:
+    async def lose(session: Any, path: str, create: Any) -> Any:
         raise ConnectionLostError(path)
 
-    monkeypatch.setattr(EmbeddedCoordination, "create", create)
+    creations(monkeypatch, lose)
     node = neighbours.new(1, zookeeper_connection_timeout_ms="50")
     with pytest.raises(ConnectionLostError):
         await asyncio.wait_for(node.start(), 20)
@@ -141,10 +166,10 @@ async def test_a_connection_that_is_lost_for_good_ends_the_start(
 async def test_a_restarted_controller_replaces_its_former_incarnation(
     neighbours: Any, refusing_address: tuple[str, int]
 ) -> None:
-    former = await neighbours.start(1, directory_id="disk", live=False)
+    former = await neighbours.start(1, directory_id="disk", lock="file", live=False)
     del neighbours.nodes[1]
     neighbours.addresses[1] = refusing_address
-    again = await neighbours.start(1, directory_id="disk", live=False)
+    again = await neighbours.start(1, directory_id="disk", lock="file", live=False)
     assert again.controller.active
     assert again.image.controller_epoch == 2
     assert again.image.brokers[1].epoch == again.registration.broker_epoch
@@ -157,17 +182,16 @@ async def test_the_start_waits_for_a_lost_connection(
     neighbours: Any, eventually: Any, monkeypatch: Any
 ) -> None:
     """The write took effect, but its response was lost: the tree's own nodes, then an election."""
-    real = EmbeddedCoordination.create
     lost = dict.fromkeys((layout.CLUSTER_ID, layout.CONTROLLER, layout.broker_path(2)), 0)
 
-    async def create(self: Any, path: str, data: bytes = b"", *, ephemeral: bool = False) -> Any:
-        made = await real(self, path, data, ephemeral=ephemeral)
+    async def lose(session: Any, path: str, create: Any) -> Any:
+        made = await create()
         if lost.get(path) == 0:
             lost[path] += 1
             raise ConnectionLostError(path)
         return made
 
-    monkeypatch.setattr(EmbeddedCoordination, "create", create)
+    creations(monkeypatch, lose)
     first, second = [await neighbours.start(number) for number in (1, 2)]
     assert set(lost.values()) == {1}
     assert first.controller.active
@@ -246,16 +270,16 @@ async def test_a_registration_with_a_lost_response_is_valid(
     """Otherwise every in-sync set it proposes would have the epoch of a former registration."""
     node = await neighbours.start(1)
     before, session = node.registration.broker_epoch, node.membership.session
-    create = type(session).create
+    lost = []
 
-    async def lossy(self: Any, path: str, *given: Any, **named: Any) -> Any:
-        made = await create(self, path, *given, **named)
-        if path == layout.broker_path(1):
-            monkeypatch.setattr(type(session), "create", create)
+    async def lose(_: Any, path: str, create: Any) -> Any:
+        made = await create()
+        if path == layout.broker_path(1) and not lost:
+            lost.append(path)
             raise ConnectionLostError(path)
         return made
 
-    monkeypatch.setattr(type(session), "create", lossy)
+    creations(monkeypatch, lose)
     await session.delete(layout.broker_path(1))
 
     def known() -> int | None:
@@ -323,20 +347,76 @@ async def test_a_wiped_ensemble_does_not_delete_topics(
     await eventually(lambda: node.controller.active)
 
 
-async def test_an_id_taken_by_another_broker_is_logged_and_awaited(
-    neighbours: Any, eventually: Any, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("theirs", ["theirs", "disk"])
+async def test_a_broker_stops_if_another_process_has_its_id(
+    neighbours: Any, eventually: Any, theirs: str
 ) -> None:
-    node = await neighbours.start(1)
+    """Also one with a copy of its folder, whose directory id is the same."""
+    node = await neighbours.start(1, directory_id="disk", lock="file")
     path, before = layout.broker_path(1), node.registration.broker_epoch
     other = await neighbours.tree.connect()
-    theirs = layout.write_broker(BrokerImage(1, node.endpoints, directory_id="theirs"), 0)
-    await other.multi([Delete(path), Create(path, theirs, ephemeral=True)])
-    await eventually(lambda: "node.id=1 is taken by a broker at " in caplog.text)
+    image = BrokerImage(1, node.endpoints, directory_id=theirs)
+    data = layout.write_broker(image, 0, "another file")
+    await other.multi([Delete(path), Create(path, data, ephemeral=True)])
+    await eventually(lambda: node.ousted)
+    (why,) = node.ousted
+    assert why.startswith("node.id=1: ")
+    assert ("a copy of this data folder" in why) is (theirs == "disk")
+    assert not node.controller.active
     assert node.registration.broker_epoch == before
-    await other.close()
+    await asyncio.wait_for(node.membership.leave(), 20)
+    await node.membership.close()
+    assert (await other.get(path)).data == data
+
+
+async def test_a_broker_stops_if_the_controller_knows_a_later_process_with_its_id(
+    neighbours: Any,
+) -> None:
+    """Its own connection with the ensemble may be cut."""
+    node = await neighbours.start(1, directory_id="disk", live=False)
+    first = node.registration.first_epoch
+    for image in (
+        BrokerImage(1, node.endpoints, epoch=first - 1, directory_id="disk"),
+        BrokerImage(1, node.endpoints, epoch=first + 5, directory_id="disk", first_epoch=first),
+        BrokerImage(2, node.endpoints, epoch=first + 7, directory_id="disk"),
+    ):
+        await node.view.apply([BrokerAppeared(image)])
+    assert node.ousted == []
+    later = BrokerImage(1, node.endpoints, epoch=first + 9, directory_id="disk")
+    for _ in range(2):
+        await node.view.apply([BrokerAppeared(later)])
+    (why,) = node.ousted
+    assert "a copy of this data folder" in why
+
+
+async def test_a_copy_of_the_folder_of_a_running_broker_does_not_start(
+    neighbours: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ottla.cluster.membership.EXPIRY_SLACK_MS", 300)
+    running = await neighbours.start(1, directory_id="disk", lock="file")
+    epoch = running.registration.broker_epoch
+    for lock in ("another file", None):
+        copy = neighbours.new(1, directory_id="disk", lock=lock, zookeeper_session_timeout_ms="1")
+        with pytest.raises(IdTakenError, match="a copy of this data folder"):
+            await copy.start()
+    there = await running.membership.session.get(layout.broker_path(1))
+    assert (there.created, running.ousted) == (epoch, [])
+
+
+async def test_a_node_of_an_own_former_session_is_replaced(
+    neighbours: Any, eventually: Any
+) -> None:
+    """ZooKeeper may delete it late (ZOOKEEPER-2985); without the lock's identity, too."""
+    node = await neighbours.start(1, lock=None)
+    path, before = layout.broker_path(1), node.registration.broker_epoch
+    former = node.membership.session
+    node.membership._session = await neighbours.tree.connect()
+    node.membership.check()
     await eventually(lambda: node.registration.broker_epoch != before)
-    there = await node.membership.session.exists(path)
+    there = await former.get(path)
     assert there.owner == node.membership.session.number
+    assert node.ousted == []
+    await former.close()
 
 
 async def test_without_zookeeper_a_broker_stops_soon(

@@ -375,6 +375,20 @@ async def test_a_sole_replica_leads_at_once_after_a_clean_stop(cluster: Cluster)
     assert [cluster.role("t", index) for index in range(2)] == [Role.NONE, Role.LEADER]
 
 
+async def test_a_broker_whose_id_is_taken_gives_up_its_roles_and_keeps_its_folders(
+    cluster: Cluster,
+) -> None:
+    cluster.known(EPOCH)
+    await cluster.create(OFFSETS_TOPIC, state(1, 5, 1), state(1, 5, 1, 2), state(2, 5, 1, 2))
+    await cluster.applier.give_up()
+    assert [cluster.role(OFFSETS_TOPIC, index) for index in range(3)] == [Role.NONE] * 3
+    assert cluster.notified[-2:] == [("resigned", 0), ("resigned", 1)]
+    await cluster.applier.apply(cluster.known(EPOCH + 1))
+    await cluster.change(OFFSETS_TOPIC, state(1, 6, 1), state(1, 6, 1, 2), state(2, 6, 2, 3))
+    assert [cluster.role(OFFSETS_TOPIC, index) for index in range(2)] == [Role.NONE] * 2
+    assert cluster.removed == []
+
+
 async def test_coordinators_are_notified_once_the_controller_knows_this_incarnation(
     cluster: Cluster,
 ) -> None:

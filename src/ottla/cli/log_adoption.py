@@ -18,7 +18,7 @@ from ottla.coordination.tree import Coordination, CoordinationError
 from ottla.log.errors import DataFolderError
 from ottla.protocol.errors import ApiError
 from ottla.storage.broker_metadata import BrokerMetadata, known_identity
-from ottla.storage.log_store import lock_folder
+from ottla.storage.folder_lock import FolderLock
 from ottla.storage.stray_folder import StoredLog, StrayFolder, stray_folders
 
 ENSEMBLE_WITHIN_MS: Final = 10_000
@@ -31,7 +31,7 @@ def put_back(
     root = os.path.dirname(stray.path) or "."
     try:
         identity = known_identity(root)
-        lock = lock_folder(root)
+        lock = FolderLock.take(root)
     except DataFolderError as error:
         raise Failed(f"{error}.") from error
     except OSError as error:
@@ -45,7 +45,7 @@ def put_back(
     except (ApiError, CoordinationError, StoreError, OSError, ValueError) as error:
         raise Failed(f"{error}.") from error
     finally:
-        os.close(lock)
+        lock.release()
 
 
 async def _adopted(

@@ -22,12 +22,13 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Final, Protocol
 
+from ottla.cluster.deposing import delete_broker
 from ottla.config.broker import BrokerConfig
 from ottla.controller import layout
 from ottla.controller.image import BrokerImage, ClusterImage
 from ottla.controller.leadership import Election
 from ottla.controller.returned_brokers import ReturnedBrokers
-from ottla.coordination.tree import Coordination, CoordinationError, Event, NoNodeError
+from ottla.coordination.tree import Coordination, CoordinationError, Event
 from ottla.network.peer import Probe, probe
 from ottla.network.peers import Peers
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -225,13 +226,8 @@ class BrokerWatch:
             return
         if not await self._is_refused(*address):
             return
-        path = layout.broker_path(broker_id)
         try:
-            there = await self._session.exists(path)
-            if there is not None and there.created == broker.epoch:
+            if await delete_broker(self._session, broker_id, broker.epoch):
                 logger.warning("broker %d is gone: %s:%d refuses connections", broker_id, *address)
-                await self._session.delete(path, there.version)
-        except NoNodeError:
-            return
         except CoordinationError as error:
-            logger.info("cannot delete %s: %r", path, error)
+            logger.info("cannot delete the registration of broker %d: %r", broker_id, error)

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from random import Random
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from ottla.cluster.broker_watch import BrokerWatch
 from ottla.cluster.cluster_view import ClusterView
@@ -58,6 +58,13 @@ OUTCOME_WITHIN_MS: Final = 30_000
 """How long the request of a plan with an unknown outcome waits for the next controller."""
 
 log = logging.getLogger("ottla.controller")
+
+
+class Tenure(NamedTuple):
+    """The epoch of a controller, and the version that its node has while that is the last one."""
+
+    epoch: int
+    version: int
 
 
 class Controller:
@@ -108,9 +115,11 @@ class Controller:
         session: Coordination,
         *,
         overtaken: Callable[[], None],
+        tenure: Tenure | None = None,
         others_return_until: float | None = None,
     ) -> None:
-        """This broker owns /controller: takes the next epoch and loads the image.
+        """This broker owns /controller: takes the next epoch, unless it has taken `tenure` with the
+        node, and loads the image.
 
         `overtaken` is called if another broker turns out to be the controller.
         `others_return_until`: how long, on the loop's clock, to wait for brokers whose sessions
@@ -118,9 +127,7 @@ class Controller:
 
         Raises CoordinationError, LayoutError, StoreError.
         """
-        node = await session.get(layout.CONTROLLER_EPOCH)
-        epoch = int(node.data) + 1
-        version = await session.set(layout.CONTROLLER_EPOCH, str(epoch).encode(), node.version)
+        epoch, version = tenure or await _next_tenure(session)
         nodes = await _read_all(session)
         writes = healing_writes(nodes)
         if writes:
@@ -388,6 +395,13 @@ class Controller:
     async def next_producer_ids(self, broker_id: int) -> tuple[int, int]:
         """Reserve a block of producer ids for a broker: its first, and the one after its last."""
         return await self.carry_out(lambda: reserve_producer_ids(self.image, broker_id))
+
+
+async def _next_tenure(session: Coordination) -> Tenure:
+    node = await session.get(layout.CONTROLLER_EPOCH)
+    epoch = int(node.data) + 1
+    version = await session.set(layout.CONTROLLER_EPOCH, str(epoch).encode(), node.version)
+    return Tenure(epoch, version)
 
 
 async def _read_all(session: Coordination) -> dict[str, TreeNode]:

@@ -1,11 +1,11 @@
 """This broker in its cluster: a session with the coordination tree, the registration, elections.
 
-    /brokers/ids/N   ephemeral; created again if it disappears while this broker runs
+    /brokers/ids/N   ephemeral; created again if it disappears while this broker runs: `broker_node`
     /controller      ephemeral; its creator is the controller, all others watch it
 
 When a session ends, its nodes are gone; the broker opens a new session and registers again.
 Nothing here stops produce and fetch: while the ensemble is unreachable, the broker continues with
-the image that it has.
+the image that it has. Only a broker whose id another process has registered must stop.
 """
 
 from __future__ import annotations
@@ -13,32 +13,34 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from random import Random
 from typing import Final, Protocol, TypeVar
 
+from ottla.cluster.broker_node import BrokerNode, Folder, taken
 from ottla.cluster.cluster_view import ClusterView
-from ottla.cluster.controller import Controller
-from ottla.cluster.errors import StartError
+from ottla.cluster.controller import Controller, Tenure
+from ottla.cluster.deposing import delete_controller
+from ottla.cluster.errors import IdTakenError, StartError
 from ottla.cluster.metadata_fetcher import MetadataFetcher
 from ottla.cluster.registration import Registration
 from ottla.config.broker import BrokerConfig
 from ottla.config.listener import Endpoint
 from ottla.controller import layout
 from ottla.controller.features import SUPPORTED, incompatibility
-from ottla.controller.image import NO_LEADER, BrokerAppeared, BrokerImage
+from ottla.controller.image import NO_LEADER, BrokerAppeared, BrokerImage, MetadataDelta
 from ottla.controller.layout import LayoutError
 from ottla.controller.loading import first_writes
 from ottla.coordination.embedded_store import StoreError
 from ottla.coordination.tree import (
+    BadVersionError,
     ConnectionLostError,
     Coordination,
     CoordinationError,
     Create,
     Event,
     NodeExistsError,
-    NoNodeError,
     SessionExpiredError,
+    SetData,
 )
 from ottla.network.peers import Peers
 from ottla.protocol.errors import ApiError
@@ -83,7 +85,11 @@ class Membership:
         peers: Peers,
         *,
         random: Random,
+        on_ousted: Callable[[str], Awaitable[None]],
     ) -> None:
+        """`on_ousted` is called, with the reason, if another process has this broker's id: this
+        one must acknowledge nothing any more, and stop.
+        """
         self.fetcher = MetadataFetcher(registration, view, peers, self._controller_out_of_reach)
         self._config = config
         self._clock = clock
@@ -96,10 +102,14 @@ class Membership:
         """When the last session replaced an expired one, on the loop's clock."""
         self._session: Coordination | None = None
         self._endpoints: Sequence[Endpoint] = ()
-        self._directory_id = ""
+        self._folder = Folder("", None)
+        self._node = BrokerNode(config.id, self._folder)
         self._registered = False
+        self._on_ousted = on_ousted
+        self._is_ousted = False
         self._check_due = asyncio.Event()
         self._background = Background(logger, "cluster membership")
+        view.subscribe(self._notified)
 
     @property
     def session(self) -> Coordination:
@@ -170,13 +180,32 @@ class Membership:
             f"broker {self.fetcher.controller_id}, the controller, does not answer: see its log"
         )
 
-    async def register(self, endpoints: Sequence[Endpoint], directory_id: str) -> None:
-        """Registers this broker with its endpoints and the id of its data folder.
+    async def register(self, endpoints: Sequence[Endpoint], folder: Folder) -> None:
+        """Registers this broker with its endpoints and its data folder.
 
-        Raises StartError if another broker has the same id.
+        Waits for the session of another process with the same id to end, in case it is dead.
+        Raises IdTakenError if it does not.
         """
-        self._endpoints, self._directory_id = endpoints, directory_id
-        await self._retry_lost(self._register)
+        self._endpoints, self._folder = endpoints, folder
+        self._node = BrokerNode(self._config.id, folder)
+        loop = asyncio.get_running_loop()
+        wait_ms = self._config.zookeeper_session_timeout_ms + EXPIRY_SLACK_MS
+        until = loop.time() + wait_ms / 1000
+        is_logged = False
+        while True:
+            try:
+                return await self._retry_lost(self._register)
+            except IdTakenError as error:
+                if loop.time() > until:
+                    raise
+                if not is_logged:
+                    is_logged = True
+                    logger.warning(
+                        "node.id=%d is taken by a broker at %s: waiting up to %d s for its session"
+                        " to end, in case it is dead",
+                        self._config.id, error.place, wait_ms // 1000,
+                    )  # fmt: skip
+            await asyncio.sleep(RETRY_MS / 1000)
 
     async def _retry_lost(self, work: Callable[[], Awaitable[T]]) -> T:
         """For the start: does the work, and repeats all of it if the connection is lost or the
@@ -203,50 +232,18 @@ class Membership:
                     await self._open_session()
 
     async def _register(self) -> None:
-        config, session, directory_id = self._config, self.session, self._directory_id
-        path = layout.broker_path(config.id)
+        """Raises IdTakenError, CoordinationError."""
         me = BrokerImage(
-            config.id,
+            self._config.id,
             tuple(self._endpoints),
-            config.broker_rack,
-            directory_id=directory_id,
+            self._config.broker_rack,
+            directory_id=self._folder.directory_id,
             first_epoch=self._registration.first_epoch,
             features=SUPPORTED,
             previous_epoch=self._registration.previous_epoch,
         )
-        loop = asyncio.get_running_loop()
-        wait_ms = config.zookeeper_session_timeout_ms + EXPIRY_SLACK_MS
-        until = loop.time() + wait_ms / 1000
-        is_logged = False
-        while True:
-            try:
-                made = await session.create(
-                    path, layout.write_broker(me, self._clock.now_ms()), ephemeral=True
-                )
-                break
-            except NodeExistsError:
-                there = await session.exists(path)
-            if there is None:
-                continue
-            other = layout.read_broker(config.id, there.data)
-            if other.directory_id == directory_id:
-                # Our own former incarnation: we hold this folder's lock, so that process is gone.
-                await self._delete(path, there.version)
-                continue
-            if loop.time() > until:
-                raise StartError(
-                    f"node.id={config.id}: another broker with this id is running: "
-                    "stop it, or give this one another id (--id)"
-                )
-            if not is_logged:
-                is_logged = True
-                place = next((f"{each.host}:{each.port}" for each in other.endpoints), "no address")
-                logger.warning(
-                    "node.id=%d is taken by a broker at %s: waiting up to %d s for its session"
-                    " to end, in case it is dead",
-                    config.id, place, wait_ms // 1000,
-                )  # fmt: skip
-            await asyncio.sleep(RETRY_MS / 1000)
+        data = layout.write_broker(me, self._clock.now_ms(), self._folder.lock)
+        made = await self._node.put(self.session, data)
         self._registration.broker_epoch = made.created
         if not self._registered:
             self._registration.first_epoch = made.created
@@ -267,6 +264,8 @@ class Membership:
 
     async def leave(self) -> None:
         """Waits until the controller has moved this broker's leaderships, with a time limit."""
+        if self._is_ousted:
+            return  # the leaderships of this id are the other process's
         config, loop = self._config, asyncio.get_running_loop()
         tries = 1 + config.controlled_shutdown_max_retries
         until = loop.time() + tries * config.controlled_shutdown_retry_backoff_ms / 1000
@@ -342,9 +341,8 @@ class Membership:
             self._check_due.clear()
             try:
                 await self._check_cluster()
-                if self._registered and not await self._own_node_exists():
-                    logger.warning("this broker's registration is gone: registering again")
-                    await self._register()
+                if self._registered:
+                    await self._keep_registered()
                 await self._run_for_controller()
             except SessionExpiredError:
                 self._controller.resign("the session is over")
@@ -355,10 +353,8 @@ class Membership:
                 logger.info("the coordination tree: %r", error)
                 await asyncio.sleep(RETRY_MS / 1000)
                 continue
-            except StartError as error:
-                logger.error("%s", error)
-                await asyncio.sleep(RETRY_MS / 1000)
-                continue
+            except IdTakenError as error:
+                return await self._oust(str(error))
             except (LayoutError, StoreError) as error:
                 # Until it is repaired the cluster may have no controller; everything else runs.
                 logger.error("the cluster's state cannot be used: %s", error)
@@ -378,20 +374,40 @@ class Membership:
                 f"{layout.CLUSTER_ID}: {found or 'missing'}; this broker belongs to cluster {own}"
             )
 
-    async def _own_node_exists(self) -> bool:
-        """Whether this broker is registered. If the response to the creation was lost, the node
-        exists, and this broker must use its epoch from now on. If another broker has taken the id
-        meanwhile, `_register` logs it and waits for it.
+    async def _keep_registered(self) -> None:
+        """Registers this broker again if its node is gone. If the response to a creation was lost,
+        the node exists, and this broker must use its epoch from now on.
+
+        Raises IdTakenError, CoordinationError.
         """
-        number = self._config.id
-        path = layout.broker_path(number)
-        there = await self.session.exists(path, watch=self.check)
-        if there is None:
-            return False
-        if there.owner == self.session.number:
+        there = await self._node.find(self.session, self.check)
+        if there is not None:
             self._registration.broker_epoch = there.created
-            return True
-        return layout.read_broker(number, there.data).directory_id == self._directory_id
+            return
+        logger.warning("this broker's registration is gone: registering again")
+        await self._register()
+
+    async def _notified(self, delta: MetadataDelta) -> None:
+        """The controller may know a later process with this broker's id while the ensemble is out
+        of reach here. Its next words on this id are for that process.
+        """
+        first_epoch = self._registration.first_epoch
+        if not isinstance(delta, BrokerAppeared) or first_epoch < 0:
+            return
+        broker = delta.broker
+        if (
+            broker.broker_id == self._config.id
+            and broker.epoch > first_epoch
+            and not broker.is_same_incarnation(first_epoch)
+        ):
+            await self._oust(str(taken(broker, self._folder)))
+
+    async def _oust(self, why: str) -> None:
+        if self._is_ousted:
+            return
+        self._is_ousted = True
+        self._controller.resign("another process has this broker's id")
+        await self._on_ousted(f"{why}; this broker stops")
 
     async def _new_session(self) -> None:
         """Retries until the ensemble is back."""
@@ -409,27 +425,48 @@ class Membership:
     async def _run_for_controller(self) -> None:
         """Runs for controller, or follows the elected one. Raises CoordinationError."""
         session, controller = self.session, self._controller
+        tenure: Tenure | None = None
         there = await session.exists(layout.CONTROLLER, watch=self.check)
         if there is None:
             controller.resign("/controller is gone")
-            content = layout.write_controller(self._config.id, self._clock.now_ms())
-            try:
-                await session.create(layout.CONTROLLER, content, ephemeral=True)
-            except NodeExistsError:
+            tenure = await self._stand(session)
+            there = await session.exists(layout.CONTROLLER, watch=self.check)
+            if there is None:
                 self.check()
                 return
-            there = await session.get(layout.CONTROLLER, watch=self.check)
         if there.owner == session.number:
             self.fetcher.follow(self._config.id)
             if not controller.active:
                 await controller.lead(
-                    session, overtaken=self.check, others_return_until=self._others_return_until
+                    session,
+                    tenure=tenure,
+                    overtaken=self.check,
+                    others_return_until=self._others_return_until,
                 )
                 if self._registered:
                     await controller.begin()
             return
         controller.resign("another broker is the controller")
         self.fetcher.follow(layout.read_controller(there.data))
+
+    async def _stand(self, session: Coordination) -> Tenure | None:
+        """Creates /controller and takes the next epoch in one step, as Kafka does
+        (KafkaZkClient.registerControllerAndIncrementControllerEpoch). None if another broker was
+        faster.
+        """
+        before = await session.get(layout.CONTROLLER_EPOCH)
+        epoch = int(before.data) + 1
+        content = layout.write_controller(self._config.id, self._clock.now_ms())
+        try:
+            await session.multi(
+                [
+                    Create(layout.CONTROLLER, content, ephemeral=True),
+                    SetData(layout.CONTROLLER_EPOCH, str(epoch).encode(), before.version),
+                ]
+            )
+        except (NodeExistsError, BadVersionError):
+            return None
+        return Tenure(epoch, before.version + 1)
 
     @property
     def _others_return_until(self) -> float | None:
@@ -457,10 +494,6 @@ class Membership:
             there = await self.session.exists(layout.CONTROLLER)
             if there is not None and layout.read_controller(there.data) == broker_id:
                 logger.warning("broker %d, the controller, is gone", broker_id)
-                await self._delete(layout.CONTROLLER, there.version)
+                await delete_controller(self.session, there.created)
         except CoordinationError as error:
             logger.info("cannot check /controller: %r", error)
-
-    async def _delete(self, path: str, version: int) -> None:
-        with suppress(NoNodeError):  # another broker was faster
-            await self.session.delete(path, version)

@@ -19,6 +19,7 @@ from ottla.cluster.registration import Registration
 from ottla.cluster.strays import Strays, was_moved_away, why_unplaced
 from ottla.cluster.topic_settings import TopicSettings
 from ottla.controller.image import (
+    NO_LEADER,
     BrokerConfigChanged,
     ClusterImage,
     DirectoryChanged,
@@ -92,6 +93,7 @@ class MetadataApplier:
         self._background = Background(logger, "taking away folders")
         self._has_opened = False
         self._was_known = False
+        self._is_ousted = False
 
     def start(self) -> None:
         """Begins to take away folders that belong to no partition here."""
@@ -131,10 +133,21 @@ class MetadataApplier:
                 if broker_id == self._registration.broker_id:
                     await self._known()
 
+    async def give_up(self) -> None:
+        """Another process has this broker's id, and the image is about that one: takes no role and
+        deletes nothing from now on, and gives up the roles that it has.
+        """
+        self._is_ousted = True
+        for number, partition in enumerate(list(self._partitions), start=1):
+            if number % PARTITIONS_A_SLICE == 0:
+                await asyncio.sleep(0)
+            if partition.state is not None:
+                self._assign(partition, partition.state)
+
     @property
     def _is_known(self) -> bool:
         """Whether the image can be trusted; see `replication.incarnation`."""
-        return knows_this_incarnation(self._image, *self._incarnation)
+        return not self._is_ousted and knows_this_incarnation(self._image, *self._incarnation)
 
     @property
     def _incarnation(self) -> tuple[int, int, str]:
@@ -217,6 +230,8 @@ class MetadataApplier:
             *self._incarnation,
             previous_epoch=self._registration.previous_epoch,
         )
+        if self._is_ousted:
+            state = state._replace(leader=NO_LEADER)
         before = partition.role, partition.leader_epoch
         leader_before = None if partition.state is None else partition.state.leader
         role = partition.update(state, self._clock.now_ms())

@@ -13,10 +13,18 @@
     /ottla/directories/N                       {"version": 1, "directory_id": ..., "epoch": N}
     /ottla/deletions/ID                        {"version": 1, "topic": T}: a topic with this id was
                                                deleted by request; see `deletion_notes`
+    /ottla/registrations                       empty; each registration of a broker sets it
 
-Ottla adds /ottla, and three fields to a registration: directory_id, that of the broker's data
-folder; first_epoch, the czxid of the process's first registration if this is a later one;
-previous_epoch, the czxid of the last registration of the process before if that stopped cleanly.
+Ottla adds /ottla, and four fields to a registration: directory_id, that of the broker's data
+folder; folder_lock, the file that its process has locked (`storage.folder_lock`); first_epoch, the
+czxid of the process's first registration if this is a later one; previous_epoch, the czxid of the
+last registration of the process before if that stopped cleanly.
+
+Who deletes another session's ephemeral node must delete that node and no later one of the same
+path, which has version 0 again. So the creation of such a node also sets a lasting one:
+/controller_epoch for /controller (KafkaZkClient.registerControllerAndIncrementControllerEpoch does
+so, too), /ottla/registrations for /brokers/ids/N. The deletion reads the lasting node first and
+checks its version in the same `multi`.
 
 Topic ids are written as Kafka writes them: URL-safe base64 without padding (KIP-516).
 """
@@ -51,6 +59,7 @@ PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 DELETED_TOPICS: Final = "/admin/delete_topics"
 DIRECTORIES: Final = "/ottla/directories"
 DELETIONS: Final = "/ottla/deletions"
+REGISTRATIONS: Final = "/ottla/registrations"
 
 _DEFAULT_BROKER: Final = "<default>"
 _FEATURES_ENABLED: Final = 1
@@ -73,6 +82,7 @@ LASTING_NODES: Final = (
     "/ottla",
     DIRECTORIES,
     DELETIONS,
+    REGISTRATIONS,
 )
 """The nodes that Kafka creates at its first start, and our own, parents before children."""
 
@@ -203,7 +213,7 @@ def write_deletion(topic: str) -> bytes:
     return _write({"version": 1, "topic": topic})
 
 
-def write_broker(broker: BrokerImage, now_ms: int) -> bytes:
+def write_broker(broker: BrokerImage, now_ms: int, folder_lock: str | None = None) -> bytes:
     """Content of a broker's node: version 5 of Kafka's registration."""
     first = broker.endpoints[0]
     content: dict[str, Any] = {
@@ -225,6 +235,8 @@ def write_broker(broker: BrokerImage, now_ms: int) -> bytes:
         content["rack"] = broker.rack
     if broker.directory_id is not None:
         content["directory_id"] = broker.directory_id
+    if folder_lock is not None:
+        content["folder_lock"] = folder_lock
     if broker.first_epoch >= 0:
         content["first_epoch"] = broker.first_epoch
     if broker.previous_epoch >= 0:
@@ -252,6 +264,12 @@ def read_broker(broker_id: int, data: bytes, epoch: int = -1) -> BrokerImage:
     return BrokerImage(
         broker_id, endpoints, rack, epoch, directory_id, first_epoch, features, previous_epoch
     )
+
+
+def read_folder_lock(broker_id: int, data: bytes) -> str | None:
+    """The file that the registered process has locked; None if its registration does not say."""
+    lock = _read(broker_path(broker_id), data).get("folder_lock")
+    return lock if isinstance(lock, str) else None
 
 
 class Assignment(NamedTuple):

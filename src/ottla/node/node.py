@@ -12,6 +12,7 @@ import asyncio
 import itertools
 import logging
 from collections import Counter
+from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from random import Random, SystemRandom
@@ -19,6 +20,7 @@ from typing import Any
 from uuid import UUID
 
 from ottla.cluster.alter_partition_sender import AlterPartitionSender
+from ottla.cluster.broker_node import Folder
 from ottla.cluster.cluster_view import ClusterView
 from ottla.cluster.controller import Controller
 from ottla.cluster.controller_client import ControllerClient
@@ -149,6 +151,9 @@ class Node:
         self.log_maintenance: LogMaintenance
         self.strays: Strays
         self.replica_fetchers: ReplicaFetchers
+        self._applier: MetadataApplier
+        self._ousted_because: str | None = None
+        self._end: Callable[[], None] = lambda: None
         self._listeners: list[Listener] = []
         self.cpu_thread = CpuThread()
         self._dispatcher = Dispatcher(
@@ -176,6 +181,24 @@ class Node:
             is_controller=lambda: self.controller.active,
             is_closing=lambda: self.closing,
         )
+
+    def ends_by_itself(self, end: Callable[[], None]) -> None:
+        """`end` will be called if this broker must stop: see `end_reason`. Call it before `start`:
+        the broker begins to replicate then, and the disk may be full already.
+        """
+        self._end = self.storage_failure.end = end
+
+    @property
+    def end_reason(self) -> str | None:
+        """Why this broker must stop, although nobody told it to; one line."""
+        return self._ousted_because or self.storage_failure.reason
+
+    async def _ousted(self, why: str) -> None:
+        """Another process has this broker's id, and may lead what this one leads."""
+        self._ousted_because = why
+        logger.error("%s", why)
+        await self._applier.give_up()
+        self._end()
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -224,7 +247,7 @@ class Node:
             self.groups.topic_deleted,
             read_again_ms=READ_AGAIN_MS if config.zookeeper_connect else 0,
         )
-        applier = self._metadata_applier()
+        applier = self._applier = self._metadata_applier()
         await applier.open_all()
         opening.callback(self._close_logs)
         opening.callback(self.disk_reads.close)
@@ -314,7 +337,8 @@ class Node:
         )
 
     async def _register(self) -> None:
-        await self.membership.register(self.endpoints, self.store.metadata.directory_id)
+        folder = Folder(self.store.metadata.directory_id, self.store.lock_identity)
+        await self.membership.register(self.endpoints, folder)
 
     async def _first_producer_ids(self) -> None:
         with suppress(ApiError):  # no controller now; the first producer triggers a retry
@@ -373,6 +397,7 @@ class Node:
             self.controller,
             self.peers,
             random=self.random,
+            on_ousted=self._ousted,
         )
         opening.push_async_callback(self.membership.close)
 

@@ -144,8 +144,7 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    # Before the start: the broker begins to replicate then, and the disk may be full already.
-    node.storage_failure.end = stop.set
+    node.ends_by_itself(stop.set)
     with no_collection():
         await node.start()
     metrics = None
@@ -162,8 +161,8 @@ async def _serve(
             await asyncio.to_thread(metrics.shutdown)
         await node.close()
         watchdog.stop()
-    if node.storage_failure.reason is not None:
-        print_failure(node.storage_failure.reason)
+    if node.end_reason is not None:
+        print_failure(node.end_reason)
         return EXIT_FAILED
     return EXIT_STOPPED
 

@@ -20,7 +20,6 @@ Crash: the clean-shutdown marker is missing, so the next start recovers every lo
 point on.
 """
 
-import fcntl
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -58,11 +57,11 @@ from ottla.storage.clean_stop import (
     remove_clean_stop,
     write_clean_stop,
 )
+from ottla.storage.folder_lock import FolderLock
 from ottla.storage.stray_folder import StrayFolder, read_stray, rename, write_note
 
 logger = logging.getLogger("ottla.storage")
 
-_LOCK: Final = ".lock"
 _FLUSHED_AT_ONCE: Final = 16
 _KRAFT_FOLDER: Final = "__cluster_metadata-0"
 
@@ -71,7 +70,12 @@ class LogStore:
     """All logs of one broker. Created by `LogStore.open`. For the event loop's thread only."""
 
     def __init__(
-        self, root: str, lock_fd: int, metadata: BrokerMetadata, files: OpenFiles, random: Random
+        self,
+        root: str,
+        lock: FolderLock,
+        metadata: BrokerMetadata,
+        files: OpenFiles,
+        random: Random,
     ) -> None:
         self.root = root
         self.metadata = metadata
@@ -91,7 +95,7 @@ class LogStore:
         """Folders that an earlier run did not finish deleting."""
         self.strays: list[str] = []
         """Folders that earlier runs set aside."""
-        self._lock_fd = lock_fd
+        self._lock = lock
         self._random = random
 
     @classmethod
@@ -113,7 +117,7 @@ class LogStore:
             if not os.path.isdir(folder):
                 os.makedirs(folder)
                 sync_folder(os.path.dirname(folder))
-            lock_fd = lock_folder(folder)
+            lock = FolderLock.take(folder)
         except (FileExistsError, NotADirectoryError):
             raise DataFolderError(f"cannot use {folder}: it is a file, or lies below one") from None
         except OSError as error:
@@ -122,12 +126,12 @@ class LogStore:
         try:
             metadata = load_or_create(folder, node_id, cluster_id, random)
         except (OSError, ApiError, ValueError) as error:
-            os.close(lock_fd)
+            lock.release()
             raise DataFolderError(f"cannot use {folder}: {error}") from None
         except DataFolderError:
-            os.close(lock_fd)
+            lock.release()
             raise
-        return cls(folder, lock_fd, metadata, OpenFiles(max_open_files), random)
+        return cls(folder, lock, metadata, OpenFiles(max_open_files), random)
 
     def open_logs(self, config_of: Callable[[str], LogConfig], now_ms: int) -> None:
         """Opens the log of every partition in the folder; `config_of` returns a topic's settings.
@@ -141,9 +145,12 @@ class LogStore:
 
     def release(self) -> None:
         """Releases the folder's lock, without marking a clean stop. May be called again."""
-        if self._lock_fd >= 0:
-            os.close(self._lock_fd)
-            self._lock_fd = -1
+        self._lock.release()
+
+    @property
+    def lock_identity(self) -> str | None:
+        """See `FolderLock.identity`."""
+        return self._lock.identity
 
     def _open_logs(self, config_of: Callable[[str], LogConfig], now_ms: int) -> None:
         stop = read_clean_stop(self.root)
@@ -387,19 +394,3 @@ def _without_folder(
         for name, offset in found[file].items()
         if offset > 0 and name not in logs
     }
-
-
-def lock_folder(folder: str) -> int:
-    """The descriptor that holds the folder's lock until it is closed.
-
-    Raises DataFolderError if a broker holds it, and OSError.
-    """
-    fd = os.open(f"{folder}/{_LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(fd)
-        raise DataFolderError(
-            f"{folder} is in use by another broker: stop it, or give this one another folder"
-        ) from None
-    return fd
