@@ -21,6 +21,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from ottla.coordination.sqlite_reason import sqlite_reason
 from ottla.coordination.tree import (
     ANY_VERSION,
     BadVersionError,
@@ -72,17 +73,18 @@ class StoreSyncError(StoreError):
 def store_error(place: str, error: sqlite3.Error) -> StoreError:
     """What SQLite's error means for the file."""
     kind = StoreSyncError if getattr(error, "sqlite_errorcode", None) in _SYNC_CODES else StoreError
-    return kind(f"{place}: {error}")
+    return kind(sqlite_reason(place, error))
 
 
 class EmbeddedStore:
     """The tree. `folder` None keeps it in memory, for tests."""
 
     def __init__(self, folder: Path | None) -> None:
-        self._place = ":memory:" if folder is None else str(folder / FILE_NAME)
+        self.place = ":memory:" if folder is None else str(folder / FILE_NAME)
+        """For messages."""
         try:
             self._database = sqlite3.connect(
-                self._place, isolation_level=None, check_same_thread=False, timeout=1
+                self.place, isolation_level=None, check_same_thread=False, timeout=1
             )
             self._database.execute("PRAGMA journal_mode=WAL")
             self._database.execute("PRAGMA synchronous=FULL")
@@ -94,7 +96,7 @@ class EmbeddedStore:
                 )
             self._database.execute("DELETE FROM node WHERE owner != 0")
         except sqlite3.Error as error:
-            raise store_error(self._place, error) from None
+            raise store_error(self.place, error) from None
 
     def close(self) -> None:
         """Close the file; SQLite merges the write-ahead log into it."""
@@ -151,7 +153,7 @@ class EmbeddedStore:
                 for operation in operations:
                     self._apply(operation, session, number, events)
         except sqlite3.Error as error:
-            raise store_error(self._place, error) from None
+            raise store_error(self.place, error) from None
         return events
 
     def end_session(self, session: int) -> list[Event]:
