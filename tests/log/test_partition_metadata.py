@@ -11,7 +11,7 @@ from ottla.log.partition_metadata import (
 
 
 def test_the_file_is_kafkas(tmp_path: Path) -> None:
-    folder = tmp_path / "data" / "t-0"
+    folder = tmp_path / "t-0"
     make_folder(str(folder), uuid.UUID("00112233-4455-6677-8899-aabbccddeeff"))
     assert (folder / FILE_NAME).read_text() == "version: 0\ntopic_id: ABEiM0RVZneImaq7zN3u_w"
     # One that is there stays, and its topic, where none is named.

@@ -54,3 +54,13 @@ def test_another_boot_has_another_identity(tmp_path: Path, monkeypatch: pytest.M
         lock.release()
     assert found[0] != found[1]
     assert found[2:] == [None, None]
+
+
+def test_a_lock_that_was_deleted_or_replaced_is_noticed(tmp_path: Path) -> None:
+    lock = FolderLock.take(str(tmp_path))
+    assert lock.is_there
+    (tmp_path / FILE_NAME).rename(tmp_path / "kept")
+    assert not lock.is_there
+    (tmp_path / FILE_NAME).touch()
+    assert not lock.is_there
+    lock.release()

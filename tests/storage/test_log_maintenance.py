@@ -1,7 +1,9 @@
 import asyncio
 import errno
 import os
+import shutil
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -378,3 +380,92 @@ async def test_a_segment_that_cannot_be_deleted_is_a_disk_failure(
     assert [failed for failed, _ in failures] == partitions[:1]
     assert "retention of one-0" in caplog.text
     assert partitions[1].log.start_offset == 8, "the others are looked after"
+
+
+def _delete(data: Path) -> None:
+    shutil.rmtree(data)
+
+
+def _move(data: Path) -> None:
+    data.rename(data.with_name("elsewhere"))
+
+
+def _replace(data: Path) -> None:
+    shutil.rmtree(data)
+    data.mkdir()
+    (data / ".lock").touch()
+
+
+@pytest.mark.parametrize("change", [_delete, _move, _replace])
+async def test_a_data_folder_that_is_gone_stops_the_broker(
+    node_call: Any, change: Callable[[Path], None]
+) -> None:
+    """Appends to deleted files succeed, so every one of them was acknowledged."""
+    node, data = node_call.node, node_call.node.config.data_folder
+    await node_call.produce("t", node_call.batch(b"a"))
+    await node.log_maintenance.check_folder()
+    assert node.storage_failure.reason is None
+    ended: list[str] = []
+    node.storage_failure.end = lambda: ended.append("end")
+    change(data)
+    left = sorted(data.rglob("*"))
+    await node.log_maintenance.check_folder()
+    assert ended == ["end"]
+    assert node.storage_failure.reason == (
+        f"{data} was deleted while the broker was using it: this broker stops, because nothing"
+        " it writes would be kept"
+    )
+    await node.close()
+    # What another broker may have put there stays as it is.
+    assert sorted(data.rglob("*")) == left
+
+
+async def test_the_folder_is_checked_every_second(node_call: Any, eventually: Any) -> None:
+    shutil.rmtree(node_call.node.config.data_folder)
+    await eventually(lambda: node_call.node.storage_failure.reason is not None)
+
+
+async def test_a_new_partition_does_not_bring_a_deleted_data_folder_back(node_call: Any) -> None:
+    await node_call.create("u")
+    data = node_call.node.config.data_folder
+    shutil.rmtree(data)
+    answer = await node_call.produce("u", node_call.batch(b"a"))
+    assert answer.error_code is ErrorCode.kafka_storage_error
+    assert not data.exists()
+
+
+async def test_a_partition_that_is_gone_stops_the_broker_at_the_next_checkpoint(
+    node_call: Any,
+) -> None:
+    node = node_call.node
+    await node_call.produce("t", node_call.batch(b"a"))
+    await node.log_maintenance.checkpoint()
+    assert node.storage_failure.reason is None
+    folder = node.partitions.find("t", 0).log.folder
+    shutil.rmtree(folder)
+    await node.log_maintenance.checkpoint()
+    assert str(node.storage_failure.reason).startswith(f"{folder} was deleted while")
+
+
+async def test_a_failed_checkpoint_is_a_storage_failure(
+    node_call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = node_call.node
+    told: list[tuple[list[str], str]] = []
+
+    def failed(partitions: Any, error: ApiError) -> None:
+        told.append(([each.topic for each in partitions], str(error)))
+
+    monkeypatch.setattr(node.storage_failure, "checkpoint_failed", failed)
+    full = OSError(errno.ENOSPC, "No space left on device")
+
+    def no_space(*_: object) -> None:
+        raise full
+
+    monkeypatch.setattr(os, "replace", no_space)
+    for write in (node.log_maintenance.checkpoint, node.log_maintenance._write_checkpoints):
+        with pytest.raises(ApiError):
+            await write()
+    assert len(told) == 2
+    assert told[0][0] == ["t"]
+    assert "No space left on device" in told[0][1]

@@ -13,6 +13,7 @@ import pytest
 from ottla.log.errors import SyncError
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.runtime.repeated_failure import LOG_AGAIN_MS
+from ottla.storage.log_store import gone_error
 from ottla.storage.storage_failure import TURN_MS, StorageFailure
 
 FULL = ApiError(ErrorCode.kafka_storage_error, "cannot write /data/t-0/0.log: disk full?")
@@ -173,3 +174,25 @@ def test_a_sync_that_fails_during_the_stop_makes_it_unclean() -> None:
     failure.check_sync(LOST)
     assert (ended, failure.has_lost_sync) == ([], True)
     assert failure.reason is not None
+
+
+def test_a_failed_checkpoint_is_a_failed_write_to_every_partition() -> None:
+    failure, _, ended = failure_of(live=(1, 2))
+    failure.checkpoint_failed([partition(1), partition(1, 3)], FULL)
+    assert ended == []
+    failure.checkpoint_failed([partition(1), partition(1, 2)], FULL)
+    assert ended == ["end"]
+
+
+def test_it_stops_if_the_folder_is_gone_even_if_no_other_broker_can_lead(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    failure, _, ended = failure_of(live=(1,))
+    for _ in range(2):
+        failure.folder_is_gone(gone_error("/data"))
+    assert ended == ["end"]
+    assert failure.reason == (
+        "/data was deleted while the broker was using it:"
+        " this broker stops, because nothing it writes would be kept"
+    )
+    assert caplog.messages == [failure.reason]

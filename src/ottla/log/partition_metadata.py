@@ -9,6 +9,7 @@ take the folder.
 """
 
 import os
+from contextlib import suppress
 from uuid import UUID
 
 from ottla.log.errors import storage_error
@@ -25,7 +26,9 @@ def make_folder(folder: str, topic_id: UUID | None) -> tuple[str, ...]:
     """
     path = f"{folder}/{FILE_NAME}"
     try:
-        os.makedirs(folder, exist_ok=True)
+        # Not the folders above it: a data folder that was deleted must not come back.
+        with suppress(FileExistsError):
+            os.mkdir(folder)
         if topic_id is not None:
             with open(path, "wb", buffering=0) as file:
                 file.write(f"version: 0\ntopic_id: {uuid_text(topic_id)}".encode())

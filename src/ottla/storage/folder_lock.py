@@ -25,6 +25,7 @@ class FolderLock:
 
     def __init__(self, fd: int, path: str) -> None:
         self._fd = fd
+        self._path = path
         self.identity = identity_of(path)
         """See `identity_of`."""
 
@@ -41,6 +42,16 @@ class FolderLock:
                 f"{folder} is in use by another broker: stop it, or give this one another folder"
             ) from None
         return cls(fd, path)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the folder still has this file: otherwise somebody deleted or replaced it, and
+        the lock keeps nobody out. Raises OSError.
+        """
+        try:
+            return os.path.samestat(os.stat(self._path), os.fstat(self._fd))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
     def release(self) -> None:
         """May be called again."""

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Awaitable, Callable
 from functools import partial
 
 from ottla.config.broker import BrokerConfig
 from ottla.log.checkpoint import PartitionName
+from ottla.log.errors import storage_error
+from ottla.log.log import Log
 from ottla.log.producer_load import ProducerLoad
 from ottla.log.removal import Removal
 from ottla.log.retention import remove_expired
@@ -22,7 +25,7 @@ from ottla.runtime.clock import Clock
 from ottla.runtime.repeated_failure import RepeatedFailure
 from ottla.runtime.waiting import wake
 from ottla.storage.log_cleaner import LogCleaner
-from ottla.storage.log_store import LogStore
+from ottla.storage.log_store import LogStore, gone_error
 from ottla.storage.storage_failure import StorageFailure
 from ottla.storage.stored_partition import StoredPartition, StoredPartitions
 
@@ -34,6 +37,8 @@ CHECKPOINT_DELAY_MS = 100
 write."""
 LOADS_AT_ONCE = 2
 """Truncated logs whose producers are read at a time: it is Python's work, and there is one lock."""
+FOLDER_CHECK_MS = 1_000
+"""Kafka notices that its folder is gone when it next writes a checkpoint, after up to a minute."""
 MAX_INTERVAL_MS = 24 * 3600 * 1000
 """Kafka's "never" is 2^63-1 ms, which no timer accepts; once a day has the same effect."""
 
@@ -75,6 +80,7 @@ class LogMaintenance:
                 config.replica_high_watermark_checkpoint_interval_ms,
             ),
             (self.forget_producers, config.producer_id_expiration_check_interval_ms),
+            (self.check_folder, FOLDER_CHECK_MS),
         ]
         if config.log_cleaner_enable:
             works.append((self._cleaner.clean, config.log_cleaner_backoff_ms))
@@ -147,9 +153,19 @@ class LogMaintenance:
             if log.unflushed_records and log.config.flush_ms <= now_ms - partition.flushed_ms:
                 await partition.flush()
 
+    async def check_folder(self) -> None:
+        """Stops the broker if its data folder was deleted."""
+        if self._store.is_gone:
+            self._failure.folder_is_gone(gone_error(self._store.root))
+
     async def checkpoint(self) -> None:
         """Flushes closed segments, and writes the checkpoint files."""
-        for partition in list(self._partitions):
+        for number, partition in enumerate(list(self._partitions)):
+            if number % PARTITIONS_A_SLICE == 0:
+                await asyncio.sleep(0)
+            if partition.log.unflushed_records and _is_gone(partition.log):
+                self._failure.folder_is_gone(gone_error(partition.log.folder))
+                return
             if partition.log.recovery_point < partition.log.active.base_offset:
                 await partition.flush()
         await self._write_checkpoints()
@@ -179,6 +195,7 @@ class LogMaintenance:
             await asyncio.shield(self._writing)
         except ApiError as error:
             self._failure.check_sync(error)
+            self._failure.checkpoint_failed(self._partitions, error)
             raise
 
     def high_watermarks(self) -> dict[PartitionName, int]:
@@ -260,3 +277,18 @@ class LogMaintenance:
     async def _remove(self, removal: Removal) -> None:
         await asyncio.sleep(removal.delay_ms / 1000)
         await asyncio.to_thread(removal.run)
+
+
+def _is_gone(log: Log) -> bool:
+    """Whether the log's files were deleted by somebody else. Raises ApiError
+    KAFKA_STORAGE_ERROR if that cannot be known.
+    """
+    if log.is_closed or not log.is_on_disk:
+        return False
+    try:
+        os.stat(log.active.path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError as error:
+        raise storage_error(f"cannot find {log.active.path}", error) from None
+    return False

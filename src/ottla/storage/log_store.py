@@ -32,7 +32,7 @@ from ottla.log import names
 from ottla.log.checkpoint import PartitionName, write_offsets
 from ottla.log.config import LogConfig
 from ottla.log.durable import sync_folder
-from ottla.log.errors import DataFolderError, sync_error
+from ottla.log.errors import DataFolderError, storage_error, sync_error
 from ottla.log.flush import FlushTask
 from ottla.log.log import Log
 from ottla.log.open_file import MAX_OPEN_FILES, OpenFiles
@@ -132,6 +132,17 @@ class LogStore:
             lock.release()
             raise
         return cls(folder, lock, metadata, OpenFiles(max_open_files), random)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the folder was deleted, or its lock, while this process uses it: what it writes
+        is in no folder, and another broker may take the name. Raises ApiError KAFKA_STORAGE_ERROR
+        if that cannot be known.
+        """
+        try:
+            return not self._lock.is_there
+        except OSError as error:
+            raise storage_error(f"cannot find the lock of {self.root}", error) from None
 
     def open_logs(self, config_of: Callable[[str], LogConfig], now_ms: int) -> None:
         """Opens the log of every partition in the folder; `config_of` returns a topic's settings.
@@ -327,6 +338,8 @@ class LogStore:
         Raises ApiError KAFKA_STORAGE_ERROR; then the next start recovers. Blocks, so call it last.
         """
         try:
+            if self.is_gone:
+                raise gone_error(self.root)
             unsafe = []
             for log in self.logs.values():
                 log.close()
@@ -394,3 +407,10 @@ def _without_folder(
         for name, offset in found[file].items()
         if offset > 0 and name not in logs
     }
+
+
+def gone_error(folder: str) -> ApiError:
+    """The folder was deleted while the broker used it."""
+    return ApiError(
+        ErrorCode.kafka_storage_error, f"{folder} was deleted while the broker was using it"
+    )

@@ -11,6 +11,9 @@ A failed fsync is different: nobody knows what is on the disk, and the next fsyn
 (`log.errors.SyncError`). The broker always stops, as Kafka's does, and not cleanly. Its next start
 reads the files from the disk again.
 
+It stops, too, if its folder is gone: what is written now is in no folder, so it must not be
+acknowledged (Kafka's LogManager.handleLogDirFailure, without any log directory left).
+
 Brokers on one machine may share a disk, which is full for all of them at once. So that not all of
 them stop, each waits for those with lower ids to leave, and then checks which ones are left.
 """
@@ -19,7 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from ottla.controller.image import ClusterImage, PartitionState
@@ -110,6 +113,25 @@ class StorageFailure:
             self.reason = f"{why}: this broker stops, because nobody knows what is on the disk"
             if not self._is_closed:
                 self.end()
+
+    def checkpoint_failed(self, partitions: Iterable[StoredPartition], error: ApiError) -> None:
+        """The checkpoint files cannot be written, which the caller logs: as a failed write to each
+        of `partitions` (Kafka's CheckpointFileWithFailureHandler.write).
+        """
+        for partition in partitions:
+            if self._others_that_could_lead(partition.state):
+                self.write_failed(partition, error)
+                return
+
+    def folder_is_gone(self, error: ApiError) -> None:
+        """A folder with records was deleted; `error` names it."""
+        if self.reason is None and not self._is_closed:
+            self.reason = f"{error}: this broker stops, because nothing it writes would be kept"
+            logger.error("%s", self.reason)
+            if self._turn is not None:
+                self._turn.cancel()
+                self._turn = None
+            self.end()
 
     def _end_in_turn(self, topic: str, index: int, error: ApiError) -> None:
         self._turn = None
