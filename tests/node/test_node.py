@@ -11,6 +11,7 @@ from ottla.log.errors import DataFolderError
 from ottla.network.listener import Listener
 from ottla.network.peers import Peers
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.kafka_uuid import uuid_text
 from ottla.replica.isr_maintenance import IsrMaintenance
 from ottla.replica.partition_role import Role
 from ottla.replica.replica_fetchers import ReplicaFetchers
@@ -60,6 +61,7 @@ async def test_a_folder_of_another_cluster_keeps_its_data(start_node: Any) -> No
     await first.produce("t", first.batch(b"a"))
     data = first.node.config.data_folder
     await first.node.close()
+    (data / "coordination.sqlite.copy").unlink()
     store = data / "coordination.sqlite"
     away = store.rename(data / "away")
     for _ in range(2):
@@ -152,3 +154,36 @@ async def test_requests_are_counted_by_key(node_call: Any) -> None:
     await reader.readexactly(4)
     writer.close()
     assert node_call.node.request_counts() == {18: 1}
+
+
+@pytest.mark.parametrize("copy_is_older", [True, False])
+async def test_a_flipped_bit_in_the_coordination_store_costs_no_record(
+    start_node: Any, copy_is_older: bool, caplog: pytest.LogCaptureFixture, eventually: Any
+) -> None:
+    """It made the topic id of a folder that of no topic, and the folder was deleted in silence."""
+    first = await start_node()
+    await first.create("t")
+    for _ in range(3):
+        await first.produce("t", first.batch(b"a"))
+    data = first.node.config.data_folder
+    topic_id = first.topic_id("t")
+    await first.node.close()
+    copy = (data / "coordination.sqlite.copy").read_bytes()
+    second = await start_node()
+    await second.create("later")
+    await second.produce("later", second.batch(b"b"))
+    await second.node.close()
+    if copy_is_older:
+        (data / "coordination.sqlite.copy").write_bytes(copy)
+    store = data / "coordination.sqlite"
+    content = bytearray(store.read_bytes())
+    content[content.index(uuid_text(topic_id).encode()) + 5] ^= 1
+    store.write_bytes(content)
+    third = await start_node()
+    assert "/brokers/topics/t): using its copy of" in caplog.text
+    partition = third.node.partitions.find("t", 0)
+    assert (third.topic_id("t"), partition.log.end_offset) == (topic_id, 3)
+    assert (await third.produce("t", third.batch(b"c"))).error_code == 0
+    assert ("later" in third.node.image.topics) is not copy_is_older
+    if copy_is_older:
+        await eventually(lambda: list(data.glob("later-0.*-stray")))

@@ -119,8 +119,8 @@ class Membership:
     async def connect(self, known_cluster_id: str | None, *, may_found: bool = True) -> str:
         """Opens the first session. Returns the cluster id: the tree's, the folder's, or a new one.
 
-        With `may_found` False, the folder belongs to a cluster that must exist: a tree without
-        topics would delete everything in the folder. Raises EnsembleError, StoreError,
+        With `may_found` False, the folder belongs to a cluster that must exist: with a tree without
+        topics everything in the folder would be set aside. Raises EnsembleError, StoreError,
         CoordinationError; StartError if that cluster is not in the tree.
         """
         self._session = await self._tree.connect()
@@ -363,8 +363,8 @@ class Membership:
             await self._check_due.wait()
 
     async def _check_cluster(self) -> None:
-        """Raises LayoutError if the ensemble was wiped while this broker runs: an empty tree would
-        make this broker delete all its data.
+        """Raises LayoutError if the ensemble was wiped while this broker runs: with an
+        empty tree it would set aside all its data.
         """
         there = await self.session.exists(layout.CLUSTER_ID)
         found = None if there is None else layout.read_cluster_id(there.data)

@@ -2,7 +2,8 @@
 
 SQLite runs in a thread of its own, because a commit waits for the disk and the event loop must not.
 Calls reach that thread in the order in which they were made, so they see each other's writes.
-Watches stay on the loop and fire there, after the write that they wait for is committed.
+Watches stay on the loop and fire there, after the write that they wait for is committed. Another
+thread copies the file after changes (`copy_keeper`).
 
 After a failed fsync every call fails: SQLite may have left a transaction in the file that was
 refused here, and nobody may build on either until the next start has read it from the disk.
@@ -17,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+from ottla.coordination.copy_keeper import CopyKeeper
 from ottla.coordination.embedded_store import EmbeddedStore, StoreSyncError, store_error
 from ottla.coordination.tree import (
     ANY_VERSION,
@@ -49,6 +51,7 @@ class EmbeddedTree:
         self._lost_sync: StoreSyncError | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="coordination")
         self._store: EmbeddedStore | None = None
+        self._keeper = None if folder is None else CopyKeeper(folder)
         self._sessions: dict[int, EmbeddedCoordination] = {}
 
     async def connect(self) -> EmbeddedCoordination:
@@ -58,6 +61,11 @@ class EmbeddedTree:
         self._sessions[number] = session
         return session
 
+    @property
+    def may_lack_changes(self) -> bool:
+        """Whether the file was damaged, and its copy is older than it was, or may be."""
+        return self._store is not None and self._store.may_lack_changes
+
     async def expire(self, session: EmbeddedCoordination) -> None:
         """End a session as if it had timed out (for tests)."""
         if self._sessions.pop(session.number, None) is not None:
@@ -66,20 +74,27 @@ class EmbeddedTree:
             self.notify(await self.run(lambda store: store.end_session(number)))
 
     async def close(self) -> None:
-        """End all sessions and close the file."""
+        """End all sessions and close the file; its copy then has every change."""
         for session in list(self._sessions.values()):
             await self.expire(session)
+        if self._keeper is not None:
+            await self._keeper.stop()
         if self._store is not None:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._store.close)
+            if self._keeper is not None and self._lost_sync is None:
+                await self._keeper.copy()
         self._thread.shutdown(wait=True)
 
     async def run(self, work: Callable[[EmbeddedStore], T]) -> T:
         """Do the work on the store's thread. Raises StoreError."""
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, self._call, work)
+            done = await asyncio.get_running_loop().run_in_executor(self._thread, self._call, work)
         except StoreSyncError as error:
             self._on_lost_sync(str(error))
             raise
+        if self._keeper is not None and self._store is not None:
+            self._keeper.changed(self._store.state.changes)
+        return done
 
     def _call(self, work: Callable[[EmbeddedStore], T]) -> T:
         if self._lost_sync is not None:

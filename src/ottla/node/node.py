@@ -39,6 +39,7 @@ from ottla.config import BrokerConfig
 from ottla.config.listener import Endpoint
 from ottla.controller import layout
 from ottla.controller.deletion_notes import noted_ids
+from ottla.controller.older_tree import make_up
 from ottla.coordination.embedded import EmbeddedTree
 from ottla.coordinator.coordinators import Coordinators
 from ottla.network.connection_limits import ConnectionLimits
@@ -160,6 +161,8 @@ class Node:
             self, handlers, self._forwarding(), cpu_thread=self.cpu_thread
         )
         self._opened = AsyncExitStack()
+        self._tree_is_older = False
+        """The coordination tree is a copy that may lack its last changes."""
 
     async def _ask_broker(self, broker_id: int, purpose: str, request: Any) -> Any:
         """Raises PeerError; another broker has the time of request.timeout.ms for its answer."""
@@ -248,6 +251,8 @@ class Node:
             read_again_ms=READ_AGAIN_MS if config.zookeeper_connect else 0,
         )
         applier = self._applier = self._metadata_applier()
+        if self._tree_is_older:
+            await self._make_up_for_older_tree()
         await applier.open_all()
         opening.callback(self._close_logs)
         opening.callback(self.disk_reads.close)
@@ -290,6 +295,16 @@ class Node:
             early.spawn(self._first_producer_ids())
             opening.push_async_callback(early.close)
         opening.push_async_callback(self._leave)
+
+    async def _make_up_for_older_tree(self) -> None:
+        image = self.image
+        epochs = {
+            (name, index): log.epochs.latest
+            for (name, index), log in self.store.logs.items()
+            if image.partition(name, index) is not None
+        }
+        raised = await self.controller.carry_out(lambda: make_up(image, self.config.id, epochs))
+        logger.warning("the leader epochs of %d partitions were older than their logs'", raised)
 
     def _metadata_applier(self) -> MetadataApplier:
         opener = PartitionOpener(
@@ -381,6 +396,7 @@ class Node:
         self._join(tree, opening)
         known = self.store.metadata.cluster_id
         cluster_id = await self.membership.connect(known, may_found=not self.store.has_partitions)
+        self._tree_is_older = tree.may_lack_changes
         if cluster_id != known:
             raise StartError(
                 f"the data folder belongs to cluster {known}, "
