@@ -31,7 +31,8 @@ async def test_deletes_by_id(cluster: Any) -> None:
             topics=tuple(
                 build.DeleteTopicState(name=None, topic_id=each)
                 for each in (topic_id, UUID(int=77), None)
-            )
+            ),
+            timeout=1_000,
         )
     )
     results = {each.topic_id: (each.name, each.error_code) for each in answer.responses}
@@ -50,6 +51,6 @@ async def test_deletion_can_be_disabled(start_cluster: Any, version: int, code: 
     cluster = await start_cluster(delete_topic_enable="false")
     await cluster.create(NewTopic("t", 1, 1))
     build = cluster.request(KEY, version)
-    answer = await cluster.ask(build.DeleteTopicsRequest(topic_names=("t", "t")))
+    answer = await cluster.ask(build.DeleteTopicsRequest(topic_names=("t", "t"), timeout=1_000))
     assert [(each.name, each.error_code) for each in answer.responses] == [("t", code)]
     assert set(cluster.image.topics) == {"t"}

@@ -53,8 +53,10 @@ async def test_unknown_partitions(node_call: Any) -> None:
     here, missing = await ask(node_call, "t", 0, 5)
     assert (here.error_code, here.active_producers) == (ErrorCode.none, ())
     assert missing.error_code is ErrorCode.unknown_topic_or_partition
+    assert missing.error_message is None
     (missing,) = await ask(node_call, "none", 0)
     assert missing.error_code is ErrorCode.unknown_topic_or_partition
+    assert missing.error_message == "This server does not host this topic-partition."
 
 
 async def test_an_invalid_topic(node_call: Any) -> None:

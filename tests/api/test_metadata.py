@@ -297,11 +297,11 @@ async def test_the_cache_follows_the_image(cluster: Any) -> None:
     assert len((await cluster.ask(request(cluster, 12, None))).topics) == 6
     build = cluster.request(37, 3)
     more = build.CreatePartitionsTopic(name="t0", count=3, assignments=None)
-    await cluster.ask(build.CreatePartitionsRequest(topics=(more,)))
+    await cluster.ask(build.CreatePartitionsRequest(topics=(more,), timeout=1_000))
     answer = await cluster.ask(request(cluster, 12, None))
     assert len(answer.topics[0].partitions) == 3
     build = cluster.request(20, 5)
     names = tuple(f"t{number}" for number in range(1, 6))
-    await cluster.ask(build.DeleteTopicsRequest(topic_names=names))
+    await cluster.ask(build.DeleteTopicsRequest(topic_names=names, timeout=1_000))
     answer = await cluster.ask(request(cluster, 12, None))
     assert [topic.name for topic in answer.topics] == ["t0"]

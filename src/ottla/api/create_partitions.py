@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.context import Context
+from ottla.api.time_limit import check_in_time
 from ottla.controller.topics import MorePartitions, TopicResult, all_refused
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError
@@ -28,6 +29,7 @@ async def handle(request: Any, context: Context) -> Any:
     ]
     results: tuple[TopicResult, ...]
     try:
+        check_in_time(request.timeout)
         results = await context.broker.controller.add_partitions(
             wanted, validate_only=request.validate_only
         )

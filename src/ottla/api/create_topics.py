@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.context import Context
+from ottla.api.time_limit import check_in_time
 from ottla.controller.config_entries import topic_entries
 from ottla.controller.topics import NewTopic, TopicResult, all_refused
 from ottla.protocol.access import Access, Operation, Resource
@@ -33,6 +34,7 @@ async def handle(request: Any, context: Context) -> Any:
     ]
     results: tuple[TopicResult, ...]
     try:
+        check_in_time(request.timeout)
         results = await context.broker.controller.create_topics(
             wanted, validate_only=request.validate_only
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.context import Context
+from ottla.api.time_limit import check_in_time
 from ottla.controller.deletion import NO_ID, DeletionResult, TopicToDelete
 from ottla.controller.plan import Outcome, refused
 from ottla.protocol.access import Access, Operation, Resource
@@ -21,6 +22,7 @@ async def handle(request: Any, context: Context) -> Any:
     topics = _requested(request, context.version)
     results: tuple[DeletionResult, ...]
     try:
+        check_in_time(request.timeout)
         results = await context.broker.controller.delete_topics(topics)
     except ApiError as error:
         outcome = refused(error)

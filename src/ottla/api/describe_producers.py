@@ -10,11 +10,12 @@ from typing import Any, Final
 from ottla.api.context import Context
 from ottla.controller.naming import check_topic_name
 from ottla.protocol.access import Access, Operation, Resource
-from ottla.protocol.errors import ApiError
+from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.runtime.slices import Slices
 
 KEY: Final = 61
 ACCESS: Final = (Access(Operation.READ, Resource.TOPIC),)
+NOT_HOSTED: Final = "This server does not host this topic-partition."
 
 
 async def handle(request: Any, context: Context) -> Any:
@@ -26,6 +27,9 @@ async def handle(request: Any, context: Context) -> Any:
             await slices.count()
             try:
                 check_topic_name(topic.name)
+                if context.broker.image.topic(topic.name) is None:
+                    # Only then has the error a message (KafkaApis.handleDescribeProducersRequest).
+                    raise ApiError(ErrorCode.unknown_topic_or_partition, NOT_HOSTED)
                 partition = context.broker.partitions.find(topic.name, index)
                 producers = partition.active_producers()
             except ApiError as error:

@@ -170,12 +170,14 @@ def _addresses(
 async def _requested_topics(request: Any, context: Context) -> list[Any]:
     """The responses for the requested topics, each once, in their order."""
     image = context.broker.image
-    wanted: dict[tuple[str | None, UUID | None], None] = dict.fromkeys(
-        (topic.name, _TOPIC_ID(topic)) for topic in request.topics
-    )
+    wanted: dict[tuple[str | None, UUID | None], None] = {}
+    slices = Slices()
+    for named in request.topics:
+        await slices.count()
+        wanted[named.name, _TOPIC_ID(named)] = None
     by_id = any(topic_id is not None and topic_id != _NO_ID for _, topic_id in wanted)
     created = {} if by_id else await _create_missing(request, wanted, context)
-    cached, answers, slices = _cached_answers(context), [], Slices()
+    cached, answers = _cached_answers(context), []
     for name, topic_id in wanted:
         await slices.count()
         topic: TopicImage | None = None
