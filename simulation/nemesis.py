@@ -152,6 +152,8 @@ class Nemesis:
             cut = cluster.synced.cut_unsynced(broker.folder, Random(fault.seed))
             for line in cut:
                 cluster.note(f"{broker.name} lost {line}")
+            for name in cluster.synced.empty_unsynced(broker.folder, Random(fault.seed)):
+                cluster.note(f"{broker.name} lost the content of {name}")
             if cut:
                 cluster.invariants.power_lost(fault.one)
         self._loop.call_later(end_s, broker.start)

@@ -87,7 +87,7 @@ def test_of_two_flushes_at_once_both_fail(bench: Any, monkeypatch: pytest.Monkey
     assert [type(each.exception()) for each in flushes] == [SyncError, SyncError]
 
 
-@pytest.mark.parametrize("which", ["index", "leader-epoch-checkpoint"])
+@pytest.mark.parametrize("which", ["index", "leader-epoch-checkpoint.tmp"])
 def test_every_file_of_a_log_counts(
     bench: Any, monkeypatch: pytest.MonkeyPatch, which: str
 ) -> None:
@@ -127,7 +127,7 @@ def test_what_a_flush_could_not_begin_with_is_synced_by_the_next(
     unsynced = list(log.unsynced_files)
     assert unsynced
 
-    def full(*_: Any) -> None:
+    def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:

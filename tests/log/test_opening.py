@@ -35,6 +35,7 @@ def test_a_new_log_has_its_folder_and_files_from_its_first_record_on(
     assert not bench.folder.exists()
     bench.append(log)
     assert log.is_on_disk
+    flush(log)
     stem = "0" * 20
     files = {f"{stem}.index", f"{stem}.log", f"{stem}.timeindex", "leader-epoch-checkpoint"}
     assert {*bench.names(), *(each.name for each in bench.folder.iterdir())} == {

@@ -8,9 +8,14 @@ from typing import Any
 
 import pytest
 
+from ottla.log.flush import flush
 from ottla.log.log import Log
 from ottla.log.open_file import OpenFiles
 from ottla.log.opening import open_log
+from ottla.log.truncation import truncate_to
+from ottla.records.build import build_batch
+from ottla.records.header import read_header
+from ottla.records.record import Record
 
 
 @pytest.fixture
@@ -155,5 +160,46 @@ def test_epochs_lost_with_their_file_are_taken_from_the_batches(
     killed: Any, tmp_path: Path
 ) -> None:
     folder = _copy(killed, tmp_path, "epochs")
-    (folder / "leader-epoch-checkpoint").unlink()
+    assert not (folder / "leader-epoch-checkpoint").exists(), "nothing was flushed"
     assert _open(killed, folder).epochs.entries == killed.log.epochs.entries
+
+
+@pytest.mark.parametrize("content", [None, b"", b"0\n3\n0 0\n"])
+def test_a_lost_file_of_epochs_is_written_again_from_all_batches(
+    bench: Any, content: bytes | None
+) -> None:
+    log = bench.configure(segment_bytes=900).open()
+    for number in range(20):
+        bench.append(log, 3, leader_epoch=number // 5)
+    flush(log)
+    path = bench.folder / "leader-epoch-checkpoint"
+    before = path.read_bytes()
+    assert before == b"0\n4\n0 0\n1 15\n2 30\n3 45\n"
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content)
+    again = bench.open(recovery_point=60)
+    assert again.epochs.entries == log.epochs.entries
+    flush(again)
+    assert path.read_bytes() == before
+
+
+def test_epochs_that_a_truncation_has_removed_do_not_come_back(bench: Any) -> None:
+    """The file is that of the last flush: it has an epoch that the next leader did not have."""
+    log = bench.open()
+    bench.append(log, 3, leader_epoch=3)
+    bench.append(log, 3, leader_epoch=7)
+    flush(log)
+    truncate_to(log, 3, now_ms=1)
+    for epoch in (5, 5, 6):
+        batch = build_batch(
+            [Record(0, 1, None, b"v")] * 3, base_offset=log.end_offset, leader_epoch=epoch
+        )
+        log.append_as_follower(batch, [read_header(batch)], now_ms=1)
+    expected = [(3, 0), (5, 3), (6, 9)]
+    assert log.epochs.entries == expected
+    again = bench.open(recovery_point=3)
+    assert again.epochs.entries == expected
+    flush(again)
+    assert bench.open(recovery_point=12).epochs.entries == expected

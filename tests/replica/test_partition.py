@@ -12,7 +12,6 @@ import pytest
 
 from ottla.controller.image import BrokerImage, PartitionState
 from ottla.log.flush import FlushTask
-from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.producer_load import ProducerLoad
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.build import build_batch
@@ -316,18 +315,17 @@ async def test_an_isr_below_the_minimum_commits_nothing(node_call: Any, partitio
     assert refused.value.code is ErrorCode.request_timed_out
 
 
-async def test_no_append_if_the_epoch_cannot_be_written(
+async def test_an_epoch_whose_first_record_cannot_be_written_does_no_harm(
     node_call: Any, partition: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     partition.appends.append(node_call.batch(b"a"), "me", to_all=True)
     fetch(partition, 2, 1)
     partition.update(state(leader=2, epoch=2, at=2), 0)
 
-    def full(epochs: LeaderEpochs) -> None:
-        raise ApiError(ErrorCode.kafka_storage_error, "the disk is full")
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "the disk is full")
 
-    monkeypatch.setattr(LeaderEpochs, "store", full)
-    # An epoch is written only with its first record.
+    monkeypatch.setattr(os, "pwritev", full)
     assert partition.update(state(epoch=3, isr=(1,), at=3), 0) is Role.LEADER
     assert consume(partition, 0).size_bytes > 0
     assert code_of(partition.appends.append, node_call.batch(b"b"), "me", to_all=True) is FULL
@@ -503,17 +501,25 @@ async def test_a_truncated_partition_is_deleted_while_its_producers_are_read(
 async def test_a_truncation_that_the_disk_refuses_half_lowers_the_high_watermark(
     node_call: Any, partition: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    partition.log.config = replace(partition.log.config, segment_bytes=100)
     for value in (b"a", b"b", b"c"):
         partition.appends.append(node_call.batch(value), "me", to_all=True)
     fetch(partition, 2, 3)
     partition.update(state(leader=2, epoch=2, at=2), 0)
 
-    def full(*arguments: Any) -> None:
-        raise OSError(errno.ENOSPC, "no space")
+    first_of = partition.log.segments[1].path
+    real = os.rename
+
+    def rename(path: str, to: str) -> None:
+        if path == first_of:
+            raise OSError(errno.ENOSPC, "no space")
+        real(path, to)
 
     with monkeypatch.context() as broken:
-        broken.setattr(os, "replace", full)  # of the leader epochs
+        broken.setattr(os, "rename", rename)
         assert code_of(partition.truncate_to, 0, 5) is FULL
+    assert (partition.log.end_offset, partition.high_watermark) == (2, 2)
+    partition.truncate_to(0, 6)
     assert (partition.log.end_offset, partition.high_watermark) == (0, 0)
 
 

@@ -39,6 +39,23 @@ def test_a_fully_synced_file_is_not_truncated(tmp_path: Path) -> None:
     assert synced.cut_unsynced(tmp_path, Random(1)) == []
 
 
+def test_a_power_failure_empties_some_files_that_were_replaced_without_a_sync(
+    tmp_path: Path,
+) -> None:
+    synced = SyncedSizes()
+    for number in range(20):
+        folder = tmp_path / f"t-{number}"
+        folder.mkdir()
+        (folder / "leader-epoch-checkpoint").write_bytes(b"old")
+        with synced.watching(), (folder / "5.snapshot").open("wb", buffering=0) as file:
+            file.write(b"new")
+            os.fsync(file.fileno())
+    cut = synced.empty_unsynced(tmp_path, Random(1))
+    assert 0 < len(cut) < 20
+    sizes = [path.stat().st_size for path in tmp_path.glob("*/*")]
+    assert (sizes.count(0), sizes.count(3)) == (len(cut), 40 - len(cut))
+
+
 def test_a_read_that_must_not_wait_gets_all_bytes_or_some_or_none(tmp_path: Path) -> None:
     path = tmp_path / "0.log"
     path.write_bytes(b"12345678")

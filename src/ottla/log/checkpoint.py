@@ -13,17 +13,22 @@ import os
 from collections.abc import Iterable, Mapping
 
 from ottla.log.errors import storage_error, sync_error
+from ottla.log.open_file import OpenFile
 
 _VERSION = "0"
 
 PartitionName = tuple[str, int]
 
 
-def write_lines(path: str, lines: Iterable[str], *, sync: bool = True) -> None:
-    """Replace the file: version, count and `lines`. Raises ApiError KAFKA_STORAGE_ERROR."""
+def write_lines(path: str, lines: Iterable[str]) -> None:
+    """Replace the file: version, count and `lines`. Raises as `replace_file`."""
+    replace_file(path, content_of(lines))
+
+
+def content_of(lines: Iterable[str]) -> bytes:
+    """The file's content: version, count and `lines`."""
     entries = list(lines)
-    text = "\n".join((_VERSION, str(len(entries)), *entries)) + "\n"
-    replace_file(path, text.encode(), sync=sync)
+    return ("\n".join((_VERSION, str(len(entries)), *entries)) + "\n").encode()
 
 
 def replace_file(path: str, content: bytes, *, sync: bool = True) -> None:
@@ -37,13 +42,32 @@ def replace_file(path: str, content: bytes, *, sync: bool = True) -> None:
             file.write(content)
             if sync:
                 file.flush()
-                try:
-                    os.fsync(file.fileno())
-                except OSError as error:
-                    raise sync_error(f"cannot sync {path}", error) from None
+                _sync(file.fileno(), path)
         os.replace(f"{path}.tmp", path)
     except OSError as error:
         raise storage_error(f"cannot write {path}", error) from None
+
+
+def replace_in(folder: OpenFile, name: str, content: bytes) -> None:
+    """Replace a file of the open folder durably. If the folder was renamed meanwhile, and another
+    one has its name, the renamed one gets the file.
+
+    Raises OSError; SyncError if an fsync fails.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    with open(os.open(f"{name}.tmp", flags, 0o644, dir_fd=folder.fd), "wb") as file:
+        file.write(content)
+        file.flush()
+        _sync(file.fileno(), name)
+    os.replace(f"{name}.tmp", name, src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
+    _sync(folder.fd, f"the folder of {name}")
+
+
+def _sync(fd: int, what: str) -> None:
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        raise sync_error(f"cannot sync {what}", error) from None
 
 
 def read_lines(path: str) -> list[list[str]]:

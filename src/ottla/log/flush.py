@@ -11,6 +11,7 @@ from typing import Final
 
 from ottla.log.durable import sync_data
 from ottla.log.errors import SyncError, storage_error, sync_error
+from ottla.log.leader_epochs import EpochsWrite
 from ottla.log.log import Log
 from ottla.log.open_file import OpenFile
 
@@ -33,6 +34,7 @@ class FlushTask:
         self._cuts = log.cuts
         self._paths: list[str] = []
         self._files: list[OpenFile] = []
+        self._epochs: EpochsWrite | None = None
         _check_synced(log)
         if log.is_closed:
             self.up_to_offset = log.recovery_point
@@ -52,7 +54,8 @@ class FlushTask:
                 raise storage_error(f"cannot write the indexes of {segment.path}", error) from None
             self._files.append(segment.file())
             self._paths += (segment.offset_index.path, segment.time_index.path)
-        self._paths += (log.epochs.path, *log.unsynced_files)
+        self._epochs = log.epochs.write()
+        self._paths += log.unsynced_files
         log.unsynced_files = []
 
     def run(self) -> None:
@@ -67,8 +70,24 @@ class FlushTask:
                     sync_data(file.fd)
             except OSError as error:
                 raise self._failed(error) from None
+            self._write_epochs()
             for path in dict.fromkeys(self._paths):
                 self._sync(path)
+
+    def _write_epochs(self) -> None:
+        log = self.log
+        if self._epochs is None:
+            return
+        try:
+            self._epochs.run()
+        except SyncError as error:
+            log.give_up(str(error))
+            raise
+        except OSError as error:
+            if log.is_closed:
+                return  # its folder is gone
+            log.unsynced_files.extend(self._paths)
+            raise storage_error(f"cannot write {log.epochs.path}", error) from None
 
     def _sync(self, path: str) -> None:
         log = self.log

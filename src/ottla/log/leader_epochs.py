@@ -1,18 +1,28 @@
 """Which leader epoch began at which offset: `leader-epoch-checkpoint` (KIP-101, KIP-279).
 
 A checkpoint file (see there) with a line `epoch start-offset` for each epoch. Returning followers
-ask where an epoch ended, and truncate what only they have. Crash: the file may lack the latest
-epochs, which recovery restores from the batches. So it is written without fsync, and synced with
-the log.
+ask where an epoch ended, and truncate what only they have.
+
+The file is written with each flush, in its thread: synced, and then renamed. (Kafka writes it at
+each change, in the thread of the request, and syncs it there.) Crash: it has the epochs of all
+records below the recovery point. It may lack later ones, and have some that a truncation removed:
+recovery compares it with the batches.
 """
 
-from bisect import bisect_right
-from typing import NamedTuple
+from __future__ import annotations
 
-from ottla.log.checkpoint import read_lines, write_lines
-from ottla.protocol.errors import ApiError
+import os
+from bisect import bisect_right
+from typing import Final, NamedTuple
+
+from ottla.log.checkpoint import content_of, read_lines, replace_in
+from ottla.log.errors import storage_error
+from ottla.log.open_file import OpenFile
 
 FILE_NAME = "leader-epoch-checkpoint"
+
+
+LARGEST_OFFSET: Final = 2**63 - 1
 
 
 class EpochStart(NamedTuple):
@@ -25,13 +35,17 @@ class EpochStart(NamedTuple):
 class LeaderEpochs:
     """The epochs of one partition, oldest first. Reads its file on first use."""
 
-    __slots__ = ("_entries", "is_pending", "path")
+    __slots__ = ("_changes", "_entries", "_written", "is_pending", "path")
 
     def __init__(self, folder: str) -> None:
         self.path = f"{folder}/{FILE_NAME}"
         self._entries: list[EpochStart] | None = None
         self.is_pending = False
-        """The latest epoch is not in the file yet."""
+        """The latest epoch has no record yet: it does not belong into the file."""
+        self._changes = 0
+        """How often what belongs into the file has changed."""
+        self._written = 0
+        """How many of the changes are in the file."""
 
     def move_to(self, folder: str) -> None:
         """The file is now in `folder`."""
@@ -54,30 +68,45 @@ class LeaderEpochs:
         """The latest epoch; -1 if there is none."""
         return self.entries[-1].epoch if self.entries else -1
 
+    @property
+    def is_dirty(self) -> bool:
+        """The file is not what it should be."""
+        return self._written < self._changes
+
     def begin(self, epoch: int, start_offset: int) -> None:
-        """Like `assign`, for an epoch without records. `store` must be called before its first
-        record. If a crash loses it before that, no response changes.
+        """Like `assign`, for an epoch without records. `confirm` must be called with its first one.
+        If a crash loses it before that, no response changes.
         """
         before = self.entries
         if not before or epoch > before[-1].epoch:
             self._entries = [*self._kept(start_offset), EpochStart(epoch, start_offset)]
             self.is_pending = True
 
-    def assign(self, epoch: int, start_offset: int) -> None:
-        """Record that `epoch` begins at `start_offset`, if it is newer than the latest.
+    def confirm(self) -> None:
+        """The epoch that has begun has a record."""
+        if self.is_pending:
+            self.is_pending = False
+            self._changes += 1
 
-        Raises ApiError KAFKA_STORAGE_ERROR. The epoch is then not recorded here either, so that the
-        next call writes it.
-        """
-        before, was_pending = self.entries, self.is_pending
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """Record that `epoch` begins at `start_offset`, if it is newer than the latest."""
         self.begin(epoch, start_offset)
-        if self.entries is before:
-            return
-        try:
-            self.store()
-        except ApiError:
-            self._entries, self.is_pending = before, was_pending
-            raise
+        self.confirm()
+
+    def restore(self, epoch: int, offset: int) -> int:
+        """Recovery has found a batch of this epoch. If the file says something else of the offset,
+        it lacks the epoch, or a truncation has removed what it says of this and later offsets.
+
+        Returns where the next epoch begins: up to there batches of this one say nothing else.
+        """
+        if epoch >= 0 and self.epoch_of(offset) != epoch:
+            kept = [each for each in self._kept(offset) if each.epoch <= epoch]
+            if not kept or kept[-1].epoch < epoch:
+                kept.append(EpochStart(epoch, offset))
+            self._entries = kept
+            self._changes += 1
+        later = (each.start_offset for each in self.entries if each.start_offset > offset)
+        return next(later, LARGEST_OFFSET)
 
     def epoch_of(self, offset: int) -> int:
         """The epoch in which `offset` was or would be written; -1 if unknown."""
@@ -109,7 +138,7 @@ class LeaderEpochs:
         kept = self._kept(end_offset)
         if len(kept) < len(self.entries):
             self._entries = kept
-            self.store()
+            self._changes += 1
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Move the start of the epoch that contains the log's new start; remove those before it."""
@@ -118,22 +147,51 @@ class LeaderEpochs:
         if number < 0 or (number == 0 and entries[0].start_offset == start_offset):
             return
         self._entries = [EpochStart(entries[number].epoch, start_offset), *entries[number + 1 :]]
-        self.store()
+        self._changes += 1
 
     def clear(self) -> None:
         """Remove all epochs."""
-        are_stored = len(self.entries) > self.is_pending
+        if len(self.entries) > self.is_pending:
+            self._changes += 1
         self._entries = []
         self.is_pending = False
-        if are_stored:
-            self.store()
 
     def _kept(self, end_offset: int) -> list[EpochStart]:
         # An epoch without records has no end of its own.
         return [entry for entry in self.entries if entry.start_offset < end_offset]
 
-    def store(self) -> None:
-        """Write the file. Raises ApiError KAFKA_STORAGE_ERROR."""
-        lines = (f"{entry.epoch} {entry.start_offset}" for entry in self.entries)
-        write_lines(self.path, lines, sync=False)
-        self.is_pending = False
+    def write(self) -> EpochsWrite | None:
+        """What a worker thread must do so that the file has the epochs of now; None if it has them.
+
+        Raises ApiError KAFKA_STORAGE_ERROR.
+        """
+        return EpochsWrite(self, self._changes) if self.is_dirty else None
+
+    def has_written(self, changes: int) -> bool:
+        """Whether the file has so many of the changes."""
+        return self._written >= changes
+
+    def was_written(self, changes: int) -> None:
+        """The file has so many of the changes."""
+        self._written = changes
+
+
+class EpochsWrite:
+    """One write of the file, as of now. `run()` it in a worker thread, one at a time."""
+
+    def __init__(self, epochs: LeaderEpochs, changes: int) -> None:
+        self._epochs = epochs
+        self._changes = changes
+        entries = epochs.entries[:-1] if epochs.is_pending else epochs.entries
+        self._content = content_of(f"{each.epoch} {each.start_offset}" for each in entries)
+        folder = os.path.dirname(epochs.path)
+        try:
+            self._folder = OpenFile(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            raise storage_error(f"cannot open {folder}", error) from None
+
+    def run(self) -> None:
+        """Does nothing if a later write came first. Raises OSError and SyncError."""
+        if not self._epochs.has_written(self._changes):
+            replace_in(self._folder, FILE_NAME, self._content)
+            self._epochs.was_written(self._changes)

@@ -344,12 +344,11 @@ class Log:
         if rolled:
             segment = self.roll(now_ms, headers[0].base_offset)
         if headers[-1].leader_epoch > self.epochs.latest:
-            # Before the write, so that nothing can fail after the records are in the file. An epoch
-            # without records does no harm: the next one takes its place.
+            # An epoch whose records cannot be written does no harm: the next one takes its place.
             for header in headers:
                 self.epochs.assign(header.leader_epoch, header.base_offset)
         elif self.epochs.is_pending:
-            self.epochs.store()
+            self.epochs.confirm()
         segment.append(buffers, size_bytes, headers)
         self.end_offset = headers[-1].next_offset
         producer_files.note_batches(self._producers, headers, buffers, segment)
@@ -594,6 +593,8 @@ class Log:
         if self.cuts and not self.knows_producers:
             self.set_producers(self._load_producers())
         self.take_snapshot()
+        if self.epochs.is_dirty:
+            self.unsynced_files.append(self.folder)  # the flush that is needed writes their file
         for segment in self.segments:
             self.files.forget(segment)
 

@@ -120,6 +120,7 @@ def _open(
 ) -> Log:
     segments = _segments(folder, listing, config, files)
     state: ProducerState | None = None
+    epochs = LeaderEpochs(folder)
     is_new = False
     if segments and not clean:
         state = _recover(
@@ -128,6 +129,7 @@ def _open(
             listing.snapshots,
             start_offset,
             recovery_point,
+            epochs,
             is_doubtful=is_doubtful,
         )
     if not segments or _end_of(segments, clean, recovery_point) < start_offset:
@@ -161,10 +163,13 @@ def _open(
     )
     if start_offset > 0 and not log.is_on_disk:
         log.make_files()
+    log.epochs = epochs
     if is_new:
-        log.epochs.clear()
+        epochs.clear()
     elif not clean:
-        log.epochs.truncate_from_end(end_offset)
+        # The file is as old as the last flush (LogLoader.load does both, too).
+        epochs.truncate_from_end(end_offset)
+        epochs.truncate_from_start(log.start_offset)
     return log
 
 
@@ -254,10 +259,13 @@ def _recover(
     snapshots: list[int],
     start_offset: int,
     recovery_point: int,
+    epochs: LeaderEpochs,
     *,
     is_doubtful: bool,
 ) -> ProducerState:
-    """Recover the segments from the recovery point on; those after a cut are removed."""
+    """Recover the segments from the recovery point on; those after a cut are removed. The epochs
+    of the records there are restored.
+    """
     first = 0
     while first + 1 < len(segments) and segments[first + 1].base_offset <= recovery_point:
         first += 1
@@ -273,7 +281,8 @@ def _recover(
         if segment.next_offset > state.end_offset:
             replay_segment(state, segment)
             state.end_offset = segment.next_offset
-    epochs = LeaderEpochs(folder)
+    if not epochs.entries:
+        _restore_epochs(epochs, segments[:first])
     for number in range(first, len(segments)):
         cut = recover_segment(segments[number], state, epochs)
         if cut is not None:
@@ -285,6 +294,16 @@ def _recover(
             break
         _unlink_segment(segments.pop())
     return state
+
+
+def _restore_epochs(epochs: LeaderEpochs, segments: list[Segment]) -> None:
+    """From all batches: the file is missing or damaged, though they were flushed."""
+    # What cannot be read is below the recovery point: it is found when it is read.
+    with suppress(CorruptBatchError):
+        for segment in segments:
+            for _, header in segment.headers():
+                if header.leader_epoch > epochs.latest:
+                    epochs.restore(header.leader_epoch, header.base_offset)
 
 
 def _cut(segments: list[Segment], number: int, cut: Cut, recovery_point: int | None) -> None:

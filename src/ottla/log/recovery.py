@@ -31,6 +31,7 @@ def recover_segment(segment: Segment, state: ProducerState, epochs: LeaderEpochs
     file = segment.file()
     size_bytes = os.fstat(file.fd).st_size
     valid_bytes, next_offset = 0, segment.base_offset
+    epoch, until_offset = -1, -1
     reason = "half a batch"
     try:
         for position, header, batch in scan_batches(file, 0, size_bytes):
@@ -43,8 +44,9 @@ def recover_segment(segment: Segment, state: ProducerState, epochs: LeaderEpochs
                 reason = f"offset {header.base_offset}, too far from the segment's first"
                 break
             segment.index_batch(position, header)
-            if header.leader_epoch > epochs.latest:
-                epochs.assign(header.leader_epoch, header.base_offset)
+            if header.leader_epoch != epoch or header.base_offset >= until_offset:
+                epoch = header.leader_epoch
+                until_offset = epochs.restore(epoch, header.base_offset)
             _note(state, header, batch, segment)
             valid_bytes, next_offset = position + header.size_bytes, header.next_offset
     except CorruptBatchError as error:
