@@ -54,6 +54,22 @@ def test_with_its_id_it_joins_and_waits_for_the_generation() -> None:
     assert SetTimer(TimerKey("heartbeat", "g", "made"), 77, event) in step.timers
 
 
+@pytest.mark.parametrize("instance_id", ["i", "free"])
+def test_a_pending_member_does_not_turn_static(instance_id: str) -> None:
+    """Whether the instance is free or another member's: the client mixes two ways of joining."""
+    group = group_in(STABLE, ("a", "i"), B)
+    join(group, join_request(""), new_step())
+    step = new_step()
+    join(group, join_request("made", group_instance_id=instance_id), step)
+    assert answers(step) == {"join made": ErrorCode.unknown_server_error}
+    assert (list(group.members), list(group.pending_members)) == (["a", "b"], ["made"])
+    assert (group.static_members, group.state) == ({"i": "a"}, STABLE)
+    assert not step.records
+    assert step.timers == []
+    join(group, join_request("made"), step)
+    assert list(group.members) == ["a", "b", "made"], "as it was, it may join"
+
+
 @pytest.mark.parametrize(
     "changes", [{"requires_known_member_id": False}, {"group_instance_id": "i"}]
 )

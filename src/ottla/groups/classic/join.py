@@ -48,6 +48,11 @@ def join(group: ClassicGroup, request: JoinRequest, step: Step) -> None:
     elif is_unknown:
         _join_new(group, request, step)
     elif request.member_id in group.pending_members:
+        if request.group_instance_id is not None:
+            # Only dynamic members are pending. Kafka throws an IllegalStateException, which its
+            # client gets as this error (GroupMetadataManager.classicGroupJoinExistingMember).
+            step.reply(request.token, JoinResult(ErrorCode.unknown_server_error, request.member_id))
+            return
         _add(group, request, request.member_id, step)
     else:
         _join_again(group, request, step)
