@@ -79,6 +79,22 @@ async def test_a_commit_that_is_not_replicated_in_time_is_an_error(bench: Any) -
     assert (await groups.join(bench.joining())).error is ErrorCode.coordinator_not_available
 
 
+async def test_each_of_many_waits_has_its_own_deadline(bench: Any) -> None:
+    """One after the other they would take 60 s, and the clients give up long before."""
+    bench.settings = GroupSettings(offset_commit_timeout_ms=300)
+    groups = bench.restart()
+    member = await bench.join_alone()
+    bench.log_of("g").hold()
+    leaving = groups.leave("g", (LeavingMember(member, None),))
+    waiting = [asyncio.create_task(leaving)]
+    await asyncio.sleep(0)
+    waiting += [asyncio.create_task(groups.join(bench.joining())) for _ in range(200)]
+    async with asyncio.timeout(20):
+        answers = await asyncio.gather(*waiting, return_exceptions=True)
+    assert str(answers[0]) == "coordinator_not_available"
+    assert {each.error for each in answers[1:]} == {ErrorCode.coordinator_not_available}
+
+
 @pytest.mark.parametrize(
     ("refusal", "told"),
     [

@@ -37,6 +37,9 @@ class _UncommittedStep(NamedTuple):
     offset: int
     replies: list[Reply]
     committed: list[Any]
+    until: float = 0
+    """On the loop's clock, if it waits: then the clients get an error. Each has its own time
+    (Kafka's CoordinatorRuntime.OperationTimeout)."""
 
 
 class CoordinatorPartition(Generic[ShardT]):
@@ -136,7 +139,7 @@ class CoordinatorPartition(Generic[ShardT]):
 
     async def committed(self) -> None:
         """Waits until everything appended so far is committed; raises ApiError otherwise."""
-        error = await self._commit_error(self._last_offset)
+        error = await self._commit_error(self._last_offset, self._deadline())
         if error is not None:
             raise ApiError(error)
 
@@ -222,14 +225,15 @@ class CoordinatorPartition(Generic[ShardT]):
         if not self.is_behind and not self._uncommitted:
             self._finish(step, None)
             return
-        self._uncommitted.append(step)
+        self._uncommitted.append(step._replace(until=self._deadline()))
         if self._replying is None or self._replying.done():
             loop = asyncio.get_running_loop()
             self._replying = loop.create_task(self._reply_in_order())
 
     async def _reply_in_order(self) -> None:
         while self._uncommitted:
-            error = await self._commit_error(self._uncommitted[0].offset)
+            first = self._uncommitted[0]
+            error = await self._commit_error(first.offset, first.until)
             self._finish(self._uncommitted.popleft(), error)
 
     def _finish(self, step: _UncommittedStep, error: ErrorCode | None) -> None:
@@ -247,11 +251,14 @@ class CoordinatorPartition(Generic[ShardT]):
             for work in step.committed:
                 self._kind.on_committed(work)
 
-    async def _commit_error(self, offset: int) -> ErrorCode | None:
+    def _deadline(self) -> float:
+        return asyncio.get_running_loop().time() + self._kind.commit_timeout_ms / 1000
+
+    async def _commit_error(self, offset: int, until: float) -> ErrorCode | None:
         if self._is_closed:
             return ErrorCode.not_coordinator
         try:
-            async with asyncio.timeout(self._kind.commit_timeout_ms / 1000):
+            async with asyncio.timeout_at(until):
                 committed = await self._log.committed(offset)
         except TimeoutError:
             return ErrorCode.coordinator_not_available
