@@ -259,3 +259,28 @@ async def test_a_leader_that_is_deposed_during_a_long_check_appends_nothing(
     answer = await node_call.produce("t", build_batch([Record(0, 1, b"k", b"")] * 100_001))
     assert answer.error_code is ErrorCode.not_leader_or_follower
     assert partition.log.end_offset == 0
+
+
+@pytest.mark.parametrize("version", [9, 13])
+async def test_a_batch_that_came_before_its_partition_comes_first(
+    node_call: Any, version: int
+) -> None:
+    """Clients may learn of the leader from another broker, before the leader has the partition."""
+
+    def sent(sequence: int) -> bytes:
+        batch: bytes = node_call.batch(
+            b"a", producer_id=9, producer_epoch=0, base_sequence=sequence
+        )
+        return batch
+
+    partitions = node_call.node.partitions
+    partition = partitions.find("t", 0)
+    partitions.remove(partition)
+    early = await node_call.produce("t", sent(0), version=version)
+    assert early.error_code is ErrorCode.not_leader_or_follower
+    partitions.add(partition)
+    later = await node_call.produce("t", sent(1), version=version)
+    assert later.error_code is ErrorCode.not_leader_or_follower
+    for sequence in (0, 1):
+        answer = await node_call.produce("t", sent(sequence), version=version)
+        assert (answer.error_code, answer.base_offset) == (ErrorCode.none, sequence)

@@ -149,6 +149,28 @@ def test_what_follows_a_refused_batch_is_refused_like_it(
     assert appends.append(sent(2), "me", to_all=True).first_offset == 2
 
 
+def test_of_an_unknown_producer_no_later_batch_comes_first(
+    appends: LeaderAppends, role: PartitionRole
+) -> None:
+    """It may begin at any sequence, and then the refused batch would be out of order for ever
+    (KAFKA-14359).
+    """
+
+    def sent(sequence: int, producer_id: int = 3) -> bytes:
+        return batch(b"a", producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
+
+    role.update(PartitionState(2, 1, (1, 2), (1, 2), 1))
+    refused = ErrorCode.not_leader_or_follower
+    for sequence in (4, 5):
+        assert code_of(appends.append, sent(sequence), "me", to_all=True) is refused
+    role.update(PartitionState(1, 2, (1, 2), (1, 2), 2))
+    for sequence in (6, 5):
+        assert code_of(appends.append, sent(sequence), "me", to_all=True) is refused
+    assert appends.append(sent(7, producer_id=4), "me", to_all=True).first_offset == 0
+    for offset, sequence in enumerate((4, 5, 6), start=1):
+        assert appends.append(sent(sequence), "me", to_all=True).first_offset == offset
+
+
 def test_the_refusal_before_a_transactions_verification_counts(
     appends: LeaderAppends, role: PartitionRole
 ) -> None:

@@ -54,6 +54,26 @@ def test_the_latest_refusal_counts(refused: RefusedBatches) -> None:
     assert refused.cause(3, 2, 10, 2_001) is ErrorCode.not_enough_replicas
 
 
+def test_an_unknown_producers_first_batch_is_the_lowest_that_was_refused(
+    refused: RefusedBatches,
+) -> None:
+    refused.add(3, 2, 9, ErrorCode.not_enough_replicas, 2_000)
+    for sequence, code in ((6, None), (7, None), (8, REFUSED), (9, REFUSED), (12, REFUSED)):
+        assert refused.comes_first(3, 2, sequence, 2_001) is code, sequence
+    assert refused.comes_first(3, 1, 9, 2_001) is None
+    assert refused.comes_first(4, 2, 9, 2_001) is None
+    assert refused.comes_first(3, 2, 9, 999 + IN_FLIGHT_MS) is REFUSED
+    assert refused.comes_first(3, 2, 9, 1_000 + IN_FLIGHT_MS) is None, "it is not sent again"
+
+
+def test_a_lower_batch_takes_the_place_of_the_lowest(refused: RefusedBatches) -> None:
+    refused.add(3, 2, 5, ErrorCode.not_enough_replicas, 2_000)
+    assert refused.comes_first(3, 2, 7, 2_001) is ErrorCode.not_enough_replicas
+    refused.add(3, 3, 0, REFUSED, 2_002)
+    assert refused.comes_first(3, 2, 7, 2_003) is None
+    assert refused.comes_first(3, 3, 1, 2_003) is REFUSED
+
+
 def test_the_number_of_producers_is_limited(refused: RefusedBatches) -> None:
     for producer_id in range(100, 100 + MAX_PRODUCERS):
         refused.add(producer_id, 0, 0, REFUSED, 1_001)

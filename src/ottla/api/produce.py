@@ -43,6 +43,11 @@ _TOPIC_IDS: Final = 13
 
 _ACKS_ALL: Final = -1
 _KNOWN_ACKS: Final = (-1, 0, 1)
+_NOT_HERE: Final = (
+    ErrorCode.not_leader_or_follower,
+    ErrorCode.unknown_topic_or_partition,
+    ErrorCode.unknown_topic_id,
+)
 
 
 class _Append(NamedTuple):
@@ -78,6 +83,11 @@ async def handle(request: Any, context: Context) -> Any:
                     checked = await _check_long(key, each, context)
                     partition, appended = _append(key, each, request, verified, context, checked)
             except ApiError as error:
+                if error.code in _NOT_HERE:
+                    context.broker.partitions.note_refused(
+                        key, each.index, each.records, error.code,
+                        context.broker.clock.monotonic_ms(),
+                    )  # fmt: skip
                 failed = f"{key}-{each.index}: {error}"
                 answers.append(_refusal(key, each.index, error, context))
             else:

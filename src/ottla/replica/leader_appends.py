@@ -111,6 +111,8 @@ class LeaderAppends:
                 ErrorCode.transactional_id_authorization_failed,
                 "the request has transactional records but no transactional id",
             )
+        if self._refused is not None and header.producer_id >= 0:
+            self._check_first(header)
         try:
             return self._append(batch, [header], now_ms, client_id, to_all=to_all, guard=guard)
         except ApiError as error:
@@ -152,6 +154,28 @@ class LeaderAppends:
             at_once=at_once,
             pause=pause,
         )
+
+    def _check_first(self, header: BatchHeader) -> None:
+        """Raise ApiError, the error of an earlier batch that was refused, if this one would be the
+        first that the log knows of its producer.
+        """
+        assert self._refused is not None
+        producer_id = header.producer_id
+        known = self._log.producers.producers.get(producer_id)
+        if known is not None and known.batches:
+            return
+        code = self._refused.comes_first(
+            producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            self._host.clock.monotonic_ms(),
+        )
+        if code is not None:
+            raise ApiError(code, "an earlier batch of this producer was refused")
+
+    def came_early(self, refused: RefusedBatches) -> None:
+        """These batches were refused before this broker had the partition."""
+        self._refused = refused
 
     def _note_batch(self, records: Buffer | None, error: ApiError) -> None:
         try:

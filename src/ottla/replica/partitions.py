@@ -8,6 +8,8 @@ from uuid import UUID
 
 from ottla.controller.image import ClusterImage
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.records.header import Buffer
+from ottla.replica.early_batches import EarlyBatches
 from ottla.replica.partition import Partition
 
 
@@ -20,11 +22,17 @@ class Partitions:
         self._image = image
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._by_id: dict[UUID, dict[int, Partition]] = {}
+        self._early = EarlyBatches()
 
     def add(self, partition: Partition) -> None:
         of_topic = self._by_name.setdefault(partition.topic, {})
         of_topic[partition.index] = partition
         self._by_id[partition.topic_id] = of_topic
+        refused = self._early.take(
+            (partition.topic, partition.index), (partition.topic_id, partition.index)
+        )
+        if refused is not None:
+            partition.appends.came_early(refused)
 
     def remove(self, partition: Partition) -> None:
         """Forget one partition, and its topic with the last one."""
@@ -48,6 +56,24 @@ class Partitions:
         if partition is None:
             raise ApiError(self._why_not(topic, index))
         return partition
+
+    def note_refused(
+        self,
+        topic: str | UUID | None,
+        index: int,
+        records: Buffer | None,
+        code: ErrorCode,
+        now_ms: int,
+    ) -> None:
+        """A batch was refused with this error. If the partition is not here (yet), it learns of it
+        when it comes. `now_ms` is on the monotonic clock.
+        """
+        if isinstance(topic, str):
+            of_topic = self._by_name.get(topic)
+        else:
+            of_topic = None if topic is None else self._by_id.get(topic)
+        if of_topic is None or index not in of_topic:
+            self._early.add((topic, index), records, code, now_ms)
 
     def _why_not(self, topic: str | UUID | None, index: int) -> ErrorCode:
         """For a partition on other brokers the error makes clients refresh their metadata

@@ -8,7 +8,12 @@ even one that the former leader had already replicated: that record is then in t
 later batch is refused with the error of the earlier one, and the client sends them again in order.
 Apache Kafka answers OUT_OF_ORDER_SEQUENCE_NUMBER.
 
-NOT_ENOUGH_REPLICAS has the same effect when a follower joins the ISR in between.
+A partition that does not know the producer accepts any first sequence, so there the later batch
+would come first, and the earlier one would be out of order for ever (KAFKA-14359, as in Apache
+Kafka). It is refused in the same way.
+
+NOT_ENOUGH_REPLICAS has the same effect when a follower joins the ISR in between, and
+UNKNOWN_TOPIC_OR_PARTITION when the broker has just learned of a new partition (`early_batches`).
 """
 
 from __future__ import annotations
@@ -31,26 +36,32 @@ class _Refused(NamedTuple):
 
 
 class RefusedBatches:
-    """The latest refused batch of each producer."""
+    """The latest refused batch of each producer, and its lowest one."""
 
-    __slots__ = ("_by_producer",)
+    __slots__ = ("_latest", "_lowest", "_max_producers")
 
-    def __init__(self) -> None:
-        self._by_producer: dict[int, _Refused] = {}
-        """In the order of their times."""
+    def __init__(self, max_producers: int = MAX_PRODUCERS) -> None:
+        self._max_producers = max_producers
+        self._latest: dict[int, _Refused] = {}
+        """By producer, in the order of their times."""
+        self._lowest: dict[int, _Refused] = {}
+        """Of the same producers: the lowest sequence in flight."""
 
     def add(
         self, producer_id: int, producer_epoch: int, sequence: int, code: ErrorCode, now_ms: int
     ) -> None:
         """A batch with this base sequence was refused; `now_ms` is on the monotonic clock."""
-        refused = self._by_producer
-        refused.pop(producer_id, None)
-        while refused:
-            oldest_id, oldest = next(iter(refused.items()))
-            if len(refused) < MAX_PRODUCERS and now_ms < oldest.at_ms + IN_FLIGHT_MS:
+        latest = self._latest
+        latest.pop(producer_id, None)
+        while latest:
+            oldest_id, oldest = next(iter(latest.items()))
+            if len(latest) < self._max_producers and now_ms < oldest.at_ms + IN_FLIGHT_MS:
                 break
-            del refused[oldest_id]
-        refused[producer_id] = _Refused(producer_epoch, sequence, code, now_ms)
+            del latest[oldest_id]
+            self._lowest.pop(oldest_id, None)
+        latest[producer_id] = new = _Refused(producer_epoch, sequence, code, now_ms)
+        if _follows(self._lowest.get(producer_id), producer_epoch, sequence, now_ms) is None:
+            self._lowest[producer_id] = new
 
     def cause(
         self, producer_id: int, producer_epoch: int, sequence: int, now_ms: int
@@ -58,12 +69,25 @@ class RefusedBatches:
         """The error of the refused batch that a batch out of order may have followed; None if there
         is none.
         """
-        refused = self._by_producer.get(producer_id)
-        if (
-            refused is None
-            or refused.producer_epoch != producer_epoch
-            or now_ms >= refused.at_ms + IN_FLIGHT_MS
-        ):
-            return None
-        ahead = (sequence - refused.sequence) & LARGEST_SEQUENCE
-        return refused.code if 0 < ahead <= LARGEST_SEQUENCE // 2 else None
+        return _follows(self._latest.get(producer_id), producer_epoch, sequence, now_ms)
+
+    def comes_first(
+        self, producer_id: int, producer_epoch: int, sequence: int, now_ms: int
+    ) -> ErrorCode | None:
+        """The error of the refused batch that must come before this one, if the partition knows no
+        batch of this producer; None if there is none.
+        """
+        return _follows(self._lowest.get(producer_id), producer_epoch, sequence, now_ms)
+
+
+def _follows(
+    refused: _Refused | None, producer_epoch: int, sequence: int, now_ms: int
+) -> ErrorCode | None:
+    if (
+        refused is None
+        or refused.producer_epoch != producer_epoch
+        or now_ms >= refused.at_ms + IN_FLIGHT_MS
+    ):
+        return None
+    ahead = (sequence - refused.sequence) & LARGEST_SEQUENCE
+    return refused.code if 0 < ahead <= LARGEST_SEQUENCE // 2 else None
