@@ -172,3 +172,28 @@ async def test_many_partitions_are_taken_in_slices(clock, tmp_path, monkeypatch)
     await recorder.flush(all_of_them=True)
     assert all((folder / FIRST).is_file() for folder in folders)
     await recorder.close()
+
+
+async def test_a_topic_may_go_while_a_flush_writes_others(
+    clock: StillClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "MAX_TAKEN_AT_ONCE", 1)
+    recorder, opening = TimelineRecorder(clock), []
+    for number in range(4):
+        one = open_log(str(tmp_path / f"t-{number}"), LogConfig(), OpenFiles(8), now_ms=1000)
+        one.make_files()
+        opening.append(opened(recorder, one))
+        opening[-1].appended(0, 9, clock.ms, "a", -1)
+    clock.ms += 100
+    write = recorder._write
+
+    def goes(work: object) -> None:
+        if len(opening) == 4:
+            recorder.forget(opening.pop())
+        write(work)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(recorder, "_write", goes)
+    await recorder.flush()
+    written = sorted(each.parent.name for each in tmp_path.glob(f"*/{FIRST}"))
+    assert written == ["t-0", "t-1", "t-2"]
+    await recorder.close()

@@ -136,9 +136,9 @@ class TimelineRecorder:
         for at in range(0, len(waiting), MAX_TAKEN_AT_ONCE):
             some = waiting[at : at + MAX_TAKEN_AT_ONCE]
             ready = [timeline for timeline in some if self._has_folder(timeline)]
-            # The others become dirty again with their first record.
+            # The others become dirty again with their first record, or went since the last write.
             for timeline in set(some).difference(ready):
-                del self._dirty[timeline]
+                self._dirty.pop(timeline, None)
             work = [self._taken(timeline, all_of_them=all_of_them) for timeline in ready]
             work = [taken for taken in work if taken[1]]
             if work:
