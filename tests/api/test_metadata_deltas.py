@@ -96,6 +96,18 @@ async def test_a_broker_may_shut_down_once_it_leads_nothing(cluster: Any) -> Non
     assert await ask(cluster, **leaving) == {"error": "not_controller"}
 
 
+@pytest.mark.parametrize(("broker", "is_newer"), [(1, False), (1, True), (2, False)])
+async def test_a_broker_with_another_epoch_may_not_shut_down_yet(
+    cluster: Any, broker: int, is_newer: bool
+) -> None:
+    """The controller does not know that registration (any more, or yet): it has moved nothing."""
+    await cluster.create(NewTopic("t", 1, 1))
+    epoch = cluster.image.brokers[1].epoch + (1 if is_newer else -1)
+    leaving = {"broker": broker, "broker_epoch": epoch, "want_shut_down": True}
+    answer = await ask(cluster, **leaving)
+    assert answer["should_shut_down"] is False
+
+
 async def test_a_controller_that_cannot_hand_over_is_none(
     cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

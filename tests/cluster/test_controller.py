@@ -304,3 +304,65 @@ async def test_a_full_disk_fails_the_request_and_changes_nothing(
         assert controller.image.topics == {}
         results = await controller.create_topics([NewTopic("t", 1, 1)])
         assert not results[0].outcome.failed
+
+
+async def test_a_late_plan_of_an_earlier_tenure_ends_that_one_only(
+    lone_node: Any, eventually: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = EmbeddedTree(None)
+    node = lone_node(BrokerConfig(), tree)
+    await node.start()
+    controller, session = node.controller, node.membership.session
+    real, late, is_sent = EmbeddedCoordination.multi, asyncio.Event(), asyncio.Event()
+
+    async def multi(self: Any, operations: Any) -> None:
+        monkeypatch.setattr(EmbeddedCoordination, "multi", real)
+        is_sent.set()
+        await late.wait()
+        await real(self, operations)
+
+    monkeypatch.setattr(EmbeddedCoordination, "multi", multi)
+    plan = asyncio.create_task(controller.next_producer_ids(1))
+    await is_sent.wait()
+    overtaken: list[str] = []
+    controller.resign("for the test")
+    await controller.lead(session, overtaken=lambda: overtaken.append("yes"))
+    late.set()
+    with pytest.raises(ApiError):
+        await plan
+    assert (controller.active, overtaken) == (True, [])
+    assert await controller.next_producer_ids(1) == (0, 1000)
+    await node.membership.close()
+    await tree.close()
+
+
+async def test_the_deltas_of_a_late_plan_are_left_to_the_next_image(
+    lone_node: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its writes are in the tree, and the next controller has read them. A state that was changed
+    again since must not come back."""
+    tree = EmbeddedTree(None)
+    node = lone_node(BrokerConfig(), tree)
+    await node.start()
+    controller, session = node.controller, node.membership.session
+    real, late, is_done = EmbeddedCoordination.multi, asyncio.Event(), asyncio.Event()
+
+    async def multi(self: Any, operations: Any) -> None:
+        monkeypatch.setattr(EmbeddedCoordination, "multi", real)
+        await real(self, operations)
+        is_done.set()
+        await late.wait()
+
+    monkeypatch.setattr(EmbeddedCoordination, "multi", multi)
+    plan = asyncio.create_task(controller.next_producer_ids(1))
+    await is_done.wait()
+    controller.resign("for the test")
+    await controller.lead(session, overtaken=lambda: None)
+    assert await controller.next_producer_ids(1) == (1000, 2000)
+    late.set()
+    with pytest.raises(ApiError) as refused:
+        await plan
+    assert refused.value.code is ErrorCode.not_controller
+    assert await controller.next_producer_ids(1) == (2000, 3000)
+    await node.membership.close()
+    await tree.close()

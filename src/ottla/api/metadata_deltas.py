@@ -15,10 +15,12 @@ from typing import Any, Final
 from ottla.api.context import Context
 from ottla.cluster.metadata_log import UNKNOWN_VERSION
 from ottla.protocol.access import BETWEEN_BROKERS
-from ottla.protocol.errors import ApiError, DecodeError
+from ottla.protocol.errors import ApiError, DecodeError, ErrorCode
 
 MAX_WAIT_MS: Final = 10_000
 ACCESS: Final = BETWEEN_BROKERS
+_ASK_AGAIN: Final = (ErrorCode.stale_broker_epoch, ErrorCode.broker_not_available)
+"""The broker may not shut down yet: this controller does not know its registration."""
 _NOT_CONTROLLER: Final = {"error": "not_controller"}
 
 
@@ -38,8 +40,9 @@ async def handle_json(request: dict[str, Any], context: Context) -> dict[str, An
     if leaving:
         try:
             done = await controller.shut_down(broker_id, _number(request, "broker_epoch"))
-        except ApiError:
-            return _NOT_CONTROLLER
+        except ApiError as error:
+            if error.code not in _ASK_AGAIN:
+                return _NOT_CONTROLLER
     try:
         await metadata_log.wait_past(version, 0 if leaving else min(wait_ms, MAX_WAIT_MS))
     except asyncio.CancelledError:

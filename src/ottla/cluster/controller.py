@@ -144,7 +144,8 @@ class Controller:
                 loaded.apply(BrokerAppeared(self._former[missing]))
         await self._view.apply_in_turn(lambda: differences(self.image, loaded))
         self.metadata_log = MetadataLog(self.image)
-        self._plans = Plans(session, self._view, version, self._overtaken)
+        plans = Plans(session, self._view, version, lambda why: self._overtaken(plans, why))
+        self._plans = plans
         log.info(
             "broker %d is the controller, epoch %d: %d topics",
             self._config.id,
@@ -198,7 +199,7 @@ class Controller:
 
     def _end(self) -> None:
         assert self._plans is not None
-        self._plans.end()
+        self._plans.abandon()
         if self.metadata_log is not None:
             self.metadata_log.close()
         if self._watch is not None:
@@ -252,11 +253,18 @@ class Controller:
 
     async def shut_down(self, broker_id: int, broker_epoch: int) -> bool:
         """Moves the leaderships of a broker that wants to stop. True if it may stop: no other live
-        broker could take over what it still leads. Raises NOT_CONTROLLER.
+        broker could take over what it still leads.
+
+        Raises NOT_CONTROLLER; STALE_BROKER_EPOCH or BROKER_NOT_AVAILABLE if the controller knows
+        another registration or none (KafkaController.doControlledShutdown): it will elect leaders
+        when it sees this one, so the broker must ask again.
         """
         broker = self.image.brokers.get(broker_id)
-        if broker is None or broker.epoch != broker_epoch:
-            return True
+        if broker is None:
+            raise ApiError(ErrorCode.broker_not_available, f"Broker id {broker_id} does not exist.")
+        if broker.epoch != broker_epoch:
+            message = f"Expected broker epoch {broker.epoch}, but got broker epoch {broker_epoch}"
+            raise ApiError(ErrorCode.stale_broker_epoch, message)
         self._shutting_down.add(broker_id)
         leaving = await self.carry_out(
             lambda: controlled_shutdown(broker_id, self.image, shutting_down=self._shutting_down)
@@ -303,7 +311,10 @@ class Controller:
             )
         )
 
-    def _overtaken(self, why: str) -> None:
+    def _overtaken(self, plans: Plans, why: str) -> None:
+        if self._plans is not plans:
+            log.info("a plan of an earlier tenure: %s", why)
+            return
         self.resign(why)
         self._on_overtaken()
 

@@ -71,10 +71,17 @@ class Plans:
         self._overtaken = overtaken
         self._turn = asyncio.Lock()
         self._ended = False
+        self._is_over = False
 
     def end(self) -> None:
         """Starts no further plans."""
         self._ended = True
+
+    def abandon(self) -> None:
+        """The tenure is over. A plan whose writes are under way leaves the image alone: the next
+        controller's image has what is in the tree, and may be in force here already.
+        """
+        self._ended = self._is_over = True
 
     async def idle(self) -> None:
         """Returns when no plan is running."""
@@ -123,14 +130,25 @@ class Plans:
             return plan.reply
 
     async def _apply(self, deltas: Sequence[MetadataDelta]) -> None:
-        """A delta that is in the tree but not in the image would never be applied."""
-        applied = False
+        """A delta that is in the tree but not in the image would never be applied.
+
+        Raises OutcomeUnknownError if the tenure is over.
+        """
+        applied = is_late = False
+
+        def find() -> Sequence[MetadataDelta]:
+            nonlocal is_late
+            is_late = self._is_over
+            return () if is_late else deltas
+
         try:
-            await self._view.apply(deltas)
+            await self._view.apply_in_turn(find)
             applied = True
         finally:
             if not applied:
                 self._end_tenure("not all deltas of a plan could be applied")
+        if is_late:
+            raise OutcomeUnknownError
 
     def _end_tenure(self, why: str) -> None:
         self._ended = True
