@@ -95,7 +95,7 @@ async def adopt(
             f"the cluster has no topic {stray.topic}",
             f"Create it with one replica, on broker {node_id}: ottla topic create",
         )
-    make_folder(stray.path, topic_id)
+    make_folder(stray.path, topic_id, sync=True)
     await session.multi(writes)
     _update_checkpoints(root, stray)
     _replace(stray.path, target)

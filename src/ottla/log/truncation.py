@@ -59,7 +59,7 @@ def truncate_fully(log: Log, offset: int, *, now_ms: int) -> Removal:
     Raises ApiError KAFKA_STORAGE_ERROR.
     """
     if not log.is_on_disk:
-        make_folder(log.folder, log.topic_id)
+        log.unsynced_files += make_folder(log.folder, log.topic_id)
     last = log.active
     try:
         removal = take_out(log, log.segments[:-1])
