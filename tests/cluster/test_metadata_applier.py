@@ -34,6 +34,7 @@ from ottla.coordination.tree import ConnectionLostError
 from ottla.coordinator.coordinators import Coordinators
 from ottla.log import names
 from ottla.log.config import LogConfig
+from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.partition_metadata import make_folder, read_topic_id
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import OFFSETS_TOPIC
@@ -387,6 +388,24 @@ async def test_a_broker_whose_id_is_taken_gives_up_its_roles_and_keeps_its_folde
     await cluster.change(OFFSETS_TOPIC, state(1, 6, 1), state(1, 6, 1, 2), state(2, 6, 2, 3))
     assert [cluster.role(OFFSETS_TOPIC, index) for index in range(2)] == [Role.NONE] * 2
     assert cluster.removed == []
+
+
+async def test_a_partition_whose_files_cannot_be_read_does_not_keep_others_from_their_roles(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.known(EPOCH)
+    begin = LeaderEpochs.begin
+
+    def fail(epochs: LeaderEpochs, epoch: int, start_offset: int) -> None:
+        if "/t-1/" in epochs.path:
+            raise OSError(errno.EIO, "Input/output error")
+        begin(epochs, epoch, start_offset)
+
+    monkeypatch.setattr(LeaderEpochs, "begin", fail)
+    await cluster.create("t", *[state(1, 5, 1, 2)] * 3)
+    assert [cluster.role("t", index) for index in range(3)] == [Role.LEADER, Role.NONE, Role.LEADER]
+    assert cluster.failed == [("t", 1, (1, 2))]
+    assert "cannot open t-1" in caplog.text
 
 
 async def test_coordinators_are_notified_once_the_controller_knows_this_incarnation(

@@ -33,6 +33,7 @@ from ottla.controller.image import (
     TopicImage,
 )
 from ottla.coordinator.coordinators import Coordinators
+from ottla.log.errors import storage_error
 from ottla.protocol.errors import ApiError
 from ottla.protocol.internal_topics import OFFSETS_TOPIC
 from ottla.replica.partition import Partition
@@ -168,6 +169,8 @@ class MetadataApplier:
 
     async def _sweep(self) -> None:
         """Takes away the folders of all logs that belong to no partition here."""
+        if not self._is_known:
+            return
         held = {(each.topic, each.index) for each in self._partitions}
         for number, (name, index) in enumerate(self._opener.unplaced(held), start=1):
             if number % PARTITIONS_A_SLICE == 0:
@@ -188,39 +191,46 @@ class MetadataApplier:
         for number, index in enumerate(indexes, start=1):
             if number % PARTITIONS_A_SLICE == 0:
                 await asyncio.sleep(0)  # lets other requests run
-            partition = self._partitions.get(topic.name, index)
-            if partition is not None and partition.topic_id != topic.topic_id:
-                self._drop(partition, may_delete=False)
-                partition = None
+            before = self._partitions.get(topic.name, index)
             state = topic.partitions[index]
-            if self._registration.broker_id not in state.replicas:
-                if partition is not None:
-                    logger.info("%s-%d is no longer placed here", topic.name, index)
-                    moved = self._was_moved_away(partition, state)
-                    self._drop(partition, may_delete=moved)
-                    if self._is_known and not moved:
-                        why = why_unplaced(self._image, topic.name, index, topic.topic_id)
-                        self._strays.put_aside(topic.name, index, why)
-                continue
-            if partition is None:
-                try:
-                    partition = await self._opener.open(
-                        topic, index, self._image, may_rename=self._is_known
-                    )
-                except ApiError as error:
-                    if not self._has_opened:
-                        raise
-                    # A disk failure of one folder must not keep other partitions from their roles.
-                    logger.error("cannot open %s-%d: %s", topic.name, index, error)
-                    self._failure.failed(topic.name, index, state, error)
-                    continue
-                if partition is None:
-                    continue
-                self._partitions.add(partition)
-                opened = True
-            self._assign(partition, state)
+            try:
+                await self._apply_state(topic, index, state)
+            except (ApiError, OSError) as error:
+                if not self._has_opened:
+                    raise
+                # A disk failure of one folder must not keep other partitions from their roles.
+                doing = f"cannot open {topic.name}-{index}"
+                failure = storage_error(doing, error) if isinstance(error, OSError) else error
+                logger.error("%s: %s", doing, error)
+                self._failure.failed(topic.name, index, state, failure)
+            after = self._partitions.get(topic.name, index)
+            opened |= after is not None and after is not before
         if opened:
             self._configure(topic.name)
+
+    async def _apply_state(self, topic: TopicImage, index: int, state: PartitionState) -> None:
+        """Raises ApiError KAFKA_STORAGE_ERROR, OSError."""
+        partition = self._partitions.get(topic.name, index)
+        if partition is not None and partition.topic_id != topic.topic_id:
+            self._drop(partition, may_delete=False)
+            partition = None
+        if self._registration.broker_id not in state.replicas:
+            if partition is not None:
+                logger.info("%s-%d is no longer placed here", topic.name, index)
+                moved = self._was_moved_away(partition, state)
+                self._drop(partition, may_delete=moved)
+                if self._is_known and not moved:
+                    why = why_unplaced(self._image, topic.name, index, topic.topic_id)
+                    self._strays.put_aside(topic.name, index, why)
+            return
+        if partition is None:
+            partition = await self._opener.open(
+                topic, index, self._image, may_rename=self._is_known
+            )
+            if partition is None:
+                return
+            self._partitions.add(partition)
+        self._assign(partition, state)
 
     def _assign(self, partition: Partition, state: PartitionState) -> None:
         """Assigns the partition's role, and notifies fetchers and coordinators."""
