@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ottla.controller.deletion import TopicToDelete
 from ottla.log.compaction import Compaction
 from ottla.log.truncation import truncate_to
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -203,6 +204,73 @@ async def test_a_log_that_cannot_be_compacted_does_not_stop_the_pass(
     await bench.cleaner.clean()
     assert (bench.node.storage_failure.reason is not None) == is_reported
     assert bench.log.end_offset == 3
+
+
+@pytest.mark.parametrize(
+    ("code", "tries"), [(ErrorCode.kafka_storage_error, 3), (ErrorCode.corrupt_message, 1)]
+)
+async def test_a_log_with_a_corrupt_record_is_not_tried_again(
+    bench: Bench,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    code: ErrorCode,
+    tries: int,
+) -> None:
+    """A disk may have space again; a corrupt record stays. Only a command tries that again."""
+    await bench.write(b"a", b"a", b"b")
+    tried = []
+
+    def fails(self: Compaction) -> None:
+        tried.append(self)
+        raise ApiError(code, "cannot compact it")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Compaction, "run", fails)
+        for _ in range(3):
+            await bench.cleaner.clean()
+    assert len(tried) == caplog.text.count(f"cannot compact {TOPIC}-0") == tries
+    partition = bench.node.partitions.find(TOPIC, 0)
+    await bench.cleaner.compact(partition, only_if_due=False)
+    assert bench.keys() == [(1, b"a"), (2, b"b")]
+    await bench.write(b"b", b"c")
+    await bench.cleaner.clean()
+    assert bench.keys() == [(1, b"a"), (3, b"b"), (4, b"c")]
+
+
+async def test_a_new_topic_under_the_name_is_cleaned(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bench.write(b"a", b"a", b"b")
+
+    def fails(self: Compaction) -> None:
+        raise ApiError(ErrorCode.corrupt_message, "cannot compact it")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Compaction, "run", fails)
+        await bench.cleaner.clean()
+    await bench.node.controller.delete_topics([TopicToDelete(TOPIC)])
+    await bench.cleaner.clean()
+    await bench.node_call.create(
+        TOPIC,
+        cleanup_policy="compact",
+        internal_segment_bytes="1000",
+        min_cleanable_dirty_ratio="0.01",
+    )
+    await bench.write(b"a", b"a", b"b")
+    await bench.cleaner.clean()
+    assert bench.keys() == [(1, b"a"), (2, b"b")]
+
+
+async def test_a_log_is_due_above_its_dirty_ratio(bench: Bench) -> None:
+    """As in LogCleanerManager.grabFilthiestCompactedLog: not at it."""
+    await bench.write(b"a", b"b")
+    await bench.cleaner.clean()
+    assert bench.clean_offset == 1
+    await bench.write(b"a")
+    for ratio, clean_offset in ((0.5, 1), (0.499, 2)):
+        bench.log.config = replace(bench.log.config, min_cleanable_dirty_ratio=ratio)
+        await bench.cleaner.clean()
+        assert bench.clean_offset == clean_offset
 
 
 async def test_a_compacted_segment_that_cannot_be_synced_stops_the_broker(

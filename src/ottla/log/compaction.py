@@ -65,7 +65,8 @@ def plan_compaction(
     total_bytes = sum(segment.size_bytes for segment in segments)
     waited_since = min((at for s in dirty if (at := s.first_timestamp()) >= 0), default=now_ms)
     overdue = now_ms - waited_since > config.max_compaction_lag_ms
-    is_due = overdue or dirty_bytes / total_bytes >= config.min_cleanable_dirty_ratio
+    # LogCleanerManager.grabFilthiestCompactedLog
+    is_due = overdue or dirty_bytes / total_bytes > config.min_cleanable_dirty_ratio
     if only_if_due and not is_due:
         return None
     return Compaction(log, segments, first_dirty, end_offset, now_ms)

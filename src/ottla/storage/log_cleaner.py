@@ -6,9 +6,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from ottla.log.checkpoint import PartitionName
 from ottla.log.compaction import Compaction, plan_compaction
+from ottla.log.log import Log
 from ottla.log.removal import Removal
-from ottla.protocol.errors import ApiError
+from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.runtime.clock import Clock
 from ottla.storage.log_store import LogStore
 from ottla.storage.storage_failure import StorageFailure
@@ -40,23 +42,39 @@ class LogCleaner:
         self._failure = failure
         self._remove = remove
         self._cleaning = asyncio.Lock()
+        self._uncleanable: dict[PartitionName, Log] = {}
 
     async def clean(self) -> None:
-        """One pass over all compacted logs. Failures are logged; the next pass retries them."""
-        for partition in list(self._partitions):
-            if partition.log.config.cleanup_compact:
+        """One pass over all compacted logs. Failures are logged. The next pass retries those of the
+        disk. A log that cannot be read as records is left out from then on
+        (LogCleanerManager.markPartitionUncleanable).
+        """
+        here = list(self._partitions)
+        logs = {(each.topic, each.index): each.log for each in here}
+        self._uncleanable = {
+            name: log for name, log in self._uncleanable.items() if logs.get(name) is log
+        }
+        for partition in here:
+            name, log = (partition.topic, partition.index), partition.log
+            if log.config.cleanup_compact and self._uncleanable.get(name) is not log:
                 await self.compact(partition, only_if_due=True)
 
     async def compact(self, partition: StoredPartition, *, only_if_due: bool) -> None:
         """Compacts one log up to its active segment, or up to min.compaction.lag.ms ago. Without
         `only_if_due` min.cleanable.dirty.ratio does not matter. Failures are logged.
         """
+        name = (partition.topic, partition.index)
         async with self._cleaning:
             try:
                 await self._clean(partition, only_if_due)
             except ApiError as error:
-                logger.error("cannot compact %s-%d: %s", partition.topic, partition.index, error)
+                logger.error("cannot compact %s-%d: %s", *name, error)
                 self._failure.write_failed(partition, error)
+                if error.code is not ErrorCode.kafka_storage_error:
+                    self._uncleanable[name] = partition.log
+                    logger.error("%s-%d is not compacted any more before the next start", *name)
+            else:
+                self._uncleanable.pop(name, None)
 
     async def _clean(self, partition: StoredPartition, only_if_due: bool) -> None:
         name = (partition.topic, partition.index)
