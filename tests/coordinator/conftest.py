@@ -126,13 +126,18 @@ class GroupBench:
         self.settings = GroupSettings(min_session_timeout_ms=1, offset_commit_timeout_ms=60_000)
         self.runtime: CoordinatorRuntime[GroupShard]
         self.verify: Verify | None = None
+        self.is_verifying = True
         self.coordinator = self.start()
 
     def start(self) -> GroupCoordinator:
         kind = group_kind(self.settings, on_committed=self.commits.append)
         self.runtime = CoordinatorRuntime(kind, self.logs, self.clock)
         return GroupCoordinator(
-            self.runtime, lambda: self.partitions, random=Random(1), verify=self.verify
+            self.runtime,
+            lambda: self.partitions,
+            random=Random(1),
+            verify=self.verify,
+            verifies_older=lambda: self.is_verifying,
         )
 
     def log_of(self, group: str) -> MemoryLog:

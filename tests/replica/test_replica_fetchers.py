@@ -145,6 +145,21 @@ async def test_partitions_are_spread_over_the_fetchers_of_a_leader() -> None:
     await fetchers.close()
 
 
+async def test_another_number_of_fetchers_moves_the_partitions() -> None:
+    """As in AbstractFetcherManager.resizeThreadPool: at once, not at the next election."""
+    node = new_node(fetchers=1)
+    fetchers = fetchers_of(node)
+    for index in range(4):
+        fetchers.follow(partition(index, 2))
+    for number in (3, 1):
+        node.config.num_replica_fetchers = number
+        await fetchers.resize()
+        assert node.peers.open == {(2, f"fetcher-{each}") for each in range(number)}
+        assert len(fetchers) == 4
+    await fetchers.close()
+    assert node.peers.open == set()
+
+
 def test_the_leaders_throttle_has_the_brokers_rate() -> None:
     node = new_node()
     throttle = leader_throttle(node.config, node.clock)

@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
+from ottla.controller.config_changes import ConfigChange, ResourceChange, ResourceType
+from ottla.controller.image import EVERY_BROKER
 from ottla.log.errors import SyncError
 from ottla.log.flush import FlushTask
 from ottla.log.removal import Removal
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.records.build import build_batch
+from ottla.records.record import Record
 from ottla.storage import log_maintenance as maintenance_file
 from ottla.storage.log_store import CheckpointTask
 
@@ -146,6 +150,25 @@ async def test_high_watermarks_are_written_periodically(start_node: Any, eventua
     await made.produce("t", made.batch(b"a"))
     written = made.node.config.data_folder / "replication-offset-checkpoint"
     await eventually(lambda: written.exists() and "t 0 1" in written.read_text().splitlines())
+
+
+async def test_the_cleaners_pause_may_become_shorter(start_node: Any, eventually: Any) -> None:
+    """At once: the pause that is under way may be a day."""
+    made = await start_node(log_cleaner_backoff_ms="86400000", log_initial_task_delay_ms="86400000")
+    await made.create(
+        "t",
+        cleanup_policy="compact",
+        internal_segment_bytes="1000",
+        min_cleanable_dirty_ratio="0.01",
+    )
+    for key in (b"a", b"a", b"b"):
+        batch = build_batch([Record(0, 1_000, key, bytes(600))])
+        assert (await made.produce("t", batch)).error_code is ErrorCode.none
+    change = ConfigChange("log.cleaner.backoff.ms", "5")
+    resource = ResourceChange(ResourceType.BROKER, EVERY_BROKER, (change,))
+    (result,) = await made.node.controller.alter_configs([resource], incremental=True)
+    assert not result.outcome.failed
+    await eventually(lambda: made.node.store.cleaner_offsets.get(("t", 0)) == 2)
 
 
 async def test_silent_producers_are_forgotten(start_node: Any) -> None:

@@ -128,6 +128,7 @@ class MetadataApplier:
             case TopicConfigChanged(topic):
                 self._configure(topic.name)
             case BrokerConfigChanged():
+                await self._fetchers.resize()
                 for name in self._partitions.topics():
                     self._configure(name)
             case DirectoryChanged(broker_id):

@@ -92,15 +92,18 @@ class GroupCoordinator:
         *,
         random: Random,
         verify: Verify | None = None,
+        verifies_older: Callable[[], bool] = lambda: True,
     ) -> None:
         """`verify` asks the coordinator of a transaction whether this partition of
         `__consumer_offsets` is a part of it, or makes it one; None: transactions are not verified.
+        `verifies_older`: now also those of clients that add the partition themselves.
         """
         self._runtime = runtime
         self._settings: GroupSettings = runtime.kind.settings
         self._partition_count = partition_count
         self._random = random
         self._verify = verify
+        self._verifies_older = verifies_older
         self._background = Background(logger, "removing expired offsets")
 
     def start(self) -> None:
@@ -195,7 +198,7 @@ class GroupCoordinator:
         Raises ApiError. As in Kafka, transaction.partition.verification.enable=false does not
         concern clients that leave it to the broker to add the partition.
         """
-        enabled = request.adds_partition or self._settings.verify_transactions
+        enabled = request.adds_partition or self._verifies_older()
         if self._verify is None or not enabled:
             return None
         verification = await self._runtime.begin_verification(

@@ -29,8 +29,6 @@ class GroupSettings:
     """offsets.retention.check.interval.ms"""
     offset_commit_timeout_ms: int = 5_000
     """offsets.commit.timeout.ms"""
-    verify_transactions: bool = True
-    """transaction.partition.verification.enable"""
     new_member_join_timeout_ms: int = 300_000
     """A new member cannot send heartbeats before its first generation; fixed in Kafka too."""
     max_pending_members: int = 10_000

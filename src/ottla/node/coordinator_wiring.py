@@ -64,7 +64,13 @@ def group_coordinator(
         topic = image().topic(OFFSETS_TOPIC)
         return config.offsets_topic_num_partitions if topic is None else len(topic.partitions)
 
-    return GroupCoordinator(runtime, partition_count, random=random, verify=verify)
+    return GroupCoordinator(
+        runtime,
+        partition_count,
+        random=random,
+        verify=verify,
+        verifies_older=lambda: config.transaction_partition_verification_enable,
+    )
 
 
 def group_settings(config: BrokerConfig) -> GroupSettings:
@@ -78,7 +84,6 @@ def group_settings(config: BrokerConfig) -> GroupSettings:
         offsets_retention_ms=config.offsets_retention_minutes * 60_000,
         offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
         offset_commit_timeout_ms=config.offsets_commit_timeout_ms,
-        verify_transactions=config.transaction_partition_verification_enable,
     )
 
 

@@ -39,6 +39,7 @@ from ottla.config import BrokerConfig
 from ottla.config.listener import Endpoint
 from ottla.controller import layout
 from ottla.controller.deletion_notes import noted_ids
+from ottla.controller.image import BrokerConfigChanged, MetadataDelta
 from ottla.controller.older_tree import make_up
 from ottla.coordination.embedded import EmbeddedTree
 from ottla.coordinator.coordinators import Coordinators
@@ -196,6 +197,10 @@ class Node:
         """Why this broker must stop, although nobody told it to; one line."""
         return self._ousted_because or self.storage_failure.reason
 
+    def _reconfigured(self, delta: MetadataDelta) -> None:
+        if isinstance(delta, BrokerConfigChanged):
+            self.log_maintenance.reconfigured()
+
     async def _ousted(self, why: str) -> None:
         """Another process has this broker's id, and may lead what this one leads."""
         self._ousted_because = why
@@ -275,6 +280,7 @@ class Node:
         self.groups.start()
         self.transactions.start()
         self.view.subscribe(applier.apply)
+        self.view.subscribe(self._reconfigured)
         self._alter_partition_sender.start()
         opening.push_async_callback(self._alter_partition_sender.close)
         self._isr_maintenance.start()

@@ -116,6 +116,11 @@ class ReplicaFetcher:
     def __len__(self) -> int:
         return len(self._followed)
 
+    @property
+    def partitions(self) -> list[Partition]:
+        """What it copies."""
+        return [followed.partition for followed in self._followed.values()]
+
     def follow(self, partition: Partition) -> None:
         """Copy the partition from now on, in its current leader epoch."""
         key = partition.topic_id, partition.index

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.config.broker import BrokerConfig
 from ottla.controller.image import NO_LEADER
@@ -21,6 +21,8 @@ from ottla.runtime.background import RESTART_AFTER_MS
 from ottla.runtime.clock import Clock
 
 logger = logging.getLogger("ottla.replication")
+
+PARTITIONS_A_SLICE: Final = 100
 
 
 class FetcherId(NamedTuple):
@@ -76,8 +78,7 @@ class ReplicaFetchers:
         leader = partition.state.leader
         assert leader not in (NO_LEADER, self._config.id), partition.state
         key = partition.topic_id, partition.index
-        number = (key[0].int + key[1]) % self._config.num_replica_fetchers
-        wanted = FetcherId(leader, number)
+        wanted = FetcherId(leader, self._number(key))
         if self._placed.get(key, wanted) != wanted:
             self.unfollow(partition)
         self._placed[key] = wanted
@@ -93,6 +94,27 @@ class ReplicaFetchers:
         fetcher.unfollow(key)
         if not len(fetcher):
             self._end(placed)
+
+    async def resize(self) -> None:
+        """num.replica.fetchers may have changed: moves the partitions to their fetchers
+        (AbstractFetcherManager.resizeThreadPool).
+        """
+        moved = [
+            each
+            for fetcher in self._fetchers.values()
+            for each in fetcher.partitions
+            if self._placed[each.topic_id, each.index].number
+            != self._number((each.topic_id, each.index))
+        ]
+        for number, partition in enumerate(moved, start=1):
+            if number % PARTITIONS_A_SLICE == 0:
+                await asyncio.sleep(0)
+            # Otherwise it has gone, or another broker leads, since the slice before.
+            if (partition.topic_id, partition.index) in self._placed:
+                self.follow(partition)
+
+    def _number(self, key: Key) -> int:
+        return (key[0].int + key[1]) % self._config.num_replica_fetchers
 
     def _fetcher(self, wanted: FetcherId) -> ReplicaFetcher:
         fetcher = self._fetchers.get(wanted)

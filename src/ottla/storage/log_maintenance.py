@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 
 from ottla.config.broker import BrokerConfig
@@ -66,26 +67,30 @@ class LogMaintenance:
         self._loading = asyncio.Semaphore(LOADS_AT_ONCE)
         self._writing: asyncio.Future[None] | None = None
         """The write of checkpoint files that runs in a thread now."""
+        self._changes: list[asyncio.Event] = []
+        """One for each periodic work: the settings have changed."""
         self._high_watermarks: dict[PartitionName, int] = {}
         """As last written to disk."""
 
     def start(self) -> None:
         config = self._config
-        works: list[tuple[Callable[[], Awaitable[None]], int]] = [
-            (self.retain, config.log_retention_check_interval_ms),
-            (self.flush_old, config.log_flush_scheduler_interval_ms),
-            (self.checkpoint, config.log_flush_offset_checkpoint_interval_ms),
+        works: list[tuple[Callable[[], Awaitable[None]], Callable[[], int]]] = [
+            (self.retain, lambda: config.log_retention_check_interval_ms),
+            (self.flush_old, lambda: config.log_flush_scheduler_interval_ms),
+            (self.checkpoint, lambda: config.log_flush_offset_checkpoint_interval_ms),
             (
                 self.checkpoint_high_watermarks,
-                config.replica_high_watermark_checkpoint_interval_ms,
+                lambda: config.replica_high_watermark_checkpoint_interval_ms,
             ),
-            (self.forget_producers, config.producer_id_expiration_check_interval_ms),
-            (self.check_folder, FOLDER_CHECK_MS),
+            (self.forget_producers, lambda: config.producer_id_expiration_check_interval_ms),
+            (self.check_folder, lambda: FOLDER_CHECK_MS),
         ]
         if config.log_cleaner_enable:
-            works.append((self._cleaner.clean, config.log_cleaner_backoff_ms))
+            works.append((self._cleaner.clean, lambda: config.log_cleaner_backoff_ms))
         for work, interval_ms in works:
-            self._background.keep(partial(self._repeat, work, interval_ms))
+            change = asyncio.Event()
+            self._changes.append(change)
+            self._background.keep(partial(self._repeat, work, interval_ms, change))
         self._background.keep(self._checkpoint_when_due)
         for removal in self._store.removals:
             self.remove_later(removal)
@@ -102,17 +107,27 @@ class LogMaintenance:
             except ApiError as error:
                 self._failure.check_sync(error)
 
-    async def _repeat(self, work: Callable[[], Awaitable[None]], interval_ms: int) -> None:
-        wait_ms = min(self._config.log_initial_task_delay_ms, interval_ms)
+    def reconfigured(self) -> None:
+        """Dynamic settings have changed: an interval may be shorter than what is left to wait."""
+        for change in self._changes:
+            change.set()
+
+    async def _repeat(
+        self,
+        work: Callable[[], Awaitable[None]],
+        interval_ms: Callable[[], int],
+        change: asyncio.Event,
+    ) -> None:
         failures = RepeatedFailure(logger, logging.ERROR, self._clock)
+        initial_ms = self._config.log_initial_task_delay_ms
+        await _wait(lambda: min(initial_ms, interval_ms()), change)
         while True:
-            await asyncio.sleep(min(wait_ms, MAX_INTERVAL_MS) / 1000)
-            wait_ms = interval_ms
             try:
                 await work()
             except ApiError as error:
                 # A disk failure: retried in the next round.
                 failures.log("%s", error)
+            await _wait(interval_ms, change)
 
     async def retain(self) -> None:
         """Removes the segments that retention no longer keeps."""
@@ -292,3 +307,14 @@ def _is_gone(log: Log) -> bool:
     except OSError as error:
         raise storage_error(f"cannot find {log.active.path}", error) from None
     return False
+
+
+async def _wait(interval_ms: Callable[[], int], change: asyncio.Event) -> None:
+    """Waits for the interval; it is read again after a change."""
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    while (left_s := start + min(interval_ms(), MAX_INTERVAL_MS) / 1000 - loop.time()) > 0:
+        change.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(left_s):
+                await change.wait()
