@@ -163,3 +163,25 @@ def test_logs_that_belong_to_no_partition_are_listed(disk: Disk) -> None:
     disk.store.create("t", 1, LogConfig(), OLD, 1)
     assert disk.opener.unplaced({("t", 1)}) == [("t", 0)]
     assert disk.opener.unplaced({("t", 0), ("t", 1)}) == []
+
+
+@pytest.mark.parametrize("content", [None, "", "version: 0\ntopic_id: ?", "\x00" * 40])
+async def test_a_folder_without_a_topic_id_is_taken_by_its_name_and_a_line_says_so(
+    disk: Disk, content: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk.write(OLD)
+    file = disk.folder / "t-0" / "partition.metadata"
+    file.unlink()
+    if content is not None:
+        file.write_text(content)
+    disk.restart()
+    partition = await disk.open(topic_image(OLD), may_rename=True)
+    assert partition is not None
+    assert partition.log.end_offset == 3
+    (line,) = caplog.messages
+    assert line.startswith(f"t-0: {file} is missing or damaged: ")
+    assert read_topic_id(str(file.parent)) == OLD
+    caplog.clear()
+    disk.restart()
+    assert await disk.open(topic_image(OLD), may_rename=True) is not None
+    assert caplog.messages == []

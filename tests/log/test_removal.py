@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import pytest
+
 from ottla.log.removal import Removal
 
 
@@ -11,3 +13,21 @@ def test_files_and_folders_go_and_what_is_gone_is_no_fault(tmp_path: Path) -> No
     removal.run()
     removal.run()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_deleted_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It takes room on the disk, and nothing else reports it."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+
+    def fail(path: object, *_: object, **__: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("os.rmdir", fail)
+    Removal((str(tmp_path / "folder"), str(tmp_path / "file")), 0).run()
+    assert caplog.messages == [
+        f"cannot delete {tmp_path / 'folder'}: Read-only file system; the next start tries again"
+    ]
+    assert not (tmp_path / "file").exists()

@@ -12,7 +12,7 @@ import logging
 from ottla.cluster.strays import Strays, was_moved_away, why_unplaced
 from ottla.cluster.topic_settings import TopicSettings
 from ottla.controller.image import ClusterImage, TopicImage
-from ottla.log.partition_metadata import read_topic_id
+from ottla.log.partition_metadata import make_folder, read_topic_id
 from ottla.protocol.errors import ApiError
 from ottla.replica.partition import Partition
 from ottla.replica.partition_host import PartitionHost
@@ -49,6 +49,7 @@ class PartitionOpener:
         """
         store = self._store
         log = store.logs.get((topic.name, index))
+        topic_id = None
         if log is not None:
             topic_id = log.topic_id or read_topic_id(log.folder)
             if topic_id not in (None, topic.topic_id):
@@ -63,6 +64,15 @@ class PartitionOpener:
             config, now_ms = self._settings.log_config(topic.name), self._host.clock.now_ms()
             log = store.create(topic.name, index, config, topic.topic_id, now_ms)
         else:
+            if topic_id is None and log.end_offset > 0:
+                # Kafka calls it a stray (BrokerMetadataPublisher). Here the records stay in use:
+                # a topic of that name is there, and nothing says that they are another's.
+                logger.warning(
+                    "%s-%d: %s/partition.metadata is missing or damaged: the folder is taken for"
+                    " topic %s by its name, and gets a new one",
+                    topic.name, index, log.folder, topic.name,
+                )  # fmt: skip
+                make_folder(log.folder, topic.topic_id)
             log.topic_id = topic.topic_id
         partition = Partition(
             topic.name,

@@ -1,16 +1,19 @@
 """Deletes files some time after they were renamed (`file.delete.delay.ms`)."""
 
+import logging
 import os
 import shutil
-from contextlib import suppress
 from dataclasses import dataclass
+
+logger = logging.getLogger("ottla.logs")
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
     """Renamed files or folders to delete. `run()` can be called in any thread after `delay_ms`.
 
-    Crash before it: the next start removes them, because their names mark them as deleted.
+    Crash before it: the next start removes them, because their names mark them as deleted. So it
+    does with what cannot be deleted now; one line says so for each path.
     """
 
     paths: tuple[str, ...]
@@ -21,8 +24,14 @@ class Removal:
 
     def run(self) -> None:
         for path in self.paths:
-            if os.path.isdir(path):
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                with suppress(FileNotFoundError):
+            try:
+                if os.path.isdir(path):
+                    shutil.rmtree(path)
+                else:
                     os.unlink(path)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                logger.warning(
+                    "cannot delete %s: %s; the next start tries again", path, error.strerror
+                )
