@@ -1,8 +1,9 @@
+import asyncio
 from typing import Any
 
 import pytest
 
-from ottla.protocol.errors import ErrorCode
+from ottla.protocol.errors import ApiError, ErrorCode
 
 KEY = 19
 
@@ -96,3 +97,42 @@ async def test_a_fault_of_the_whole_request_is_told_for_each_topic(cluster: Any)
         ("t", ErrorCode.not_controller),
         ("u", ErrorCode.not_controller),
     ]
+
+
+async def test_many_topics_leave_time_for_others(cluster: Any) -> None:
+    ran = 0
+
+    async def others() -> None:
+        nonlocal ran
+        while True:
+            ran += 1
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(others())
+    wishes = [{"name": f"t{number}"} for number in range(250)]
+    answer = await cluster.ask(request(cluster, 7, *wishes))
+    task.cancel()
+    assert {each.error_code for each in answer.topics} == {ErrorCode.none}
+    assert [each.name for each in answer.topics] == [wish["name"] for wish in wishes]
+    assert len(cluster.image.topics) == 250
+    assert ran >= 3
+
+
+async def test_topics_of_earlier_plans_are_there_if_a_later_one_fails(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right, plans = cluster.controller._place, 0
+
+    async def place(decide: Any) -> Any:
+        nonlocal plans
+        plans += 1
+        if plans == 2:
+            raise ApiError(ErrorCode.not_controller)
+        return await right(decide)
+
+    monkeypatch.setattr(cluster.controller, "_place", place)
+    wishes = [{"name": f"t{number}"} for number in range(250)]
+    answer = await cluster.ask(request(cluster, 7, *wishes))
+    codes = [each.error_code for each in answer.topics]
+    assert codes == [ErrorCode.none] * 100 + [ErrorCode.not_controller] * 150
+    assert len(cluster.image.topics) == 100

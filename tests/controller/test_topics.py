@@ -21,11 +21,14 @@ from ottla.controller.image import (
 from ottla.controller.loading import first_writes
 from ottla.controller.topics import (
     PARTITIONS_PER_REQUEST_MAX,
+    TOPICS_PER_PLAN,
+    CreationSoFar,
     MorePartitions,
     NewTopic,
     TopicResult,
     add_partitions,
     create_topics,
+    in_parts,
 )
 from ottla.coordination.embedded_store import EmbeddedStore
 from ottla.coordination.tree import Create, SetData
@@ -367,3 +370,26 @@ def test_a_named_broker_that_shuts_down_is_not_in_sync(
     requested = MorePartitions("t", 4, ((2, 3), (2, 1)))
     plan = add_partitions([requested], image, start=0, shutting_down={1, 2})
     assert "for partition 3 are fenced" in (plan.reply[0].outcome.message or "")
+
+
+def test_many_topics_come_in_parts_and_repeated_names_together() -> None:
+    wanted = [NewTopic(f"t{number}", 1, 1) for number in range(2 * TOPICS_PER_PLAN + 1)]
+    again = NewTopic("again", 1, 1)
+    parts = [[each.name for each in part] for part in in_parts([again, *wanted, again])]
+    names = [each.name for each in wanted]
+    assert parts == [
+        ["again", "again", *names[:TOPICS_PER_PLAN]],
+        names[TOPICS_PER_PLAN : 2 * TOPICS_PER_PLAN],
+        names[2 * TOPICS_PER_PLAN :],
+    ]
+    assert list(in_parts([])) == [[]]
+
+
+def test_the_parts_of_a_request_share_its_limits(
+    create: Callable[..., dict[str, TopicResult]],
+) -> None:
+    so_far = CreationSoFar()
+    create(NewTopic("a.b", PARTITIONS_PER_REQUEST_MAX - 1, 1), so_far=so_far, validate_only=True)
+    results = create(NewTopic("a_b", 1, 1), NewTopic("c", 2, 1), so_far=so_far)
+    assert results["a_b"].outcome.code is ErrorCode.invalid_topic_exception
+    assert results["c"].outcome.code is ErrorCode.policy_violation

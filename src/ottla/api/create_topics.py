@@ -11,9 +11,11 @@ from typing import Any, Final
 from ottla.api.context import Context
 from ottla.api.time_limit import check_in_time
 from ottla.controller.config_entries import topic_entries
+from ottla.controller.image import TopicImage
 from ottla.controller.topics import NewTopic, TopicResult, all_refused
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError
+from ottla.runtime.slices import Slices
 
 KEY: Final = 19
 ACCESS: Final = (Access(Operation.CREATE, Resource.TOPIC),)
@@ -40,12 +42,39 @@ async def handle(request: Any, context: Context) -> Any:
         )
     except ApiError as error:
         results = all_refused(wanted, error)
-    return context.messages.CreateTopicsResponse(
-        topics=tuple(_answer(result, request.validate_only, context) for result in results)
-    )
+    answers, slices, known = [], Slices(), _Settings(context)
+    for result in results:
+        await slices.count()
+        answers.append(_answer(result, request.validate_only, known, context))
+    return context.messages.CreateTopicsResponse(topics=tuple(answers))
 
 
-def _answer(result: TopicResult, validate_only: bool, context: Context) -> Any:
+class _Settings:
+    """The settings of topics with the same overrides: one request seldom has different ones."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._answers: dict[frozenset[tuple[str, str]], tuple[Any, ...]] = {}
+
+    def of(self, topic: TopicImage) -> tuple[Any, ...]:
+        key = frozenset(topic.overrides.items())
+        found = self._answers.get(key)
+        if found is None:
+            entries = topic_entries(topic.overrides, self._context.broker.config)
+            found = self._answers[key] = tuple(
+                self._context.messages.CreatableTopicConfigs(
+                    name=entry.name,
+                    value=entry.value,
+                    read_only=entry.read_only,
+                    config_source=entry.source,
+                    is_sensitive=entry.sensitive,
+                )
+                for entry in sorted(entries, key=lambda each: each.name)
+            )
+        return found
+
+
+def _answer(result: TopicResult, validate_only: bool, settings: _Settings, context: Context) -> Any:
     build, topic = context.messages, result.topic
     if topic is None:
         return build.CreatableTopicResult(
@@ -56,21 +85,11 @@ def _answer(result: TopicResult, validate_only: bool, context: Context) -> Any:
             replication_factor=-1,
             configs=(),
         )
-    entries = topic_entries(topic.overrides, context.broker.config) if context.version >= 5 else ()
     return build.CreatableTopicResult(
         name=result.name,
         topic_id=None if validate_only else topic.topic_id,
         error_message=None,
         num_partitions=len(topic.partitions),
         replication_factor=len(topic.partitions[0].replicas),
-        configs=tuple(
-            build.CreatableTopicConfigs(
-                name=entry.name,
-                value=entry.value,
-                read_only=entry.read_only,
-                config_source=entry.source,
-                is_sensitive=entry.sensitive,
-            )
-            for entry in sorted(entries, key=lambda each: each.name)
-        ),
+        configs=settings.of(topic) if context.version >= 5 else (),
     )

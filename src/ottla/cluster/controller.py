@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from random import Random
 from typing import Final, NamedTuple, TypeVar
 
@@ -39,11 +40,14 @@ from ottla.controller.reassignment import Target, alter_reassignments
 from ottla.controller.rebalance import rebalance
 from ottla.controller.recovery import healing_writes
 from ottla.controller.topics import (
+    CreationSoFar,
     MorePartitions,
     NewTopic,
     TopicResult,
     add_partitions,
+    all_refused,
     create_topics,
+    in_parts,
 )
 from ottla.coordination.tree import Coordination, TreeNode
 from ottla.network.peers import Peers
@@ -325,17 +329,41 @@ class Controller:
     async def create_topics(
         self, wanted: Sequence[NewTopic], *, validate_only: bool = False
     ) -> tuple[TopicResult, ...]:
-        """Create topics; see `ottla.controller.topics`."""
-        return await self._place(
-            lambda: create_topics(
-                wanted,
-                self.image,
-                self._config,
-                new_id=lambda: random_uuid(self._random),
-                start=self._placement_start(),
-                shutting_down=self._shutting_down,
-                validate_only=validate_only,
-            )
+        """Create topics; see `ottla.controller.topics`.
+
+        Many topics take several plans. If one of them is refused as a whole, so are the topics of
+        the plans after it; those of the plans before it exist.
+        """
+        so_far, start = CreationSoFar(), self._placement_start()
+        results: list[TopicResult] = []
+        for part in in_parts(wanted):
+            if results:
+                await asyncio.sleep(0)
+            decide = partial(self._creation, part, start, validate_only, so_far)
+            try:
+                done: tuple[TopicResult, ...] = await self._place(decide)
+                results += done
+            except ApiError as error:
+                if not results:
+                    raise
+                known = {each.name for each in results}
+                rest = [each for each in wanted if each.name not in known]
+                results += all_refused(rest, error)
+                break
+        return tuple(results)
+
+    def _creation(
+        self, wanted: Sequence[NewTopic], start: int, validate_only: bool, so_far: CreationSoFar
+    ) -> Plan[tuple[TopicResult, ...]]:
+        return create_topics(
+            wanted,
+            self.image,
+            self._config,
+            new_id=lambda: random_uuid(self._random),
+            start=start,
+            shutting_down=self._shutting_down,
+            validate_only=validate_only,
+            so_far=so_far,
         )
 
     async def delete_topics(self, topics: Sequence[TopicToDelete]) -> tuple[DeletionResult, ...]:

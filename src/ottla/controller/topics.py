@@ -8,8 +8,8 @@ lead (as in Kafka's ReplicationControlManager).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 from uuid import UUID
 
@@ -35,6 +35,8 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
+TOPICS_PER_PLAN: Final = 100
+"""About 20 ms to decide, write and open."""
 """Kafka's limit for one request (QuorumController.MAX_RECORDS_PER_USER_OP)."""
 
 _INTERNAL_FACTOR_MAX: Final = 3
@@ -79,6 +81,27 @@ def all_refused(
     return tuple(TopicResult(name, outcome) for name in dict.fromkeys(each.name for each in wanted))
 
 
+@dataclass(slots=True)
+class CreationSoFar:
+    """What the earlier plans of a request have created: each plan has a part of its topics."""
+
+    names: dict[str, str] = field(default_factory=dict)
+    """The topics, by their names with "_" for "."."""
+    partitions: int = 0
+
+
+def in_parts(wanted: Sequence[NewTopic]) -> Iterator[Sequence[NewTopic]]:
+    """The topics in parts, each for a plan: the event loop is free in between. A name that is
+    repeated has all its repetitions in the first part, which refuses them.
+    """
+    counts = Counter(topic.name for topic in wanted)
+    repeated = [topic for topic in wanted if counts[topic.name] > 1]
+    once = [topic for topic in wanted if counts[topic.name] == 1]
+    yield [*repeated, *once[:TOPICS_PER_PLAN]]
+    for at in range(TOPICS_PER_PLAN, len(once), TOPICS_PER_PLAN):
+        yield once[at : at + TOPICS_PER_PLAN]
+
+
 def create_topics(
     wanted: Sequence[NewTopic],
     image: ClusterImage,
@@ -88,14 +111,17 @@ def create_topics(
     start: int,
     shutting_down: Collection[int] = (),
     validate_only: bool = False,
+    so_far: CreationSoFar | None = None,
 ) -> Plan[tuple[TopicResult, ...]]:
-    """Create each valid topic; the other outcomes give the reason."""
+    """Create each valid topic; the other outcomes give the reason. `so_far` grows by what the plan
+    creates.
+    """
     builder = PlanBuilder()
     counts = Counter(topic.name for topic in wanted)
     results = _duplicates(counts)
-    made: dict[str, str] = {}
+    so_far = CreationSoFar() if so_far is None else so_far
+    made = so_far.names
     defaults = topic_defaults(config)
-    room = PARTITIONS_PER_REQUEST_MAX
     for requested in wanted:
         if counts[requested.name] > 1:
             continue
@@ -103,11 +129,12 @@ def create_topics(
             check_new_topic_name(requested.name, image)
             _check_collision(requested.name, made)
             overrides = _overrides(requested.configs, defaults)
+            room = PARTITIONS_PER_REQUEST_MAX - so_far.partitions
             replicas = _replicas(requested, image, shutting_down, config, start + len(made), room)
         except ApiError as error:
             results.append(TopicResult(requested.name, refused(error)))
             continue
-        room -= len(replicas)
+        so_far.partitions += len(replicas)
         made[requested.name.replace(".", "_")] = requested.name
         topic = _new_topic(requested.name, new_id(), replicas, overrides, shutting_down)
         _write_topic(builder, topic, image)
