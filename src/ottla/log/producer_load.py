@@ -14,6 +14,7 @@ them itself (`Log.close`).
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import islice
@@ -31,8 +32,10 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.errors import CorruptBatchError, InvalidRecordError
 from ottla.records.header import BatchHeader
 
-CHECKED_EVERY: Final = 1_000
-"""Batches between two looks whether the load is stale."""
+CHECKED_EVERY: Final = 500
+"""Batches between two looks whether the load is stale: one or two milliseconds."""
+PAUSE_S: Final = 0.0005
+"""As often: the event loop's thread gets Python's lock, and does not wait until it is taken."""
 
 
 class _Source(NamedTuple):
@@ -120,6 +123,8 @@ class ProducerLoad:
             if not some:
                 return
             yield from some
+            if len(some) == CHECKED_EVERY:
+                time.sleep(PAUSE_S)
 
     def apply(self) -> None:
         """Give the log its producers, and write a snapshot of them; nothing if the load is stale.
