@@ -1,3 +1,5 @@
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -332,3 +334,20 @@ def test_trap_6_the_stable_offset_at_an_abort_is_the_oldest_open_transaction() -
         assert done is not None
         stable.append(done.last_stable_offset)
     assert stable == [0, 2, 6]
+
+
+def test_a_producer_with_one_batch_costs_little_memory() -> None:
+    """Each client that was restarted leaves one, in each partition, for a day."""
+    headers = [
+        batch(number, offset=10**6 + number, at_ms=10**12 + number, producer_id=10**4 + number)
+        for number in range(2_000)
+    ]
+    state = ProducerState()
+    tracemalloc.start()
+    try:
+        for header in headers:
+            state.append(header)
+        size_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert size_bytes / len(headers) < 500

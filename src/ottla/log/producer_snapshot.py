@@ -71,5 +71,5 @@ def _producer(
         producer_id, epoch, coordinator_epoch, timestamp_ms, transaction_start_offset
     )
     if last_offset >= 0:
-        producer.batches.append(BatchTrace(last_sequence, last_offset, offset_delta, timestamp_ms))
+        producer.batches = [BatchTrace(last_sequence, last_offset, offset_delta, timestamp_ms)]
     return producer

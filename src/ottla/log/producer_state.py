@@ -16,7 +16,6 @@ KIP-360, KIP-890):
   last marker sent again (KAFKA-19999).
 """
 
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -67,7 +66,9 @@ class Producer:
     coordinator_epoch: int = -1
     last_timestamp_ms: int = -1
     transaction_start_offset: int = -1
-    batches: deque[BatchTrace] = field(default_factory=lambda: deque(maxlen=BATCHES_REMEMBERED))
+    batches: list[BatchTrace] = field(default_factory=list)
+    """The last ones. A deque would take 760 bytes for any number of them, and most producers have
+    one: a list that is made with it takes 64."""
 
     @property
     def last_sequence(self) -> int:
@@ -256,11 +257,16 @@ class ProducerState:
             producer.batches.clear()
             producer.producer_epoch = header.producer_epoch
         last_offset = header.base_offset + header.last_offset_delta
-        producer.batches.append(
-            BatchTrace(
-                header.last_sequence, last_offset, header.last_offset_delta, header.max_timestamp
-            )
+        trace = BatchTrace(
+            header.last_sequence, last_offset, header.last_offset_delta, header.max_timestamp
         )
+        batches = producer.batches
+        if not batches:
+            producer.batches = [trace]
+        else:
+            if len(batches) >= BATCHES_REMEMBERED:
+                del batches[0]
+            batches.append(trace)
         producer.last_timestamp_ms = header.max_timestamp
         if header.attributes & TRANSACTIONAL_BIT:
             if producer.transaction_start_offset < 0:
