@@ -3,6 +3,10 @@
 A first Ctrl-C or SIGTERM stops the queries and commits their end; a second one ends at once.
 Exit codes: 0 all have ended by themselves or were asked to stop (SIGTERM, `ottla pipeline stop`),
 1 one of them failed, 130 Ctrl-C.
+
+An exception that leaves a thread ends the thread alone, and the process would go on to end with 0.
+So the threads keep every exception, whatever its type: it is the failure of its pipeline or of the
+session. Its traceback is in a file that the failure's line names.
 """
 
 from __future__ import annotations
@@ -31,6 +35,8 @@ from ottla.pipelines.progress.group import GroupError
 from ottla.pipelines.progress.report import REPORTERS, QueryReporter
 from ottla.pipelines.progress.starting import StartingRun
 from ottla.pipelines.progress.status import LagReader
+from ottla.pipelines.run.failures import About
+from ottla.pipelines.run.report import report_exception
 
 TICK_S: Final = 0.25
 LAG_S: Final = 2.0
@@ -62,20 +68,36 @@ class Pipeline:
         kafka = spec.source.kafka.for_librdkafka()
         self.starting = StartingRun(kafka, spec.delivery.group, spec.source.topic, spec.name)
 
-    def start(self, spark: Any, ended_by_signal: Callable[[PipelineError], bool]) -> None:
-        """Start the query. A failure is kept, so that the other pipelines can run."""
+    def start(self, spark: Any) -> None:
+        """Start the query. Raises PipelineError, and what Spark or a bug raises."""
         from ottla.pipelines.file.build import start_pipeline
 
-        try:
-            self.query = start_pipeline(spark, self.spec, self.starting.run)
-        except PipelineError as error:
-            if ended_by_signal(error):
-                return
-            self.failure = str(error)
-            self.starting.end("failed", failure=self.failure)
-            return
+        self.query = start_pipeline(spark, self.spec, self.starting.run)
         self.reporter = REPORTERS[str(self.query.id)]
         self.starting.handed_over(self.reporter.committer)
+
+    def stop(self, by: str) -> None:
+        """Stop the query if it runs; `by` says who wanted that."""
+        if self.query is None or not self.query.isActive:
+            return
+        if self.reporter is None:  # its start came no further than the query
+            self.query.stop()
+        else:
+            self.reporter.stop(by)
+
+    def finish(self) -> None:
+        """Commit the end of a query that has ended."""
+        if self.reporter is not None:
+            self.reporter.finish()
+
+    def fail(self, failure: str) -> None:
+        """Keep the first failure; report it where the query has no reporter."""
+        self.failure = self.failure or failure
+        self.starting.end("failed", failure=self.failure)
+
+    @property
+    def is_running(self) -> bool:
+        return self.failure is None and self.query is not None and self.query.isActive
 
     def snapshot(self) -> Snapshot:
         """The last batch whose lag is known, so that both belong together; but a new state at once,
@@ -92,7 +114,14 @@ class Pipeline:
         reporter = self.reporter
         run = reporter.run if reporter else None
         latest = reporter.latest if reporter else None
-        return Snapshot(self.spec.name, run, latest, failure=self.failure)
+        return Snapshot(self.spec.name, run, latest, failure=self.failure or self._query_failure())
+
+    def _query_failure(self) -> str | None:
+        """Why the query has ended. It knows best: the report of its end may come late."""
+        if self.query is None or self.query.isActive:
+            return None
+        error = self.query.exception()
+        return None if error is None else str(error)
 
     @property
     def has_new_batch(self) -> bool:
@@ -133,6 +162,7 @@ class Session:
         self.pipelines = [Pipeline(pipeline) for pipeline in spec.pipelines]
         self.signal: int | None = None
         self.failure: str | None = None  # why there is no session
+        self._spark: Any = None
         self._is_stopping = threading.Event()
         self._has_session = threading.Event()
         self._has_ended = threading.Event()
@@ -164,7 +194,7 @@ class Session:
         return self._exit_code()
 
     def _exit_code(self) -> int:
-        if any(pipeline.has_failed for pipeline in self.pipelines):
+        if self.failure is not None or any(pipeline.has_failed for pipeline in self.pipelines):
             return EXIT_FAILED
         return EXIT_INTERRUPTED if self.signal == signal.SIGINT else 0
 
@@ -192,35 +222,50 @@ class Session:
 
     def _work(self) -> None:
         """Start Spark and the queries, wait for their end, and stop Spark."""
-        spark: Any = None
         try:
-            spark = self._start()
-            while not self._is_stopping.wait(TICK_S):
-                if not any(one.query is not None and one.query.isActive for one in self.pipelines):
-                    break
+            with self._kept():
+                self._start()
+                while not self._is_stopping.wait(TICK_S):
+                    if not any(one.is_running for one in self.pipelines):
+                        break
+            # Also where the start failed: a query that runs has an end to commit.
             self._stop_queries()
-        except PipelineError as error:
-            if not self._ended_by_signal(error):
-                self.failure = str(error)
+            self._queries_have_ended.set()
+            with self._kept():
+                if self._spark is not None:
+                    stop_spark(self._spark)
+            self._end_lag_watches()
         finally:
             self._queries_have_ended.set()
-            try:
-                if spark is not None:
-                    stop_spark(spark)
-                self._end_lag_watches()
-            finally:
-                self._has_ended.set()
+            self._has_ended.set()
 
-    def _start(self) -> Any:
+    def _start(self) -> None:
         from ottla.pipelines.file.build import open_session
 
-        spark = open_session(self.spec, conf=SPARK_SETTINGS)
+        self._spark = open_session(self.spec, conf=SPARK_SETTINGS)
         self._has_session.set()
         for pipeline in self.pipelines:
             if self._is_stopping.is_set():
                 break
-            pipeline.start(spark, self._ended_by_signal)
-        return spark
+            with self._kept(pipeline):
+                pipeline.start(self._spark)
+
+    @contextlib.contextmanager
+    def _kept(self, pipeline: Pipeline | None = None) -> Iterator[None]:
+        """Keep what ends the block as the failure of its pipeline, else of the session.
+
+        Also SystemExit: a function of a pipeline file that calls `sys.exit` has delivered nothing.
+        """
+        try:
+            yield
+        except BaseException as error:  # noqa: BLE001 - kept; the main thread ends with it
+            failure = failure_of(error, self.spec, pipeline)
+            if follows_from_a_signal(error) and self._ended_by_signal(failure):
+                return
+            if pipeline is None:
+                self.failure = self.failure or str(failure)
+            else:
+                pipeline.fail(str(failure))
 
     def _ended_by_signal(self, error: PipelineError) -> bool:
         """Whether a signal to the whole process group also ended Spark, so that a start failed.
@@ -249,15 +294,25 @@ class Session:
     def _stop_queries(self) -> None:
         by = self._by
         for pipeline in self.pipelines:
-            if pipeline.query is not None and pipeline.query.isActive:
-                assert pipeline.reporter is not None
-                pipeline.reporter.stop(by)
+            with self._kept(pipeline):
+                pipeline.stop(by)
         for pipeline in self.pipelines:
-            if pipeline.reporter is not None:
-                pipeline.reporter.finish()
+            with self._kept(pipeline):
+                pipeline.finish()
 
     def _watch_lag(self, pipeline: Pipeline) -> None:
-        """Ask the brokers for the pipeline's lag after each batch, now and then, and at the end."""
+        """Ask the brokers for the pipeline's lag after each batch, now and then, and at the end.
+
+        A bug here does not stop the delivery of rows: it is told, and the lag is not known.
+        """
+        try:
+            self._read_lags(pipeline)
+        except Exception as error:  # noqa: BLE001 - told in one line that names its traceback
+            pipeline.forget_lag()
+            failure = failure_of(error, self.spec, pipeline)
+            self._lines.append(f"{pipeline.spec.name}: the lag is not known: {failure}")
+
+    def _read_lags(self, pipeline: Pipeline) -> None:
         reader = LagReader(pipeline.spec.source.kafka.for_librdkafka())
         asked_s = time.monotonic()
         while True:
@@ -293,6 +348,24 @@ class Session:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+def failure_of(
+    error: BaseException, spec: FileSpec, pipeline: Pipeline | None = None
+) -> PipelineError:
+    """Return an exception of a thread as one line; its traceback is in a file that it names."""
+    if pipeline is None:
+        about = About(query=spec.file.stem)
+    else:
+        about = About(query=pipeline.spec.name, target=pipeline.spec.sink.target)
+    return report_exception(error, about)
+
+
+def follows_from_a_signal(error: BaseException) -> bool:
+    """Whether Spark's end can be the reason of an exception: py4j has lost its connection."""
+    from py4j.protocol import Py4JError
+
+    return isinstance(error, PipelineError | Py4JError | OSError)
 
 
 @contextlib.contextmanager

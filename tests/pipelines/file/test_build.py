@@ -125,6 +125,7 @@ def test_a_function_makes_the_rows(
     [
         ("def late(rows):\n    return rows.nowhere\n", r"late\.py:2: .*nowhere"),
         ("import nowhere_at_all\n", r"late\.py:1: ModuleNotFoundError: .*nowhere_at_all"),
+        ("import sys\nsys.exit(0)\n", r"late\.py:2: SystemExit: 0"),
         ("def late(rows):\n    return 7\n", r"late\.py: late returned int; return a DataFrame"),
     ],
 )
@@ -202,6 +203,11 @@ def test_files_and_a_table_of_a_database_as_the_sink(
     moved = replace(again.delivery, checkpoint=str(tmp_path / "checkpoints/out"))
     again = replace(again, delivery=moved)
     assert PASSWORD not in repr(again)
+    assert again.sink.database is not None
+    wrong = replace(again.sink, database=replace(again.sink.database, password="wrong"))
+    with pytest.raises(PipelineError, match=r"refused the login: .*password") as raised:
+        plan_pipeline(spark, replace(again, sink=wrong))
+    assert "\n" not in str(raised.value)
     planned = plan_pipeline(spark, again)
     assert planned.sink.shown == f"public.out in {postgres.url.removeprefix('jdbc:')}"
     assert postgres.query("SELECT to_regclass('out') IS NULL") == [["t"]]

@@ -18,7 +18,9 @@ from ottla.pipelines.file.specification import (
     TableSpec,
     TopicSinkSpec,
 )
+from ottla.pipelines.run.failures import About
 from ottla.pipelines.run.plan import Plan, SinkOf, delta_sink, plan
+from ottla.pipelines.run.report import reported
 from ottla.pipelines.run.spark_log import silence_pyspark
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.start import start
@@ -108,8 +110,14 @@ def build_frame(spark: SparkSession, spec: PipelineSpec) -> DataFrame:
 def plan_pipeline(spark: SparkSession, spec: PipelineSpec) -> Plan | TopicPlan:
     """Plan a pipeline against brokers, target and checkpoint; changes nothing, runs nothing.
 
-    Raises PipelineError.
+    Raises PipelineError, also for what Spark or a database answers.
     """
+    about = About(spec.name, spec.sink.target, spec.delivery.checkpoint)
+    with reported(about):
+        return _plan(spark, spec)
+
+
+def _plan(spark: SparkSession, spec: PipelineSpec) -> Plan | TopicPlan:
     sink, delivery = spec.sink, spec.delivery
     if sink.topic is not None:
         return _plan_topic(spark, spec, sink.topic)
@@ -217,7 +225,7 @@ def _call(function: FunctionSpec, rows: DataFrame) -> DataFrame:
     try:
         found.loader.exec_module(module)
         made = getattr(module, function.name)(rows)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # sys.exit() would end a thread silently
         lines = [
             frame.lineno
             for frame in traceback.extract_tb(error.__traceback__)

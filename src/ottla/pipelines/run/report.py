@@ -38,7 +38,7 @@ def report(
 
 
 def report_exception(
-    error: Exception, about: About, before: str = "", after: str = ""
+    error: BaseException, about: About, before: str = "", after: str = ""
 ) -> PipelineError:
     """Return the error for an exception: a PipelineError unchanged, Python's in its own words."""
     if isinstance(error, PipelineError):
