@@ -28,7 +28,7 @@ test: $(BUILT)
 # Also what takes minutes, the sources of the compiled modules, and the pipelines on the newest
 # Spark.
 test-all: $(BUILT) $(NEWEST_SPARK)/.ready
-	@$(BIN)/python -m bench.fetch || test -z "$$CI"
+	@$(BIN)/python -m bench.fetch --all || test -z "$$CI"
 	@$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 	@OTTLA_PURE_PYTHON=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not full" $(PURE) $(ARGS)
 	@conf=$$($(NEWEST_SPARK)/bin/python -m bench.newest_spark) && SPARK_CONF_DIR=$$conf \

@@ -15,10 +15,8 @@ from bench.child import Child
 from ottla.testing.ports import free_ports
 
 VERSION = "4.3.1"
-COORDINATES = (
-    f"org.apache.kafka:kafka_2.13:{VERSION}",
-    f"org.apache.kafka:kafka-tools:{VERSION}",
-)
+ZOOKEEPER_VERSION = "3.9.1"
+"""The last one with ZooKeeper mode."""
 # The flags of Kafka's own start scripts (kafka-server-start.sh, kafka-run-class.sh), with the heap.
 JVM_FLAGS = (
     "-Xmx1G -Xms1G -server -XX:+UseG1GC -XX:MaxGCPauseMillis=20"
@@ -42,29 +40,32 @@ class KafkaJars:
     java: str
 
     @staticmethod
-    def place() -> Path:
-        return cache.folder(f"kafka-{VERSION}")
+    def place(version: str = VERSION) -> Path:
+        return cache.folder(f"kafka-{version}")
 
     @classmethod
-    def at_hand(cls) -> "KafkaJars | None":
+    def at_hand(cls, version: str = VERSION) -> "KafkaJars | None":
         """The jars in the cache, or None if they or Java are missing. Downloads nothing."""
-        if not cache.is_ready(cls.place()):
+        if not cache.is_ready(cls.place(version)):
             return None
         try:
-            return cls(cls.place(), java.find())
+            return cls(cls.place(version), java.find())
         except java.NoJavaError:
             return None
 
     @classmethod
-    def fetched(cls, settings: Path | None = None) -> "KafkaJars":
+    def fetched(cls, settings: Path | None = None, version: str = VERSION) -> "KafkaJars":
         """The jars in the cache, fetched first if they are missing (about 90 jars, 60 MB).
 
         `settings` is an Ivy settings file. Raises ivy.FetchError or java.NoJavaError.
         """
-        if not cache.is_ready(cls.place()):
-            with cache.making(cls.place()) as place:
-                ivy.fetch(COORDINATES, place, settings)
-        return cls(cls.place(), java.find())
+        if not cache.is_ready(cls.place(version)):
+            wanted = [
+                f"org.apache.kafka:{name}:{version}" for name in ("kafka_2.13", "kafka-tools")
+            ]
+            with cache.making(cls.place(version)) as place:
+                ivy.fetch(wanted, place, settings)
+        return cls(cls.place(version), java.find())
 
     def command(self, main: str, *arguments: str, jvm: Sequence[str] = ("-Xmx512m",)) -> list[str]:
         """The command line that runs one of Kafka's classes."""

@@ -1,10 +1,11 @@
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from bench.apache_kafka import KafkaJars
+from bench.apache_kafka import VERSION, ZOOKEEPER_VERSION, KafkaJars
 
-from bench import cache, fetch
+from bench import cache, fetch, ivy
 
 
 @pytest.fixture(autouse=True)
@@ -20,6 +21,25 @@ def test_cached_jars_are_not_fetched_again(
     monkeypatch.setattr(sys, "argv", ["fetch"])
     assert fetch.main() == 0
     assert capsys.readouterr() == ("", "")
+
+
+def test_all_versions_are_fetched_only_if_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fetched: list[Sequence[str]] = []
+
+    def fetch_jars(coordinates: Sequence[str], *_: Path | None) -> None:
+        fetched.append(coordinates)
+
+    monkeypatch.setattr(ivy, "fetch", fetch_jars)
+    monkeypatch.setattr(sys, "argv", ["fetch", "--all"])
+    assert fetch.main() == 0
+    assert fetched == [
+        [f"org.apache.kafka:{name}:{version}" for name in ("kafka_2.13", "kafka-tools")]
+        for version in (VERSION, ZOOKEEPER_VERSION)
+    ]
+    assert KafkaJars.at_hand(ZOOKEEPER_VERSION) is not None
+    assert "Fetching Apache Kafka 3.9.1" in capsys.readouterr().out
 
 
 def test_a_repository_without_kafka_is_reported(

@@ -32,6 +32,17 @@ async def test_a_vanished_broker_loses_its_leaderships(neighbours: Any, eventual
     assert {(state.leader, state.isr) for state in states} == {(1, (1,))}
 
 
+async def test_a_broker_of_apache_kafka_is_no_broker_of_the_cluster(
+    neighbours: Any, eventually: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = await neighbours.start(1)
+    session = first.membership.session
+    await session.create(layout.broker_path(7), b'{"version":5,"endpoints":["A://h:9092"]}')
+    await neighbours.start(2, live=False)
+    await eventually(lambda: set(first.image.brokers) == {1, 2})
+    assert caplog.text.count("broker 7 is Apache Kafka") == 1
+
+
 async def test_a_broker_that_refuses_connections_is_gone_before_its_session_ends(
     neighbours: Any, eventually: Any, refusing_address: tuple[str, int]
 ) -> None:

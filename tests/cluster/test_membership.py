@@ -242,6 +242,36 @@ async def test_the_cluster_id_of_the_tree_precedes_that_of_the_folder(neighbours
     assert await second.membership.connect("other") == "folder's"
 
 
+KAFKAS = (
+    b'{"features":{},"listener_security_protocol_map":{"A":"SASL_SSL"},"endpoints":["A://h:9092"],'
+    b'"jmx_port":-1,"port":9092,"host":"h","version":5,"timestamp":"1795575528000"}'
+)
+
+
+async def test_a_broker_does_not_start_beside_apache_kafka(neighbours: Any) -> None:
+    observer = await neighbours.tree.connect()
+    await observer.create("/brokers")
+    await observer.create(layout.BROKER_IDS)
+    await observer.create(layout.broker_path(7), KAFKAS)
+    with pytest.raises(StartError, match="broker 7 of this cluster is Apache Kafka: stop every"):
+        await neighbours.new(1).start()
+    assert set(await observer.read_tree("/")) == {"/", "/brokers", "/brokers/ids", "/brokers/ids/7"}
+    await observer.delete(layout.broker_path(7))
+    await neighbours.start(1)
+
+
+async def test_a_tree_that_cannot_be_used_stops_the_start_with_one_line(neighbours: Any) -> None:
+    observer = await neighbours.tree.connect()
+    first = neighbours.new(1)
+    await first.membership.connect(None)
+    await observer.create(layout.topic_path("t"), b"{}")
+    with pytest.raises(StartError, match="cluster's state cannot be used: /brokers/topics/t"):
+        await first.membership.first_image()
+    await observer.set(layout.CLUSTER_ID, b"")
+    with pytest.raises(StartError, match="cluster's state cannot be used: /cluster/id"):
+        await neighbours.new(2).membership.connect(None)
+
+
 async def test_a_folder_of_a_cluster_does_not_found_another(neighbours: Any) -> None:
     """A wiped or wrong ensemble: without the topics, the folder would be emptied."""
     node = neighbours.new(1)

@@ -1,8 +1,5 @@
-import pytest
-
 from ottla.config.broker import BrokerConfig
 from ottla.config.default import log_config, topic_config
-from ottla.config.error import ConfigError
 from ottla.log.config import LogConfig
 
 
@@ -63,6 +60,20 @@ def test_equal_topics_share_one_object_until_the_broker_changes() -> None:
     assert log_config({"retention.ms": "5"}, BrokerConfig()).segment_bytes == 1 << 30
 
 
-def test_a_bad_override_is_refused() -> None:
-    with pytest.raises(ConfigError):
-        topic_config({"retention.ms": "x"}, BrokerConfig())
+def test_a_stored_override_that_cannot_be_used_is_ignored() -> None:
+    overrides = {"retention.ms": "x", "min.insync.replicas": "2", "nonsense": "1"}
+    config = topic_config(overrides, BrokerConfig())
+    assert config.retention_ms == 604_800_000
+    assert config.min_insync_replicas == 2
+    assert config.overrides == overrides
+    assert len(config.ignored) == 2
+    for name in ("retention.ms", "nonsense"):
+        assert name in "".join(config.ignored)
+
+
+def test_what_only_kafka_3_has_is_no_error() -> None:
+    removed = {"message.format.version": "2.8", "message.downconversion.enable": "false"}
+    config = topic_config({"segment.bytes": "3000", **removed}, BrokerConfig())
+    assert config.ignored == ()
+    assert log_config({"segment.bytes": "3000", **removed}, BrokerConfig()).segment_bytes == 3000
+    assert len(topic_config({"segment.bytes": "13"}, BrokerConfig()).ignored) == 1

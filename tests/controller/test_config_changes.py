@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,12 @@ from ottla.controller.config_changes import (
     ResourceType,
     alter_configs,
 )
-from ottla.controller.image import EVERY_BROKER, BrokerConfigChanged, ClusterImage
+from ottla.controller.image import (
+    EVERY_BROKER,
+    BrokerConfigChanged,
+    ClusterImage,
+    TopicConfigChanged,
+)
 from ottla.controller.plan import Outcome
 from ottla.controller.topics import NewTopic
 from ottla.coordination.tree import Create, SetData
@@ -186,6 +192,19 @@ def test_settings_do_not_grow_without_limit(
     assert "at most 250000" in (outcome.message or "")
     assert image.configs == before
     assert not alter(broker(ConfigChange("x6", None, ChangeKind.DELETE), name=name)).failed
+
+
+def test_a_topic_with_settings_of_kafka_3_can_be_changed(
+    alter: Alter, image: ClusterImage, config: BrokerConfig
+) -> None:
+    old = {"segment.bytes": "3000", "message.format.version": "2.8"}
+    image.apply(TopicConfigChanged(replace(image.topics["t"], overrides=old)))
+    assert not alter(topic(ConfigChange("retention.ms", "9"))).failed
+    assert overrides(image) == {**old, "retention.ms": "9"}
+    assert alter(topic(ConfigChange("segment.bytes", "3001"))).code is ErrorCode.invalid_config
+    for name in old:
+        assert not alter(topic(ConfigChange(name, None, DELETE))).failed
+    assert alter(topic(ConfigChange("message.format.version", "2.8"))).failed
 
 
 def test_a_resource_given_twice_is_refused_but_others_change(

@@ -80,7 +80,17 @@ def test_the_other_nodes_round_trip() -> None:
     assert layout.broker_config_path("3") == "/config/brokers/3"
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"\xff", b'{"config": {"a": 1}}', b"nonsense"])
+def test_empty_nodes_of_kafka() -> None:
+    assert layout.read_producer_ids(b"") == -1
+    assert layout.read_config("/config/topics/t", b"") == {}
+
+
+def test_a_topic_of_a_kafka_without_topic_ids_is_an_error_that_says_so() -> None:
+    with pytest.raises(LayoutError, match=r"no topic_id.*inter\.broker\.protocol\.version"):
+        layout.read_topic("t", b'{"version":1,"partitions":{"0":[1]}}')
+
+
+@pytest.mark.parametrize("data", [b"1", b"[]", b"{}", b"\xff", b'{"config": {"a": 1}}', b"no"])
 def test_invalid_content_is_an_error_that_names_the_node(data: bytes) -> None:
     readers = (
         lambda: layout.read_topic("t", data),

@@ -62,7 +62,7 @@ def test_the_loaded_image_equals_the_one_that_was_written(
             image.apply(delta)
 
     for broker in list(image.brokers.values()):
-        image.apply(BrokerAppeared(replace(broker, features=SUPPORTED)))
+        image.apply(BrokerAppeared(replace(broker, features=SUPPORTED, directory_id="disk")))
     for broker in image.brokers.values():
         path = layout.broker_path(broker.broker_id)
         store.multi([Create(path, layout.write_broker(broker, 0))], 1)
@@ -100,3 +100,25 @@ def test_a_missing_state_is_an_error_that_names_it(store: EmbeddedStore) -> None
     store.multi([Create(layout.topic_path("t"), data)], 1)
     with pytest.raises(LayoutError, match="/brokers/topics/t/partitions/0/state: missing"):
         load_image(tree(store), 1)
+
+
+def test_a_tree_of_kafka_3_9_without_topics_is_loaded() -> None:
+    """As Kafka makes it; the registration of a broker that crashed is still there."""
+    store = EmbeddedStore(None)
+    store.multi(first_writes(tree(store), "c"), 1)
+    registration = (
+        b'{"features":{},"listener_security_protocol_map":{"A":"SASL_SSL"},'
+        b'"endpoints":["A://host:9092"],"jmx_port":-1,"port":9092,"host":"host","version":5,'
+        b'"timestamp":"1795575528000"}'
+    )
+    writes = [
+        Create("/brokers/ids/1", registration),
+        Create(layout.PRODUCER_ID_BLOCK),
+        Create("/config/brokers/1"),
+    ]
+    store.multi(writes, 1)
+    image = load_image(tree(store), 2)
+    assert image.brokers == {}
+    assert image.config("1").values == {}
+    assert (image.next_producer_id, image.producer_ids_version) == (0, 0)
+    assert reserve_producer_ids(image, 2).reply == (0, 1000)

@@ -27,6 +27,17 @@ def test_a_file_written_by_kafka_is_read(tmp_path: Path) -> None:
     )
 
 
+def test_a_file_of_kafkas_zookeeper_mode_gets_a_directory_id(tmp_path: Path) -> None:
+    """Kafka can still read it."""
+    written = "#\n#Wed Nov 25 02:58:48 UTC 2026\nbroker.id=1\nversion=0\ncluster.id=abc\n"
+    (tmp_path / FILE_NAME).write_text(written)
+    found = load_or_create(str(tmp_path), 1, "abc", Random(1))
+    assert len(found.directory_id) == 22
+    assert load_or_create(str(tmp_path), 1, "abc", Random(2)) == found
+    text = (tmp_path / FILE_NAME).read_text()
+    assert text == f"{written}directory.id={found.directory_id}\n"
+
+
 def test_a_file_without_a_cluster_is_damaged(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_text("node.id=1\n")
     with pytest.raises(DataFolderError, match="damaged"):

@@ -73,6 +73,8 @@ class BrokerWatch:
         self._clock = clock
         self._peers = peers
         self._former = former
+        self._foreign: set[int] = set()
+        """Registrations of Apache Kafka, as logged."""
         self._changed = asyncio.Event()
         self._over = False
         self._begun = asyncio.Event()
@@ -201,11 +203,18 @@ class BrokerWatch:
         names = await self._session.children(layout.BROKER_IDS, watch=self._fired)
         paths = [layout.broker_path(int(name)) for name in names]
         found = await asyncio.gather(*map(self._session.exists, paths))
-        return {
-            int(name): layout.read_broker(int(name), node.data, node.created)
-            for name, node in zip(names, found, strict=True)
-            if node is not None
-        }
+        live: dict[int, BrokerImage] = {}
+        for name, node in zip(names, found, strict=True):
+            if node is None:
+                continue
+            if layout.is_ottla(node.data):
+                live[int(name)] = layout.read_broker(int(name), node.data, node.created)
+            elif node.created not in self._foreign:
+                self._foreign.add(node.created)
+                logger.error(
+                    "broker %s is Apache Kafka, which an Ottla cluster cannot have: stop it", name
+                )
+        return live
 
     def _fired(self, _: Event) -> None:
         self._changed.set()

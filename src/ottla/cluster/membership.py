@@ -50,6 +50,8 @@ from ottla.runtime.clock import Clock
 
 T = TypeVar("T")
 
+UNUSABLE: Final = "the cluster's state cannot be used"
+
 logger = logging.getLogger("ottla.membership")
 
 RETRY_MS: Final = 200
@@ -124,9 +126,29 @@ class Membership:
         CoordinationError; StartError if that cluster is not in the tree.
         """
         self._session = await self._tree.connect()
-        found = await self._retry_lost(lambda: self._found(known_cluster_id, may_found))
+        try:
+            await self._retry_lost(self._check_no_kafka)
+            found = await self._retry_lost(lambda: self._found(known_cluster_id, may_found))
+        except LayoutError as error:
+            raise StartError(f"{UNUSABLE}: {error}") from None
         self._view.image.cluster_id = found
         return found
+
+    async def _check_no_kafka(self) -> None:
+        """Raises StartError if the cluster's brokers are Apache Kafka's. They would not learn from
+        an Ottla controller who leads, and so go on as leaders; nor the other way round.
+        """
+        registered = await self.session.read_tree(layout.BROKER_IDS)
+        registered.pop(layout.BROKER_IDS, None)
+        kafkas = [path for path, node in registered.items() if not layout.is_ottla(node.data)]
+        # One that registers in a cluster of Ottla is ignored by the controller.
+        if kafkas and len(kafkas) == len(registered):
+            number = kafkas[0].rpartition("/")[2]
+            raise StartError(
+                f"broker {number} of this cluster is Apache Kafka: stop every broker of Kafka"
+                " before the first one of Ottla (after a crash its registration ends with its"
+                " session)"
+            )
 
     async def _found(self, known_cluster_id: str | None, may_found: bool) -> str:
         session = self.session
@@ -159,7 +181,10 @@ class Membership:
         Raises StartError if no controller answers in time, or if the cluster's features have levels
         that this software does not support.
         """
-        await self._load_or_fetch_image()
+        try:
+            await self._load_or_fetch_image()
+        except LayoutError as error:
+            raise StartError(f"{UNUSABLE}: {error}") from None
         reason = incompatibility(self._view.image.features)
         if reason is not None:
             raise StartError(reason)
@@ -357,7 +382,7 @@ class Membership:
                 return await self._oust(str(error))
             except (LayoutError, StoreError) as error:
                 # Until it is repaired the cluster may have no controller; everything else runs.
-                logger.error("the cluster's state cannot be used: %s", error)
+                logger.error("%s: %s", UNUSABLE, error)
                 await asyncio.sleep(UNUSABLE_RETRY_MS / 1000)
                 continue
             await self._check_due.wait()
@@ -481,7 +506,7 @@ class Membership:
         broker does not know the controller because it was the first one itself."""
         for name in await self.session.children(layout.BROKER_IDS):
             found = await self.session.exists(layout.broker_path(int(name)))
-            if found is not None:
+            if found is not None and layout.is_ottla(found.data):
                 broker = layout.read_broker(int(name), found.data, found.created)
                 await self._view.apply([BrokerAppeared(broker)])
 

@@ -294,6 +294,7 @@ class MetadataApplier:
 
     def _configure(self, name: str) -> None:
         log_config, config = self._settings.log_config(name), self._settings.topic_config(name)
+        self._settings.report(name)
         self._leader_throttle.configure(name, config.leader_replication_throttled_replicas)
         self._fetchers.throttle.configure(name, config.follower_replication_throttled_replicas)
         for partition in self._partitions.of_topic(name):

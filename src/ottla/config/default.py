@@ -14,7 +14,7 @@ from ottla.log.config import LogConfig
 
 
 def topic_config(overrides: Mapping[str, str], broker: BrokerConfig) -> TopicConfig:
-    """The settings of a topic with these overrides. Raises ConfigError.
+    """The settings of a topic with these overrides, which are stored: see `TopicConfig.stored`.
 
     Topics with equal settings share one object, so that thousands of topics cost little.
     """
@@ -22,7 +22,7 @@ def topic_config(overrides: Mapping[str, str], broker: BrokerConfig) -> TopicCon
 
 
 def log_config(overrides: Mapping[str, str], broker: BrokerConfig) -> LogConfig:
-    """The same as a LogConfig, for a partition's log. Raises ConfigError."""
+    """The same as a LogConfig, for a partition's log."""
     return _log_config(tuple(sorted(overrides.items())), _Key(broker, broker.version))
 
 
@@ -36,7 +36,7 @@ class _Key:
 
 @lru_cache(maxsize=1024)
 def _topic_config(overrides: tuple[tuple[str, str], ...], key: _Key) -> TopicConfig:
-    return TopicConfig.from_texts(topic_defaults(key.broker), dict(overrides))
+    return TopicConfig.stored(topic_defaults(key.broker), dict(overrides))
 
 
 @lru_cache(maxsize=1024)

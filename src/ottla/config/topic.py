@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Self
+from types import MappingProxyType
+from typing import Final, Self
 
 from ottla.config.broker import unknown_name
 from ottla.config.broker_log import CLEANUP_POLICIES, NO_REMOTE_STORAGE, TIMESTAMP_TYPES
@@ -254,6 +255,8 @@ class TopicConfig(StorageSettings, CleanupSettings, RecordSettings, ReplicationS
     """
 
     overrides: Mapping[str, str]
+    ignored: tuple[str, ...] = ()
+    """The reason for each override that cannot be used; see `stored`."""
 
     @property
     def compression_level(self) -> int | None:
@@ -272,14 +275,75 @@ class TopicConfig(StorageSettings, CleanupSettings, RecordSettings, ReplicationS
         config.overrides = dict(overrides)
         return config
 
+    @classmethod
+    def stored(cls, defaults: Mapping[str, str], overrides: Mapping[str, str]) -> Self:
+        """The settings with overrides that are stored already: those that cannot be used are
+        ignored, so that they stop no broker. Kafka 3.9 may have stored them.
+        """
+        usable, ignored = _usable(overrides)
+        config = cls().load({**defaults, **usable})
+        config.overrides, config.ignored = dict(overrides), tuple(ignored)
+        return config
 
-def check_topic_overrides(defaults: Mapping[str, str], overrides: Mapping[str, str]) -> None:
-    """Raise ConfigError, in Kafka's words, unless these can be set for a topic."""
+
+_REMOVED: Final = frozenset(
+    (
+        "message.format.version",
+        "message.timestamp.difference.max.ms",
+        "message.downconversion.enable",
+    )
+)
+"""Topic settings of Kafka 3 that have no effect in Kafka 4."""
+_SMALLEST_SEGMENT_BYTES: Final = 14
+"""Kafka 3.9's minimum (LegacyRecord.RECORD_OVERHEAD_V0); that of KIP-1030 is for new values."""
+
+
+def _usable(overrides: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """The overrides that can be used, and the reasons why the others cannot."""
+    usable: dict[str, str] = {}
+    ignored: list[str] = []
+    for name, text in overrides.items():
+        definition = TopicConfig.definitions.get(name)
+        if definition is None:
+            if name not in _REMOVED:
+                ignored.append(unknown_name(name, TopicConfig.definitions))
+            continue
+        try:
+            definition.parse(text)
+        except ConfigError as error:
+            if name == "segment.bytes" and _is_small_segment(text):
+                usable.setdefault("internal.segment.bytes", text)
+            else:
+                ignored.append(str(error))
+        else:
+            usable[name] = text
+    return usable, ignored
+
+
+def _is_small_segment(text: str) -> bool:
+    try:
+        size_bytes = TopicConfig.internal_segment_bytes.parse(text)
+    except ConfigError:
+        return False
+    return size_bytes is not None and size_bytes >= _SMALLEST_SEGMENT_BYTES
+
+
+def check_topic_overrides(
+    defaults: Mapping[str, str],
+    overrides: Mapping[str, str],
+    stored: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Raise ConfigError, in Kafka's words, unless these can be set for a topic.
+
+    Those that are `stored` with the same value are not checked.
+    """
+    kept = {name: text for name, text in overrides.items() if stored.get(name) == text}
+    overrides = {name: text for name, text in overrides.items() if name not in kept}
     for name in overrides:
         if name not in TopicConfig.definitions:
             nearest = unknown_name(name, TopicConfig.definitions).partition(";")
             raise ConfigError(f"Unknown topic config name: {name}{nearest[1]}{nearest[2]}")
-    config = TopicConfig.from_texts(defaults, overrides)
+    config = TopicConfig.from_texts(defaults, {**_usable(kept)[0], **overrides})
     if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
         raise ConfigError(
             f"conflict topic config setting min.compaction.lag.ms "

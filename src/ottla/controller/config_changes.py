@@ -165,7 +165,7 @@ def _alter_topic(
     topic = image.topic(resource.name)
     present = {} if topic is None else topic.overrides
     values = _changed(resource.changes, present, TopicConfig.definitions, incremental)
-    check_topic_overrides(topic_defaults(config), values)
+    check_topic_overrides(topic_defaults(config), values, stored=present)
     if topic is None:
         raise ApiError(
             ErrorCode.unknown_topic_or_partition, f"The topic '{resource.name}' does not exist."

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ottla.config.broker import DYNAMIC_NAMES, BrokerConfig
+from ottla.config.error import ConfigError
 from ottla.config.inert import INERT
 from ottla.config.setting import Setting
 from ottla.config.synonym import BROKER_SYNONYMS, SYNONYMS
@@ -187,7 +188,10 @@ def _topic_value(
 ) -> str | None:
     text = overrides.get(name)
     if text is not None:
-        return value_text(definition.parse(text))
+        try:
+            return value_text(definition.parse(text))
+        except ConfigError:
+            return text  # as it is stored: see `TopicConfig.stored`
     for synonym in SYNONYMS.get(name, ()):
         converted = synonym.convert(broker.value(synonym.name))
         if converted is not None:

@@ -244,6 +244,11 @@ def write_broker(broker: BrokerImage, now_ms: int, folder_lock: str | None = Non
     return _write(content)
 
 
+def is_ottla(data: bytes) -> bool:
+    """Whether a broker's node was written by Ottla, and not by Apache Kafka. Raises LayoutError."""
+    return "directory_id" in _read(BROKER_IDS, data)
+
+
 def read_broker(broker_id: int, data: bytes, epoch: int = -1) -> BrokerImage:
     """The inverse of `write_broker`; `epoch` is the czxid of the node."""
     path = broker_path(broker_id)
@@ -301,13 +306,23 @@ def read_topic(topic: str, data: bytes) -> tuple[UUID, tuple[Assignment, ...]]:
     """The inverse of `write_topic`."""
     content = _read(topic_path(topic), data)
     try:
-        kinds = [content[kind] for kind in ("partitions", "adding_replicas", "removing_replicas")]
+        # Kafka before 2.4 wrote neither adding nor removing replicas.
+        kinds = [
+            content["partitions"],
+            content.get("adding_replicas", {}),
+            content.get("removing_replicas", {}),
+        ]
         partitions = tuple(
             Assignment(*(tuple(map(int, kind.get(str(at), ()))) for kind in kinds))
             for at in range(len(kinds[0]))
         )
         if not all(each.replicas for each in partitions):
             raise LayoutError(f"{topic_path(topic)}: a partition without replicas")
+        if "topic_id" not in content:
+            raise LayoutError(
+                f"{topic_path(topic)}: no topic_id. Apache Kafka 2.8 to 3.9 writes it when it runs"
+                " with the inter.broker.protocol.version of its own version"
+            )
         return uuid_from_text(content["topic_id"]), partitions
     except LayoutError:
         raise
@@ -359,7 +374,9 @@ def write_config(values: Mapping[str, str]) -> bytes:
 
 
 def read_config(path: str, data: bytes) -> dict[str, str]:
-    """The inverse of `write_config`."""
+    """The inverse of `write_config`; an empty node has no settings (ConfigEntityZNode.decode)."""
+    if not data:
+        return {}
     values = _read(path, data).get("config")
     if not isinstance(values, dict) or not all(isinstance(each, str) for each in values.values()):
         raise LayoutError(f"{path}: no config of texts")
@@ -396,7 +413,10 @@ def write_producer_ids(broker_id: int, first: int, last: int) -> bytes:
 
 
 def read_producer_ids(data: bytes) -> int:
-    """The last id of the last reserved block."""
+    """The last id of the last reserved block; -1 if there is none: Kafka creates the node empty
+    (ZkData.PersistentZkPaths)."""
+    if not data:
+        return -1
     content = _read(PRODUCER_ID_BLOCK, data)
     try:
         return int(content["block_end"])

@@ -59,6 +59,8 @@ def load_image(tree: Mapping[str, TreeNode], controller_id: int) -> ClusterImage
     image.apply(ControllerChanged(controller_id, epoch))
     for name in children(tree, layout.BROKER_IDS):
         node = tree[layout.broker_path(int(name))]
+        if not layout.is_ottla(node.data):
+            continue  # Apache Kafka's: it would not learn from this controller who leads
         broker = layout.read_broker(int(name), node.data, node.created)
         image.apply(BrokerAppeared(broker))
     for name in children(tree, layout.BROKER_CONFIGS):

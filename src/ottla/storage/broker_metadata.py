@@ -5,6 +5,9 @@
     node.id=0
     directory.id=<22 characters>
 
+Kafka's ZooKeeper mode writes version 0: broker.id instead of node.id, and no directory.id. Such a
+file gets a directory.id, and is else kept as it is.
+
 The broker refuses a folder of another node or cluster, so that a wrong path damages nothing.
 """
 
@@ -78,7 +81,7 @@ def load_or_create(
     path = os.path.join(root, FILE_NAME)
     try:
         with open(path, encoding="utf-8") as file:
-            fields = _fields(file.read())
+            text = file.read()
     except FileNotFoundError:
         metadata = BrokerMetadata(
             node_id, cluster_id or uuid_text(random_uuid(random)), uuid_text(random_uuid(random))
@@ -86,6 +89,7 @@ def load_or_create(
         replace_file(path, _encode(metadata))
         sync_folder(root)  # with another directory.id, it would be another broker's disk
         return metadata
+    fields = _fields(text)
     found_node = fields.get("node.id", fields.get("broker.id", str(node_id)))
     if found_node != str(node_id):
         raise DataFolderError(
@@ -100,7 +104,11 @@ def load_or_create(
             f"{root} belongs to cluster {found_cluster} and this is cluster {cluster_id}: "
             "use another folder (log.dirs), or that cluster's ensemble and chroot"
         )
-    return BrokerMetadata(node_id, found_cluster, fields.get("directory.id", ""))
+    directory_id = fields.get("directory.id")
+    if not directory_id:
+        directory_id = uuid_text(random_uuid(random))
+        replace_file(path, f"{text.rstrip()}\ndirectory.id={directory_id}\n".encode())
+    return BrokerMetadata(node_id, found_cluster, directory_id)
 
 
 def _encode(metadata: BrokerMetadata) -> bytes:
