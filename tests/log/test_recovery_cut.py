@@ -118,6 +118,36 @@ def test_whole_segments_are_kept_aside(killed: Any, caplog: pytest.LogCaptureFix
     assert (first.base_offset, second.base_offset) == (6, 9)
 
 
+@pytest.mark.parametrize("left", [0, 2])
+def test_a_segment_whose_last_batches_are_missing_ends_the_log(
+    killed: Any, caplog: pytest.LogCaptureFixture, left: int
+) -> None:
+    """A power failure took them, and left the segments after them."""
+    contents = [path.read_bytes() for path in killed.paths]
+    headers = [*iterate_headers(contents[1])]
+    os.truncate(killed.paths[1], sum(each.size_bytes for each in headers[:left]))
+    log = _open(killed, recovery_point=3)
+    end_offset = 12 + 3 * left
+    assert (log.end_offset, len(log.segments)) == (end_offset, 2)
+    assert killed.read_all(log) == killed.all[:end_offset]
+    ((level, line),) = _lines(caplog)
+    assert level == logging.ERROR
+    assert f"now ends at offset {end_offset}. " in line
+    assert f": offset 24 where {end_offset} is next. Cut off: up to {30 - end_offset} rec" in line
+    assert killed.names(".cut") == [f"{24:020}.log.cut"]
+    assert (killed.folder / f"{24:020}.log.cut").read_bytes() == contents[2]
+    killed.fill(log, 1)
+    assert len(killed.read_all(log)) == end_offset + 3
+
+
+def test_a_compacted_log_has_such_ends(killed: Any, caplog: pytest.LogCaptureFixture) -> None:
+    first = next(iterate_headers(killed.paths[1].read_bytes()))
+    os.truncate(killed.paths[1], first.size_bytes)
+    killed.configure(cleanup_compact=True)
+    assert _open(killed).end_offset == 30
+    assert _lines(caplog) == []
+
+
 def test_what_is_kept_is_never_read_nor_replaced(killed: Any) -> None:
     _damage(killed.paths[-1], 70)
     log = _open(killed, recovery_point=30)

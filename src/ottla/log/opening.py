@@ -33,6 +33,7 @@ from ottla.log.recovery_cut import (
     end_of_cut,
     keep_aside,
     keep_segments_aside,
+    missing_end,
     tell_cut,
     tell_lost_end,
 )
@@ -131,6 +132,7 @@ def _open(
             recovery_point,
             epochs,
             is_doubtful=is_doubtful,
+            may_have_gaps=config.cleanup_compact,
         )
     if not segments or _end_of(segments, clean, recovery_point) < start_offset:
         # No segment, or all deleted: begin at the start offset.
@@ -262,6 +264,7 @@ def _recover(
     epochs: LeaderEpochs,
     *,
     is_doubtful: bool,
+    may_have_gaps: bool,
 ) -> ProducerState:
     """Recover the segments from the recovery point on; those after a cut are removed. The epochs
     of the records there are restored.
@@ -285,6 +288,8 @@ def _recover(
         _restore_epochs(epochs, segments[:first])
     for number in range(first, len(segments)):
         cut = recover_segment(segments[number], state, epochs)
+        if cut is None and not may_have_gaps and number + 1 < len(segments):
+            cut = missing_end(segments[number], segments[number + 1])
         if cut is not None:
             _cut(segments, number, cut, None if is_doubtful else recovery_point)
             break

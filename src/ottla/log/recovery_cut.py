@@ -44,6 +44,20 @@ class Cut(NamedTuple):
     reason: str
 
 
+def missing_end(segment: Segment, following: Segment) -> Cut | None:
+    """Where a recovered segment ends, if its last batches are missing: the disk kept the following
+    segment and not these. None if nothing is missing.
+
+    Only for logs without gaps. Kafka recovers each segment by itself, and would serve a log with a
+    hole (`LogLoader.recoverLog`): a replica in sync that lacks committed records.
+    """
+    next_offset = segment.next_offset
+    if next_offset >= following.base_offset:
+        return None
+    reason = f"offset {following.base_offset} where {next_offset} is next"
+    return Cut(segment.size_bytes, next_offset, 0, reason)
+
+
 def cut_must_be_kept(
     segment: Segment, cut: Cut, later: Sequence[Segment], recovery_point: int | None
 ) -> bool:
@@ -61,7 +75,8 @@ def keep_aside(segment: Segment, cut: Cut, later: Sequence[Segment]) -> list[str
 
     Raises ApiError KAFKA_STORAGE_ERROR; then nothing is cut.
     """
-    return [_copy_end(segment, cut), *keep_segments_aside(segment.folder, later)]
+    end = [_copy_end(segment, cut)] if cut.size_bytes else []
+    return [*end, *keep_segments_aside(segment.folder, later)]
 
 
 def keep_segments_aside(folder: str, segments: Sequence[Segment]) -> list[str]:
