@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.progress import Progress
@@ -21,6 +22,13 @@ LINE_EVERY = 500
 """Seeds: where no terminal shows the progress, a line says how far a long run is."""
 
 
+class Mode(NamedTuple):
+    """What a run has beside the rest; see `simulation.world.run`."""
+
+    transactions: bool = False
+    logs: bool = False
+
+
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m simulation", description=__doc__)
@@ -34,14 +42,19 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--transactions", action="store_true", help="with transactional clients beside the others"
     )
+    parser.add_argument(
+        "--logs",
+        action="store_true",
+        help="with compaction, DeleteRecords, recreated topics, failing syncs and the like",
+    )
     return parser.parse_args(given)
 
 
-def one(seed: int, *, transactions: bool, with_transcript: bool, console: Console) -> int:
+def one(seed: int, mode: Mode, *, with_transcript: bool, console: Console) -> int:
     """Run one seed; shrink its faults if it fails."""
-    outcome = run(seed, transactions=transactions)
+    outcome = run(seed, **mode._asdict())
     if outcome.violation is not None:
-        outcome = shrink(outcome, lambda faults: run(seed, faults, transactions=transactions))
+        outcome = shrink(outcome, lambda faults: run(seed, faults, **mode._asdict()))
     if with_transcript or outcome.violation is not None:
         show(console, line_of(outcome), outcome.faults, outcome.transcript)
     else:
@@ -49,17 +62,18 @@ def one(seed: int, *, transactions: bool, with_transcript: bool, console: Consol
     return 0 if outcome.violation is None else 1
 
 
-def many(seeds: Iterable[int], jobs: int, console: Console, *, transactions: bool = False) -> int:
+def many(seeds: Iterable[int], jobs: int, console: Console, mode: Mode | None = None) -> int:
     """Run seeds; the exit code is 0 if all invariants held. Workers restart after some seeds."""
     wanted = list(seeds)
     failed: list[Outcome] = []
-    done = acknowledged = elections = generations = lost = committed = 0
+    mode = mode or Mode()
+    done = acknowledged = elections = generations = lost = committed = gaps = 0
     with (
         workers(jobs, SEEDS_A_PROCESS) as pool,
         Progress(console=console) as progress,
     ):
         task = progress.add_task("seeds", total=len(wanted))
-        for outcome in results(pool, partial(run, transactions=transactions), wanted):
+        for outcome in results(pool, partial(run, **mode._asdict()), wanted):
             progress.advance(task)
             done += 1
             if not console.is_terminal and done % LINE_EVERY == 0 and done < len(wanted):
@@ -69,6 +83,7 @@ def many(seeds: Iterable[int], jobs: int, console: Console, *, transactions: boo
             generations += outcome.generations
             lost += outcome.lost
             committed += outcome.transactions
+            gaps += outcome.gaps
             if outcome.violation is not None:
                 failed.append(outcome)
                 line = line_of(outcome)
@@ -76,12 +91,13 @@ def many(seeds: Iterable[int], jobs: int, console: Console, *, transactions: boo
     console.print(
         f"{len(wanted):,} seeds, {len(failed)} failed; {acknowledged:,} records acknowledged, "
         f"{lost:,} batches lost as allowed, {elections:,} elections, {generations:,} generations"
-        + (f", {committed:,} transactions" if transactions else "")
+        + (f", {committed:,} transactions" if any(mode) else "")
+        + (f", {gaps:,} gaps read" if mode.logs else "")
     )
     if failed:
         first = min(outcome.seed for outcome in failed)
-        flag = " --transactions" if transactions else ""
-        console.print(f"Run one: python -m simulation --seed {first}{flag}")
+        flags = "".join(f" --{name}" for name, is_on in mode._asdict().items() if is_on)
+        console.print(f"Run one: python -m simulation --seed {first}{flags}")
     return 1 if failed else 0
 
 
@@ -97,10 +113,11 @@ def line_of(outcome: Outcome) -> str:
 def main() -> int:
     chosen = arguments()
     console = Console()
+    mode = Mode(chosen.transactions, chosen.logs)
     if chosen.seed is not None:
         code = one(
             chosen.seed,
-            transactions=chosen.transactions,
+            mode,
             with_transcript=chosen.transcript,
             console=console,
         )
@@ -108,7 +125,7 @@ def main() -> int:
         return code
     seeds = range(chosen.start, chosen.start + chosen.seeds)
     try:
-        return many(seeds, chosen.jobs, console, transactions=chosen.transactions)
+        return many(seeds, chosen.jobs, console, mode)
     except LostWorkerError as error:
         console.print(str(error), soft_wrap=True)
         return 1

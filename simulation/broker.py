@@ -60,6 +60,8 @@ class Broker:
         """The machine's: it goes on while the broker is down."""
         self.may_fail: Callable[[], bool] = lambda: False
         """Whether a fault may make the broker exit by itself now."""
+        self.before_start: Callable[[], None] = lambda: None
+        """Called before a process starts."""
         self.has_space: Callable[[], bool] = lambda: True
         """Whether its disk takes writes now."""
         self.failure: str | None = None
@@ -100,6 +102,7 @@ class Broker:
         """Start a process unless one is running."""
         if self.process is not None:
             return
+        self.before_start()
         self._note(f"{self.name} starts")
         process = self.process = Process(self.host)
         self.node = process.context.run(self._make)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from random import Random
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
+from uuid import UUID
 
 from faults.history import Acknowledged, Event, Polled, Sent, Unknown, value_of
 
@@ -26,8 +27,11 @@ class Observer(Protocol):
     """Receives what clients see, immediately, and knows what clients cannot:
     `simulation.invariants`."""
 
-    def acknowledged(self, topic: str, index: int, offset: int, crc: int) -> None:
-        """A broker acknowledged a producer's batch at this offset."""
+    def acknowledged(
+        self, topic: str, index: int, offset: int, crc: int, topic_id: UUID | None = None
+    ) -> None:
+        """A broker acknowledged a producer's batch at this offset, of the topic with this id if the
+        producer named it."""
 
     def read(self, topic: str, index: int, offset: int, next_offset: int, crc: int) -> None:
         """A consumer fetched this batch."""
@@ -47,6 +51,8 @@ INIT_PRODUCER_ID: Final = 22
 RETRY_S: Final = 0.1
 MAX_IN_BATCH: Final = 4
 PRODUCE_VERSION: Final = 9
+IDS_VERSION: Final = 13
+"""Of Produce, from which on topics have ids."""
 FETCH_VERSION: Final = 12
 MAX_FETCH_BYTES: Final = 1 << 20
 # The record may be in the log: the producer retries the same batch. Other errors end the producer.
@@ -55,6 +61,7 @@ RETRIABLE: Final = frozenset(
         ErrorCode.not_leader_or_follower,
         ErrorCode.leader_not_available,
         ErrorCode.unknown_topic_or_partition,
+        ErrorCode.unknown_topic_id,
         ErrorCode.request_timed_out,
         ErrorCode.not_enough_replicas,
         ErrorCode.not_enough_replicas_after_append,
@@ -82,8 +89,12 @@ class Producer:
         now_ms: Callable[[], int],
         random: Random,
         observer: Observer,
+        topic_id: UUID | None = None,
     ) -> None:
+        """With `topic_id` it names the topic by that (KIP-516): a topic that was made again under
+        the same name gets none of its records."""
         self.number = number
+        self._topic_id = topic_id
         self.acknowledged = 0
         self.stopping = False
         self.has_stopped = False
@@ -99,7 +110,9 @@ class Producer:
     async def run(self) -> None:
         """Run until `stopping`; after a fatal error continue with a new producer id."""
         while not self.stopping:
-            producer_id, epoch = await self._init_producer_id()
+            producer_id, epoch = await init_producer_id(
+                self._connections, lambda: self._random.choice(self._brokers)
+            )
             sequence = 0
             while not self.stopping:
                 await asyncio.sleep(self._pause_s())
@@ -126,23 +139,12 @@ class Producer:
             records, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence
         )
 
-    async def _init_producer_id(self) -> tuple[int, int]:
-        build = messages_of(INIT_PRODUCER_ID, 4, "request")
-        request = build.InitProducerIdRequest(transactional_id=None, transaction_timeout=60_000)
-        while True:
-            broker = self._random.choice(self._brokers)
-            try:
-                answer = await self._connections.ask(broker, request)
-                if answer.error_code == ErrorCode.none:
-                    return answer.producer_id, answer.producer_epoch
-            except NoAnswerError:
-                pass  # try another broker after a pause
-            await asyncio.sleep(RETRY_S)
-
     async def _deliver(self, values: list[str], batch: bytes) -> bool:
         """Send one batch until it is acknowledged. False: a fatal error, the outcome is unknown."""
         while True:
-            code, offset = await self._try(batch)
+            code, offset = await produce(
+                self._connections, self._topic, self._partition, batch, self._topic_id
+            )
             if code is ErrorCode.none or code is ErrorCode.duplicate_sequence_number:
                 self._acknowledged(values, offset, read_header(batch).crc)
                 return True
@@ -162,20 +164,45 @@ class Producer:
             self._note(Acknowledged(self._now_ms(), value, self._partition, at, epoch))
         self.acknowledged += len(values)
         if offset >= 0:
-            self._observer.acknowledged(*place, offset, crc)
+            self._observer.acknowledged(*place, offset, crc, self._topic_id)
 
-    async def _try(self, batch: bytes) -> tuple[ErrorCode | None, int]:
-        build = messages_of(PRODUCE, PRODUCE_VERSION, "request")
-        data = build.PartitionProduceData(index=self._partition, records=batch)
-        topic = build.TopicProduceData(name=self._topic, partition_data=(data,))
-        request = build.ProduceRequest(acks=-1, timeout=1_000, topic_data=(topic,))
+
+async def init_producer_id(connections: Connections, choose: Callable[[], int]) -> tuple[int, int]:
+    """A new producer id, and its epoch, of the brokers that `choose` returns."""
+    build = messages_of(INIT_PRODUCER_ID, 4, "request")
+    request = build.InitProducerIdRequest(transactional_id=None, transaction_timeout=60_000)
+    while True:
+        broker = choose()
         try:
-            leader = await self._connections.leader(self._topic, self._partition)
-            answer = await self._connections.ask(leader, request)
+            answer = await connections.ask(broker, request)
+            if answer.error_code == ErrorCode.none:
+                return answer.producer_id, answer.producer_epoch
         except NoAnswerError:
-            return None, -1
-        partition = answer.responses[0].partition_responses[0]
-        return ErrorCode(partition.error_code), partition.base_offset
+            pass  # try another broker after a pause
+        await asyncio.sleep(RETRY_S)
+
+
+async def produce(
+    connections: Connections,
+    topic: str,
+    partition: int,
+    batch: bytes,
+    topic_id: UUID | None = None,
+) -> tuple[ErrorCode | None, int]:
+    """Send a batch to its leader. The error code, None without an answer, and the offset."""
+    by_name = topic_id is None
+    build = messages_of(PRODUCE, PRODUCE_VERSION if by_name else IDS_VERSION, "request")
+    data = build.PartitionProduceData(index=partition, records=batch)
+    named = {"name": topic} if by_name else {"topic_id": topic_id}
+    of_topic = build.TopicProduceData(**named, partition_data=(data,))
+    request = build.ProduceRequest(acks=-1, timeout=1_000, topic_data=(of_topic,))
+    try:
+        leader = await connections.leader(topic, partition)
+        answer = await connections.ask(leader, request)
+    except NoAnswerError:
+        return None, -1
+    told = answer.responses[0].partition_responses[0]
+    return ErrorCode(told.error_code), told.base_offset
 
 
 class Reader:
@@ -259,28 +286,49 @@ class Reader:
 Batches = list[tuple[BatchHeader, list[Record]]]
 
 
+class Fetched(NamedTuple):
+    """The answer to a fetch of one partition."""
+
+    code: ErrorCode
+    batches: Batches
+    high_watermark: int
+
+
 async def fetch(
     connections: Connections, topic: str, partition: int, offset: int, max_wait_ms: int = 300
 ) -> tuple[ErrorCode, Batches]:
     """One fetch of one partition from its leader. Raises NoAnswerError."""
+    return (await fetch_some(connections, topic, partition, offset, max_wait_ms))[:2]
+
+
+async def fetch_some(
+    connections: Connections,
+    topic: str,
+    partition: int,
+    offset: int,
+    max_wait_ms: int,
+    max_bytes: int = MAX_FETCH_BYTES,
+) -> Fetched:
+    """The same, of so many bytes, or one batch."""
     build = messages_of(FETCH, FETCH_VERSION, "request")
     leader, leader_epoch = await connections.leader_and_epoch(topic, partition)
     wanted = build.FetchPartition(
         partition=partition,
         current_leader_epoch=leader_epoch,
         fetch_offset=offset,
-        partition_max_bytes=MAX_FETCH_BYTES,
+        partition_max_bytes=max_bytes,
     )
     request = build.FetchRequest(
         max_wait=max_wait_ms,
         min_bytes=1,
-        max_bytes=MAX_FETCH_BYTES,
+        max_bytes=max_bytes,
         session_epoch=-1,
         topics=(build.FetchTopic(topic=topic, partitions=(wanted,)),),
     )
     answer = await connections.ask(leader, request)
     found = answer.responses[0].partitions[0]
-    return ErrorCode(found.error_code), batches_of(bytes(found.records or b""))
+    batches = batches_of(bytes(found.records or b""))
+    return Fetched(ErrorCode(found.error_code), batches, found.high_watermark)
 
 
 def batches_of(data: bytes) -> Batches:

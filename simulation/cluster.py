@@ -42,6 +42,11 @@ WRITTEN: Final = "w"
 """The topic that transactions write records to."""
 MULTI_OPERATIONS: Final = (3, 5, 9, MAX_OPERATIONS)
 """How many operations a write to the tree may have: small ones cut plans in parts."""
+KEYED: Final = "k"
+"""A compacted topic."""
+ALONE: Final = "s"
+"""A topic with one replica."""
+COMPACTED: Final = frozenset({KEYED})
 SESSION_TIMEOUT_MS: Final = 3_000
 LAG_MAX_MS: Final = 2_000
 """replica.lag.time.max.ms; both are those of a full run."""
@@ -49,6 +54,12 @@ TRANSACTION_TIMEOUT_MS: Final = 2_500
 """Of the producers' transactions, in a full run."""
 MIN_TRANSACTION_TIMEOUT_MS: Final = 1_000
 MAX_LINES: Final = 4_000
+COMPACTED_SEGMENT_BYTES: Final = 800
+_CUT: Final = "Cut off: "
+_CUT_BELOW: Final = "though everything below"
+"""Recovery cuts off what was on the disk: no fault does that."""
+LOGS_FLUSH: Final = 0.5
+"""How often brokers flush before they acknowledge, in runs with faults of logs."""
 
 
 class Cluster:
@@ -56,8 +67,12 @@ class Cluster:
     of the transcript and every event of the clients.
     """
 
-    def __init__(self, seed: int, plan: Random, pace: Pace, size: Size) -> None:
+    def __init__(
+        self, seed: int, plan: Random, pace: Pace, size: Size, *, logs: bool = False
+    ) -> None:
+        """`logs`: segments are small, and the cleaner and retention look at them often."""
         self.seed = seed
+        self.logs = logs
         self.pace = pace
         self.size = size
         self.count = plan.choice((3, 3, 4))
@@ -72,6 +87,9 @@ class Cluster:
         """Partitions with no replica in sync for which the operator ran an unclean election."""
         self.written_partitions = 0
         """Of the topic `WRITTEN`; it exists in runs with transactions."""
+        self.beside: dict[str, int] = {}
+        """Other topics, of one partition each, that must be in sync at the end: how many replicas
+        they have."""
         self.short_lived: str | None = None
         """A topic that is about to be deleted."""
         self.loop = VirtualLoop(Random(f"{seed} world"))
@@ -86,6 +104,9 @@ class Cluster:
         self.host = TreeHost(self.loop, self.tree, pace.ms(SESSION_TIMEOUT_MS) / 1000, limits)
         self.folder = Path(tempfile.mkdtemp(prefix="simulation-", dir=memory_folder()))
         settings = self._settings(plan)
+        if logs:
+            self.flushes = Random(f"{seed} flushes").random() < LOGS_FLUSH
+            settings |= self._settings_of_logs()
         self.brokers = {
             number: Broker(
                 number, self.loop, self.host, self.folder / str(number), settings, self.note, seed
@@ -94,12 +115,14 @@ class Cluster:
         }
         self.addresses = {number: (each.host, PORT) for number, each in self.brokers.items()}
         self.operator = Operator(self.addresses, Random(f"{seed} operator"), self.note)
-        self.synced = SyncedSizes()
+        self.synced = SyncedSizes(self.note)
         self.page_cache = PageCache(Random(f"{seed} page cache"))
         self.full_disks = FullDisks(Random(f"{seed} full disks"))
         for broker in self.brokers.values():
-            broker.may_fail = lambda: self.full_disks.were_full
+            broker.may_fail = self._have_disks_failed
+            broker.before_start = partial(self._drop_lost, broker)
             broker.has_space = partial(self.full_disks.has_space, broker.host)
+        self._have_logs_lost = False
         self.stalled_until_ms = 0
         """Messages that are under way may arrive as late as this."""
         self._aheads_ms = [0]
@@ -109,9 +132,10 @@ class Cluster:
             self._unclean_allowed,
             self.note,
             self.synced.synced_bytes if self.flushes else None,
+            COMPACTED,
         )
         self._by_host = {broker.host: broker for broker in self.brokers.values()}
-        self._errors = _ErrorLog(self.found, lambda: self.full_disks.were_full)
+        self._errors = _ErrorLog(self.found, f"{self.folder}/", self._may_say)
         self._tasks: dict[asyncio.Task[None], None] = {}
         self.loop.stepped = self._stepped
         self.loop.set_exception_handler(self._on_exception)
@@ -137,6 +161,30 @@ class Cluster:
             "leader.imbalance.check.interval.seconds": "5",
             **({"log.flush.interval.messages": "1"} if self.flushes else {}),
         }
+
+    def _settings_of_logs(self) -> dict[str, str]:
+        return {
+            "log.flush.interval.messages": "1" if self.flushes else str((1 << 63) - 1),
+            "log.initial.task.delay.ms": "50",
+            # A copy of a log with gaps takes several fetches, which begin anywhere.
+            "replica.fetch.max.bytes": "600",
+            "log.cleaner.backoff.ms": str(self.pace.ms(600)),
+            "log.retention.check.interval.ms": str(self.pace.ms(1_000)),
+            "log.flush.offset.checkpoint.interval.ms": str(self.pace.ms(2_000)),
+        }
+
+    def settings_of_topic(self, *, is_compacted: bool = False) -> dict[str, str]:
+        """For a topic with small segments; underscores stand for dots."""
+        given = {"segment_ms": str(self.pace.ms(1_600)), "file_delete_delay_ms": "200"}
+        if is_compacted:
+            given |= {
+                # A copy has fewer records, so one of its segments has several of the original's.
+                "internal_segment_bytes": str(COMPACTED_SEGMENT_BYTES),
+                "cleanup_policy": "compact",
+                "min_cleanable_dirty_ratio": "0.01",
+                "delete_retention_ms": str(self.pace.ms(800)),
+            }
+        return given
 
     def open(self) -> None:
         """Start to observe the brokers' logs and the tree's sessions."""
@@ -215,6 +263,29 @@ class Cluster:
         """Of the producers' transactions."""
         return max(MIN_TRANSACTION_TIMEOUT_MS, self.pace.ms(TRANSACTION_TIMEOUT_MS))
 
+    # Disks.
+
+    def _have_disks_failed(self) -> bool:
+        return self.full_disks.were_full or self.synced.have_failed
+
+    def _drop_lost(self, broker: Broker) -> None:
+        """A broker is about to start: what a failed sync lost is gone."""
+        self.logs_cut(broker, self.synced.drop_lost(broker.folder))
+
+    def logs_cut(self, broker: Broker, cut: list[str]) -> None:
+        """A broker that is down lost the ends of some logs."""
+        for line in cut:
+            self.note(f"{broker.name} lost {line}")
+        if cut:
+            self._have_logs_lost = True
+            self.invariants.power_lost(broker.number)
+
+    def _may_say(self, error: str) -> bool:
+        """Whether a fault explains a logged error."""
+        if self._have_disks_failed() and _is_of_disk(error):
+            return True
+        return self._have_logs_lost and _CUT in error and _CUT_BELOW not in error
+
     # State.
 
     def state(self, topic: str, index: int) -> dict[str, Any] | None:
@@ -229,6 +300,7 @@ class Cluster:
             (OFFSETS, OFFSETS_PARTITIONS),
             (TRANSACTIONS, TRANSACTIONS_PARTITIONS),
             (WRITTEN, self.written_partitions),
+            *((topic, 1) for topic in self.beside),
         ):
             for index in range(count):
                 state = self.state(topic, index)
@@ -258,10 +330,17 @@ class Cluster:
         return False
 
     def others_in_sync(self, number: int) -> bool:
-        """Whether every partition has another in-sync replica, so that this broker may fail."""
+        """Whether every partition with several replicas has another one in sync, so that this
+        broker may fail."""
         return all(
-            state is not None and set(state["isr"]) - {number} for state in self.states().values()
+            state is not None and set(state["isr"]) - {number}
+            for name, state in self.states().items()
+            if self.factor_of(name) > 1
         )
+
+    def factor_of(self, partition: str) -> int:
+        """How many replicas a partition has, by its name."""
+        return self.beside.get(partition.rpartition("-")[0], self.factor)
 
     def unhealed(self) -> str | None:
         """What is still wrong; None when every broker serves and every partition is in sync."""
@@ -270,7 +349,7 @@ class Cluster:
                 return f"{name} has no state"
             if state["leader"] == -1:
                 return f"{name} has no leader: {state}"
-            if len(state["isr"]) < self.factor:
+            if len(state["isr"]) < self.factor_of(name):
                 return f"{name} has replicas out of sync: {state}"
         for broker in self.brokers.values():
             if broker.failure is not None:
@@ -303,25 +382,31 @@ def _leader_epoch(state: bytes) -> int:
     return int(json.loads(state)["leader_epoch"])
 
 
-def _is_full(text: str) -> bool:
-    """The line names a full disk, as one write or the next one meets it."""
-    return os.strerror(errno.ENOSPC) in text or "the disk may be full" in text
+def _is_of_disk(text: str) -> bool:
+    """The line names a full disk, as one write or the next one meets it, or one that fails."""
+    return "the disk may be full" in text or any(
+        os.strerror(each) in text for each in (errno.ENOSPC, errno.EIO)
+    )
 
 
 class _ErrorLog(logging.Handler):
     """Collects logged errors: a broker logs one only for a bug or a failed disk."""
 
-    def __init__(self, found: list[str], were_disks_full: Callable[[], bool]) -> None:
+    def __init__(self, found: list[str], folder: str, may_say: Callable[[str], bool]) -> None:
+        """`folder`: left out of messages, because it differs from run to run. `may_say`: whether a
+        fault explains the message."""
         super().__init__(logging.ERROR)
         self._found = found
-        self._were_disks_full = were_disks_full
+        self._folder = folder
+        self._may_say = may_say
 
     def emit(self, record: logging.LogRecord) -> None:
         cause = ""
-        if self._were_disks_full() and record.exc_info is None and _is_full(record.getMessage()):
+        message = record.getMessage().replace(self._folder, "")
+        if record.exc_info is None and self._may_say(message):
             return
         if record.exc_info is not None and record.exc_info[1] is not None:
             error = record.exc_info[1]
             where = traceback.extract_tb(error.__traceback__)[-1]
             cause = f": {error!r} at {Path(where.filename).name}:{where.lineno}"
-        self._found.append(f"logged: {record.getMessage()}{cause}")
+        self._found.append(f"logged: {message}{cause}")

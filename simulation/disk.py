@@ -3,7 +3,8 @@
 A killed process loses nothing that it wrote, because the kernel keeps its pages. A power failure
 loses unsynced bytes, so a log may end at any byte after the last sync. A read that must not wait
 for the disk gets all of its bytes, or some, or none. A full disk takes the first bytes of a write,
-and then none.
+and then none. A sync fails once: the kernel then takes the pages that it could not write for clean,
+so the next sync of the file succeeds, and the bytes are on no disk.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import errno
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -132,8 +133,24 @@ def locks_by_folder() -> Iterator[None]:
 class SyncedSizes:
     """The size of each file when it was last synced, by inode."""
 
-    def __init__(self) -> None:
+    def __init__(self, note: Callable[[str], None] = lambda text: None) -> None:
+        """`note` writes a line of the transcript."""
+        self._note = note
         self._sizes: dict[int, int] = {}
+        self._failing: dict[str, bool] = {}
+        """Hosts whose next sync fails, and whether it has to be that of a log."""
+        self._lost: set[int] = set()
+        """Files that have lost pages in a failed sync: no later one brings them to the disk."""
+        self.have_failed = False
+        """Some sync failed at some time."""
+
+    def fail_next(self, host: str, *, only_logs: bool) -> None:
+        """The next sync of this host fails."""
+        self._failing[host] = only_logs
+
+    def fail_no_more(self) -> None:
+        """What has not failed yet does not fail."""
+        self._failing.clear()
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -142,13 +159,43 @@ class SyncedSizes:
 
         def sync(fd: int) -> None:
             status = os.fstat(fd)
-            self._sizes[status.st_ino] = status.st_size
+            if self._fails(fd):
+                self._lost.add(status.st_ino)
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            if status.st_ino not in self._lost:
+                self._sizes[status.st_ino] = status.st_size
 
         os.fsync = os.fdatasync = sync  # type: ignore[assignment]
         try:
             yield
         finally:
             os.fsync, os.fdatasync = originals
+
+    def _fails(self, fd: int) -> bool:
+        process = CURRENT.get(None)
+        if not self._failing or process is None or process.host not in self._failing:
+            return False
+        path = os.readlink(f"/proc/self/fd/{fd}")
+        if self._failing[process.host] and not path.endswith(".log"):
+            return False
+        del self._failing[process.host]
+        self.have_failed = True
+        self._note(f"{process.host}: the sync of {'/'.join(path.split('/')[-2:])} fails")
+        return True
+
+    def drop_lost(self, folder: Path) -> list[str]:
+        """After the end of the process that uses the folder: the pages that a failed sync lost are
+        no longer in the page cache either. Truncates these logs; returns what was cut."""
+        cut = []
+        for path in sorted(folder.glob("*/*.log")) if self._lost else ():
+            status = path.stat()
+            if status.st_ino in self._lost:
+                self._lost.discard(status.st_ino)
+                synced = self.synced_bytes(str(path))
+                if synced < status.st_size:
+                    os.truncate(path, synced)
+                    cut.append(f"{path.parent.name}/{path.name} at {synced} of {status.st_size}")
+        return cut
 
     def synced_bytes(self, path: str) -> int:
         """The size of a file at its last sync; 0 if the file is gone."""

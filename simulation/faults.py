@@ -14,6 +14,7 @@ from simulation.pace import Pace
 FIRST_MS: Final = 1_500
 LAST_MS: Final = 13_000
 MIN_FIRST_MS: Final = 800
+MAX_COUNT: Final = 13
 MAX_FLAP_MS: Final = 400
 """Faults up to this length are as long in every run."""
 KINDS: Final = (
@@ -71,13 +72,19 @@ class Fault(NamedTuple):
                 return f"the proposal that {self.one} leaves the in-sync set is stalled"
             case "expire":
                 return f"session of {self.one} expires"
+            case "outrun" | "cut and stop" | "delete records" | "move compacted" | "recreate":
+                return self.kind
+            case "cut deletion" | "power alone":
+                return self.kind
+            case "fail sync":
+                return f"a sync of {self.one} fails"
             case "kill member" | "pause member":
                 return f"{self.kind} of the group{end}"
         return f"{self.kind} {self.one}{end}"
 
 
 def draw_faults(
-    random: Random, brokers: int, only: tuple[str, ...] = (), *, max_count: int = 13
+    random: Random, brokers: int, only: tuple[str, ...] = (), *, max_count: int = MAX_COUNT
 ) -> tuple[Fault, ...]:
     """A list in order of time; with `only`, of these kinds."""
     faults = []

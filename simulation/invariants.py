@@ -4,6 +4,12 @@ For each partition this module keeps the committed records as offsets with epoch
 may only grow, and every in-sync replica that kept its disk has all of them. Only an unclean
 election, or the loss of the last in-sync disk, may remove records, and only at that moment. The
 records are read from the brokers' log files. A topic in deletion is no longer checked.
+
+- In one leader epoch an offset has one batch: an epoch that goes on after its leader lost records
+  would let consumers skip the new ones.
+- A log begins where DeleteRecords was asked to begin it, or before, and that of a new topic at 0.
+- A topic whose deletion was refused is not deleted later.
+- Batches of a compacted topic change and vanish: for these only epochs and ends are compared.
 """
 
 from __future__ import annotations
@@ -21,7 +27,7 @@ from ottla.controller.image import NO_LEADER, PartitionState
 from ottla.coordination.tree import TreeNode
 from ottla.replica.partition_role import Role
 from simulation.broker import Broker
-from simulation.replicas import Entry, Replica
+from simulation.replicas import NOTHING, Entry, Replica
 from simulation.violation import Violation
 
 _NO_ASSIGNMENT: Final = layout.Assignment(())
@@ -62,6 +68,10 @@ class Account:
     """Committed batches that were lost as allowed, each with its reason."""
     latest: tuple[int, int] = (-1, -1)
     """(leader epoch, offset) of the newest response to ListOffsets."""
+    written: dict[tuple[int, int], int] = field(default_factory=dict)
+    """The checksum of the batch of each leader epoch and base offset."""
+    deleted_before: int = 0
+    """DeleteRecords was asked to delete what is before this offset."""
 
     def is_open(self, epoch: int) -> bool:
         """Whether records committed in this epoch are allowed to be lost."""
@@ -80,9 +90,11 @@ class Invariants:
         unclean_allowed: Callable[[str], bool],
         note: Callable[[str], None],
         synced_bytes: Callable[[str], int] | None,
+        compacted: frozenset[str] = frozenset(),
     ) -> None:
         """`unclean_allowed` takes the name of a partition. `synced_bytes` returns how much of a
         file is synced, if acknowledged records must be (flush.messages=1); None otherwise.
+        `compacted`: the compacted topics.
         """
         self.accounts: dict[tuple[UUID, int], Account] = {}
         self.controller_epoch = 0
@@ -90,6 +102,9 @@ class Invariants:
         self._unclean_allowed = unclean_allowed
         self._note = note
         self._synced_bytes = synced_bytes
+        self._compacted = compacted
+        self._refused: dict[str, str] = {}
+        """Topics that stay: why their last deletion was refused."""
         self._topic_ids: dict[str, UUID] = {}
         self._replicas: dict[tuple[int, UUID, int], Replica] = {}
         self._states: dict[int, tuple[list[Any], list[tuple[Role, int, int, int]]]] = {}
@@ -114,6 +129,33 @@ class Invariants:
         accounts = {index: account for (id_, index), account in self.accounts.items()
                     if id_ == self._topic_ids.get(topic)}  # fmt: skip
         return {index for index, account in accounts.items() if account.was_forgiven}
+
+    def topic_id(self, topic: str) -> UUID | None:
+        """None if there is no such topic, or it is in deletion."""
+        return self._topic_ids.get(topic)
+
+    def end_of(self, broker: int, topic: str, index: int) -> int:
+        """How far a broker's log goes, also while it is down; 0 if it has none."""
+        topic_id = self._topic_ids.get(topic)
+        return 0 if topic_id is None else len(self._entries(broker, (topic_id, index)))
+
+    # Requests of an operator.
+
+    def deleting_records(self, topic: str, index: int, before: int) -> None:
+        """DeleteRecords is about to be asked for."""
+        account = self.account(topic, index)
+        if account is not None:
+            account.deleted_before = max(account.deleted_before, before)
+
+    def deleting(self, topic: str) -> None:
+        """DeleteTopics is about to be asked for: the topic may vanish from now on."""
+        self._refused.pop(topic, None)
+
+    def deletion_refused(self, topic: str, why: str) -> None:
+        """The answer was an error: the topic is there and stays, or is gone. Where the first
+        controller did not know what became of its plan, the next one may have completed it."""
+        if topic in self._topic_ids:
+            self._refused[topic] = why
 
     def _account(self, topic: str, topic_id: UUID, index: int) -> Account | None:
         if self._topic_ids.get(topic) != topic_id:
@@ -150,6 +192,9 @@ class Invariants:
                 del self._lost_at[number]
 
     def _close(self, topic: str) -> None:
+        why = self._refused.pop(topic, None)
+        if why is not None:
+            raise Violation(f"{topic} is deleted, and the last answer to its deletion was {why}")
         topic_id = self._topic_ids.pop(topic, None)
         for key in [key for key in self.accounts if key[0] == topic_id]:
             del self.accounts[key]
@@ -212,9 +257,12 @@ class Invariants:
     def _has(self, broker: int, key: tuple[UUID, int], committed: list[Entry]) -> bool:
         """Whether a log begins with these entries. Earlier entries were compared before, so only
         the last one is compared, unless it differs."""
-        entries = self._entries(broker, key)
-        last = len(committed) - 1
-        return last < 0 or (len(entries) > last and entries[last] == committed[last])
+        replica, last = self._replicas.get((broker, *key)), len(committed) - 1
+        if last < 0:
+            return True
+        if replica is None or len(replica.entries) <= last:
+            return False
+        return _agrees(replica, last, committed[last])
 
     def _entries(self, broker: int, key: tuple[UUID, int]) -> list[Entry]:
         replica = self._replicas.get((broker, *key))
@@ -286,42 +334,54 @@ class Invariants:
         account = self._account(partition.topic, *key)
         if account is None:
             return
-        replica = self._replicas.setdefault((broker, *key), Replica())
+        replica = self._replicas.get((broker, *key))
+        if replica is None:
+            replica = Replica(is_compacted=partition.topic in self._compacted)
+            self._replicas[broker, *key] = replica
         if now._replace(high_watermark=before.high_watermark) != before:
             replica.update(partition.log)
+            if not replica.is_compacted:
+                check_epochs(account, broker, replica.taken)
+        replica.start = partition.log.start_offset
         entries = replica.entries
         if len(entries) != now.end_offset:
             raise Violation(
                 f"{account.name}: the log of {broker} ends at {now.end_offset}, its files at "
                 f"{len(entries)}"
             )
+        if replica.start > account.deleted_before:
+            raise Violation(
+                f"{account.name}: the log of {broker} begins at {replica.start}, and only what is "
+                f"before {account.deleted_before} was to be deleted"
+            )
         had = self._torn.get((broker, *key))
         if had is not None and len(entries) >= had and self._has(broker, key, account.committed):
             del self._torn[broker, *key]
         if now.role is Role.LEADER:
             if (before.role, before.epoch) != (Role.LEADER, now.epoch):
-                self._leads(broker, account, entries, now)
+                self._leads(broker, account, replica, now)
             if now.high_watermark > before.high_watermark or before.role is not Role.LEADER:
-                self._leader_committed(broker, account, key, entries, now)
+                self._leader_committed(broker, account, key, replica, now)
         elif now.high_watermark > before.high_watermark and before[:2] == now[:2]:
             # At first it has its checkpointed one, and records that it has yet to truncate.
-            self._follower_committed(broker, account, entries, now)
+            self._follower_committed(broker, account, replica, now)
 
-    def _leads(self, broker: int, account: Account, entries: list[Entry], now: _Seen) -> None:
+    def _leads(self, broker: int, account: Account, replica: Replica, now: _Seen) -> None:
         if account.leaders.get(now.epoch) != broker:
             raise Violation(
                 f"{account.name}: {broker} leads in epoch {now.epoch}, whose leader is "
                 f"{account.leaders.get(now.epoch)}"
             )
         if account.pending_epoch and now.epoch >= account.pending_epoch:
-            self._trim(account, entries, now, "an unclean election")
+            self._trim(account, replica, now, "an unclean election")
         elif account.is_forgiven and now.epoch >= account.floor_epoch:
             account.floor_epoch = now.epoch
-            self._trim(account, entries, now, "the loss of all in-sync disks")
+            self._trim(account, replica, now, "the loss of all in-sync disks")
 
-    def _trim(self, account: Account, entries: list[Entry], now: _Seen, why: str) -> None:
+    def _trim(self, account: Account, replica: Replica, now: _Seen, why: str) -> None:
         account.pending_epoch, account.is_forgiven = 0, False
-        agreed = _agreed(account.committed, entries)
+        entries = replica.entries
+        agreed = _agreed(replica, account.committed)
         account.lost.update(dict.fromkeys(account.committed[agreed:], why))
         # Records below the new leader's high watermark are committed again, lost before or not.
         account.committed[agreed:] = entries[agreed : max(agreed, now.high_watermark)]
@@ -332,15 +392,15 @@ class Invariants:
         broker: int,
         account: Account,
         key: tuple[UUID, int],
-        entries: list[Entry],
+        replica: Replica,
         now: _Seen,
     ) -> None:
         """A leader advanced its high watermark."""
         if now.epoch < account.floor_epoch or account.is_forgiven:
             return
-        committed = account.committed
+        committed, entries = account.committed, replica.entries
         agreed = min(now.high_watermark, len(committed))
-        if agreed and entries[agreed - 1] != committed[agreed - 1]:
+        if agreed and not _agrees(replica, agreed - 1, committed[agreed - 1]):
             raise Violation(
                 f"{account.name}: {broker}, leading in epoch {now.epoch}, has other records than "
                 f"were committed: {_difference(entries, committed[:agreed])}"
@@ -351,12 +411,14 @@ class Invariants:
                 self._check_in_sync(account, key, account.state)
 
     def _follower_committed(
-        self, broker: int, account: Account, entries: list[Entry], now: _Seen
+        self, broker: int, account: Account, replica: Replica, now: _Seen
     ) -> None:
         if account.is_open(now.epoch):
             return
-        committed, offset = account.committed, now.high_watermark
-        if offset > len(committed) or (offset and entries[offset - 1] != committed[offset - 1]):
+        committed, offset, entries = account.committed, now.high_watermark, replica.entries
+        if offset > len(committed) or (
+            offset and not _agrees(replica, offset - 1, committed[offset - 1])
+        ):
             raise Violation(
                 f"{account.name}: follower {broker} has high watermark {offset} over records that "
                 f"are not the committed ones: {_difference(committed, entries[:offset])}"
@@ -364,9 +426,14 @@ class Invariants:
 
     # Clients.
 
-    def acknowledged(self, topic: str, index: int, offset: int, crc: int) -> None:
-        """A broker acknowledged a producer's batch at this offset (acks=all)."""
+    def acknowledged(
+        self, topic: str, index: int, offset: int, crc: int, topic_id: UUID | None = None
+    ) -> None:
+        """A broker acknowledged a producer's batch at this offset (acks=all). `topic_id`: the topic
+        that the producer named, if it did; another one of the same name may have its place now."""
         account = self.account(topic, index)
+        if topic_id is not None and topic_id != self._topic_ids.get(topic):
+            return
         if account is None or account.is_open(account.floor_epoch):
             return
         if not self._is_synced(account, topic, index, offset, crc):
@@ -393,7 +460,7 @@ class Invariants:
         entry = replica.entries[offset]
         if entry.crc != crc or entry.leader_epoch != account.state.leader_epoch:
             return True
-        return replica.ends[offset] <= self._synced_bytes(replica.path)
+        return replica.synced_by(offset, self._synced_bytes)
 
     def read(self, topic: str, index: int, offset: int, next_offset: int, crc: int) -> None:
         """A consumer fetched this batch."""
@@ -437,23 +504,44 @@ class Invariants:
             if state is None or state.leader == NO_LEADER:
                 continue
             there = set(self._entries(state.leader, key))
+            start = self._replicas[state.leader, *key].start if there else 0
             for entry, offset in account.acknowledged.items():
-                if entry not in there and entry not in account.lost:
+                if offset >= start and entry not in there and entry not in account.lost:
                     raise Violation(
                         f"{account.name}: a batch acknowledged at {offset} in epoch "
                         f"{entry.leader_epoch} is lost"
                     )
 
 
-def _agreed(one: list[Entry], other: list[Entry]) -> int:
-    for count, (mine, theirs) in enumerate(zip(one, other, strict=False)):
-        if mine != theirs:
-            return count
-    return min(len(one), len(other))
+def check_epochs(account: Account, broker: int, batches: Iterable[tuple[int, int, int]]) -> None:
+    """A log has these batches: leader epoch, base offset, checksum. Raises Violation."""
+    for epoch, offset, crc in batches:
+        if account.written.setdefault((epoch, offset), crc) != crc:
+            raise Violation(
+                f"{account.name}: {broker} has another batch at {offset} in epoch {epoch} than was "
+                "there before"
+            )
+
+
+def _agrees(replica: Replica, offset: int, wanted: Entry) -> bool:
+    """Whether a log has what is wanted at an offset, or may have nothing there."""
+    found = replica.entries[offset]
+    if found == wanted or wanted is NOTHING:
+        return True
+    return found is NOTHING and (replica.is_compacted or offset < replica.start)
+
+
+def _agreed(replica: Replica, wanted: list[Entry]) -> int:
+    for offset, each in enumerate(wanted[: len(replica.entries)]):
+        if not _agrees(replica, offset, each):
+            return offset
+    return min(len(replica.entries), len(wanted))
 
 
 def _difference(entries: list[Entry], wanted: list[Entry]) -> str:
-    agreed = _agreed(entries, wanted)
+    agreed = 0
+    while agreed < min(len(entries), len(wanted)) and entries[agreed] == wanted[agreed]:
+        agreed += 1
     if agreed == len(entries) < len(wanted):
         return f"ends at {agreed}, {len(wanted)} wanted"
     if agreed < len(wanted):

@@ -12,6 +12,8 @@ from ottla.coordination.tree import Delete
 from ottla.protocol.errors import ErrorCode
 from simulation.cluster import OFFSETS, TOPIC, Cluster
 from simulation.faults import Fault
+from simulation.log_clients import LogClients
+from simulation.log_faults import LogFaults
 from simulation.stall import Stalls
 from simulation.transaction_faults import TransactionFaults
 from simulation.tree_session import TREE
@@ -26,14 +28,22 @@ class Nemesis:
     """Starts each fault at its time and schedules its end."""
 
     def __init__(
-        self, cluster: Cluster, workload: Workload, writers: Writers | None = None
+        self,
+        cluster: Cluster,
+        workload: Workload,
+        writers: Writers | None = None,
+        of_logs: LogClients | None = None,
     ) -> None:
-        """`writers` write in transactions."""
+        """`writers` write in transactions. With the clients of logs, there are faults of logs."""
         self._cluster = cluster
         self._workload = workload
         self._loop = cluster.loop
         self._stalls = Stalls(cluster, self.begin)
         self._of_transactions = None if writers is None else TransactionFaults(cluster, writers)
+        self.of_logs = None
+        if of_logs is not None:
+            assert writers is not None
+            self.of_logs = LogFaults(cluster, workload, writers, of_logs)
         self._topics = 0
         self._is_rolling = False
 
@@ -50,6 +60,8 @@ class Nemesis:
         self._is_rolling = False
         if self._of_transactions is not None:
             self._of_transactions.end()
+        if self.of_logs is not None:
+            self.of_logs.end()
         self._loop.network.heal()
         for broker in self._cluster.brokers.values():
             broker.resume()
@@ -60,8 +72,9 @@ class Nemesis:
         """Start a fault now."""
         cluster = self._cluster
         cluster.note(f"FAULT {fault}")
-        if self._of_transactions is not None and self._of_transactions.begin(fault):
-            return
+        for special in (self._of_transactions, self.of_logs):
+            if special is not None and special.begin(fault):
+                return
         broker = cluster.brokers[fault.one]
         end_s = fault.ms / 1000
         match fault.kind:
@@ -81,6 +94,10 @@ class Nemesis:
                 cluster.spawn(self._restart(fault.one, end_s))
             case "lose disk" | "power":
                 self._lose(fault, end_s)
+            case "power alone":
+                leader = None if self.of_logs is None else self.of_logs.leader_alone()
+                if leader is not None:
+                    self._lose(fault._replace(kind="power", one=leader), end_s)
             case "depose":
                 self._depose()
             case "stall tree":
@@ -150,12 +167,9 @@ class Nemesis:
             cluster.invariants.disk_lost(fault.one, cluster.tree.last_change)
         else:
             cut = cluster.synced.cut_unsynced(broker.folder, Random(fault.seed))
-            for line in cut:
-                cluster.note(f"{broker.name} lost {line}")
             for name in cluster.synced.empty_unsynced(broker.folder, Random(fault.seed)):
                 cluster.note(f"{broker.name} lost the content of {name}")
-            if cut:
-                cluster.invariants.power_lost(fault.one)
+            cluster.logs_cut(broker, cut)
         self._loop.call_later(end_s, broker.start)
 
     def _crash_in_sync_with(self, fault: Fault) -> None:

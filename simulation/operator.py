@@ -15,9 +15,13 @@ from simulation.violation import Violation
 
 CREATE_TOPICS: Final = 19
 DELETE_TOPICS: Final = 20
+DELETE_RECORDS: Final = 21
 CREATE_PARTITIONS: Final = 37
 ELECT_LEADERS: Final = 43
+INCREMENTAL_ALTER_CONFIGS: Final = 44
 ALTER_PARTITION_REASSIGNMENTS: Final = 45
+_OF_TOPIC: Final = 2
+_SET: Final = 0
 TRIES: Final = 200
 PAUSE_S: Final = 0.2
 
@@ -40,18 +44,30 @@ class Operator:
         """Create a topic that may already exist; in setting names underscores stand for dots.
         Raises Violation if it never succeeds.
         """
-        build = messages_of(CREATE_TOPICS, 7, "request")
-        wanted = build.CreatableTopic(
-            name=topic,
-            num_partitions=partitions,
-            replication_factor=factor,
-            assignments=(),
-            configs=tuple(
-                build.CreatableTopicConfig(name=name.replace("_", "."), value=value)
-                for name, value in config.items()
-            ),
+        await self._create(
+            config, name=topic, num_partitions=partitions, replication_factor=factor, assignments=()
         )
-        request = build.CreateTopicsRequest(topics=(wanted,), timeout=1_000)
+
+    async def create_on(self, replicas: Sequence[int], topic: str, **config: str) -> None:
+        """The same with one partition, which is on these brokers."""
+        build = messages_of(CREATE_TOPICS, 7, "request")
+        assignment = build.CreatableReplicaAssignment(partition_index=0, broker_ids=tuple(replicas))
+        await self._create(
+            config,
+            name=topic,
+            num_partitions=-1,
+            replication_factor=-1,
+            assignments=(assignment,),
+        )
+
+    async def _create(self, config: Mapping[str, str], **wanted: Any) -> None:
+        build = messages_of(CREATE_TOPICS, 7, "request")
+        configs = tuple(
+            build.CreatableTopicConfig(name=name.replace("_", "."), value=value)
+            for name, value in config.items()
+        )
+        topic = build.CreatableTopic(**wanted, configs=configs)
+        request = build.CreateTopicsRequest(topics=(topic,), timeout=1_000)
         for _ in range(TRIES):
             answer = await self._ask(request)
             if answer is not None:
@@ -59,7 +75,26 @@ class Operator:
                 if code in (ErrorCode.none, ErrorCode.topic_already_exists):
                     return
             await asyncio.sleep(PAUSE_S)
-        raise Violation(f"topic {topic} could not be created")
+        raise Violation(f"topic {topic.name} could not be created")
+
+    async def set_config(self, topic: str, **config: str) -> None:
+        """Change settings of a topic; the request may fail or be lost."""
+        build = messages_of(INCREMENTAL_ALTER_CONFIGS, 1, "request")
+        wanted = build.AlterConfigsResource(
+            resource_type=_OF_TOPIC,
+            resource_name=topic,
+            configs=tuple(
+                build.AlterableConfig(
+                    name=name.replace("_", "."), config_operation=_SET, value=value
+                )
+                for name, value in config.items()
+            ),
+        )
+        request = build.IncrementalAlterConfigsRequest(resources=(wanted,), validate_only=False)
+        answer = await self._ask(request)
+        if answer is not None:
+            code = ErrorCode(answer.responses[0].error_code)
+            self._note(f"operator: settings of {topic}: {code.name}")
 
     async def delete(self, topic: str) -> ErrorCode | None:
         """Delete a topic; returns None if the request was lost."""
@@ -70,6 +105,22 @@ class Operator:
         code = ErrorCode(answer.responses[0].error_code)
         self._note(f"operator: delete {topic}: {code.name}")
         return code
+
+    async def delete_records(self, topic: str, index: int, before: int) -> None:
+        """Delete the records of a partition before an offset; the request may fail or be lost."""
+        build = messages_of(DELETE_RECORDS, 2, "request")
+        partition = build.DeleteRecordsPartition(partition_index=index, offset=before)
+        wanted = build.DeleteRecordsTopic(name=topic, partitions=(partition,))
+        request = build.DeleteRecordsRequest(topics=(wanted,), timeout=500)
+        try:
+            leader = await self._connections.leader(topic, index)
+            answer = await self._connections.ask(leader, request)
+        except NoAnswerError:
+            return
+        finally:
+            self._connections.forget_leader(topic, index)
+        code = ErrorCode(answer.topics[0].partitions[0].error_code)
+        self._note(f"operator: records of {topic}-{index} before {before} deleted: {code.name}")
 
     async def add_partitions(self, topic: str, count: int) -> bool:
         """Give the topic `count` partitions; False if the request failed or was lost."""

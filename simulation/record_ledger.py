@@ -12,6 +12,8 @@ what readers get says which transactions were committed:
 - read_uncommitted returns every acknowledged record, also those of aborted transactions.
 - A producer commits nothing after a newer one with its transactional id was initialized.
 - A producer is fenced only by another one, or because its transaction timed out.
+
+What DeleteRecords was asked to delete may be missing, and every record that may be among it.
 """
 
 from __future__ import annotations
@@ -51,8 +53,8 @@ class _Transaction:
     begun_ms: int
     fate: Fate = Fate.OPEN
     next_position: int = 0
-    acknowledged: dict[int, Place] = field(default_factory=dict)
-    """By position."""
+    acknowledged: dict[int, tuple[Place, int]] = field(default_factory=dict)
+    """By position; with the offset, -1 where it is unknown."""
     has_offset: bool = False
     """Its number is accepted as the offset of the ledger's group,"""
     has_own_offset: bool = False
@@ -81,6 +83,8 @@ class RecordLedger:
         self._committed_reads: dict[Value, Place] = {}
         self._uncommitted_reads: dict[Value, Place] = {}
         self._last_read: dict[Place, Value] = {}
+        self._deleted: dict[Place, int] = {}
+        """Up to where DeleteRecords was asked to delete records."""
         self._offset_floor = NOTHING
 
     # Groups.
@@ -111,6 +115,11 @@ class RecordLedger:
 
     # Producers.
 
+    def may_be_forgotten(self, place: Place) -> bool:
+        """A replica that is emptied, because its leader's log begins after its end, forgets the
+        producers of what was deleted, as in Kafka."""
+        return place in self._deleted
+
     def begun(self, now_ms: int) -> int:
         """A transaction begins; returns its number."""
         number = len(self._transactions) + 1
@@ -124,9 +133,13 @@ class RecordLedger:
         transaction.next_position += 1
         return Value(self.name, number, position)
 
-    def acknowledged(self, value: Value, place: Place) -> None:
-        """A record of an open transaction is on all in-sync replicas."""
-        self._transactions[value.number].acknowledged[value.position] = place
+    def acknowledged(self, value: Value, place: Place, offset: int = -1) -> None:
+        """A record of an open transaction is on all in-sync replicas; -1: at an unknown offset."""
+        self._transactions[value.number].acknowledged[value.position] = place, offset
+
+    def deleting(self, place: Place, before: int) -> None:
+        """DeleteRecords is about to be asked for."""
+        self._deleted[place] = max(before, self._deleted.get(place, 0))
 
     def is_new(self, producer_id: int, place: Place) -> bool:
         """Whether this producer has had no records acknowledged there."""
@@ -237,8 +250,8 @@ class RecordLedger:
         for number, transaction in self._transactions.items():
             if transaction.fate in (Fate.OPEN, Fate.UNKNOWN):
                 self._abort(number)
-            for position, place in transaction.acknowledged.items():
-                if place not in places:
+            for position, (place, offset) in transaction.acknowledged.items():
+                if place not in places or offset < self._deleted.get(place, -1):
                     continue
                 value, what = Value(self.name, number, position), f"{number}.{position} of {place}"
                 if value not in self._uncommitted_reads:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from random import Random
 from typing import Any, Final, NamedTuple
 
@@ -128,12 +129,23 @@ class RecordProducer:
         self._producer = (-1, -1)
         self._sequences: dict[Place, int] = {}
         self._added: set[Place] = set()
+        self._offsets_of: dict[Value, int] = {}
+        """By the first record of each batch: the offset in the newest answer."""
+        self._written_in: dict[Place, int] = {}
+        """The leader epoch of the last answer with success."""
         self._is_unsure = False
         """A batch of the transaction has no answer: it may arrive later."""
 
     async def run(self) -> None:
         """Runs until it is stopped, or another instance has taken over."""
         await self._run()
+        self.has_stopped = True
+
+    async def run_once(self) -> None:
+        """One transaction, if nothing refuses it."""
+        # The coordinator ends what a refusal leaves open.
+        with suppress(NoAnswerError, RefusedError):
+            await self._transact(await self._begin())
         self.has_stopped = True
 
     async def _run(self) -> None:
@@ -279,8 +291,11 @@ class RecordProducer:
             later_s, first = 0.0, batches[0]
             while codes and codes[0] in (ErrorCode.none, ErrorCode.duplicate_sequence_number):
                 codes.pop(0)
-                for value in batches.pop(0).values:
-                    self._ledger.acknowledged(value, place)
+                values = batches.pop(0).values
+                self._written_in[place] = self._leader_epoch(place)
+                offset = self._offsets_of.pop(values[0], -1)
+                for turn, value in enumerate(values):
+                    self._ledger.acknowledged(value, place, offset + turn if offset >= 0 else -1)
             if not codes:
                 return
             code = codes[0]
@@ -293,6 +308,9 @@ class RecordProducer:
                 may_be_stored
                 and any(each in (ErrorCode.none, *MAY_BE_STORED) for each in codes[1:])
                 and self._leader_epoch(place) > first_epoch
+            )
+            is_forgotten |= self._ledger.may_be_forgotten(place) and (
+                self._leader_epoch(place) > self._written_in.get(place, -1)
             )
             if is_out_of_order and (has_overtaken or is_forgotten):
                 raise RefusedError(ErrorCode.out_of_order_sequence_number)
@@ -330,7 +348,10 @@ class RecordProducer:
             answer = await self._connections.ask(leader, request, REQUEST_TIMEOUT_MS)
         except NoAnswerError:
             return None
-        code = ErrorCode(answer.responses[0].partition_responses[0].error_code)
+        told = answer.responses[0].partition_responses[0]
+        code = ErrorCode(told.error_code)
+        if code is ErrorCode.none:
+            self._offsets_of[batch.values[0]] = told.base_offset
         if code in FENCED and (was_behind or self._is_behind(leader)):
             # The coordinator that it asked may have been replaced, perhaps itself, and has an old
             # epoch of the producer. Clients abort (KIP-588).

@@ -36,8 +36,12 @@ class RecordReader:
         connections: Connections,
         ledgers: Mapping[str, RecordLedger],
         fail: Callable[[str], None],
+        start_of: Callable[[Place], int] = lambda place: 0,
+        *,
+        polls_per_latest: int = POLLS_PER_LATEST,
     ) -> None:
-        """`fail` is called for an anomaly of the partition."""
+        """`fail` is called for an anomaly of the partition. `start_of`: where a reader begins again
+        whose offset is out of range: where DeleteRecords was asked to begin the partition."""
         self.place = place
         self.offset = 0
         self.high_watermark = 0
@@ -47,6 +51,10 @@ class RecordReader:
         self._connections = connections
         self._ledgers = ledgers
         self._fail = fail
+        self._start_of = start_of
+        self._polls_per_latest = polls_per_latest
+        self._may_be_inside = False
+        """The reader has begun again, perhaps inside of a batch."""
         self._stable = (-1, -1)
         """The newest leader epoch that answered, and its last stable offset."""
         self._latest = -1
@@ -58,7 +66,7 @@ class RecordReader:
             polls += 1
             if not await self.poll():
                 await asyncio.sleep(RETRY_S)
-            if polls % POLLS_PER_LATEST == 0 and self._isolation == READ_COMMITTED:
+            if polls % self._polls_per_latest == 0 and self._isolation == READ_COMMITTED:
                 await self._ask_latest()
 
     async def poll(self, max_wait_ms: int = 300) -> bool:
@@ -75,9 +83,10 @@ class RecordReader:
         if ErrorCode(found.error_code) is not ErrorCode.none:
             self._connections.forget_leader(topic, partition)
             if ErrorCode(found.error_code) is ErrorCode.offset_out_of_range:
-                # Only the loss of all in-sync replicas removes what was read; the ledgers are not
-                # judged then.
-                self.offset = 0
+                # Else only the loss of all in-sync replicas removes what was read; the ledgers are
+                # not judged then.
+                self.offset = self._start_of(self.place)
+                self._may_be_inside = True
             return False
         self.high_watermark, self.stable_offset = found.high_watermark, found.last_stable_offset
         self._stable_seen(epoch, found.last_stable_offset, is_latest=False)
@@ -111,9 +120,15 @@ class RecordReader:
             batch = data[position : position + header.size_bytes]
             position += header.size_bytes
             if header.next_offset <= self.offset:
+                self._fail(
+                    f"{self._name}: a fetch at {self.offset} begins with {header.base_offset} to "
+                    f"{header.last_offset}"
+                )
                 continue
-            if header.base_offset != self.offset:
+            is_inside = self._may_be_inside and header.base_offset < self.offset
+            if header.base_offset != self.offset and not is_inside:
                 self._fail(f"{self._name} has a gap: {self.offset} to {header.base_offset}")
+            self._may_be_inside = False
             while coming and coming[0][0] <= header.last_offset:
                 active.add(coming.pop(0)[1])
             self._take_batch(header, batch, active)
@@ -128,10 +143,14 @@ class RecordReader:
             if marker is not None and marker.type is ControlType.abort:
                 active.discard(header.producer_id)
             return
+        if not header.is_transactional:
+            return  # of a fault: see `simulation.log_faults`
         is_committed = self._isolation == READ_COMMITTED
         if is_committed and header.is_transactional and header.producer_id in active:
             return
         for record in iterate_records(batch, header):
+            if record.offset < self.offset:
+                continue
             value = decode(record.value or b"")
             if is_committed:
                 self._ledgers[value.name].read(value, self.place)
@@ -139,23 +158,40 @@ class RecordReader:
                 self._ledgers[value.name].read_uncommitted(value, self.place)
 
     async def _ask_latest(self) -> None:
+        """Tell whether the latest offset, under read_committed, goes back; or has no answer though
+        it has one under read_uncommitted."""
+        code, epoch = await self._ask_latest_under(READ_COMMITTED)
+        if self._polls_per_latest > 1 or code is not ErrorCode.offset_not_available:
+            return
+        other, other_epoch = await self._ask_latest_under(READ_UNCOMMITTED)
+        code, epoch = await self._ask_latest_under(READ_COMMITTED)
+        if (other, code) == (ErrorCode.none, ErrorCode.offset_not_available):
+            self._fail(
+                f"{self._name}: the latest offset is known under read_uncommitted in epoch "
+                f"{other_epoch}, and not under read_committed in epoch {epoch}"
+            )
+
+    async def _ask_latest_under(self, isolation: int) -> tuple[ErrorCode | None, int]:
+        """The answer's code, None without one, and the leader epoch that the client knew."""
         topic, index = self.place
         build = messages_of(LIST_OFFSETS, 4, "request")
         partition = build.ListOffsetsPartition(partition_index=index, timestamp=LATEST)
         request = build.ListOffsetsRequest(
             replica_id=-1,
-            isolation_level=self._isolation,
+            isolation_level=isolation,
             topics=(build.ListOffsetsTopic(name=topic, partitions=(partition,)),),
         )
         try:
-            leader = await self._connections.leader(topic, index)
+            leader, epoch = await self._connections.leader_and_epoch(topic, index)
             answer = await self._connections.ask(leader, request)
         except NoAnswerError:
             self._connections.forget_leader(topic, index)
-            return
+            return None, -1
         found = answer.topics[0].partitions[0]
-        if ErrorCode(found.error_code) is ErrorCode.none:
+        code = ErrorCode(found.error_code)
+        if code is ErrorCode.none and isolation == READ_COMMITTED:
             self._stable_seen(found.leader_epoch, found.offset, is_latest=True)
+        return code, epoch
 
     def _stable_seen(self, epoch: int, offset: int, *, is_latest: bool) -> None:
         """The last stable offset of an answer: it must not go back.

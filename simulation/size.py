@@ -33,11 +33,14 @@ TRANSACTIONAL: Final = ((1, 0), (1, 0), (2, 0), (0, 1), (0, 1), (0, 1), (0, 2), 
 """Transfers and writers of a smaller run."""
 
 
-def size_of(seed: int, pace: Pace, *, transactions: bool) -> Size:
-    """The size of a seed's run at this pace."""
+def size_of(seed: int, pace: Pace, *, transactions: bool, logs: bool = False) -> Size:
+    """The size of a seed's run at this pace. `logs`: it needs a writer."""
     if pace is Pace.FULL:
-        return LARGEST
+        return LARGEST if transactions or not logs else LARGEST._replace(transfers=0)
     random = Random(f"{seed} size")
     if transactions:
-        return Size(1, 1, random.choice((1, 1, 2)), *random.choice(TRANSACTIONAL))
+        size = Size(1, 1, random.choice((1, 1, 2)), *random.choice(TRANSACTIONAL))
+        return size._replace(writers=max(1, size.writers)) if logs else size
+    if logs:
+        return Size(1, 1, 1, 0, 1)
     return Size(2, random.choice((1, 1, 1, 2)), random.choice((1, 2, 2, 3)), 0, 0)

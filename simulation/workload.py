@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 from typing import Any
+from uuid import UUID
 
 from faults.history import Elected, Event, Synced
 
@@ -93,10 +94,12 @@ class Workload:
 
     # Events for the invariants. A violation must not be raised in a client.
 
-    def acknowledged(self, topic: str, index: int, offset: int, crc: int) -> None:
+    def acknowledged(
+        self, topic: str, index: int, offset: int, crc: int, topic_id: UUID | None = None
+    ) -> None:
         """See `simulation.clients.Observer`."""
         invariants = self._cluster.invariants
-        self._guarded(partial(invariants.acknowledged, topic, index, offset, crc))
+        self._guarded(partial(invariants.acknowledged, topic, index, offset, crc, topic_id))
 
     def read(self, topic: str, index: int, offset: int, next_offset: int, crc: int) -> None:
         """See `simulation.clients.Observer`."""
@@ -151,7 +154,12 @@ class Workload:
         self._loop.start_in(Process(f"10.0.4.{reader.number}"), reader.run)
 
     def _producer(
-        self, number: int, topic: str, index: int, note: Callable[[Event], None]
+        self,
+        number: int,
+        topic: str,
+        index: int,
+        note: Callable[[Event], None],
+        topic_id: UUID | None = None,
     ) -> Producer:
         return Producer(
             number,
@@ -161,6 +169,7 @@ class Workload:
             self._cluster.now_ms,
             Random(f"{self._cluster.seed} producer {number}"),
             self,
+            topic_id,
         )
 
     def reader(self, number: int, index: int, note: Callable[[Event], None]) -> Reader:
@@ -170,11 +179,15 @@ class Workload:
 
     def write_to(self, topic: str) -> Callable[[], None]:
         """Write to another topic without a history; return a function that stops it."""
+        return self.write_alone(topic, None)[1]
+
+    def write_alone(self, topic: str, topic_id: UUID | None) -> tuple[Producer, Callable[[], None]]:
+        """The same: the producer, which may name the topic by its id, and what stops it."""
         self._others += 1
         process = Process(f"10.0.5.{self._others}")
-        producer = self._producer(100 + self._others, topic, 0, lambda event: None)
+        producer = self._producer(100 + self._others, topic, 0, lambda event: None, topic_id)
         self._loop.start_in(process, producer.run)
-        return lambda: self._end(process)
+        return producer, lambda: self._end(process)
 
     def _end(self, process: Process) -> None:
         self._loop.forget(process)

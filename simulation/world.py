@@ -8,7 +8,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
@@ -18,12 +18,14 @@ from faults.checker import check
 from faults.history import Epochs, Event, FinalCommitted, FinalRead
 
 from simulation.broker import Broker
-from simulation.cluster import OFFSETS, TOPIC, WRITTEN, Cluster
+from simulation.cluster import COMPACTED, OFFSETS, TOPIC, WRITTEN, Cluster
 from simulation.connection import NoAnswerError
 from simulation.consumers import Member, RefusedError
 from simulation.disk import locks_by_folder
-from simulation.faults import FIRST_MS, LAST_MS, Fault, at_pace, draw_faults, first_ms
+from simulation.faults import FIRST_MS, LAST_MS, MAX_COUNT, Fault, at_pace, draw_faults, first_ms
 from simulation.few_epochs import few_epochs
+from simulation.log_clients import LogClients
+from simulation.log_faults import draw_log_faults
 from simulation.nemesis import Nemesis
 from simulation.pace import Pace, pace_of
 from simulation.replay import ReplayWatch
@@ -42,6 +44,8 @@ CATCHES_UP_WITHIN_MS: Final = 30_000
 WRITTEN_PARTITIONS: Final = 2
 FEW_EPOCHS: Final = 0.3
 """How often the epochs of a producer id are used up soon."""
+MAX_BESIDE_LOGS: Final = 5
+"""At most so many other faults beside those of logs."""
 RESTS_WITHIN_S: Final = 8
 WATCH_EVERY_S: Final = 0.7
 MIN_WATCH_S: Final = 0.35
@@ -66,6 +70,8 @@ class Outcome:
     """Committed batches that an unclean election or lost disks removed, as allowed."""
     transactions: int
     """Committed ones."""
+    gaps: int
+    """How often a reader met a gap of the compacted topic."""
     virtual_ms: int
 
 
@@ -78,17 +84,26 @@ class World:
         faults: Sequence[Fault] | None = None,
         *,
         transactions: bool = False,
+        logs: bool = False,
         pace: Pace | None = None,
     ) -> None:
         """Without `faults` and `pace`, those of the seed; faults that are given happen as they are.
-        `transactions`: with transactional clients beside the others."""
+        `transactions`: with transactional clients beside the others. `logs`: with faults of logs
+        and their disks, and the clients for them; a mode of its own, so that a seed without it
+        keeps its run."""
         plan = Random(f"{seed} plan")
         self.seed = seed
         pace = pace_of(seed) if pace is None else pace
-        self.cluster = Cluster(seed, plan, pace, size_of(seed, pace, transactions=transactions))
+        size = size_of(seed, pace, transactions=transactions, logs=logs)
+        self.cluster = Cluster(seed, plan, pace, size, logs=logs)
         self.workload = Workload(self.cluster, plan)
         if faults is None:
-            faults = draw_faults(plan, self.cluster.count)
+            faults = draw_faults(
+                plan, self.cluster.count, max_count=MAX_BESIDE_LOGS if logs else MAX_COUNT
+            )
+            if logs:
+                more = draw_log_faults(Random(f"{seed} log faults"), self.cluster.count)
+                faults = (*faults, *more)
             if transactions:
                 more = draw_transaction_faults(
                     Random(f"{seed} transaction faults"), self.cluster.count
@@ -96,9 +111,11 @@ class World:
                 faults = (*faults, *more)
             faults = at_pace(faults, pace)
         self.faults = tuple(faults)
-        self.transactional = TransactionalClients(self.cluster) if transactions else None
+        has_writers = transactions or logs
+        self.transactional = TransactionalClients(self.cluster) if has_writers else None
         writers = None if self.transactional is None else self.transactional.writers
-        self.nemesis = Nemesis(self.cluster, self.workload, writers)
+        self.of_logs = LogClients(self.cluster, self.workload) if logs else None
+        self.nemesis = Nemesis(self.cluster, self.workload, writers, self.of_logs)
         self.has_few_epochs = transactions and Random(f"{seed} epochs").random() < FEW_EPOCHS
 
     def run(self) -> Outcome:
@@ -107,9 +124,12 @@ class World:
         violation = None
         cluster.open()
         try:
-            epochs = few_epochs() if self.has_few_epochs else nullcontext()
-            disk = cluster.synced.watching(), cluster.page_cache.watching(), locks_by_folder()
-            with disk[0], disk[1], disk[2], cluster.full_disks.watching(), epochs:
+            with ExitStack() as stack:
+                for each in (cluster.synced, cluster.page_cache, cluster.full_disks):
+                    stack.enter_context(each.watching())
+                stack.enter_context(locks_by_folder())
+                if self.has_few_epochs:
+                    stack.enter_context(few_epochs())
                 cluster.loop.run(self._main)
             if cluster.found:
                 violation = cluster.found[0]
@@ -135,6 +155,7 @@ class World:
             generations=self.workload.generations,
             lost=sum(len(each.lost) for each in accounts),
             transactions=0 if self.transactional is None else self.transactional.committed,
+            gaps=0 if self.of_logs is None else self.of_logs.gaps,
             virtual_ms=cluster.loop.now_ms,
         )
 
@@ -147,9 +168,12 @@ class World:
         self.workload.start()
         if self.transactional is not None:
             if cluster.size.writers:
-                await cluster.operator.create(WRITTEN, WRITTEN_PARTITIONS, cluster.factor)
+                config = cluster.settings_of_topic() if self.of_logs is not None else {}
+                await cluster.operator.create(WRITTEN, WRITTEN_PARTITIONS, cluster.factor, **config)
                 cluster.written_partitions = WRITTEN_PARTITIONS
             self.transactional.start()
+            if self.of_logs is not None:
+                await self.of_logs.start()
             cluster.spawn(self._watch())
         faults = asyncio.ensure_future(self.nemesis.run(self.faults))
         heal_ms = first_ms(cluster.pace) + cluster.pace.ms(HEAL_MS - FIRST_MS)
@@ -161,6 +185,8 @@ class World:
             producer.stopping = True
         if self.transactional is not None:
             self.transactional.stop()
+        if self.of_logs is not None:
+            self.of_logs.stop()
         await self._until(self._have_producers_stopped)
         if self.transactional is not None:
             # The coordinators may still have to end what dead producers began.
@@ -191,8 +217,9 @@ class World:
             await asyncio.sleep(self.cluster.pace.s(0.2))
 
     def _have_producers_stopped(self) -> bool:
-        return all(producer.has_stopped for producer in self.workload.producers) and (
-            self.transactional is None or self.transactional.have_stopped
+        others = [each for each in (self.transactional, self.of_logs) if each is not None]
+        return all(producer.has_stopped for producer in self.workload.producers) and all(
+            each.have_stopped for each in others
         )
 
     def _are_replicas_equal(self) -> bool:
@@ -231,6 +258,7 @@ class World:
         cluster, producers = self.cluster, self.workload.producers
         before = [producer.acknowledged for producer in producers]
         committed = [] if self.transactional is None else self.transactional.progress
+        others = [] if self.of_logs is None else self.of_logs.progress
         until_ms = cluster.loop.now_ms + RECOVERS_WITHIN_MS
         while True:
             await asyncio.sleep(cluster.pace.s(0.3))
@@ -242,9 +270,13 @@ class World:
                 producer.acknowledged > count
                 for producer, count in zip(producers, before, strict=False)
             ):
-                if self.transactional is None or self.transactional.have_gone_on(committed):
+                now = [] if self.of_logs is None else self.of_logs.progress
+                if not all(count > known for count, known in zip(now, others, strict=True)):
+                    why = "a producer of another topic gets nothing acknowledged"
+                elif self.transactional is None or self.transactional.have_gone_on(committed):
                     return
-                why = "a transactional id commits nothing"
+                else:
+                    why = "a transactional id commits nothing"
             if cluster.loop.now_ms > until_ms:
                 raise Violation(
                     f"not recovered {RECOVERS_WITHIN_MS // 1000} s after the last fault: "
@@ -278,6 +310,9 @@ class World:
             ends[int(index)] = partition.high_watermark
             await self._read_all(int(index), partition)
         cluster.invariants.ended()
+        if self.of_logs is not None and self.nemesis.of_logs is not None:
+            self.nemesis.of_logs.check_incarnations()
+            await self.of_logs.keyed.judge()
         await self._group_catches_up(ends)
         policy = Policy.unclean if cluster.is_unclean else Policy.strict
         self._judge(workload.history.of_readers(), policy)
@@ -345,7 +380,18 @@ def check_replicas(cluster: Cluster, topic: str, index: int, leader: int) -> Any
     led = partition_of(cluster.brokers[leader], topic, index)
     if led is None:
         raise Violation(f"broker {leader} leads {topic}-{index} and does not have it")
-    expected = content(led.log)
+    if topic in COMPACTED:
+        # Each replica compacts by itself; what readers see is judged.
+        return led
+    start = max(
+        led.log.start_offset,
+        *(
+            copy.log.start_offset
+            for broker in cluster.brokers.values()
+            if (copy := partition_of(broker, topic, index)) is not None
+        ),
+    )
+    expected = content(led.log, start)
     for number, broker in cluster.brokers.items():
         copy = partition_of(broker, topic, index)
         if copy is None or number == leader:
@@ -355,7 +401,7 @@ def check_replicas(cluster: Cluster, topic: str, index: int, leader: int) -> Any
                 f"{topic}-{index} ends at {copy.log.end_offset} on broker {number} and at "
                 f"{led.log.end_offset} on its leader, broker {leader}"
             )
-        found = content(copy.log)
+        found = content(copy.log, start)
         # The group goes on committing.
         same = expected.startswith(found) or found.startswith(expected)
         if found != expected and not (topic == OFFSETS and same):
@@ -378,10 +424,11 @@ def run(
     faults: Sequence[Fault] | None = None,
     *,
     transactions: bool = False,
+    logs: bool = False,
     pace: Pace | None = None,
 ) -> Outcome:
     """One seed."""
-    return World(seed, faults, transactions=transactions, pace=pace).run()
+    return World(seed, faults, transactions=transactions, logs=logs, pace=pace).run()
 
 
 def own_process() -> None:

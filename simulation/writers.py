@@ -8,7 +8,7 @@ group's offset.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
@@ -20,7 +20,12 @@ from simulation.consumers import RefusedError
 from simulation.process import Process
 from simulation.record_ledger import Place, RecordLedger
 from simulation.record_producer import RecordProducer, Versions
-from simulation.record_reader import READ_COMMITTED, READ_UNCOMMITTED, RecordReader
+from simulation.record_reader import (
+    POLLS_PER_LATEST,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    RecordReader,
+)
 from simulation.transactional_offsets import TransactionalOffsets
 from simulation.violation import Violation
 
@@ -61,16 +66,21 @@ class Writers:
         if count < len(versions):
             versions = self._random.sample(versions, count)
         self._writers = [
-            _Writer(each, self._ledger(number)) for number, each in enumerate(versions, start=1)
+            _Writer(each, self._ledger(f"writer-{number}"))
+            for number, each in enumerate(versions, start=1)
         ]
+        self._once: list[_Writer] = []
+        """Those of one transaction each."""
         self._ledgers = {each.ledger.name: each.ledger for each in self._writers}
         self._readers: list[RecordReader] = []
 
-    def _ledger(self, number: int) -> RecordLedger:
+    @property
+    def _all(self) -> list[_Writer]:
+        return self._writers + self._once
+
+    def _ledger(self, name: str) -> RecordLedger:
         cluster = self._cluster
-        return RecordLedger(
-            f"writer-{number}", cluster.transaction_timeout_ms, lambda: cluster.clock_spread_ms
-        )
+        return RecordLedger(name, cluster.transaction_timeout_ms, lambda: cluster.clock_spread_ms)
 
     @property
     def committed(self) -> list[int]:
@@ -100,7 +110,7 @@ class Writers:
         """All producers that are alive have ended their transactions."""
         return all(
             producer.has_stopped or not process.is_alive
-            for writer in self._writers
+            for writer in self._all
             for producer, process in zip(writer.producers, writer.processes, strict=True)
         )
 
@@ -123,10 +133,43 @@ class Writers:
         for isolation in (READ_COMMITTED, READ_UNCOMMITTED):
             connections = Connections(f"record reader {place[1]}", self._cluster.addresses)
             reader = RecordReader(
-                place, isolation, connections, self._ledgers, self._anomalies.append
+                place,
+                isolation,
+                connections,
+                self._ledgers,
+                self._anomalies.append,
+                self._start_of,
+                polls_per_latest=1 if self._cluster.logs else POLLS_PER_LATEST,
             )
             self._readers.append(reader)
             self._cluster.loop.start_in(self._process(), reader.run)
+
+    def _start_of(self, place: Place) -> int:
+        account = self._cluster.invariants.account(*place)
+        return 0 if account is None else account.deleted_before
+
+    def deleting_records(self, place: Place, before: int) -> None:
+        """DeleteRecords is about to be asked for."""
+        for ledger in self._ledgers.values():
+            ledger.deleting(place, before)
+
+    def pause(self, *, is_paused: bool) -> None:
+        """Stop the producers where they are, and let them go on; not those of one transaction."""
+        for writer in self._writers:
+            for process in writer.processes:
+                process.is_paused = is_paused
+
+    def write_once(self, place: Place) -> tuple[RecordProducer, Process]:
+        """A new transactional id has one transaction in one partition."""
+        name = f"once-{len(self._once) + 1}"
+        versions = self._random.choice(VERSIONS)
+        writer = _Writer(versions, self._ledger(name))
+        self._once.append(writer)
+        self._ledgers[name] = writer.ledger
+        producer = self._producer(writer, name, versions, lambda: [place])
+        self._cluster.note(f"producer {name} of {versions} starts")
+        self._cluster.loop.start_in(writer.processes[-1], producer.run_once)
+        return producer, writer.processes[-1]
 
     def _offsets_of(self, name: str) -> TransactionalOffsets:
         return self._offsets_over(Connections(name, self._cluster.addresses))
@@ -172,25 +215,37 @@ class Writers:
         versions = writer.versions
         if random.random() < CHANGES:
             versions = random.choice(VERSIONS)
+        producer = self._producer(writer, name, versions, self._places, random)
+        self._cluster.note(f"producer {name} of {versions} starts")
+        self._cluster.loop.start_in(writer.processes[-1], producer.run)
+        pause_s = self._cluster.pace.s(2 + self._random.random() * 6)
+        self._cluster.loop.call_later(pause_s, self._take_over, writer)
+
+    def _producer(
+        self,
+        writer: _Writer,
+        name: str,
+        versions: Versions,
+        places: Callable[[], Sequence[Place]],
+        random: Random | None = None,
+    ) -> RecordProducer:
+        """A producer and its process, which are not started."""
         connections = Connections(name, self._cluster.addresses)
         producer = RecordProducer(
             connections,
             writer.ledger,
-            self._places,
+            places,
             self._leader_epoch,
             self._cluster.is_behind,
             self._cluster.now_ms,
-            random,
+            random or Random(f"{self._cluster.seed} {name}"),
             versions,
             self._offsets_over(connections),
             self._cluster.pace,
         )
         writer.producers.append(producer)
         writer.processes.append(self._process())
-        self._cluster.note(f"producer {name} of {versions} starts")
-        self._cluster.loop.start_in(writer.processes[-1], producer.run)
-        pause_s = self._cluster.pace.s(2 + self._random.random() * 6)
-        self._cluster.loop.call_later(pause_s, self._take_over, writer)
+        return producer
 
     def _take_over(self, writer: _Writer) -> None:
         if self._has_stopped:
@@ -219,7 +274,7 @@ class Writers:
                         f"stable to {reader.stable_offset} of {reader.high_watermark}"
                     )
         places = {reader.place for reader in self._readers}
-        for writer in self._writers:
+        for writer in self._all:
             if not self._are_offsets_forgiven:
                 await self._settle_offsets(writer.ledger)
             writer.ledger.settle(places)
@@ -244,8 +299,8 @@ class Writers:
         """Raises Violation for the first anomaly that lost records do not explain."""
         if self.is_forgiven:
             return
-        found = [what for writer in self._writers for what in writer.ledger.anomalies]
+        found = [what for writer in self._all for what in writer.ledger.anomalies]
         if not self._are_offsets_forgiven:
-            found += [what for writer in self._writers for what in writer.ledger.offset_anomalies]
+            found += [what for writer in self._all for what in writer.ledger.offset_anomalies]
         for what in self._anomalies + found:
             raise Violation(what)

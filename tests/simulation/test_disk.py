@@ -110,3 +110,37 @@ def test_a_full_disk_takes_a_part_of_a_write_and_then_nothing(tmp_path: Path) ->
     os.close(fd)
     assert disks.were_full
     assert CURRENT.get(None) is None
+
+
+def fails(sync: Callable[[], object]) -> bool:
+    try:
+        sync()
+    except OSError as error:
+        return error.errno == errno.EIO
+    return False
+
+
+def test_a_failed_sync_is_told_once_and_its_bytes_are_lost(tmp_path: Path) -> None:
+    told: list[str] = []
+    synced = SyncedSizes(told.append)
+    broker = Process("one")
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    path, other = folder / "0.log", folder / "0.index"
+    with synced.watching(), path.open("wb", buffering=0) as log, other.open("wb") as index:
+        log.write(b"x" * 100)
+        broker.context.run(os.fsync, log.fileno())
+        synced.fail_next("one", only_logs=True)
+        log.write(b"y" * 50)
+        assert not synced.have_failed
+        broker.context.run(os.fsync, index.fileno())
+        Process("other").context.run(os.fsync, log.fileno())
+        log.write(b"z" * 50)
+        assert broker.context.run(fails, lambda: os.fdatasync(log.fileno()))
+        assert not broker.context.run(fails, lambda: os.fdatasync(log.fileno()))
+    assert synced.have_failed
+    assert told == ["one: the sync of t-0/0.log fails"]
+    assert synced.synced_bytes(str(path)) == 150
+    assert synced.drop_lost(tmp_path) == ["t-0/0.log at 150 of 200"]
+    assert path.stat().st_size == 150
+    assert synced.drop_lost(tmp_path) == []

@@ -6,7 +6,7 @@ import json
 from uuid import UUID
 
 import pytest
-from simulation.invariants import Invariants
+from simulation.invariants import Account, Invariants, check_epochs
 from simulation.violation import Violation
 
 from ottla.controller import layout
@@ -86,3 +86,33 @@ def test_a_deleted_topic_is_not_checked() -> None:
     invariants.written(layout.deleted_topic_path("t"), TreeNode(b"", 0))
     invariants.acknowledged("t", 0, 0, 99)
     assert invariants.account("t", 0) is None
+
+
+def test_a_topic_whose_deletion_was_refused_stays() -> None:
+    invariants = made()
+    invariants.deleting("t")
+    invariants.deletion_refused("t", "not_controller")
+    with pytest.raises(Violation, match="the last answer to its deletion was not_controller"):
+        invariants.written(layout.deleted_topic_path("t"), TreeNode(b"", 0))
+    invariants = made()
+    invariants.deletion_refused("t", "not_controller")
+    invariants.deleting("t")
+    invariants.written(layout.deleted_topic_path("t"), TreeNode(b"", 0))
+    invariants.deletion_refused("t", "not_controller")
+    assert invariants.topic_id("t") is None
+
+
+def test_an_answer_to_a_topic_that_was_made_again_is_not_judged() -> None:
+    invariants = made()
+    write(invariants, 1, 0, (1, 2))
+    invariants.acknowledged("t", 0, 0, 99, UUID(int=6))
+    with pytest.raises(Violation, match="is not committed"):
+        invariants.acknowledged("t", 0, 0, 99, TOPIC)
+
+
+def test_an_offset_has_one_batch_in_an_epoch() -> None:
+    account = Account("t-0")
+    check_epochs(account, 1, [(0, 0, 11), (0, 1, 12), (1, 1, 13)])
+    check_epochs(account, 2, [(0, 0, 11)])
+    with pytest.raises(Violation, match="2 has another batch at 1 in epoch 0"):
+        check_epochs(account, 2, [(0, 1, 14)])

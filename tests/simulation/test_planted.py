@@ -12,11 +12,13 @@ from multiprocessing.pool import Pool
 
 import pytest
 from simulation.planted import IN_TRANSACTIONS, PLANTED, Patch, Sighting
+from simulation.planted_logs import PLANTED_LOGS
 from simulation.traps import TRAPS
 from simulation.workers import workers
 from simulation.world import run
 
 MAX_SEEDS = 60
+MAX_SEEDS_OF_LOGS = 24
 OF_TRANSACTIONS = IN_TRANSACTIONS | TRAPS
 BUGS_A_PROCESS = 8
 
@@ -47,3 +49,25 @@ def test_a_planted_bug_is_found(plant: Callable[[Patch], None], pool: Pool) -> N
 @pytest.mark.parametrize("plant", OF_TRANSACTIONS, ids=lambda plant: plant.__name__)
 def test_a_planted_bug_of_transactions_is_found(plant: Callable[[Patch], None], pool: Pool) -> None:
     assert pool.apply(partial(_is_found, plant, OF_TRANSACTIONS[plant], transactions=True))
+
+
+def _is_found_in_logs(plant: Callable[[Patch], None], first: Sighting) -> bool:
+    with pytest.MonkeyPatch.context() as patch:
+        plant(patch)
+        assert first.faults is not None
+        runs = (
+            (first.seed, first.faults),
+            *((seed, first.faults) for seed in range(MAX_SEEDS_OF_LOGS)),
+        )
+        return any(
+            run(
+                seed, [each._replace(seed=seed) for each in faults], logs=True, pace=first.pace
+            ).violation
+            is not None
+            for seed, faults in runs
+        )
+
+
+@pytest.mark.parametrize("plant", PLANTED_LOGS, ids=lambda plant: plant.__name__)
+def test_a_planted_bug_of_logs_is_found(plant: Callable[[Patch], None], pool: Pool) -> None:
+    assert pool.apply(partial(_is_found_in_logs, plant, PLANTED_LOGS[plant]))

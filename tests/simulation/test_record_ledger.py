@@ -198,3 +198,18 @@ def test_clocks_that_differ_may_end_a_transaction_early() -> None:
     token = ledger.instances.initialized(ledger.instances.asking(0))
     ledger.refused(token, ledger.begun(0), 10, "it timed out")
     assert ledger.anomalies == []
+
+
+def test_what_may_be_deleted_may_be_missing() -> None:
+    bench = Bench()
+    number = bench.ledger.begun(0)
+    for offset in (4, 5, -1):
+        bench.ledger.acknowledged(bench.ledger.sending(number), ONE, offset)
+    bench.ledger.acknowledged(bench.ledger.sending(number), TWO, 0)
+    bench.ledger.deleting(ONE, 5)
+    assert bench.ledger.may_be_forgotten(ONE)
+    assert not bench.ledger.may_be_forgotten(TWO)
+    assert bench.settled() == [
+        "id: 1.1 of ('w', 0) was acknowledged and is not in the log",
+        "id: 1.3 of ('w', 1) was acknowledged and is not in the log",
+    ]

@@ -21,3 +21,12 @@ def test_the_transactional_ids_of_a_smaller_run_differ() -> None:
     drawn = {size_of(seed, Pace.BRISK, transactions=True)[3:] for seed in range(100)}
     assert drawn == {(1, 0), (2, 0), (0, 1), (0, 2), (1, 1)}
     assert size_of(17, Pace.BRISK, transactions=True) == size_of(17, Pace.BRISK, transactions=True)
+
+
+def test_a_run_with_faults_of_logs_has_a_writer() -> None:
+    for seed in range(50):
+        for transactions in (True, False):
+            for pace in Pace:
+                size = size_of(seed, pace, transactions=transactions, logs=True)
+                assert size.writers >= 1
+                assert transactions or not size.transfers
