@@ -23,7 +23,13 @@ MIN_REPLICAS = 3
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m faults", description=__doc__)
+    kinds = (f"  {each.name:16} {each.value}" for each in Kind)
+    parser = argparse.ArgumentParser(
+        prog="python -m faults",
+        description=__doc__,
+        epilog="\n".join(("the faults:", *kinds)),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--seed", type=int, help="seed of the faults (random)")
     parser.add_argument("--seconds", type=float, default=60, help="how long faults run (60)")
     parser.add_argument("--policy", choices=[each.value for each in Policy], default="strict")
@@ -38,7 +44,7 @@ def arguments() -> argparse.Namespace:
         action="append",
         choices=[each.name for each in Kind],
         default=[],
-        help="only this fault; repeat for more",
+        help="only this fault; repeat for more (see below)",
     )
     parser.add_argument("--folder", type=Path, help="keep history, data and logs here")
     given = parser.parse_args()

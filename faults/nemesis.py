@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import resource
 import subprocess
+import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from random import Random
 from typing import Final
 
 from confluent_kafka import ElectionType, KafkaException
@@ -14,13 +17,18 @@ from confluent_kafka.admin import AdminClient
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 
+from faults.clone import clone_of
+from faults.disk import ControlledDisk
 from faults.history import Fault, Recorder
 from faults.schedule import Kind, Step
 from ottla.testing import Cluster, KitError
+from ottla.testing.errors import last_lines
 
 WHOLE_WITHIN_S: Final = 60.0
 ADMIN_WITHIN_S: Final = 20.0
 FULL_WITHIN_S: Final = 30.0
+FAILS_WITHIN_S: Final = 30.0
+REFUSES_WITHIN_S: Final = 60.0
 ROOM_BYTES: Final = 1_000
 
 
@@ -35,13 +43,15 @@ class Nemesis:
         log: Callable[[str], None],
         *,
         members: int = 1,
+        disks: Mapping[int, ControlledDisk] | None = None,
     ) -> None:
-        """`members`: the size of the ensemble."""
+        """`members`: the size of the ensemble. `disks`: of the brokers, for faults of these."""
         self.cluster = cluster
         self.topic = topic
         self.recorder = recorder
         self.log = log
         self.members = members
+        self.disks = disks or {}
         self._stop = threading.Event()
 
     def run(self, steps: tuple[Step, ...]) -> None:
@@ -151,6 +161,50 @@ class Nemesis:
             ) from None
         self._kill(step)
 
+    def _fail_sync(self, step: Step) -> None:
+        """The broker stops by itself: nobody knows what is on its disk."""
+        broker, disk = self.cluster.brokers[step.broker], self.disks[step.broker]
+        assert broker.process is not None
+        disk.fail_next_sync()
+        try:
+            broker.process.wait(FAILS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            what = "its sync failed" if disk.has_failed else "it was to sync"
+            raise KitError(
+                f"broker {step.broker} still runs {FAILS_WITHIN_S:g} s after {what}"
+            ) from None
+        finally:
+            disk.fail_no_more()
+        self._kill(step)
+
+    def _power(self, step: Step) -> None:
+        self.cluster.kill(step.broker)
+        lost_bytes = self.disks[step.broker].lose_unsynced(Random(step.lasts_ms))
+        self._record(f"broker {step.broker} lost {lost_bytes} bytes")
+        self._last(step)
+        self.cluster.start(step.broker)
+
+    def _clone(self, step: Step) -> None:
+        """A restored backup or a cloned machine: the original goes on alone."""
+        original = self.cluster.brokers[step.broker]
+        session = self.cluster.state.session_of(step.broker)
+        with tempfile.TemporaryDirectory(prefix="ottla-clone-") as folder:
+            clone = clone_of(original, Path(folder) / "data", self.cluster.zookeeper)
+            clone.launch()
+            assert clone.process is not None
+            try:
+                code = clone.process.wait(REFUSES_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                raise KitError(
+                    f"a copy of broker {step.broker}'s folder still runs after "
+                    f"{REFUSES_WITHIN_S:g} s:{last_lines(clone.said())}"
+                ) from None
+            finally:
+                clone.end()
+            if code == 0 or self.cluster.state.session_of(step.broker) != session:
+                raise KitError(f"a copy of broker {step.broker}'s folder took its id")
+        self._last(step)
+
     def _move_leaders(self, step: Step) -> None:
         """Elect preferred leaders: after a kill, other replicas lead."""
         admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap})
@@ -231,6 +285,9 @@ class Nemesis:
         Kind.kill_zookeeper: _kill_zookeeper,
         Kind.lose_disk: _lose_disk,
         Kind.full_disk: _full_disk,
+        Kind.fail_sync: _fail_sync,
+        Kind.power: _power,
+        Kind.clone: _clone,
         Kind.move_leaders: _move_leaders,
         Kind.move_replicas: _move_replicas,
         Kind.rolling_restart: _rolling_restart,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +16,7 @@ from faults import replicas
 from faults.anomaly import Policy, Verdict
 from faults.checker import check
 from faults.clients import Rate
+from faults.disk import ControlledDisk
 from faults.history import (
     Acknowledged,
     ClientError,
@@ -37,6 +39,7 @@ from ottla.testing import Cluster, KitError
 
 TOPIC: Final = "faults"
 SESSION_MS: Final = 4_000
+FLUSH_MS: Final = 1_000
 CREATE_WITHIN_S: Final = 30.0
 WHOLE_WITHIN_S: Final = 60.0
 PROGRESS_RECORDS: Final = 300
@@ -76,6 +79,9 @@ class Plan:
             "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1_000,
             "group.initial.rebalance.delay.ms": 0,
             "auto.create.topics.enable": "false",
+            # Some records are always synced, and some are not yet.
+            "log.flush.interval.ms": FLUSH_MS,
+            "log.flush.scheduler.interval.ms": FLUSH_MS,
             # The last broker to stop cannot hand over its partitions, and waits this long.
             "controlled.shutdown.retry.backoff.ms": 500,
         }
@@ -125,16 +131,35 @@ def run(plan: Plan, log: Callable[[str], None]) -> Outcome:
         plan.folder / "history.jsonl", lambda: int((time.monotonic() - began) * 1000)
     )
     try:
-        with Cluster(
+        cluster = Cluster(
             plan.brokers, plan.config, ensemble=plan.ensemble, data=plan.folder / "cluster"
-        ) as cluster:
+        )
+        with closing(cluster):
+            cluster.prepare()
+            disks = _control_disks(cluster, plan)
+            for broker in cluster.brokers:
+                cluster.launch(broker)
+            for each in cluster.brokers.values():
+                each.wait_ready()
+            cluster.create_internal_topics()
             create_topic(cluster, plan)
             log(f"{plan.brokers} brokers are up: {cluster.bootstrap}")
-            _under_load(cluster, plan, recorder, log)
+            _under_load(cluster, plan, recorder, log, disks)
             verdict = _stopped(cluster, plan, recorder, log)
     finally:
         recorder.close()
     return Outcome(verdict, tuple(recorder.events))
+
+
+def _control_disks(cluster: Cluster, plan: Plan) -> dict[int, ControlledDisk]:
+    """Let faults control the disks of brokers that have not started yet."""
+    disks = {
+        number: ControlledDisk(plan.folder / f"disk-{number}", broker.data)
+        for number, broker in cluster.brokers.items()
+    }
+    for number, disk in disks.items():
+        cluster.brokers[number].program = disk.program
+    return disks
 
 
 def create_topic(cluster: Cluster, plan: Plan) -> None:
@@ -154,7 +179,11 @@ def create_topic(cluster: Cluster, plan: Plan) -> None:
 
 
 def _under_load(
-    cluster: Cluster, plan: Plan, recorder: Recorder, log: Callable[[str], None]
+    cluster: Cluster,
+    plan: Plan,
+    recorder: Recorder,
+    log: Callable[[str], None],
+    disks: Mapping[int, ControlledDisk],
 ) -> None:
     watch = ElectionWatch(cluster.zookeeper, TOPIC, plan.partitions, recorder)
     load = Load(
@@ -178,7 +207,7 @@ def _under_load(
     try:
         load.start()
         _progress(cluster, recorder, "before the faults")
-        Nemesis(cluster, TOPIC, recorder, log, members=plan.ensemble).run(steps)
+        Nemesis(cluster, TOPIC, recorder, log, members=plan.ensemble, disks=disks).run(steps)
         log("the faults are over; waiting for the clients")
         _progress(cluster, recorder, "after the faults")
         load.stop()

@@ -24,6 +24,9 @@ class Kind(Enum):
     kill_zookeeper = "a member of the ensemble is killed"
     lose_disk = "a broker starts again with an empty disk"
     full_disk = "a broker's disk takes no more, until the broker starts again"
+    fail_sync = "an fsync of a broker fails with EIO, once: it stops, and starts again"
+    power = "a broker is killed, and loses what it has not synced"
+    clone = "a copy of a running broker's folder is started: it must not get its id"
     move_leaders = "preferred leaders are elected"
     move_replicas = "replicas move to another broker, and a broker is killed meanwhile"
     rolling_restart = "all brokers are restarted, one after the other"
@@ -35,9 +38,13 @@ EVERYDAY: Final = (
     *(Kind.kill, Kind.stop, Kind.pause, Kind.cut, Kind.cut_off, Kind.cut_zookeeper),
     *(Kind.expire, Kind.kill_zookeeper, Kind.lose_disk, Kind.move_leaders, Kind.rolling_restart),
     *(Kind.deposed, Kind.no_zookeeper, Kind.move_replicas, Kind.full_disk),
+    *(Kind.fail_sync, Kind.power, Kind.clone),
 )
 NEED_OTHERS: Final = frozenset(
-    {Kind.cut, Kind.cut_off, Kind.lose_disk, Kind.move_replicas, Kind.deposed, Kind.last_standing}
+    {
+        *(Kind.cut, Kind.cut_off, Kind.lose_disk, Kind.power, Kind.move_replicas),
+        *(Kind.deposed, Kind.last_standing),
+    }
 )
 """Without other brokers these faults do nothing, or lose records."""
 OF_POLICY: Final = {
@@ -101,7 +108,7 @@ def draw(
 
 def _lasts_ms(kind: Kind, random: Random, session_ms: int) -> int:
     """Sometimes shorter than the session timeout, sometimes longer; a pause is always longer."""
-    if kind in (Kind.expire, Kind.move_leaders, Kind.rolling_restart):
+    if kind in (Kind.expire, Kind.move_leaders, Kind.rolling_restart, Kind.clone):
         return random.randint(500, 1_500)
     if kind is Kind.pause:
         return random.randint(session_ms * 5 // 4, session_ms * 2)

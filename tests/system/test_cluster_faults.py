@@ -15,7 +15,9 @@ from faults.schedule import Kind as Faults
         (11, (Faults.kill, Faults.lose_disk)),
         (12, (Faults.pause, Faults.cut_zookeeper)),
         (13, (Faults.cut_off, Faults.deposed)),
+        pytest.param(15, (Faults.power, Faults.clone), marks=pytest.mark.full),
         pytest.param(14, (Faults.no_zookeeper, Faults.move_replicas), marks=pytest.mark.full),
+        pytest.param(16, (Faults.fail_sync,), marks=pytest.mark.full),
     ],
 )
 def test_nothing_acknowledged_is_lost(tmp_path: Path, seed: int, kinds: tuple[Faults, ...]) -> None:
@@ -34,6 +36,7 @@ def test_nothing_acknowledged_is_lost(tmp_path: Path, seed: int, kinds: tuple[Fa
     [
         (3, 21, (Faults.kill, Faults.pause, Faults.cut_off, Faults.full_disk)),
         (1, 22, (Faults.kill, Faults.pause, Faults.full_disk)),
+        (1, 23, (Faults.kill, Faults.fail_sync)),
     ],
 )
 def test_no_transaction_is_partly_visible(
