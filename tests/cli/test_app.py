@@ -39,6 +39,12 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
         (["produce", "t", "--timeout", "soon"], "must be a number, not 'soon'.", "--help"),
         (["journey", "t", "x"], "'PARTITION': must be a whole number, not 'x'.", "--help"),
         (["serve", "--port", "9093"], "Did you mean --listen 127.0.0.1:PORT?", "--help"),
+        (["consume", "t", "--from-beginning"], "Did you mean --from beginning", "--help"),
+        (["consume", "--topic", "t"], "Did you mean ottla consume TOPIC?", "--help"),
+        (["produce", "--topic", "t"], "Did you mean ottla produce TOPIC?", "--help"),
+        (["topic", "create", "--topic", "t"], "mean ottla topic create TOPIC?", "--help"),
+        (["topic", "list", "--bootstrap-server", "h:1"], "Did you mean --bootstrap?", "--help"),
+        (["produce", "t", "a.jsonl"], "Did you mean --file a.jsonl?", "ottla produce --help"),
         (["topic", "list", "extra"], "extra", "ottla topic list --help"),
         (["serve", "--data"], "'--data' requires an argument", "ottla serve --help"),
         (["serve", "--listn", "x"], "Did you mean --listen?", "ottla serve --help"),
@@ -74,6 +80,8 @@ def test_wrong_arguments(
         (["topic", "create", "t", "-c", "x"], "--config must be NAME=VALUE"),
         (["topic", "create", "t", "-c", "x=1", "-c", "x=2"], "--config sets x twice"),
         (["topic", "list", "-b", "host:port"], "--bootstrap must be HOST:PORT"),
+        (["topic", "list", "-b", "http://h:9092"], "HOST:PORT, not 'http://h:9092'"),
+        (["topic", "list", "-b", "HTTPS://h:9092"], "Kafka's protocol is not HTTP"),
         (["topic", "list", "--client-config", "a"], "--client-config must be NAME=VALUE"),
         (["produce", "t", "--key", "a", "-k", ":"], "--key and --key-separator"),
         (["produce", "t", "--json", "--key", "a"], "--key is for plain lines"),
@@ -118,6 +126,29 @@ def test_no_broker_is_one_line_and_a_hint(capsys: pytest.CaptureFixture[str]) ->
     first, second = err.splitlines()
     assert first == ("ottla topic list: cannot reach a broker at 127.0.0.1:1: connection refused.")
     assert "ottla serve" in second
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["help"], "Usage: ottla [OPTIONS]"),
+        (["help", "topic"], "Usage: ottla topic [OPTIONS]"),
+        (["help", "topic", "create"], "Usage: ottla topic create [OPTIONS] {TOPIC}..."),
+        (["help", "serve"], "Usage: ottla serve [OPTIONS]"),
+    ],
+)
+def test_help_is_a_command_too(
+    capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    code, out, err = run(capsys, *words)
+    assert (code, err) == (0, "")
+    assert said in out
+
+
+def test_help_of_an_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "help", "topik")
+    assert (code, out) == (2, "")
+    assert "Did you mean 'topic'?" in err
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

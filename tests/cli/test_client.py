@@ -38,7 +38,9 @@ def test_addresses(bootstrap: str, expected: list[tuple[str, int]]) -> None:
     assert addresses(bootstrap) == expected
 
 
-@pytest.mark.parametrize("bootstrap", ["", ":9092", "a:b", "a:0", "a:65536", "a:1,"])
+@pytest.mark.parametrize(
+    "bootstrap", ["", "http://a:9092", "a:1,https://b:2", ":9092", "a:b", "a:0", "a:65536", "a:1,"]
+)
 def test_wrong_addresses(bootstrap: str) -> None:
     with pytest.raises(UsageFailed, match="--bootstrap must be HOST:PORT"):
         addresses(bootstrap)

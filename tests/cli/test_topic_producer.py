@@ -24,6 +24,9 @@ class FakeReport:
 
 
 class FakeError:
+    def code(self) -> int:
+        return int(KafkaError.MSG_SIZE_TOO_LARGE)
+
     def str(self) -> str:
         return "Broker: Message size too large"
 
@@ -91,7 +94,9 @@ def test_the_summary_covers_all_outcomes(producer: TopicProducer) -> None:
         end(producer, line, (line % 2, 100 + line) if line < 3 else None)
     assert producer.sentence() == "Delivered 2 records to 2 partitions of t."
     assert producer.losses() == [
-        "6 of 8 records not delivered: Message size too large (lines 3, 4, 5, 6, 7 and more)."
+        "6 of 8 records not delivered: Message size too large (lines 3, 4, 5, 6, 7 and more).",
+        "The limit of a batch is the topic's max.message.bytes, or else the broker's "
+        "message.max.bytes: ottla config alter topic t max.message.bytes=BYTES",
     ]
     assert producer.document() == {
         "topic": "t",

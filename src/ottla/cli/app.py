@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -63,8 +64,21 @@ SUMMARIES: Final = {
 MAX_HELP: Final = 100
 """Columns; longer lines are hard to read."""
 
-# What the most similar name would not be.
-MEANT: Final = {("ottla serve", "--port"): "--listen 127.0.0.1:PORT"}
+HELP: Final = "help"
+"""`ottla help topic create` is `ottla topic create --help`."""
+
+# What the most similar name would not be: mostly options of Apache Kafka's scripts.
+MEANT: Final = {
+    ("ottla serve", "--port"): "--listen 127.0.0.1:PORT",
+    ("ottla consume", "--from-beginning"): "--from beginning, which is the default",
+    ("ottla consume", "--topic"): "ottla consume TOPIC",
+    ("ottla produce", "--topic"): "ottla produce TOPIC",
+    ("ottla topic create", "--topic"): "ottla topic create TOPIC",
+    ("ottla topic describe", "--topic"): "ottla topic describe TOPIC",
+    ("ottla topic delete", "--topic"): "ottla topic delete TOPIC",
+}
+EXTRA: Final = re.compile(r"unexpected extra arguments?\S* \(([^ ]+)\)$")
+"""What typer says of one word too many."""
 
 
 class InOrder(Group):
@@ -160,6 +174,8 @@ def run_command(words: Sequence[str], *, completing: bool = False) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    if words[:1] == [HELP]:
+        words = [*words[1:], "--help"]
     stdout = sys.stdout
     # Also for what typer and rich print.
     sys.stdout = cast(TextIO, Output(stdout))
@@ -226,6 +242,9 @@ def print_usage_error(error: typer.TyperException, words: Sequence[str]) -> int:
     if wrong:
         message = message.replace(error.message, f"{wrong}.")
     meant = MEANT.get((path, str(getattr(error, "option_name", ""))))
+    extra = EXTRA.search(error.message)
+    if extra and path == "ottla produce":
+        meant = f"--file {extra[1]}"
     close = [meant] if meant else getattr(error, "possibilities", None)
     if close:
         message = f"{error.message}. Did you mean {' or '.join(sorted(close))}?"

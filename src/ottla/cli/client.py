@@ -61,6 +61,12 @@ def addresses(bootstrap: str) -> list[tuple[str, int]]:
     """`HOST:PORT,HOST:PORT` as pairs. Raises UsageFailed for anything else."""
     found: list[tuple[str, int]] = []
     for word in bootstrap.split(","):
+        if word.strip().lower().startswith(("http://", "https://")):
+            raise UsageFailed(
+                f"--bootstrap must be HOST:PORT, not {word.strip()!r}: Kafka's protocol is not "
+                "HTTP.",
+                f"For example: --bootstrap {word.strip().rpartition('://')[2].rstrip('/')}",
+            )
         address = word.strip().rpartition("://")[2]
         host, colon, port = address.rpartition(":")
         if not colon or address.endswith("]"):

@@ -220,12 +220,10 @@ def count_partitions(connection: Connection, topic: str, create: bool) -> int:
     topics = connection.topics()
     if topic not in topics:
         if not create:
-            raise unknown(
-                "topic",
-                topic,
-                topics,
-                f"To create it: ottla topic create {topic}, or add --create.",
-            )
+            hint = f"To create it: ottla topic create {topic}, or add --create."
+            if Path(topic).is_file():
+                hint = f"To send the lines of this file: ottla produce TOPIC --file {topic}"
+            raise unknown("topic", topic, topics, hint)
         from confluent_kafka.admin import NewTopic
 
         futures = connection.admin.create_topics([NewTopic(topic, -1, -1)])

@@ -55,6 +55,7 @@ class TopicProducer:
         self.partitions: dict[int, PartitionCount] = {}
         self.errors: dict[str, ErrorCount] = {}
         self.is_reported = False
+        self.is_too_large = False  # the broker refused a batch for its size
         self.fatal: str | None = None
         try:
             self.client = Producer({**settings, "error_cb": self.trouble})
@@ -115,6 +116,7 @@ class TopicProducer:
             count.last_offset = offset
             return
         reason = explain(error)
+        self.is_too_large |= error.code() == KafkaError.MSG_SIZE_TOO_LARGE
         if self.fatal is not None and error.code() in PURGED:
             reason = self.fatal
         failed = self.errors.setdefault(reason, ErrorCount())
@@ -185,6 +187,11 @@ class TopicProducer:
             f"({name_lines(count)})."
             for reason, count in self.errors.items()
         ]
+        if self.is_too_large:
+            lines.append(
+                "The limit of a batch is the topic's max.message.bytes, or else the broker's "
+                f"message.max.bytes: ottla config alter topic {self.topic} max.message.bytes=BYTES"
+            )
         silent = self.undelivered - sum(count.records for count in self.errors.values())
         if silent > 0:
             lines.append(
