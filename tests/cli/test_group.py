@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import typer
 
 from ottla.cli import group as groups
 from ottla.cli import group_members, group_reset
@@ -45,6 +46,43 @@ def changed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_group_without_members_is_moved(changed: list[str]) -> None:
     reset("empty", to_earliest=True)
     assert changed == ["moved empty 1"]
+
+
+@pytest.mark.parametrize(
+    ("options", "is_asked"),
+    [
+        ({}, True),
+        ({"topic": ["t", "u"]}, False),
+        ({"yes": True}, False),
+        ({"dry_run": True}, False),
+    ],
+)
+def test_it_asks_before_it_moves_several_topics(
+    changed: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, Any],
+    is_asked: bool,
+) -> None:
+    moves = [
+        {"topic": name, "partition": 0, "before": 5, "after": 0, "note": None} for name in "tu"
+    ]
+    questions: list[str] = []
+
+    def refuse(question: str, *, what_else: str) -> bool:
+        questions.append(question)
+        return False
+
+    monkeypatch.setattr(groups, "plan", lambda *_: moves)
+    monkeypatch.setattr(group_reset, "ask", refuse)
+    if is_asked:
+        with pytest.raises(typer.Exit) as end:
+            reset("empty", to_earliest=True, **options)
+        assert end.value.exit_code == 1
+        assert changed == []
+    else:
+        reset("empty", to_earliest=True, **options)
+        assert changed == ([] if "dry_run" in options else ["moved empty 2"])
+    assert bool(questions) == is_asked
 
 
 def test_offsets_of_a_new_group_are_set_for_the_topics_that_are_named(changed: list[str]) -> None:

@@ -5,7 +5,16 @@ import pytest
 from ottla.cli import group_reset
 from ottla.cli.client import Connection
 from ottla.cli.failures import UsageFailed
-from ottla.cli.group_reset import Target, parse_target, plan, plan_to
+from ottla.cli.group_reset import (
+    Target,
+    confirm,
+    consequence,
+    move,
+    parse_target,
+    plan,
+    plan_to,
+    show_moves,
+)
 
 NOWHERE = Connection("h:1", {}, None, 1.0)
 
@@ -61,3 +70,42 @@ def test_given_offsets_stay_within_the_log_too() -> None:
         (1, None, 15),
     ]
     assert moves[1]["note"] == "99 is outside the log; moved to its end, 15."
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        ([(9, 9)], ""),
+        ([(None, 5)], ""),
+        ([(9, 8)], "1 record read again."),
+        ([(9, 5), (14, 7)], "11 records read again."),
+        ([(9, 14), (9, 5)], "4 records read again and 5 records skipped."),
+    ],
+)
+def test_records_that_are_skipped_or_read_again_are_counted(
+    capsys: pytest.CaptureFixture[str], steps: list[tuple[int | None, int]], said: str
+) -> None:
+    moves = [move(("t", at), before, after, 5, 15) for at, (before, after) in enumerate(steps)]
+    assert consequence(moves) == said
+    show_moves(moves, dry_run=True)
+    assert said in capsys.readouterr().err
+
+
+def test_it_asks_only_before_it_moves_topics_that_nobody_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def answer(question: str, *, what_else: str) -> bool:
+        asked.append((question, what_else))
+        return False
+
+    monkeypatch.setattr(group_reset, "ask", answer)
+    one = [move(("a", 0), 9, 5, 5, 15), move(("b", 0), 5, 5, 5, 15)]
+    assert confirm("g", one)
+    assert asked == []
+    both = [move(("a", 0), 9, 5, 5, 15), move(("b", 0), 6, 5, 5, 15)]
+    assert not confirm("g", both)
+    ((question, what_else),) = asked
+    assert question == "Move g on 2 topics (a, b)? 5 records read again."
+    assert what_else == "For one topic add --topic a, for all add --yes."

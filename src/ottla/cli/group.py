@@ -12,7 +12,7 @@ import typer
 
 from ottla.cli.client import Connection, connect
 from ottla.cli.deletion import delete_all
-from ottla.cli.failures import unknown
+from ottla.cli.failures import EXIT_FAILED, unknown
 from ottla.cli.group_documents import (
     committed_offsets,
     described_groups,
@@ -27,6 +27,7 @@ from ottla.cli.group_reset import (
     Target,
     carry_out,
     choose_partitions,
+    confirm,
     parse_target,
     plan,
 )
@@ -44,7 +45,7 @@ from ottla.cli.options import (
     SomeGroupNames,
     Yes,
 )
-from ottla.cli.screen import show_documents, show_list, write
+from ottla.cli.screen import note, show_documents, show_list, write
 from ottla.cli.unread_times import UnreadTimes, add_times
 
 commands = typer.Typer(help="List, describe, reset and delete consumer groups.")
@@ -157,12 +158,16 @@ def reset(
     to_offset: ToOffset = None,
     to_time: ToTime = None,
     shift_by: ShiftBy = None,
+    yes: Yes = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     client_config: ClientConfig = None,
 ) -> None:
-    """Move a group's committed offsets. The group must have no active members."""
+    """Move a group's committed offsets. The group must have no active members.
+
+    Asks first if that moves several topics and --topic names none, unless --yes.
+    """
     target = parse_target(
         Target(to_earliest, to_latest, to_offset, to_time, shift_by),
         group,
@@ -178,6 +183,9 @@ def reset(
     committed = {key: at.offset for key, at in committed_offsets(connection, group).items()}
     partitions = choose_partitions(connection, group, topic, committed)
     moves = plan(connection, target, partitions, committed)
+    if not (topic or yes or dry_run) and not confirm(group, moves):
+        note("Nothing was changed.")
+        raise typer.Exit(EXIT_FAILED)
     carry_out(connection, group, moves, dry_run=dry_run, as_json=as_json)
 
 

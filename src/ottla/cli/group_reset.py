@@ -12,7 +12,8 @@ from ottla.cli.client import Connection, explain
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.offsets import Partition, end_offsets, first_offsets, offsets_at
 from ottla.cli.positions import parse_time
-from ottla.cli.screen import note, show_json, show_table
+from ottla.cli.screen import ask, note, show_json, show_table
+from ottla.cli.topic_documents import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,38 @@ def carry_out(
         show_moves(moves, dry_run=dry_run)
 
 
+def moved_topics(moves: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The topics of which a partition gets another offset."""
+    return sorted({move["topic"] for move in moves if move["before"] != move["after"]})
+
+
+def consequence(moves: Sequence[Mapping[str, Any]]) -> str:
+    """What the group's next members read again or never read, in a sentence; `""` for nothing.
+
+    Offsets are counted: on a compacted topic, or one with transactions, there are fewer records.
+    """
+    steps = [move["after"] - move["before"] for move in moves if move["before"] is not None]
+    again = -sum(step for step in steps if step < 0)
+    skipped = sum(step for step in steps if step > 0)
+    parts = [f"{plural(again, 'record')} read again"] if again else []
+    parts += [f"{plural(skipped, 'record')} skipped"] if skipped else []
+    return f"{' and '.join(parts)}." if parts else ""
+
+
+def confirm(group: str, moves: Sequence[Mapping[str, Any]]) -> bool:
+    """Ask before several topics are moved of which none was named.
+
+    Raises UsageFailed without a terminal.
+    """
+    topics = moved_topics(moves)
+    if len(topics) < 2:
+        return True
+    question = f"Move {group} on {len(topics)} topics ({', '.join(topics)})?"
+    if what := consequence(moves):
+        question += f" {what}"
+    return ask(question, what_else=f"For one topic add --topic {topics[0]}, for all add --yes.")
+
+
 def show_moves(moves: Sequence[Mapping[str, Any]], *, dry_run: bool) -> None:
     """Print a plan, and what was changed of it."""
     show_table(
@@ -158,6 +191,8 @@ def show_moves(moves: Sequence[Mapping[str, Any]], *, dry_run: bool) -> None:
     for each in moves:
         if each["note"]:
             note(f"{each['topic']}-{each['partition']}: {each['note']}")
+    if what := consequence(moves):
+        note(what)
     if dry_run:
         note("Nothing was changed (--dry-run).")
 
