@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -80,6 +81,9 @@ def test_the_fixtures(tmp_path: Path) -> None:
     output = run(tmp_path, THEIR_TESTS)
     assert "1 failed, 4 passed, 2 errors" in output, output
     assert "- missing      'wanted'" in output
+    # The failure is shown at the test's line, without the source of the kit.
+    assert "test_theirs.py:" in output
+    assert not re.findall(r"ottla/testing/(?!plugin)\w+\.py:\d+", output), output
     assert "@pytest.mark.ottla does not take broker; it takes config, brokers, shared" in output
     assert "use the fixture ottla_brokers" in output
     assert not Path(f"/proc/{(tmp_path / 'pid').read_text()}").exists()

@@ -11,9 +11,11 @@ from typing import Self
 
 from ottla.testing.broker_process import BrokerProcess
 from ottla.testing.control_socket import ControlSocket
-from ottla.testing.errors import KitError
+from ottla.testing.errors import KitError, is_for_the_test
 from ottla.testing.timed import Timed
 from ottla.testing.topics import Topics
+
+__tracebackhide__ = is_for_the_test
 
 
 def controlled_program(control: ControlSocket) -> tuple[str, ...]:

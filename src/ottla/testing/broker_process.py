@@ -14,7 +14,9 @@ from types import TracebackType
 from typing import Final, Self
 
 from ottla.testing.child_process import start_child
-from ottla.testing.errors import KitError, ProcessEndedError, last_lines
+from ottla.testing.errors import KitError, ProcessEndedError, is_for_the_test, last_lines
+
+__tracebackhide__ = is_for_the_test
 
 SERVE: Final = ("-m", "ottla", "serve")
 READY: Final = re.compile(r"ready on (\S+:\d+)")

@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.frames import read_response, write_request
-from ottla.testing.errors import KitError
+from ottla.testing.errors import KitError, is_for_the_test
+
+__tracebackhide__ = is_for_the_test
 
 ANSWER_TIMEOUT_S: Final = 10.0
 

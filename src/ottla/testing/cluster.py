@@ -17,13 +17,15 @@ from ottla.testing.broker_process import SERVE, BrokerProcess
 from ottla.testing.cluster_state import ClusterState
 from ottla.testing.control_socket import ControlSocket
 from ottla.testing.election import elect
-from ottla.testing.errors import KitError, last_lines
+from ottla.testing.errors import KitError, is_for_the_test, last_lines
 from ottla.testing.internal_topics import Coordinated, create_internal_topic
 from ottla.testing.network import Network
 from ottla.testing.ports import HOST, free_ports
 from ottla.testing.timed import Timed
 from ottla.testing.zookeeper_server import ZooKeeperEnsemble, ZooKeeperServer
 from ottla.testing.zookeeper_session import end_session
+
+__tracebackhide__ = is_for_the_test
 
 WAIT_S: Final = 60.0
 POLL_S: Final = 0.02

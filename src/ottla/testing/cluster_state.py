@@ -11,7 +11,9 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from ottla.controller import layout
 from ottla.testing.broker_metadata import KnownPartition
-from ottla.testing.errors import KitError
+from ottla.testing.errors import KitError, is_for_the_test
+
+__tracebackhide__ = is_for_the_test
 
 CONNECT_WITHIN_S: Final = 20.0
 SESSION_TIMEOUT_S: Final = 10.0

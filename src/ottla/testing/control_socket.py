@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ottla.testing.errors import KitError
+from ottla.testing.errors import KitError, is_for_the_test
+
+__tracebackhide__ = is_for_the_test
 
 TIMEOUT_S: Final = 60.0
 

@@ -11,7 +11,9 @@ from typing import Any, Final
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
 from ottla.testing.broker_request import ask_broker
-from ottla.testing.errors import KitError
+from ottla.testing.errors import KitError, is_for_the_test
+
+__tracebackhide__ = is_for_the_test
 
 _ELECT, _REASSIGN = 43, 45
 _PREFERRED: Final = 0

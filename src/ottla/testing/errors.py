@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 LINES_SHOWN: Final = 20
+
+
+def is_for_the_test(failure: Any) -> bool:
+    """Whether pytest shows the test's line for a failure, and leaves out the frames of the kit.
+
+    For `__tracebackhide__` of a module; `failure` is pytest's ExceptionInfo. Any other exception is
+    a bug of the kit, whose frames are shown.
+    """
+    return bool(failure.errisinstance(AssertionError))
+
+
+__tracebackhide__ = is_for_the_test
 
 
 class KitError(AssertionError):

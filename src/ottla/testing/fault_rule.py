@@ -11,10 +11,12 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from ottla.protocol.versions import APIS, INTERNAL
-from ottla.testing.errors import KitError
+from ottla.testing.errors import KitError, is_for_the_test
 
 if TYPE_CHECKING:
     from ottla.protocol.errors import ErrorCode
+
+__tracebackhide__ = is_for_the_test
 
 KIT_CLIENT_ID: Final = "ottla-testing"
 """The kit's own clients. Faults meet them only by this client id, and they are not listed."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from ottla.protocol.versions import APIS
 from ottla.testing.control_socket import ControlSocket
-from ottla.testing.errors import KitError
+from ottla.testing.errors import KitError, is_for_the_test
 from ottla.testing.fault_rule import (
     Effect,
     FaultRule,
@@ -22,6 +22,8 @@ from ottla.testing.fault_rule import (
 
 if TYPE_CHECKING:
     from ottla.protocol.errors import ErrorCode
+
+__tracebackhide__ = is_for_the_test
 
 POLL_S: Final = 0.005
 WAIT_S: Final = 10.0

@@ -9,7 +9,9 @@ from typing import Final
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
 from ottla.testing.broker_request import NoResponseError, ask_broker
-from ottla.testing.errors import KitError
+from ottla.testing.errors import KitError, is_for_the_test
+
+__tracebackhide__ = is_for_the_test
 
 FIND_COORDINATOR: Final = 10
 _VERSION: Final = 3

@@ -14,8 +14,10 @@ from ottla.protocol.errors import ErrorCode
 from ottla.protocol.frames import write_request
 from ottla.protocol.messages import messages_of
 from ottla.testing.broker_request import ask_broker
-from ottla.testing.errors import KitError
+from ottla.testing.errors import KitError, is_for_the_test
 from ottla.testing.fault_rule import KIT_CLIENT_ID
+
+__tracebackhide__ = is_for_the_test
 
 _FIND_COORDINATOR, _JOIN, _LEAVE, _DESCRIBE = 10, 11, 13, 15
 _SESSION_MS: Final = 30_000

@@ -12,8 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from ottla.testing.errors import KitError
+from ottla.testing.errors import KitError, is_for_the_test
 from ottla.testing.record import Expected, ReadRecord
+
+__tracebackhide__ = is_for_the_test
 
 FIELDS: Final = ("key", "value", "headers", "partition", "offset", "timestamp_ms")
 MAX_COMPARED: Final = 4_000_000

@@ -7,9 +7,11 @@ from functools import partial
 from typing import Any, Final
 
 from ottla.testing.control_socket import ControlSocket
-from ottla.testing.errors import KitError
+from ottla.testing.errors import KitError, is_for_the_test
 from ottla.testing.time_ahead import TimeAhead
 from ottla.testing.topics import Topics
+
+__tracebackhide__ = is_for_the_test
 
 _MS: Final = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1_000}
 

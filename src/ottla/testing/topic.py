@@ -12,13 +12,15 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.testing.errors import KitError
+from ottla.testing.errors import KitError, is_for_the_test
 from ottla.testing.fault_rule import KIT_CLIENT_ID
 from ottla.testing.record import Expected, ReadRecord
 from ottla.testing.record_difference import compare, difference
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message, Producer
+
+__tracebackhide__ = is_for_the_test
 
 WAIT_S: Final = 10.0
 _FETCH_WAIT_MS: Final = 20

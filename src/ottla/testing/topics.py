@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.testing.errors import KitError
+from ottla.testing.errors import KitError, is_for_the_test
 from ottla.testing.fault_rule import KIT_CLIENT_ID
 from ottla.testing.faults import Faults
 from ottla.testing.record import Expected, ReadRecord
@@ -16,6 +16,8 @@ from ottla.testing.topic import Topic, new_producer
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer
+
+__tracebackhide__ = is_for_the_test
 
 CREATE_TIMEOUT_S: Final = 30.0
 MAX_NAME: Final = 200

@@ -19,7 +19,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from ottla.testing.errors import KitError
+from ottla.testing.errors import KitError, is_for_the_test
+
+__tracebackhide__ = is_for_the_test
 
 VERSION: Final = "3.9.3"
 MAVEN_CENTRAL: Final = "https://repo1.maven.org/maven2"

@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Final
 
 from ottla.testing.child_process import start_child
-from ottla.testing.errors import KitError, last_lines
+from ottla.testing.errors import KitError, is_for_the_test, last_lines
 from ottla.testing.java import find_java
 from ottla.testing.ports import HOST, free_ports
 from ottla.testing.zookeeper_jars import JarsError, zookeeper_jars
 from ottla.testing.zookeeper_session import end_session
+
+__tracebackhide__ = is_for_the_test
 
 START_TIMEOUT_S: Final = 30.0
 STOP_TIMEOUT_S: Final = 10.0

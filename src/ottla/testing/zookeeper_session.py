@@ -13,7 +13,9 @@ import struct
 import time
 from typing import Final
 
-from ottla.testing.errors import KitError
+from ottla.testing.errors import KitError, is_for_the_test
+
+__tracebackhide__ = is_for_the_test
 
 _TIMEOUT_S: Final = 10.0
 _MAX_TRIES: Final = 50
