@@ -4,7 +4,7 @@ import pytest
 from tests.cli.test_rendering import FakeMessage
 
 from ottla.cli.failures import UsageFailed
-from ottla.cli.selection import Newest, matcher
+from ottla.cli.selection import Newest, both, key_matcher, matcher
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,32 @@ def test_key_or_value_match(
     pattern: str, key: bytes | None, value: bytes | None, found: bool
 ) -> None:
     assert matcher(pattern)(FakeMessage(key, value)) is found
+
+
+@pytest.mark.parametrize(
+    ("stored", "found"),
+    [(b"N101", True), (b"N1011", False), (b"n101", False), (b"", False), (None, False)],
+)
+def test_a_key_matches_whole(stored: bytes | None, found: bool) -> None:
+    assert key_matcher("N101")(FakeMessage(stored, b"N101")) is found
+
+
+def test_a_key_is_utf_8_and_may_be_empty() -> None:
+    assert key_matcher("é")(FakeMessage("é".encode(), b""))
+    assert key_matcher("")(FakeMessage(b"", b""))
+    assert not key_matcher("")(FakeMessage(None, b""))
+
+
+def test_a_record_must_match_all_that_is_given() -> None:
+    key, pattern = key_matcher("N101"), matcher("ORD")
+    assert both(None, None) is None
+    assert both(key, None) is key
+    assert both(None, pattern) is pattern
+    chosen = both(key, pattern)
+    assert chosen is not None
+    assert chosen(FakeMessage(b"N101", b"EWR-ORD"))
+    assert not chosen(FakeMessage(b"N101", b"JFK-LAX"))
+    assert not chosen(FakeMessage(b"N102", b"EWR-ORD"))
 
 
 @pytest.mark.parametrize("pattern", ["(", "[a", "a**", "(?=x)"])

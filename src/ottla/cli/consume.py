@@ -21,7 +21,7 @@ from ottla.cli.record_format import format_renderer
 from ottla.cli.rendering import Render, Shown, render_json, text_renderer
 from ottla.cli.schema_registry import Decoder, Registry, client_of
 from ottla.cli.screen import note, write_bytes
-from ottla.cli.selection import Newest, matcher
+from ottla.cli.selection import Newest, both, key_matcher, matcher
 
 T = TypeVar("T")
 
@@ -101,6 +101,9 @@ Grep = Annotated[
         "--grep", metavar="REGEX", help="Only records whose key or value has a match (RE2)."
     ),
 ]
+OfKey = Annotated[
+    str | None, typer.Option("--key", metavar="TEXT", help="Only records with this key.")
+]
 JsonOut = Annotated[bool, typer.Option("--json", help="Print each record as a line of JSON.")]
 
 
@@ -114,6 +117,7 @@ def consume(
     until_offset: UntilOffset = None,
     max_records: Most = None,
     last: Last = None,
+    key: OfKey = None,
     grep: Grep = None,
     follow: Follow = False,
     keys: Keys = False,
@@ -144,6 +148,8 @@ def consume(
     if registry is not None:
         decoder = Decoder(client_of(registry))
         render, matches = decoding(render, decoder), matches and decoding(matches, decoder)
+    # The key as it is stored, also where a registry decodes it.
+    matches = both(None if key is None else key_matcher(key), matches)
     connection = connect(bootstrap, client_config)
     found = connection.existing_topics(topics)
     reader = Reader(connection, group=group, start=start, follow=follow, matches=matches)

@@ -41,6 +41,19 @@ def matcher(pattern: str) -> Matches:
     return matches
 
 
+def key_matcher(key: str) -> Matches:
+    """Whether a record has this key, as UTF-8."""
+    wanted = key.encode()
+    return lambda message: message.key() == wanted
+
+
+def both(one: Matches | None, other: Matches | None) -> Matches | None:
+    """Whether a record is chosen by each of those that are given; None if neither is."""
+    if one is None or other is None:
+        return one or other
+    return lambda message: one(message) and other(message)
+
+
 class Newest:
     """The newest `most` records of those added, by their timestamps."""
 
