@@ -53,6 +53,20 @@ async def test_a_broker_that_refuses_connections_is_gone_before_its_session_ends
     assert await second.membership.session.exists(layout.broker_path(2)) is None
 
 
+async def test_a_live_broker_that_refuses_connections_stays_registered(
+    neighbours: Any, eventually: Any, refusing_address: tuple[str, int], caplog: Any
+) -> None:
+    """A firewall or a proxy may refuse for it."""
+    first, second = [await neighbours.start(number) for number in (1, 2)]
+    await eventually(lambda: set(first.image.brokers) == {1, 2})
+    version, epoch = first.image.version, second.registration.broker_epoch
+    neighbours.addresses[2] = refusing_address
+    for _ in range(2):
+        await first.controller._watch._delete_if_refused(2)
+    assert (first.image.version, second.registration.broker_epoch) == (version, epoch)
+    assert "broker 2 is alive, and" in caplog.text
+
+
 async def test_a_broker_that_still_listens_stays_registered(
     neighbours: Any, eventually: Any
 ) -> None:

@@ -494,3 +494,29 @@ async def test_a_broker_does_not_start_in_a_cluster_with_newer_features(neighbou
     await first.view.apply([FeaturesChanged({"transaction.version": 9}, 1)])
     with pytest.raises(StartError, match=r"transaction\.version is at level 9.*supports 0 to 2"):
         await neighbours.new(2).start()
+
+
+async def test_a_controller_that_refuses_connections_is_asked_by_the_tree_first(
+    neighbours: Any,
+    eventually: Any,
+    refusing_address: tuple[str, int],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A firewall or a proxy may refuse for it. In Kafka only its session decides."""
+    first, second = [await neighbours.start(number) for number in (1, 2)]
+    neighbours.addresses[1] = refusing_address
+    for _ in range(3):
+        await second.membership._controller_out_of_reach(1, True)
+    there = await second.membership.session.get(layout.CONTROLLER)
+    assert there.owner == first.membership.session.number
+    assert (first.controller.active, first.image.controller_epoch) == (True, 1)
+    assert caplog.text.count("broker 1, the controller, refuses connections here") == 1
+
+    async def silent(session: Any, path: str) -> None:
+        return None
+
+    monkeypatch.setattr(membership, "answer", silent)
+    second.membership._spared.clear()
+    await second.membership._controller_out_of_reach(1, True)
+    await eventually(lambda: first.image.controller_epoch == second.image.controller_epoch == 2)

@@ -58,39 +58,37 @@ def exit_code(broker: BrokerProcess) -> int:
 
 
 @contextmanager
-def open_cluster(tmp_path: Path) -> Iterator[Cluster]:
+def open_cluster(tmp_path: Path) -> Iterator[tuple[Cluster, int]]:
+    """Two brokers, and the number of the one that is not the controller: it leads the topic."""
     settings = {**QUICK, "min.insync.replicas": 1}
     with Cluster(2, settings, data=tmp_path / "cluster") as cluster:
-        create(cluster, ALONE, replica_assignment=[[2]])
-        yield cluster
+        number = 3 - cluster.controller()
+        create(cluster, ALONE, replica_assignment=[[number]])
+        yield cluster, number
 
 
 def test_a_copy_of_a_running_brokers_folder_does_not_start(tmp_path: Path) -> None:
-    with open_cluster(tmp_path) as cluster:
-        original, clone = cluster.brokers[2], clone_of(cluster, 2, tmp_path / "copy")
-        session = cluster.state.session_of(2)
+    with open_cluster(tmp_path) as (cluster, number):
+        original, clone = cluster.brokers[number], clone_of(cluster, number, tmp_path / "copy")
+        session = cluster.state.session_of(number)
         assert append(original) is ErrorCode.none
         clone.launch()
         assert exit_code(clone) == 1
         assert append(original) is ErrorCode.none
-        assert cluster.state.session_of(2) == session
+        assert cluster.state.session_of(number) == session
         line = clone.said().splitlines()[-1]
-        assert line.startswith("ottla serve: node.id=2: "), line
+        assert line.startswith(f"ottla serve: node.id={number}: "), line
         assert "a copy of this data folder" in line
 
 
 @pytest.mark.parametrize("reaches", ["the controller", "nobody"])
 def test_the_former_broker_stops_when_a_copy_has_its_id(tmp_path: Path, reaches: str) -> None:
     """The copy may register when the session of the original is over; that one was cut off."""
-    with open_cluster(tmp_path) as cluster:
-        original, clone = cluster.brokers[2], clone_of(cluster, 2, tmp_path / "copy")
-        if cluster.controller() != 1:
-            cluster.expire_session(2)
-            wait_for("broker 1 to be the controller", lambda: cluster.controller() == 1)
-            cluster.wait_registered([1, 2])
-        cluster.cut_zookeeper(2)
+    with open_cluster(tmp_path) as (cluster, number):
+        original, clone = cluster.brokers[number], clone_of(cluster, number, tmp_path / "copy")
+        cluster.cut_zookeeper(number)
         if reaches == "nobody":
-            cluster.cut(1, 2)
+            cluster.cut_off(number)
         try:
             clone.start()
             wait_for("the copy to lead", lambda: append(clone) is ErrorCode.none)
@@ -99,7 +97,7 @@ def test_the_former_broker_stops_when_a_copy_has_its_id(tmp_path: Path, reaches:
                 cluster.heal()
             assert exit_code(original) == 1
             line = original.said().splitlines()[-1]
-            assert line.startswith("ottla serve: node.id=2: "), line
+            assert line.startswith(f"ottla serve: node.id={number}: "), line
             assert "a copy of this data folder" in line
             assert append(clone) is ErrorCode.none
         finally:
@@ -108,16 +106,18 @@ def test_the_former_broker_stops_when_a_copy_has_its_id(tmp_path: Path, reaches:
 
 def test_a_killed_broker_takes_its_id_back_at_once(tmp_path: Path) -> None:
     """The lock of the same folder proves that the former process is gone."""
-    with open_cluster(tmp_path) as cluster:
-        session = cluster.state.session_of(2)
-        cluster.brokers[1].pause()  # nobody deletes the registration of the killed broker
+    with open_cluster(tmp_path) as (cluster, number):
+        session = cluster.state.session_of(number)
+        cluster.brokers[3 - number].pause()  # nobody deletes the registration of the killed broker
         try:
-            cluster.kill(2)
-            assert cluster.state.session_of(2) == session
-            cluster.launch(2)
-            wait_for("a new session", lambda: cluster.state.session_of(2) not in (None, session))
+            cluster.kill(number)
+            assert cluster.state.session_of(number) == session
+            cluster.launch(number)
+            wait_for(
+                "a new session", lambda: cluster.state.session_of(number) not in (None, session)
+            )
         finally:
-            cluster.brokers[1].resume()
-        cluster.brokers[2].wait_ready()
-        assert append(cluster.brokers[2]) is ErrorCode.none
-        assert "is taken by" not in cluster.brokers[2].said()
+            cluster.brokers[3 - number].resume()
+        cluster.brokers[number].wait_ready()
+        assert append(cluster.brokers[number]) is ErrorCode.none
+        assert "is taken by" not in cluster.brokers[number].said()

@@ -166,3 +166,24 @@ def test_brokers_end_cleanly_without_zookeeper() -> None:
             assert list(threads.map(BrokerProcess.stop, brokers)) == [0, 0]
         for broker in brokers:
             assert "Traceback" not in broker.said()
+
+
+def test_a_controller_that_refuses_connections_stays_the_controller(tmp_path: Path) -> None:
+    """Something before it refuses, and its session lives: in Kafka, too, only that decides."""
+    with loaded_cluster(tmp_path) as (cluster, load):
+        before = Terms.now(cluster)
+        controller = cluster.controller()
+        others = [each for number, each in cluster.brokers.items() if number != controller]
+        cluster.network.broker_is_down(controller)
+        cluster.cut_off(controller, reset=True)
+        wait_for(
+            "the others to ask it by the tree",
+            lambda: all("the controller, refuses connections" in each.said() for each in others),
+        )
+        cluster.network.broker_comes_up(controller)
+        cluster.heal()
+        cluster.wait_in_sync()
+        load.wait_progress()
+        after = Terms.now(cluster)
+        assert (after.controller, after.controller_epoch) == (controller, before.controller_epoch)
+        assert cluster.state.live_brokers() == sorted(cluster.brokers)

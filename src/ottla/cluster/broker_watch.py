@@ -2,10 +2,11 @@
 
 A broker is alive while its ephemeral node exists. The node outlives the process by up to a session
 timeout, but a killed process closes its connections at once. So when a broker's fetch of deltas
-breaks off, the controller probes its listener. If the machine refuses the connection, the process
-is gone: the controller deletes the node, and the broker is handled like any other that vanished. If
-nothing answers (a cut network, a stopped process), only the session decides. If the node of a live
-broker is deleted, leader epochs keep that broker from doing harm, and it registers again.
+breaks off, the controller probes its listener. If the machine refuses the connection, and the
+process does not answer in the tree (`deposing`), it is gone: the controller deletes the node, and
+the broker is handled like any other that vanished. If nothing answers (a cut network, a stopped
+process), only the session decides. If the node of a live broker is deleted, leader epochs keep that
+broker from doing harm, and it registers again.
 
 If no broker could reach the ensemble, all sessions end together, and the broker that is back first
 becomes the controller. It waits for the other brokers that still listen, because nobody has taken
@@ -22,7 +23,7 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Final, Protocol
 
-from ottla.cluster.deposing import delete_broker
+from ottla.cluster.deposing import Deposed, depose_broker
 from ottla.config.broker import BrokerConfig
 from ottla.controller import layout
 from ottla.controller.image import BrokerImage, ClusterImage
@@ -235,8 +236,19 @@ class BrokerWatch:
             return
         if not await self._is_refused(*address):
             return
+
+        async def is_refused() -> bool:
+            return await probe(*address) is Probe.REFUSED
+
         try:
-            if await delete_broker(self._session, broker_id, broker.epoch):
+            deposed = await depose_broker(self._session, broker_id, broker.epoch, is_refused)
+            if deposed is Deposed.DELETED:
                 logger.warning("broker %d is gone: %s:%d refuses connections", broker_id, *address)
+            elif deposed is Deposed.ALIVE:
+                logger.warning(
+                    "broker %d is alive, and %s:%d refused connections: is there a firewall?",
+                    broker_id,
+                    *address,
+                )
         except CoordinationError as error:
             logger.info("cannot delete the registration of broker %d: %r", broker_id, error)

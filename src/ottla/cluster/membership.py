@@ -19,7 +19,7 @@ from typing import Final, Protocol, TypeVar
 from ottla.cluster.broker_node import BrokerNode, Folder, taken
 from ottla.cluster.cluster_view import ClusterView
 from ottla.cluster.controller import Controller, Tenure
-from ottla.cluster.deposing import delete_controller
+from ottla.cluster.deposing import Deposed, answer, depose_controller, is_challenged
 from ottla.cluster.errors import IdTakenError, StartError
 from ottla.cluster.metadata_fetcher import MetadataFetcher
 from ottla.cluster.registration import Registration
@@ -33,6 +33,7 @@ from ottla.controller.loading import first_writes
 from ottla.coordination.embedded_store import StoreError
 from ottla.coordination.tree import (
     BadVersionError,
+    Change,
     ConnectionLostError,
     Coordination,
     CoordinationError,
@@ -42,6 +43,7 @@ from ottla.coordination.tree import (
     SessionExpiredError,
     SetData,
 )
+from ottla.network.peer import Probe, probe
 from ottla.network.peers import Peers
 from ottla.protocol.errors import ApiError
 from ottla.protocol.kafka_uuid import random_uuid, uuid_text
@@ -62,6 +64,7 @@ SEEN_WITHIN_MS: Final = 10_000
 FIRST_IMAGE_WITHIN_MS: Final = 60_000
 LEAVE_WITHIN_MS: Final = 5_000
 RECONNECTS_WITHIN_MS: Final = 2_000
+SPARED_MS: Final = 5_000
 EXPIRY_SLACK_MS: Final = 2_000
 """A session ends up to one tick of the ensemble (tickTime, 2 s) after its timeout."""
 
@@ -99,6 +102,7 @@ class Membership:
         self._registration = registration
         self._view = view
         self._controller = controller
+        self._peers = peers
         self._random = random
         self._returned_at: float | None = None
         """When the last session replaced an expired one, on the loop's clock."""
@@ -109,6 +113,9 @@ class Membership:
         self._registered = False
         self._on_ousted = on_ousted
         self._is_ousted = False
+        self._spared: dict[int, float] = {}
+        """The last controller that was alive although it refused connections, by the transaction
+        that made its node: until when it is not asked again, on the loop's clock."""
         self._check_due = asyncio.Event()
         self._background = Background(logger, "cluster membership")
         view.subscribe(self._notified)
@@ -357,9 +364,19 @@ class Membership:
         if session is not None:
             session.abandon()
 
-    def check(self, _: Event | None = None) -> None:
+    def check(self, event: Event | None = None) -> None:
         """Something may have changed (a watch, a resignation): `_run` checks the tree."""
         self._check_due.set()
+        if event is not None and event.change is Change.DATA and self._session is not None:
+            # At once: `_run` may be busy.
+            self._background.spawn(self._answer(self._session, event.path))
+
+    async def _answer(self, session: Coordination, path: str) -> None:
+        """Answers if somebody asks whether this process is alive; see `deposing`."""
+        try:
+            await answer(session, path)
+        except CoordinationError as error:
+            logger.info("cannot answer at %s: %r", path, error)
 
     async def _run(self) -> None:
         while True:
@@ -407,6 +424,8 @@ class Membership:
         """
         there = await self._node.find(self.session, self.check)
         if there is not None:
+            if is_challenged(there):
+                await answer(self.session, self._node.path)
             self._registration.broker_epoch = there.created
             return
         logger.warning("this broker's registration is gone: registering again")
@@ -460,6 +479,8 @@ class Membership:
                 self.check()
                 return
         if there.owner == session.number:
+            if is_challenged(there):
+                await answer(session, layout.CONTROLLER)
             self.fetcher.follow(self._config.id)
             if not controller.active:
                 await controller.lead(
@@ -511,14 +532,35 @@ class Membership:
                 await self._view.apply([BrokerAppeared(broker)])
 
     async def _controller_out_of_reach(self, broker_id: int, refused: bool) -> None:
-        """The controller refuses connections: deletes its /controller before its session ends.
-        This is safe, because the next controller's epoch fences it if it is alive."""
+        """The controller refuses connections: deletes its /controller before its session ends,
+        unless it answers in the tree. If it is alive nevertheless, the next controller's epoch
+        fences it."""
+        address = self._peers.address(broker_id)
         try:
-            if not refused:
+            if not refused or address is None:
                 return await self._learn_addresses()
             there = await self.session.exists(layout.CONTROLLER)
             if there is not None and layout.read_controller(there.data) == broker_id:
-                logger.warning("broker %d, the controller, is gone", broker_id)
-                await delete_controller(self.session, there.created)
+                await self._depose(broker_id, there.created, address)
         except CoordinationError as error:
             logger.info("cannot check /controller: %r", error)
+
+    async def _depose(self, broker_id: int, created: int, address: tuple[str, int]) -> None:
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._spared.get(created, 0.0):
+            return
+
+        async def is_refused() -> bool:
+            return await probe(*address) is Probe.REFUSED
+
+        deposed = await depose_controller(self.session, broker_id, created, is_refused)
+        if deposed is Deposed.DELETED:
+            logger.warning("broker %d, the controller, is gone", broker_id)
+        elif deposed is Deposed.ALIVE:
+            self._spared = {created: loop.time() + SPARED_MS / 1000}
+            logger.warning(
+                "broker %d, the controller, refuses connections here at %s:%d, and is alive: is"
+                " there a firewall?",
+                broker_id,
+                *address,
+            )
