@@ -5,16 +5,21 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ottla.pipelines import PipelineError, report_progress, to_delta, topic
+from ottla.pipelines.progress import report
 from ottla.pipelines.progress.group import Group as KafkaGroup
+from ottla.pipelines.progress.group import GroupError
 from ottla.pipelines.progress.report import QueryReporter, report_query
 from ottla.pipelines.progress.requests import StopRequest, put_request
+from ottla.pipelines.progress.starting import new_run
 from ottla.pipelines.progress.state import OffsetMetadata, Run
 from ottla.pipelines.progress.status import read_status
+from ottla.pipelines.running import QUERIES
 
 pytestmark = pytest.mark.spark
 
@@ -277,3 +282,94 @@ def test_the_last_batch_is_reported_although_spark_reports_it_after_the_querys_e
     assert (status.metadata.batch, status.metadata.version) == (0, 1)
     assert status.metadata.run is not None
     assert status.metadata.run.state == "finished"
+
+
+class LateEvents:
+    """A query that has ended with two batches done, whose events Spark has not delivered."""
+
+    id, name, isActive = "query-1", "flights", False  # noqa: N815 - Spark's name
+
+    def __init__(self) -> None:
+        self.commits: dict[Any, Any] = {}
+        self.fail: Exception | None = None
+        self.destination = None
+        self.table = "t"
+        self.files = {
+            "offsets/0": 'v1\n{}\n{"flights":{"0":3}}',
+            "offsets/1": 'v1\n{}\n{"flights":{"0":10}}',
+        }
+        self.checkpoint = SimpleNamespace(
+            names=lambda folder: ["0", "1"] if folder == "commits" else [],
+            read=self.files.get,
+        )
+
+    def exception(self) -> None:
+        return None
+
+    def version_of(self, batch: int) -> int:
+        return batch + 1
+
+    def commit(self, commits: dict[Any, Any]) -> None:
+        if self.fail:
+            raise self.fail
+        self.commits |= commits
+
+    def progress(self, batch: int, offset: int) -> str:
+        source = {"description": "KafkaV2[x]", "endOffset": {"flights": {"0": offset}}}
+        return json.dumps(
+            {"id": self.id, "name": self.name, "batchId": batch, "sources": [source],
+             "durationMs": {"addBatch": 1, "triggerExecution": 2}, "numInputRows": 3}
+        )  # fmt: skip
+
+
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[LateEvents, QueryReporter]]:
+    query: Any = LateEvents()
+    monkeypatch.setitem(QUERIES, query.id, query)
+    monkeypatch.setattr(report, "EXIT_WAIT_S", 0.2)
+    group: Any = SimpleNamespace(
+        name="g", bootstrap_servers="b:1", commit=query.commit, read_all=dict,
+        companion=lambda _suffix: SimpleNamespace(read=lambda _partitions: {}),
+    )  # fmt: skip
+    spark: Any = SimpleNamespace(_jsc=None)
+    reporter = QueryReporter(spark, query, group, new_run("running"), ends_by_itself=True)
+    yield query, reporter
+    reporter.committer.close()
+
+
+def test_a_batch_that_spark_has_not_reported_at_the_end_is_committed(
+    late: tuple[LateEvents, QueryReporter],
+) -> None:
+    query, reporter = late
+    reporter.progressed(query.progress(0, 3))
+    reporter.finish()
+    commit = query.commits["flights", 0]
+    assert commit.offset == 10
+    metadata = json.loads(commit.metadata)
+    assert (metadata["batch"], metadata["delta"]["version"]) == (1, 2)
+    assert metadata["run"]["state"] == "finished"
+
+    # The event comes when all is over: the state does not go back.
+    reporter.progressed(query.progress(1, 10))
+    assert reporter.run.state == "finished"
+
+
+def test_a_batch_that_was_reported_is_not_committed_again(
+    late: tuple[LateEvents, QueryReporter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query, reporter = late
+    reporter.progressed(query.progress(1, 10))
+    put: list[Any] = []
+    monkeypatch.setattr(reporter.committer, "put", put.append)
+    reporter.finish()
+    assert put == []
+
+
+def test_an_end_that_cannot_be_committed_is_said(
+    late: tuple[LateEvents, QueryReporter], caplog: pytest.LogCaptureFixture
+) -> None:
+    query, reporter = late
+    query.fail = GroupError("no answer")
+    reporter.committer._logged = "no answer"  # as after the first commit that failed
+    reporter.finish()
+    assert "The last progress of group g is not committed to b:1" in caplog.text

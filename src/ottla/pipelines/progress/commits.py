@@ -137,6 +137,11 @@ class GroupCommitter:
         with self._changed:
             return self._changed.wait_for(self._is_idle, timeout_s)
 
+    @property
+    def is_failing(self) -> bool:
+        """Whether the last commit failed, which was logged."""
+        return bool(self._logged)
+
     def close(self) -> None:
         """Stop the thread; the next run catches up with what still waits."""
         with self._changed:

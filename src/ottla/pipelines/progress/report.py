@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("ottla.pipelines")
 
 EXIT_WAIT_S: Final = 5.0
+BUSY_WAIT_S: Final = 15.0
+"""How much longer the end waits for commits where none has failed: the machine is busy."""
 EVENTS_WAIT_S: Final = 10.0
 MAX_CAUGHT_UP: Final = 100  # Spark keeps the offsets of its last 100 batches
 MAX_SOURCES: Final = 100
@@ -185,8 +187,17 @@ class Reporter:
         self._close()
 
     def _close(self) -> None:
-        self.committer.drain(EXIT_WAIT_S)
-        self.committer.close()
+        committer = self.committer
+        is_done = committer.drain(EXIT_WAIT_S)
+        if not is_done and not committer.is_failing:
+            is_done = committer.drain(BUSY_WAIT_S)
+        if not is_done:
+            log.warning(
+                "The last progress of group %s is not committed to %s; the next start does it",
+                committer.group.name,
+                committer.group.bootstrap_servers,
+            )
+        committer.close()
 
     def _wait_for_events(self) -> None:
         """Let Spark deliver its last events: a query has ended before its last batch is reported.
@@ -246,16 +257,12 @@ class Reporter:
 
         The process may have been killed between the end of a batch and its report.
         """
-        done = [int(name) for name in running.checkpoint.names("commits") if name.isdigit()]
-        if not done:
+        offsets = _done(running)
+        if not offsets:
             return []
-        offsets = {
-            batch: read_offsets(running.checkpoint.read(f"offsets/{batch}") or "")
-            for batch in sorted(done)[-MAX_CAUGHT_UP:]
-        }
         partitions = [
             (topic, partition)
-            for topic, places in offsets[max(done)].items()
+            for topic, places in offsets[max(offsets)].items()
             for partition in places
         ]
         try:
@@ -304,6 +311,7 @@ class QueryReporter(Reporter):
         self._query = query
         self._ends_by_itself = ends_by_itself
         self._starts = 0
+        self._has_closed = False
         self._rows = self._rejected = 0
         super().__init__(spark, GroupCommitter(group, run=run, on_stop=self._stop_for))
 
@@ -335,6 +343,8 @@ class QueryReporter(Reporter):
         if progress.query_id != self.query_id:
             return
         with self.lock:
+            if self._has_closed:
+                return  # its end is committed: the batch is in there, from the checkpoint
             if not progress.has_batch or not progress.offsets:
                 self._put_place()
                 return
@@ -365,10 +375,35 @@ class QueryReporter(Reporter):
 
     def _close(self) -> None:
         """Commit the run's end, for a limited time, and forget the query."""
-        if not self.run.has_ended:
-            self._end(None)
+        with self.lock:
+            if self._has_closed:
+                return
+            self._put_unreported()
+            if not self.run.has_ended:
+                self._end(None)
+            self._has_closed = True
         super()._close()
         REPORTERS.pop(self.query_id, None)
+
+    def _put_unreported(self) -> None:
+        """Commit the batches that are done and that Spark has not reported in time.
+
+        On a busy machine its events come later than this waits for them. The query may finish for
+        good, so no next start would catch up.
+        """
+        from py4j.protocol import Py4JError
+
+        running = QUERIES.get(self.query_id)
+        if running is None:
+            return
+        known = self.latest.batch if self.latest else None
+        try:
+            for batch, offsets in _done(running, -1 if known is None else known).items():
+                if offsets:
+                    self._put(self.name, self.query_id, batch, offsets, running, None)
+        except (Py4JError, OSError, AttributeError) as error:
+            # Spark's process may be gone.
+            log.debug("The checkpoint of %s cannot be read: %s", self.name, error)
 
     def _settle(self, exception: str | None) -> None:
         """After the end of one of Spark's runs: wait until the query is started again or over."""
@@ -449,6 +484,16 @@ class QueryReporter(Reporter):
         for index in sorted(indexes)[:MAX_SOURCES]:
             offsets |= read_initial_offsets(running.checkpoint.read(f"sources/{index}/0") or "")
         return Delivered(self.name, self.query_id, None, offsets) if offsets else None
+
+
+def _done(running: Running, after: int = -1) -> dict[int, Offsets]:
+    """Return the last batches that are done, with their next offsets, from the checkpoint."""
+    done = [int(name) for name in running.checkpoint.names("commits") if name.isdigit()]
+    return {
+        batch: read_offsets(running.checkpoint.read(f"offsets/{batch}") or "")
+        for batch in sorted(done)[-MAX_CAUGHT_UP:]
+        if batch > after
+    }
 
 
 def _first_line(text: str | None) -> str | None:
