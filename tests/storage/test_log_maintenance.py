@@ -182,22 +182,6 @@ async def test_silent_producers_are_forgotten(start_node: Any) -> None:
     assert partition.active_producers() == []
 
 
-async def test_a_closed_segment_is_synced_at_once(start_node: Any, eventually: Any) -> None:
-    """Not with the next checkpoint, up to a minute later (UnifiedLog.roll)."""
-    never = "86400000"
-    made = await start_node(
-        log_flush_scheduler_interval_ms=never,
-        log_flush_offset_checkpoint_interval_ms=never,
-        log_initial_task_delay_ms=never,
-    )
-    await made.create("t", internal_segment_bytes="1000")
-    log = made.node.partitions.find("t", 0).log
-    for _ in range(2):
-        await made.produce("t", build_batch([Record(0, 1_000, b"k", bytes(600))]))
-    assert len(log.segments) == 2
-    await eventually(lambda: log.recovery_point >= log.segments[1].base_offset)
-
-
 async def test_removals_wait_for_their_delay(node_call: Any, tmp_path: Path) -> None:
     now, later = tmp_path / "now", tmp_path / "later"
     for folder in (now, later):

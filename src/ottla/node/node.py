@@ -354,7 +354,6 @@ class Node:
             live_epoch=live_epoch,
             eligible=self._isr_maintenance.check,
             remove=self.log_maintenance.remove_later,
-            flush_soon=self.log_maintenance.flush_later,
             load=self.log_maintenance.load_later,
         )
 

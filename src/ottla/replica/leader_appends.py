@@ -309,8 +309,6 @@ class LeaderAppends:
                 headers[0].producer_id,
             )
             partition.grown(now_ms)
-            if appended.rolled:
-                self._host.flush_soon(partition)
         return AppendResult(
             appended.first_offset,
             appended.last_offset,

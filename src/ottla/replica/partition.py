@@ -376,7 +376,6 @@ class Partition:
         now_ms: int,
     ) -> None:
         """See `PartitionFollower.append`."""
-        active = self.log.active
         with self._writing():
             moved = self._as_follower().append(
                 records,
@@ -386,8 +385,6 @@ class Partition:
                 now_ms=now_ms,
             )
         self.counts.add(headers)
-        if self.log.active is not active:
-            self._host.flush_soon(self)
         if moved:
             # Consumers of a follower only read committed records.
             wake(self)

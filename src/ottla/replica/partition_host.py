@@ -54,9 +54,6 @@ class PartitionHost:
     remove: Callable[[Removal], None] = Removal.run
     """Receives files that a truncation has renamed, to delete them after their delay, off the loop.
     After a crash the next start deletes them."""
-    flush_soon: Callable[[Any], None] = lambda partition: None
-    """Receives the `Partition` whose log has rolled, to sync the closed segment off the loop; else
-    the next checkpoint does."""
     load: Callable[[Any, ProducerLoad], None] = load_now
     """Receives the `Partition` and what reads its producers after a truncation, to run it off the
     loop; see `log.producer_load`."""

@@ -65,8 +65,6 @@ class LogMaintenance:
         self._checkpoint_due = asyncio.Event()
         self._checkpointing = asyncio.Lock()
         self._loading = asyncio.Semaphore(LOADS_AT_ONCE)
-        self._flushing: set[StoredPartition] = set()
-        """Logs that have rolled, and whose flush has not begun."""
         self._writing: asyncio.Future[None] | None = None
         """The write of checkpoint files that runs in a thread now."""
         self._changes: list[asyncio.Event] = []
@@ -270,23 +268,6 @@ class LogMaintenance:
             if number % PARTITIONS_A_SLICE == 0:
                 await asyncio.sleep(0)
             partition.log.forget_producers(now_ms, after_ms)
-
-    def flush_later(self, partition: StoredPartition) -> None:
-        """A log has rolled: syncs the closed segment now, as Kafka's "flush-log" task
-        (UnifiedLog.roll). Otherwise up to a minute's segments could be lost at once with the power,
-        and a segment that survives behind one that does not is cut off with it.
-        """
-        if partition not in self._flushing:
-            self._flushing.add(partition)
-            self._background.spawn(self._flush(partition))
-
-    async def _flush(self, partition: StoredPartition) -> None:
-        self._flushing.discard(partition)  # what rolls from here on needs another flush
-        try:
-            await partition.flush()
-        except ApiError as error:
-            # `flush` has told the storage failure; the next checkpoint tries again if it may.
-            logger.error("cannot flush %s-%d: %s", partition.topic, partition.index, error)
 
     def load_later(self, partition: StoredPartition, load: ProducerLoad) -> None:
         """Reads a truncated log's producers again, in a thread."""
