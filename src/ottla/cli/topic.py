@@ -81,7 +81,11 @@ def create(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     client_config: ClientConfig = None,
 ) -> None:
-    """Create topics. Options that are not given use the broker's defaults (num.partitions)."""
+    """Create topics. Options that are not given use the broker's defaults (num.partitions).
+
+    Retention counts from the timestamps of the records: to load records older than it (by default
+    seven days) give --config retention.ms=-1, or they are removed soon.
+    """
     settings = pairs("--config", config)
     assignment = assignment_of(assign, partitions, replication_factor)
     connection = connect(bootstrap, client_config)
