@@ -58,6 +58,8 @@ COMPACTED_SEGMENT_BYTES: Final = 800
 _CUT: Final = "Cut off: "
 _CUT_BELOW: Final = "though everything below"
 """Recovery cuts off what was on the disk: no fault does that."""
+_BEGINS_AGAIN: Final = "begins again at offset"
+"""A log lost what is after its log start, which DeleteRecords had moved."""
 LOGS_FLUSH: Final = 0.5
 """How often brokers flush before they acknowledge, in runs with faults of logs."""
 
@@ -284,7 +286,9 @@ class Cluster:
         """Whether a fault explains a logged error."""
         if self._have_disks_failed() and _is_of_disk(error):
             return True
-        return self._have_logs_lost and _CUT in error and _CUT_BELOW not in error
+        if not self._have_logs_lost:
+            return False
+        return _BEGINS_AGAIN in error or (_CUT in error and _CUT_BELOW not in error)
 
     # State.
 

@@ -86,6 +86,9 @@ NEEDS_SPARK: Final = {
     **NO_BROKER,
     **dict.fromkeys(("no permission", "closed pipe", "full disk"), "it needs Spark for its table"),
 }
+NEEDS_STORE: Final = dict.fromkeys(
+    ("closed pipe", "full disk"), "what it prints needs the store of a broker: test_log_stray.py"
+)
 LEFT_OUT: Final = {"no permission": "brokers leave out what their client may not see"}
 OWN_FILE: Final = {**NO_BROKER, "no permission": "test_profiles.py: profiles are the user's own"}
 ITS_CLUSTER: Final = {
@@ -344,6 +347,18 @@ ROWS: Final = {
         "{partition}", missing="", wrong="{partition} --json=x", unknown="{empty}/no",
         denied="/proc/self/task", cannot=NO_BROKER,
     ),
+    "log stray list": Row(
+        "{strays}", missing="", wrong="{strays} --json=x", unknown="{empty}/no",
+        denied="/proc/self/task/no", cannot=NO_BROKER,
+    ),
+    "log stray adopt": Row(
+        "{stray}", missing="", wrong="{stray} --partitions x", unknown="{empty}/no",
+        denied="/proc/self/task/no", cannot={**NO_BROKER, **NEEDS_STORE},
+    ),
+    "log stray delete": Row(
+        "{stray} --yes", missing="", wrong="{stray} --yes=x", unknown="{empty}/no --yes",
+        denied="/proc/self/task/no --yes", cannot=NO_BROKER,
+    ),
     "cluster start": Row(
         "",
         missing="--data",
@@ -411,20 +426,19 @@ ROWS: Final = {
 }  # fmt: skip
 
 
-def leaves() -> dict[str, Any]:
-    """All commands as the app lists them."""
+def leaves(group: Any, before: str = "") -> dict[str, Any]:
+    """All commands of a group, and of the groups in it, by their words."""
     found: dict[str, Any] = {}
-    app: Any = typer.main.get_command(build([]))
-    for name, command in app.commands.items():
-        inner = getattr(command, "commands", None)
-        if inner is None:
+    for word, command in group.commands.items():
+        name = f"{before}{word}"
+        if hasattr(command, "commands"):
+            found |= leaves(command, f"{name} ")
+        else:
             found[name] = command
-        for word, leaf in (inner or {}).items():
-            found[f"{name} {word}"] = leaf
     return found
 
 
-LEAVES: Final = leaves()
+LEAVES: Final = leaves(typer.main.get_command(build([])))
 HAS_BOOTSTRAP: Final = {
     name
     for name, leaf in LEAVES.items()
@@ -503,6 +517,17 @@ def an_open_transaction(place: Place) -> str:
     return name
 
 
+def a_stray(place: Place) -> str:
+    """A folder that was set aside, with nothing in it."""
+    folder = Path(place.names["empty"]).parent / f"strays-{uuid4().hex}" / f"t-0.{'a' * 32}-stray"
+    folder.mkdir(parents=True)
+    return str(folder)
+
+
+def strays(place: Place) -> str:
+    return str(Path(a_stray(place)).parent)
+
+
 MAKERS: Final[dict[str, Callable[[Place], str]]] = {
     "fresh": fresh,
     "made": a_topic,
@@ -510,6 +535,8 @@ MAKERS: Final[dict[str, Callable[[Place], str]]] = {
     "made_group": a_group,
     "open": an_open_transaction,
     "profile": a_profile,
+    "stray": a_stray,
+    "strays": strays,
     "made_profile": a_profile,
 }
 
