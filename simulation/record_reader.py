@@ -72,6 +72,7 @@ class RecordReader:
     async def poll(self, max_wait_ms: int = 300) -> bool:
         """Fetch once; False if the fetch failed."""
         topic, partition = self.place
+        before = self.offset
         try:
             leader, epoch = await self._connections.leader_and_epoch(topic, partition)
             request = self._request(epoch, max_wait_ms)
@@ -79,6 +80,8 @@ class RecordReader:
         except NoAnswerError:
             self._connections.forget_leader(topic, partition)
             return False
+        if self.offset != before:
+            return True  # the last checks poll, too, and were answered first
         found = answer.responses[0].partitions[0]
         if ErrorCode(found.error_code) is not ErrorCode.none:
             self._connections.forget_leader(topic, partition)

@@ -160,13 +160,14 @@ def test_a_seed_that_found_something_at_its_own_pace(
     assert run(seed, faults, transactions=transactions).violation is None
 
 
-FOUND_IN_LOGS = ((40, False), (13, True), (500100, False))
+FOUND_IN_LOGS = ((40, False), (13, True), (500100, False), (500372, False))
 """The same for faults of logs, with and without transactions.
 
 - A power failure took the last batch of a segment and left the next segment: the log had a hole,
   which recovery did not see.
 - The simulation did not see such a hole either, and expected the records behind it.
 - A power failure took all records after the log start: the broker says so, and may.
+- A reader was polled by the last checks while its own poll was under way.
 """
 
 
