@@ -8,7 +8,6 @@ import pytest
 
 from ottla.log.errors import SyncError
 from ottla.log.flush import FlushTask, flush
-from ottla.log.offset_index import OffsetIndex
 from ottla.log.truncation import truncate_to
 from ottla.protocol.errors import ApiError, ErrorCode
 
@@ -131,7 +130,7 @@ def test_what_a_flush_could_not_begin_with_is_synced_by_the_next(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(OffsetIndex, "store", full)
+        patch.setattr(os, "open", full)
         with pytest.raises(ApiError, match="No space left"):
             FlushTask(log)
     assert log.unsynced_files == unsynced
