@@ -231,3 +231,13 @@ def test_files_marked_as_deleted_go(bench: Any) -> None:
     (bench.folder / (names.file_name(50, names.LOG) + names.DELETED)).write_bytes(b"old")
     assert _again(bench).end_offset == 6
     assert not bench.names(names.DELETED)
+
+
+def test_what_recovery_has_rebuilt_is_synced_before_a_clean_stop_trusts_it(bench: Any) -> None:
+    log = bench.open()
+    bench.fill(log, 12)
+    flush(log)
+    again = bench.open(recovery_point=log.end_offset)
+    assert again.unflushed_records == 0
+    rebuilt = again.active
+    assert {rebuilt.path, *rebuilt.index_paths} <= set(again.unsynced_files)

@@ -257,3 +257,47 @@ def test_a_cut_in_a_gap_stays_after_a_restart(bench: Any) -> None:
         assert log.end_offset == 15
     assert bench.append(log).first_offset == 15
     assert [record.offset for record in bench.read_all(log)] == [0, 10, 15]
+
+
+def test_a_crash_in_a_full_truncation_does_not_revive_transactions(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never are the old records beside the new segment: their transactions would not end."""
+    log = bench.open()
+    bench.send(log, 7, 3)
+    log.close()
+    log = bench.open(recovery_point=3, clean=True)
+    made = os.open
+
+    def crash(path: str, flags: int, *others: Any) -> int:
+        if path.endswith("00050.index"):
+            raise KeyboardInterrupt
+        return made(path, flags, *others)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", crash)
+        with pytest.raises(KeyboardInterrupt):
+            truncate_fully(log, 50, now_ms=1)
+    again = bench.open(recovery_point=3)
+    assert (again.start_offset, again.end_offset) == (50, 50)
+    assert again.last_stable_offset(50) == 50
+    assert not again.producers.producers
+
+
+def test_a_disk_that_refuses_a_snapshot_s_end_changes_nothing(
+    long: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise it would be loaded after the next cut, once the log has grown past it."""
+    log = long.log
+
+    def refuse(path: str) -> None:
+        raise OSError("no disk today")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "unlink", refuse)
+        with pytest.raises(ApiError):
+            truncate_to(log, 10, now_ms=1)
+    assert log.end_offset == 60
+    truncate_to(log, 10, now_ms=1)
+    assert max(log.snapshots, default=0) <= 10
+    assert len(long.names(names.SNAPSHOT)) == len(log.snapshots)

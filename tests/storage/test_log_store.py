@@ -382,3 +382,34 @@ def test_offsets_of_a_folder_that_is_gone_are_not_those_of_a_new_log(tmp_path: P
     assert (last.logs["gone", 0].start_offset, last.logs["gone", 0].end_offset) == (0, 1)
     assert (last.logs["kept", 0].start_offset, last.logs["kept", 0].end_offset) == (2, 3)
     last.release()
+
+
+def test_a_recovery_point_above_the_end_is_lowered_in_its_file(tmp_path: Path) -> None:
+    """Otherwise records written after one crash would count as synced after the next."""
+    store = _open(tmp_path)
+    _fill(store, "t", 0, 3)
+    flush(store.logs["t", 0])
+    store.checkpoint({}).run()
+    store.release()
+    (tmp_path / "t-0" / f"{0:020}.log").write_bytes(b"")
+    once = _open(tmp_path)
+    assert (once.logs["t", 0].end_offset, once.logs["t", 0].recovery_point) == (0, 0)
+    batch = build_batch([Record(0, 1, b"k", b"v")])
+    once.logs["t", 0].append(batch, [read_header(batch)], leader_epoch=0, now_ms=1)
+    once.release()
+    again = _open(tmp_path)
+    assert (again.logs["t", 0].end_offset, again.logs["t", 0].recovery_point) == (1, 0)
+
+
+def test_a_log_that_was_compacted_may_have_gaps(tmp_path: Path) -> None:
+    """Its topic's cleanup.policy is delete now: a gap is no loss, and nothing after it is cut."""
+    store = _open(tmp_path)
+    _fill(store, "t", 0, 1)
+    log = store.logs["t", 0]
+    log.roll(1, 7)
+    batch = build_batch([Record(0, 1, b"k", b"v")], base_offset=7, leader_epoch=0)
+    log.append_as_follower(batch, [read_header(batch)], now_ms=1)
+    store.cleaner_offsets["t", 0] = 7
+    store.checkpoint({}).run()
+    store.release()
+    assert _open(tmp_path).logs["t", 0].end_offset == 8

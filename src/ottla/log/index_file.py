@@ -5,7 +5,9 @@ Entries of the active segment are kept in memory and stored when the log is flus
 closed; lookups in closed segments read the file. After a crash, entries may be missing or torn, or
 some may be left that a truncation removed. So the indexes of the last segment and of every segment
 from the recovery point on are rebuilt from the log, and the recovery point advances only past
-stored entries.
+stored entries. A segment that is rolled exactly at the recovery point gets its last entries later:
+the next flush syncs them. A power failure before that may take them; Kafka does not see that,
+either.
 """
 
 import os

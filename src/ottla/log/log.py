@@ -360,9 +360,9 @@ class Log:
         return self.segments[-1].has_files
 
     def make_files(self) -> None:
-        """Raises ApiError KAFKA_STORAGE_ERROR."""
+        """Those of the last segment. Raises ApiError KAFKA_STORAGE_ERROR; there is then none."""
         made = make_folder(self.folder, self.topic_id)
-        self.segments[-1].make_files(self.config.preallocate_bytes)
+        self._make_files(self.segments[-1])
         self.unsynced_files += made
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
@@ -377,10 +377,17 @@ class Log:
             active.created_ms = now_ms
             return active
         producers = self.producers
-        active.seal()
+        self.seal(active)
         segment = self.begin_segment(offset, now_ms)
         self._write_snapshot(offset, producers)
         return segment
+
+    def seal(self, segment: Segment) -> None:
+        """End the writing to it. Its batches may be synced already, but not the last entries of its
+        indexes. Raises ApiError KAFKA_STORAGE_ERROR.
+        """
+        segment.seal()
+        self.unsynced_files += segment.index_paths
 
     def _undo_roll(self) -> Segment:
         """A follower rolled at a batch after a gap, and could not write it. Now another leader has
@@ -439,9 +446,19 @@ class Log:
         """A new empty segment after the others. Raises ApiError KAFKA_STORAGE_ERROR; the log is
         then as it was.
         """
-        self._remove_unwanted()
+        segment = self._new_segment(base_offset, now_ms)
+        self._make_files(segment)
+        self.segments.append(segment)
+        return segment
+
+    def begin_again(self, base_offset: int, now_ms: int) -> None:
+        """A new empty segment, now that there is none. `make_files` makes its files."""
+        assert not self.segments
+        self.segments.append(self._new_segment(base_offset, now_ms))
+
+    def _new_segment(self, base_offset: int, now_ms: int) -> Segment:
         jitter_ms = self.config.segment_jitter_ms
-        segment = Segment.create(
+        return Segment.create(
             self.folder,
             base_offset,
             self.files,
@@ -450,14 +467,15 @@ class Log:
             jitter_ms=self._random.randrange(jitter_ms) if self._random and jitter_ms > 0 else 0,
             with_files=False,
         )
+
+    def _make_files(self, segment: Segment) -> None:
+        self._remove_unwanted()
         try:
             segment.make_files(self.config.preallocate_bytes)
         except ApiError:
             self.discard(segment)
             raise
-        self.segments.append(segment)
         self.unsynced_files.append(self.folder)
-        return segment
 
     def discard(self, segment: Segment) -> None:
         """Remove the files of an empty segment that the log does not have after all; now, or before
@@ -589,7 +607,13 @@ class Log:
         self._remove_unwanted()
         active = self.segments[-1]
         if self.is_on_disk and active.offset_index.is_loaded:
-            active.seal()
+            self.seal(active)
+        if self.cuts:
+            # The disk may have refused the last step of one: see `truncation`.
+            if not self.is_on_disk:
+                self.make_files()
+            elif active.next_offset < self.end_offset:
+                self.begin_segment(self.end_offset, active.created_ms)
         if self.cuts and not self.knows_producers:
             self.set_producers(self._load_producers())
         self.take_snapshot()

@@ -24,7 +24,7 @@ from ottla.log.errors import storage_error
 from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.log import Log
 from ottla.log.open_file import OpenFiles
-from ottla.log.producer_state import ProducerState
+from ottla.log.producer_state import LARGEST_OFFSET, ProducerState
 from ottla.log.producers import load_snapshot, remove_snapshots, replay_segment
 from ottla.log.recovery import end_segment, recover_segment
 from ottla.log.recovery_cut import (
@@ -64,13 +64,15 @@ def open_log(
     recovery_point: int = 0,
     clean: bool = False,
     is_doubtful: bool = False,
+    was_compacted: bool = False,
     size_bytes: int | None = None,
 ) -> Log:
     """The log in `folder`. If the folder is empty or missing, so is the log; it gets a folder and
     files with its first record, if it begins at 0. Offsets are those of the checkpoints. `clean`:
     the last shutdown was clean, and left `size_bytes` of log if that is known: with another size
-    the log is checked whole. `is_doubtful`: the recovery point is not known. `random` chooses the
-    jitter of new segments; without it there is none.
+    the log is checked whole. `is_doubtful`: the recovery point is not known. `was_compacted`: it
+    may have gaps, whatever its cleanup.policy is now. `random` chooses the jitter of new segments;
+    without it there is none.
 
     Raises ApiError KAFKA_STORAGE_ERROR.
     """
@@ -92,6 +94,7 @@ def open_log(
             recovery_point,
             clean,
             is_doubtful,
+            was_compacted or config.cleanup_compact,
         )
     except OSError as error:
         raise storage_error(f"cannot open {folder}", error) from None
@@ -118,12 +121,15 @@ def _open(
     recovery_point: int,
     clean: bool,
     is_doubtful: bool,
+    may_have_gaps: bool,
 ) -> Log:
     segments = _segments(folder, listing, config, files)
     state: ProducerState | None = None
     epochs = LeaderEpochs(folder)
     is_new = False
     if segments and not clean:
+        # First, so that recovery does not begin with the producers of what a truncation removed.
+        _remove_stray_snapshots(folder, listing.snapshots, segments, LARGEST_OFFSET)
         state = _recover(
             folder,
             segments,
@@ -132,7 +138,7 @@ def _open(
             recovery_point,
             epochs,
             is_doubtful=is_doubtful,
-            may_have_gaps=config.cleanup_compact,
+            may_have_gaps=may_have_gaps,
         )
     if not segments or _end_of(segments, clean, recovery_point) < start_offset:
         # No segment, or all deleted: begin at the start offset.
@@ -172,7 +178,17 @@ def _open(
         # The file is as old as the last flush (LogLoader.load does both, too).
         epochs.truncate_from_end(end_offset)
         epochs.truncate_from_start(log.start_offset)
+        _sync_later(log)
     return log
+
+
+def _sync_later(log: Log) -> None:
+    """What recovery has cut and rebuilt: a clean stop must not trust what a power failure may still
+    undo. And the last index entries of a segment that ends exactly at the recovery point.
+    """
+    for segment in log.segments[log.segment_number(max(log.recovery_point - 1, 0)) :]:
+        if segment.size_bytes:
+            log.unsynced_files += (segment.path, *segment.index_paths)
 
 
 def _segments(folder: str, listing: _Listing, config: LogConfig, files: OpenFiles) -> list[Segment]:
@@ -288,7 +304,8 @@ def _recover(
         _restore_epochs(epochs, segments[:first])
     for number in range(first, len(segments)):
         cut = recover_segment(segments[number], state, epochs)
-        if cut is None and not may_have_gaps and number + 1 < len(segments):
+        is_unsynced = segments[number].next_offset >= recovery_point
+        if cut is None and is_unsynced and not may_have_gaps and number + 1 < len(segments):
             cut = missing_end(segments[number], segments[number + 1])
         if cut is not None:
             _cut(segments, number, cut, None if is_doubtful else recovery_point)

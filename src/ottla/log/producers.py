@@ -58,16 +58,15 @@ def load_snapshot(folder: str, snapshots: list[int], up_to_offset: int) -> Produ
 
 def remove_snapshots(folder: str, snapshots: list[int], above_offset: int) -> None:
     """Remove the snapshots above the offset. Raises ApiError KAFKA_STORAGE_ERROR."""
-    gone = snapshots[bisect_right(snapshots, above_offset) :]
-    del snapshots[len(snapshots) - len(gone) :]
-    for offset in reversed(gone):
-        path = f"{folder}/{names.file_name(offset, names.SNAPSHOT)}"
+    while snapshots and snapshots[-1] > above_offset:
+        path = f"{folder}/{names.file_name(snapshots[-1], names.SNAPSHOT)}"
         try:
             os.unlink(path)
         except FileNotFoundError:
-            continue
+            pass
         except OSError as error:
             raise storage_error(f"cannot remove {path}", error) from None
+        del snapshots[-1]
 
 
 def replay_segment(state: ProducerState, segment: Segment, *, into_index: bool = False) -> None:

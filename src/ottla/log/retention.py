@@ -92,7 +92,6 @@ def mark_deleted(log: Log, segments: Iterable[Segment], *, snapshots: bool = Tru
         suffixes = [*names.SEGMENT_SUFFIXES]
         if snapshots and segment.base_offset in log.snapshots:
             suffixes.append(names.SNAPSHOT)
-            log.snapshots.remove(segment.base_offset)
         for suffix in suffixes:
             path = segment.path_of(suffix)
             try:
@@ -102,4 +101,6 @@ def mark_deleted(log: Log, segments: Iterable[Segment], *, snapshots: bool = Tru
             except OSError as error:
                 raise storage_error(f"cannot rename {path}", error) from None
             paths.append(path + names.DELETED)
+        if names.SNAPSHOT in suffixes:
+            log.snapshots.remove(segment.base_offset)
     return Removal(tuple(paths), log.config.file_delete_delay_ms)

@@ -173,6 +173,12 @@ class Segment:
             self.txn_index.path = self.path_of(names.TXN_INDEX)
 
     @property
+    def index_paths(self) -> list[str]:
+        """The files that `seal` completes."""
+        paths = [self.offset_index.path, self.time_index.path]
+        return paths if self.txn_index is None else [*paths, self.txn_index.path]
+
+    @property
     def path(self) -> str:
         return self.path_of(names.LOG)
 
@@ -319,16 +325,18 @@ class Segment:
         self.store_indexes()
 
     def store_indexes(self) -> None:
-        """Complete the indexes with the largest timestamp, store them, and free the memory."""
+        """Complete the indexes with the largest timestamp, store them, and free the memory: of the
+        offset index last, so that it says whether all are stored.
+        """
+        self.store_transaction_index()
         try:
             if self.max_timestamp > NO_TIMESTAMP:
                 self.time_index.load()
                 self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
-            self.offset_index.release()
             self.time_index.release()
+            self.offset_index.release()
         except OSError as error:
             raise storage_error(f"cannot write the indexes of {self.path}", error) from None
-        self.store_transaction_index()
 
     def _write(self, buffers: list[bytes | memoryview], size_bytes: int) -> None:
         fd = self.file().fd
@@ -465,6 +473,7 @@ class Segment:
         if self.size_bytes == 0:
             self._first_timestamp = None
         self._ends_known = False
+        self.max_timestamp, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         if self.txn_index is not None and aborted is not None:
@@ -472,13 +481,18 @@ class Segment:
         return offset
 
     def seal(self) -> None:
-        """End the writing: the indexes are complete and stored."""
+        """End the writing: the indexes are complete and stored. Raises ApiError
+        KAFKA_STORAGE_ERROR.
+        """
         if not self._ends_known:
             self.load_ends()
         self.store_indexes()
         fd = self.file().fd
         if os.fstat(fd).st_size != self.size_bytes:
-            os.ftruncate(fd, self.size_bytes)  # the rest was preallocated
+            try:
+                os.ftruncate(fd, self.size_bytes)  # the rest was preallocated
+            except OSError as error:
+                raise storage_error(f"cannot truncate {self.path}", error) from None
         self._recent_offsets = self._recent_positions = None
 
 

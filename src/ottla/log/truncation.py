@@ -5,9 +5,9 @@ one (UnifiedLog.rebuildProducerState), so no snapshot of what is gone may stay. 
 kept is truncated in place, as in Kafka, so that its snapshot stays, too.
 
 Crash: segments go from the last one on, so what is left has no gap; a log that is emptied loses
-them from the first one on, and the last one only once the new segment is there. Snapshots go after
-the segments: `opening` removes those that belong to nothing. If the disk refuses a step, the log
-has what it still has files of.
+them from the first one on, and is empty in the end. Then the leader makes the follower truncate it
+again. Snapshots go first: without them the producers are read from the batches. If the disk
+refuses a step, the log has what it still has files of.
 """
 
 from ottla.log.errors import InsaneIndexError
@@ -32,6 +32,8 @@ def truncate_to(log: Log, offset: int, *, now_ms: int) -> Removal | None:
     ends = [*(segment.base_offset for segment in log.segments[1:]), log.end_offset]
     dropped = log.segments[log.segment_number(offset) + 1 :]
     end_offset = log.end_offset
+    # First, so that a disk that refuses it changes nothing: none of them is below the new end.
+    remove_snapshots(log.folder, log.snapshots, offset)
     try:
         removal = take_out(log, reversed(dropped)) if dropped else None
         end_offset = _cut(log, offset)
@@ -61,12 +63,15 @@ def truncate_fully(log: Log, offset: int, *, now_ms: int) -> Removal:
     if not log.is_on_disk:
         log.unsynced_files += make_folder(log.folder, log.topic_id)
     last = log.active
+    remove_snapshots(log.folder, log.snapshots, -1)
     try:
         removal = take_out(log, log.segments[:-1])
         if offset != last.base_offset:
             removal += _replace(log, offset, now_ms)
         elif last.has_files:
             _cut(log, offset)
+        else:
+            log.make_files()
     finally:
         if log.active.base_offset == offset and not log.active.size_bytes:
             log.start_offset = offset
@@ -78,15 +83,18 @@ def truncate_fully(log: Log, offset: int, *, now_ms: int) -> Removal:
 
 
 def _replace(log: Log, offset: int, now_ms: int) -> Removal:
-    """Begin a segment at `offset` in place of the only one."""
-    old = log.active
-    new = log.begin_segment(offset, now_ms)
+    """Begin a segment at `offset` in place of the only one.
+
+    Its files are made after the old ones are gone: with both, a start after a crash would find the
+    old records, and the transactions that are open there would never end.
+    """
     try:
-        return take_out(log, [old])
+        removal = take_out(log, log.segments)
     finally:
-        if old in log.segments:
-            log.segments.remove(new)
-            log.discard(new)
+        if not log.segments:
+            log.begin_again(offset, now_ms)
+    log.make_files()
+    return removal
 
 
 def _set_end(log: Log, offset: int) -> None:
@@ -118,7 +126,7 @@ def _keep_end(log: Log, now_ms: int) -> None:
         return
     # It is no longer the last one, so only the recovery point makes recovery look at its end.
     log.recovery_point = min(log.recovery_point, last.base_offset)
-    last.seal()
+    log.seal(last)
     log.begin_segment(log.end_offset, now_ms)
-    if last.size_bytes == 0:
+    if last.size_bytes == 0 and last is not log.segments[0]:
         take_out(log, [last]).run()

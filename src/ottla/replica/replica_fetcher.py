@@ -346,8 +346,10 @@ class ReplicaFetcher:
     def _append(self, followed: Followed, decision: Append) -> None:
         partition, now_ms = followed.partition, self._clock.now_ms()
         if decision.restart_at is not None:
-            partition.truncate_fully(decision.restart_at, now_ms)
-            self._on_truncated(partition)
+            try:
+                partition.truncate_fully(decision.restart_at, now_ms)
+            finally:
+                self._on_truncated(partition)
         partition.append_fetched(
             decision.records,
             decision.headers,

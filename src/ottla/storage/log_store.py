@@ -171,6 +171,7 @@ class LogStore:
         has_points = RECOVERY_POINTS not in found.damaged
         # After a clean stop the recovery point is the log's end, if the file is proven.
         knows_ends = stop is None or found.is_proven(RECOVERY_POINTS)
+        knows_cleaned = CLEANER_OFFSETS not in found.damaged
         sizes = None if stop is None else stop.sizes
         was_clean = stop is not None and not found.damaged
         for name in sorted(self._folders()):
@@ -195,6 +196,7 @@ class LogStore:
                 recovery_point=recovery_points.get(partition, 0) if knows_ends else 0,
                 clean=clean,
                 is_doubtful=not has_points,
+                was_compacted=partition in self.cleaner_offsets or not knows_cleaned,
                 size_bytes=size_bytes,
             )
             was_clean &= clean and not log.unflushed_records
@@ -206,8 +208,16 @@ class LogStore:
         missing = _without_folder(found, self.logs)
         if missing:
             self._forget(missing)
+        elif any(self._is_above(name, offset) for name, offset in recovery_points.items()):
+            # Otherwise, after another crash, what is written until then would count as synced.
+            CheckpointTask(self, self.high_watermarks).run()
         elif stop is not None and was_clean:
             self.previous_epoch = stop.broker_epoch
+
+    def _is_above(self, name: PartitionName, recovery_point: int) -> bool:
+        """Whether it is above the log's end. Kafka only lowers it in memory (LogLoader)."""
+        log = self.logs.get(name)
+        return log is not None and log.recovery_point < recovery_point
 
     def _tell_missing(self, stop: CleanStop | None) -> None:
         sizes = {} if stop is None or stop.sizes is None else stop.sizes
