@@ -16,6 +16,8 @@ import pytest
 from ottla.accelerator import COMPILED
 
 ROOT = Path(__file__).parent.parent
+RUNS_SOURCES = frozenset({"tests/log/model/planted_in_compiled.py"})
+"""Run only by processes in which nothing is compiled, which they make sure of."""
 FOLDERS = ("tests", "simulation", "faults", "bench", "conformance")
 COMPILED_MODULES = frozenset(f"ottla.{path.replace('/', '.')}" for path in COMPILED)
 REPLACES = frozenset({"setattr", "delattr", "patch", "object"})
@@ -90,6 +92,7 @@ def test_nothing_compiled_is_replaced() -> None:
         f"{path.relative_to(ROOT)}: {what}"
         for folder in FOLDERS
         for path in sorted((ROOT / folder).rglob("*.py"))
+        if str(path.relative_to(ROOT)) not in RUNS_SOURCES
         for what in replaced_in_vain(path.read_text())
     ]
     assert not found, "\n".join(found)

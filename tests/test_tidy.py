@@ -49,7 +49,8 @@ def test_name_says_what_is_inside(path: Path) -> None:
 def test_each_test_file_stands_for_a_source_file() -> None:
     """One test file per source file: `tests/log/test_segment.py` is for `src/ottla/log/segment.py`.
 
-    `tests/system/` holds those that test the product as a whole, from outside.
+    `tests/system/` holds those that test the product as a whole, from outside. A model that tests
+    compare the product with is a source, too.
     """
     for path in sorted((ROOT / "tests").glob("*/**/test_*.py")):
         room = path.parent.relative_to(ROOT / "tests")
@@ -59,7 +60,7 @@ def test_each_test_file_stands_for_a_source_file() -> None:
         # A subfolder of tests may be a room of its own or a part of the room above it.
         places = [
             root / folder / source
-            for root in (ROOT / "src" / "ottla", ROOT)
+            for root in (ROOT / "src" / "ottla", ROOT, ROOT / "tests")
             for folder in (room, room.parent)
         ]
         assert any(place.is_file() for place in places), f"{name_of(path)} tests no source file"

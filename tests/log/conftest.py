@@ -1,6 +1,8 @@
 """A log to fill, and batches to fill it with."""
 
-from collections.abc import Callable
+import os
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from ottla.records.iterate import iterate_records
 from ottla.records.record import Record
 
 NOW_MS = 1_000_000
+MEMORY = "/dev/shm"
 
 
 class LogBench:
@@ -110,3 +113,13 @@ def bench(tmp_path: Path) -> LogBench:
 def make_bench(tmp_path: Path) -> Callable[[str], LogBench]:
     """For tests that want many folders (Hypothesis)."""
     return lambda name: LogBench(tmp_path / name)
+
+
+@pytest.fixture
+def fast_folder(tmp_path: Path) -> Iterator[Path]:
+    """In memory where the system has such a file system: thousands of lives wait for no disk."""
+    if not os.access(MEMORY, os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        yield Path(folder)
