@@ -59,7 +59,8 @@ class Cluster:
             await session.delete(layout.broker_path(number))
         for number in wanted - there:
             endpoint = Endpoint("PLAINTEXT", f"broker-{number}.invalid", 9092)
-            data = layout.write_broker(BrokerImage(number, (endpoint,)), 0)
+            registered = BrokerImage(number, (endpoint,), directory_id=f"disk-{number}")
+            data = layout.write_broker(registered, 0)
             await session.create(layout.broker_path(number), data)
         async with asyncio.timeout(60):
             while self.image.brokers.keys() != wanted:
