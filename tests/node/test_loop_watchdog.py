@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from ottla.node.loop_watchdog import HELD_MS, LoopWatchdog, stack
+from ottla.node.loop_watchdog import HELD_MS, LoopWatchdog, clock_of_this_thread, stack
 
 
 def hold(milliseconds: float) -> None:
@@ -82,3 +82,12 @@ async def test_lines_do_not_flood_the_log(caplog: pytest.LogCaptureFixture) -> N
 
 def test_an_unknown_stack() -> None:
     assert stack(None) == "an unknown place"
+
+
+async def test_a_stop_ends_a_probe_that_the_loop_cannot_answer() -> None:
+    """The loop waits for the thread, and the thread for the loop."""
+    watchdog = LoopWatchdog(lambda: "")
+    watchdog._stopped.set()
+    watchdog._answered.clear()
+    clock = clock_of_this_thread()
+    watchdog._wait(clock.wall_ms(), 0, clock)

@@ -107,7 +107,8 @@ class LoopWatchdog:
     def _wait(self, begun_ms: float, thread_id: int, clock: LoopClock) -> str:
         """Waits for the loop's answer; returns where the loop was when it was late."""
         where, gave_up = "", False
-        while not self._answered.wait(HELD_MS / 1000):
+        # The loop answers no more while it waits in `stop`.
+        while not self._answered.wait(HELD_MS / 1000) and not self._stopped.is_set():
             if not where:
                 where = f"{self._last_request()}, in {stack(sys._current_frames().get(thread_id))}"
             held_ms = clock.wall_ms() - begun_ms
