@@ -1,62 +1,25 @@
 """Bugs of logs and their disks to plant, as patches like those in `planted`.
 
-Modules that are compiled ignore patches of their classes, so the bugs are planted in others, or
-under the names by which a compiled module knows others.
+Modules that are compiled ignore patches, so the bugs are planted in others. The model of one log
+(`tests/log/model`) has more, such as a snapshot that outlives a truncation and a look-up in a gap
+that finds the batch before.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 from ottla.controller import leadership
 from ottla.log import durable, flush, names, truncation
-from ottla.log import log as log_module
-from ottla.log.file_range import FileRange
 from ottla.log.log import Log
-from ottla.records.header import iterate_headers
 from ottla.replica import partition_follower
 from ottla.storage.log_maintenance import LogMaintenance
 from ottla.storage.log_store import LogStore
 from simulation.faults import Fault
 from simulation.pace import Pace
 from simulation.planted import Patch, Sighting
-
-
-def a_snapshot_outlives_a_full_truncation(patch: Patch) -> None:
-    """The producers of a log that was emptied come back with the next crash, and their transactions
-    are open again."""
-    right = truncation.truncate_fully
-
-    def truncate_fully(log: Log, offset: int, *, now_ms: int) -> Any:
-        kept = {path: path.read_bytes() for path in Path(log.folder).glob(f"*{names.SNAPSHOT}")}
-        removal = right(log, offset, now_ms=now_ms)
-        for path, data in kept.items():
-            path.write_bytes(data)
-        return removal
-
-    patch.setattr(partition_follower, "truncate_fully", truncate_fully)
-
-
-def a_gap_answers_the_batch_before(patch: Patch) -> None:
-    """A look-up of an offset in a gap finds the batch before it, which is where the reader comes
-    from."""
-
-    def in_gap(file: Any, position: int, size_bytes: int, base_offset: int) -> FileRange:
-        data = os.pread(file.fd, position + size_bytes, 0)
-        before = begin = 0
-        known: int | None = None
-        for header in iterate_headers(data):
-            if begin == position:
-                is_gap = known is not None and known < header.base_offset
-                begin = before if is_gap else position
-                break
-            before, begin, known = begin, begin + header.size_bytes, header.next_offset
-        return FileRange(file, begin, size_bytes, base_offset)
-
-    patch.setattr(log_module, "FileRange", in_gap)
 
 
 def a_cut_log_is_closed_without_a_snapshot(patch: Patch) -> None:
@@ -121,8 +84,6 @@ def of(kind: str, seed: int, *, ms: int = 300) -> Sighting:
 
 
 PLANTED_LOGS: Final[dict[Callable[[Patch], None], Sighting]] = {
-    a_snapshot_outlives_a_full_truncation: of("outrun", 0),
-    a_gap_answers_the_batch_before: of("move compacted", 1),
     a_cut_log_is_closed_without_a_snapshot: of("cut and stop", 0),
     a_new_topic_begins_where_the_old_one_did: of("recreate", 7),
     an_epoch_outlives_a_power_failure: of("power alone", 6),
