@@ -31,6 +31,8 @@ class Disk:
         self.random = random
         self._synced: dict[int, int] = {}
         """The size of each file at its last sync, by inode; less if it was cut since."""
+        self._forgotten: set[int] = set()
+        """Files of which the kernel has dropped what it could not write."""
         self._countdown = -1
         self._fault = ""
         self._is_dead = False
@@ -52,7 +54,9 @@ class Disk:
 
     @contextmanager
     def failing(self, fault: str, countdown: int) -> Iterator[None]:
-        """In the block the system call of this number fails. `fault`: "kill", "error", or ""."""
+        """In the block the system call of this number fails. `fault`: "kill", "error", "sync", or
+        "".
+        """
         self._fault, self._countdown, self.fired = fault, countdown, ""
         try:
             yield
@@ -61,7 +65,7 @@ class Disk:
 
     def _checked(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **how: Any) -> Any:
-            if self._fault and self._is_due(name, args):
+            if self._fault in ("kill", "error") and self._is_due(name, args):
                 self._fail(name, args)
             if name == "ftruncate":
                 inode = os.fstat(args[0]).st_ino
@@ -101,7 +105,16 @@ class Disk:
 
     def _sync(self, fd: int) -> None:
         status = os.fstat(fd)
-        self._synced[status.st_ino] = status.st_size
+        if self._is_dead:
+            raise Killed
+        if self._fault == "sync" and not self.fired:
+            self._countdown -= 1
+            if self._countdown < 0:
+                self.fired = "fsync"
+                self._forgotten.add(status.st_ino)
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+        if status.st_ino not in self._forgotten:
+            self._synced[status.st_ino] = status.st_size
 
     def synced_bytes(self, path: str) -> int:
         """How much of the file a power failure leaves in any case."""
@@ -115,6 +128,7 @@ class Disk:
         lost something.
         """
         lost: list[str] = []
+        self._forgotten.clear()
         for path in sorted(folder.iterdir()) if folder.exists() else ():
             status = path.stat()
             synced = min(self._synced.get(status.st_ino, 0), status.st_size)

@@ -13,7 +13,7 @@ from tests.log.model.checks import adopt_epochs, check, check_folder, check_prod
 from tests.log.model.disk import Disk, Killed
 from tests.log.model.model import Doubt, LogModel
 from tests.log.model.plan import Step
-from tests.log.model.violation import ensure
+from tests.log.model.violation import Violation, ensure
 
 from ottla.log.config import LogConfig
 from ottla.log.flush import FlushTask
@@ -200,8 +200,24 @@ class Life:
         except ApiError as error:
             self.note(f"    {error}")
             ensure(bool(self.disk.fired), f"refused: {error}")
-            self.failed(failed)
+            if self.disk.fired == "fsync":
+                self.stop_after_sync()
+            else:
+                self.failed(failed)
         return None
+
+    def stop_after_sync(self) -> None:
+        """After a failed fsync none may be tried again: it would succeed, and what the kernel has
+        dropped would count as synced. So the broker stops.
+        """
+        try:
+            self.broker.flush()
+        except ApiError:
+            self.note("    the broker stops, and then the machine")
+        else:
+            raise Violation("a flush succeeds after one that failed")
+        doubt = Doubt(list(self.model.stored), self.synced_end(), has_holes=self.gaps)
+        self.reopen(doubt, has_power=False)
 
     def failed(self, doubt: Doubt) -> None:
         log, model = self.broker.log, self.model

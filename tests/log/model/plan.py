@@ -11,7 +11,9 @@ from typing import Final, NamedTuple
 
 
 class Step(NamedTuple):
-    """One step. `fault`: in it a system call fails ("error"), or the process ends ("kill")."""
+    """One step. `fault`: in it a system call fails ("error"), an fsync fails ("sync"), or the
+    process ends ("kill").
+    """
 
     name: str
     seed: int
@@ -54,6 +56,9 @@ FAULTS: Final = {
 """How often a step of that name is hit by a fault."""
 
 
+SYNCING: Final = frozenset({"flush", "checkpoint", "stop"})
+
+
 def plan(seed: int) -> list[Step]:
     """The steps of this life."""
     random = Random(seed)
@@ -69,5 +74,7 @@ def plan(seed: int) -> list[Step]:
         fault = ""
         if random.random() < FAULTS.get(name, 0):
             fault = random.choice(("kill", "kill", "error"))
+            if name in SYNCING and random.random() < 0.4:
+                fault = "sync"
         steps.append(Step(name, random.getrandbits(32), fault))
     return steps

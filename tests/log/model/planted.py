@@ -183,6 +183,11 @@ def a_flush_syncs_nothing(patch: Patch) -> None:
     patch.setattr(flush, "sync_data", nothing)
 
 
+def a_failed_fsync_is_tried_again(patch: Patch) -> None:
+    """The second one succeeds, and what the kernel has dropped counts as synced."""
+    patch.setattr(flush, "_check_synced", nothing)
+
+
 def a_flush_forgets_cuts(patch: Patch) -> None:
     """A flush from before a truncation moves the recovery point past what came after it."""
 
@@ -257,6 +262,7 @@ PLANTED: Final[tuple[Callable[[Patch], None], ...]] = (
     open_transactions_are_forgotten,
     the_batches_after_a_snapshot_are_not_read,
     a_flush_syncs_nothing,
+    a_failed_fsync_is_tried_again,
     a_flush_forgets_cuts,
     retention_ignores_the_high_watermark,
     compaction_drops_a_live_key,

@@ -29,7 +29,9 @@ def stop(life: Life) -> None:
     except (Killed, ApiError) as error:
         ensure(bool(life.disk.fired), f"refused: {error}")
         life.note(f"    the process ends in {life.disk.fired}")
-        life.reopen(doubt)
+        if life.disk.fired == "fsync":
+            doubt = Doubt(list(model.stored), life.synced_end(), has_holes=life.gaps)
+        life.reopen(doubt, has_power=life.disk.fired != "fsync")
         return
     if life.random.random() < 0.35:
         lost = life.disk.fail_power(broker.folder)
