@@ -230,7 +230,7 @@ def _is_known(producer: Producer, known: Known, model: LogModel, offset: int) ->
     return (
         producer.producer_epoch == known.epoch
         and traces == written[len(written) - len(traces) :]
-        and bool(traces) == bool(written)
+        and (bool(traces) == bool(written) or producer.producer_id in model.dropped)
         and producer.coordinator_epoch in (known.coordinator_epoch, -1)
         and _may_have_started(producer, known, model, offset)
     )

@@ -142,6 +142,9 @@ class Life:
         wanted = max(start_checkpoint, base)
         if start_checkpoint > doubt.least_end:
             doubt.empty_at |= {start_checkpoint}
+        elif start_checkpoint == doubt.least_end:
+            # Nothing that counts is left: the log may be made again there.
+            doubt.may_start_at = max(doubt.may_start_at, start_checkpoint)
         model.resolve(doubt, read_files(log), log.start_offset, log.end_offset)
         ensure(log.start_offset == wanted, f"start {log.start_offset}, not {wanted}")
         model.start = log.start_offset
