@@ -111,6 +111,7 @@ def _check_transactions(round: Round, remaining: dict[int, Batch]) -> None:
             is_open = (
                 batch.producer_id == each.producer_id
                 and batch.is_data
+                and batch.last >= round.start
                 and each.first <= batch.base < each.marker
             )
             ensure(not is_open, f"compaction removed the marker at {each.marker} of {batch}")
