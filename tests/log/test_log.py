@@ -425,3 +425,26 @@ def test_the_log_agrees_with_a_model(make_bench: Any) -> None:
     run_state_machine_as_test(
         LogModel, settings=settings(max_examples=40, stateful_step_count=25, deadline=None)
     )
+
+
+def test_a_roll_without_its_snapshot_is_undone(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Above a gap the new segment would be the log's end after a restart, and the snapshot of an
+    orderly stop would be below it."""
+    log = bench.open()
+    bench.send(log, 7, 3)
+    replace_ = os.replace
+
+    def refuse(source: str, target: str) -> None:
+        if target.endswith(".snapshot"):
+            raise OSError("no disk today")
+        replace_(source, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", refuse)
+        with pytest.raises(ApiError):
+            log.roll(bench.now_ms, 9)
+    assert [segment.base_offset for segment in log.segments] == [0]
+    log.close()
+    again = bench.open(recovery_point=3, clean=True)
+    assert (again.end_offset, again.last_stable_offset(3)) == (3, 0)
+    assert again.roll(bench.now_ms).base_offset == 3

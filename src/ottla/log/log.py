@@ -373,13 +373,20 @@ class Log:
         """
         offset = self.end_offset if base_offset is None else base_offset
         active = self.segments[-1]
+        if active.base_offset > offset:
+            active = self._undo_roll()
         if active.base_offset == offset and active.size_bytes == 0:
             active.created_ms = now_ms
             return active
         producers = self.producers
         self.seal(active)
         segment = self.begin_segment(offset, now_ms)
-        self._write_snapshot(offset, producers)
+        try:
+            self._write_snapshot(offset, producers)
+        except ApiError:
+            # Above a gap the segment would be the log's end, without the producers up to there.
+            self._undo_roll()
+            raise
         return segment
 
     def seal(self, segment: Segment) -> None:
@@ -390,8 +397,8 @@ class Log:
         self.unsynced_files += segment.index_paths
 
     def _undo_roll(self) -> Segment:
-        """A follower rolled at a batch after a gap, and could not write it. Now another leader has
-        records in the gap. Raises ApiError KAFKA_STORAGE_ERROR.
+        """A roll was not completed, or a follower rolled at a batch after a gap and could not write
+        it. Now another leader may have records in the gap. Raises ApiError KAFKA_STORAGE_ERROR.
         """
         unused = self.segments.pop()
         assert self.segments
