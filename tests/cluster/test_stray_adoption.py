@@ -88,8 +88,12 @@ async def test_the_partition_gets_an_epoch_above_those_of_the_log(
     assert not folder.exists()
     assert (target / f"{0:020d}.log").read_bytes() == b"records"
     assert read_topic_id(str(target)) == topic_id
-    assert parse_offsets((folder.parent / RECOVERY_POINTS).read_bytes()) == {("u", 0): 3}
-    assert parse_offsets((folder.parent / LOG_STARTS).read_bytes()) == {("t", 0): 4}
+    assert parse_offsets(
+        (folder.parent / RECOVERY_POINTS).read_bytes(), RECOVERY_POINTS
+    ).by_partition == {("u", 0): 3}
+    assert parse_offsets((folder.parent / LOG_STARTS).read_bytes(), LOG_STARTS).by_partition == {
+        ("t", 0): 4
+    }
     node = await session.get(layout.state_path("t", 0))
     found = layout.read_state("", node.data, node.version, Assignment((1,)))
     assert (found.leader, found.leader_epoch, found.isr) == (1, after, (1,))

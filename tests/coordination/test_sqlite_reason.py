@@ -40,6 +40,13 @@ def test_a_folder_that_is_gone_is_named(tmp_path: Path) -> None:
     assert "No such file or directory" in reason
 
 
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
+def test_a_folder_in_the_place_of_a_file_is_named(tmp_path: Path, suffix: str) -> None:
+    place = f"{tmp_path}/{FILE_NAME}"
+    Path(place + suffix).mkdir()
+    assert sqlite_reason(place, IO_ERROR).startswith(f"{place}{suffix} is a folder; rename it")
+
+
 def test_a_tree_in_memory_has_no_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     _full(monkeypatch)
     assert sqlite_reason(":memory:", IO_ERROR) == ":memory:: disk I/O error"

@@ -241,3 +241,46 @@ def test_what_recovery_has_rebuilt_is_synced_before_a_clean_stop_trusts_it(bench
     assert again.unflushed_records == 0
     rebuilt = again.active
     assert {rebuilt.path, *rebuilt.index_paths} <= set(again.unsynced_files)
+
+
+def test_a_lost_segment_is_one_line(bench: Any, caplog: pytest.LogCaptureFixture) -> None:
+    log = bench.configure(segment_bytes=900).open()
+    bench.fill(log, 12)
+    bases = [segment.base_offset for segment in log.segments]
+    assert len(bases) == 3
+    log.close()
+    os.truncate(log.segments[1].path, 0)
+    bench.open(recovery_point=36)
+    ends = (line for line in caplog.messages if "has no offsets" in line)
+    assert next(ends).startswith(f"{bench.folder} has no offsets {bases[1]} to {bases[2] - 1}: ")
+    # Compaction leaves gaps.
+    caplog.clear()
+    bench.configure(cleanup_compact=True).open(recovery_point=36)
+    assert not [line for line in caplog.messages if "has no offsets" in line]
+
+
+def test_what_becomes_of_index_files_is_said(bench: Any, caplog: pytest.LogCaptureFixture) -> None:
+    log = bench.open()
+    bench.fill(log, 2)
+    log.close()
+    orphan = bench.folder / names.file_name(99, names.INDEX)
+    orphan.touch()
+    missing, folder = (
+        bench.folder / name for name in (*bench.names("0.index"), *bench.names("0.timeindex"))
+    )
+    missing.unlink()
+    folder.unlink()
+    folder.mkdir()
+    assert bench.read_all(bench.open(recovery_point=6, clean=True))
+    assert caplog.messages == [
+        f"cannot use {folder} (Is a directory): it is now {folder}.damaged",
+        f"{orphan} has no .log file, and is removed",
+        f"{missing} is missing: it is built again",
+    ]
+
+
+def test_a_folder_in_the_place_of_a_log_refuses_with_its_name(bench: Any) -> None:
+    path = bench.folder / names.file_name(0, names.LOG)
+    path.mkdir(parents=True)
+    with pytest.raises(ApiError, match=f"cannot open {bench.folder}: {path}: Is a directory"):
+        bench.open()

@@ -1,6 +1,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
+import pytest
+
 from ottla.log import names
 from ottla.log.flush import flush
 from ottla.log.producer_state import ProducerState
@@ -41,13 +43,52 @@ def test_a_damaged_snapshot_gives_way_to_the_one_before(bench: Any) -> None:
     assert len(again.snapshots) == len(log.snapshots) - 2
 
 
+def test_another_logs_snapshot_is_not_believed(
+    bench: Any, make_bench: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its checksum is right; but its producer wrote another batch last."""
+    other = make_bench("other-0")
+    logs = []
+    for each, batches in ((bench, 4), (other, 2)):
+        log = each.open()
+        for number in range(batches):
+            sent = {"producer_id": 6, "producer_epoch": 0, "base_sequence": number * 3}
+            each.append(log, 3, **sent)
+        log.close()
+        logs.append(log)
+    name = names.file_name(12, names.SNAPSHOT)
+    theirs = other.folder / names.file_name(6, names.SNAPSHOT)
+    (bench.folder / name).write_bytes(theirs.read_bytes())
+    again = bench.open(recovery_point=12, clean=True)
+    assert again.producers.producers[6].last_sequence == 11
+    assert caplog.messages == [
+        f"{bench.folder}/{name} is damaged (it is of another log or offset): the producers are"
+        " read from the batches"
+    ]
+
+
+def test_a_folder_in_the_place_of_a_snapshot_is_set_aside(
+    bench: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = bench.open()
+    bench.append(log, 3, producer_id=6, producer_epoch=0, base_sequence=0)
+    log.close()
+    path = bench.folder / names.file_name(3, names.SNAPSHOT)
+    path.unlink()
+    path.mkdir()
+    again = bench.open(recovery_point=3)
+    assert again.producers.producers[6].last_sequence == 2
+    assert path.with_name(path.name + ".damaged").is_dir()
+    assert len(caplog.messages) == 1
+
+
 def test_a_snapshot_is_taken_for_each_new_segment(bench: Any) -> None:
     log = bench.configure(segment_bytes=700).open()
     for number in range(12):
         bench.append(log, 3, **_sent(number * 3))
     assert log.snapshots == [segment.base_offset for segment in log.segments[1:]]
     for offset in log.snapshots:
-        state = load_snapshot(str(bench.folder), list(log.snapshots), offset)
+        state = load_snapshot(str(bench.folder), list(log.snapshots), offset, log.segments)
         assert state is not None
         assert state.producers[6].last_sequence == offset - 1
 

@@ -3,10 +3,16 @@ import random
 from typing import Any
 
 import pytest
+from tests.log.flipped_bits import flipped
 
 from ottla.log import page_cache
+from ottla.log.log import Log
+from ottla.log.lookup import timestamp_searches
+from ottla.log.open_file import OpenFiles
+from ottla.log.opening import open_log
 from ottla.log.page_cache import NotCachedError
 from ottla.log.segment import Found
+from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.build import build_batch
 from ottla.records.header import iterate_headers
 from ottla.records.record import Record
@@ -120,3 +126,123 @@ def test_a_look_up_that_would_wait_for_the_disk_says_so(
     (bench.folder / "00000000000000000000.index").unlink()
     segment.find_work(4)()
     assert segment.find(4) is not None
+
+
+@pytest.fixture
+def filled(bench: Any) -> Any:
+    """Two closed segments and an active one, cleanly closed; times are not in order."""
+    log = bench.configure(segment_bytes=1_500, index_interval_bytes=150).open()
+    for number in range(30):
+        time_ms = 1_000_000 + number * 10 + (500 if number % 5 == 0 else 0)
+        bench.append(log, [Record(0, time_ms + n, None, b"v" * 30) for n in range(2)])
+    log.close()
+    assert len(log.segments) == 3
+    bench.end = log.end_offset
+    bench.expected = _answers(bench, _opened(bench))
+    return bench
+
+
+def _opened(bench: Any) -> Log:
+    bench.files = OpenFiles(8)
+    return open_log(
+        str(bench.folder),
+        bench.config,
+        bench.files,
+        now_ms=1,
+        recovery_point=bench.end,
+        clean=True,
+    )
+
+
+def _answers(bench: Any, log: Log) -> Any:
+    found = [log.find(segment, offset) for segment in log.segments for offset in range(bench.end)]
+    times = [_by_time(log, time_ms) for time_ms in range(999_990, 1_000_800, 37)]
+    largest = [segment.largest_timestamp() for segment in log.segments]
+    ends = [segment.next_offset for segment in log.segments]
+    return found, times, largest, ends
+
+
+def _by_time(log: Log, time_ms: int) -> Any:
+    return next((hit for each in timestamp_searches(log, time_ms) if (hit := each.run())), None)
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_a_flipped_bit_changes_no_answer(filled: Any, suffix: str, number: int) -> None:
+    path = filled.folder / filled.names(suffix)[number]
+    assert path.stat().st_size >= 24
+    for _ in flipped(path, every=5):
+        assert _answers(filled, _opened(filled)) == filled.expected
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_an_index_that_lost_entries_changes_no_answer(filled: Any, suffix: str) -> None:
+    for name in filled.names(suffix):
+        path = filled.folder / name
+        content = path.read_bytes()
+        for size in range(0, len(content), 4):
+            if size % 12 == 0 < size and suffix == ".timeindex":
+                # Only a search through the segment would tell, if times are not in order.
+                continue
+            path.write_bytes(content[:size])
+            assert _answers(filled, _opened(filled)) == filled.expected
+        for content_then in (bytes(len(content)), content + bytes(24), content + b"\xff" * 24):
+            path.write_bytes(content_then)
+            assert _answers(filled, _opened(filled)) == filled.expected
+        path.write_bytes(content)
+
+
+def test_a_rebuilt_index_is_one_line(filled: Any, caplog: pytest.LogCaptureFixture) -> None:
+    path = filled.folder / filled.names(".index")[0]
+    path.write_bytes(b"\x7f" * path.stat().st_size)
+    log = _opened(filled)
+    for _ in range(2):
+        _answers(filled, log)
+    assert len(caplog.messages) == 1
+    assert caplog.messages[0].startswith(f"the indexes of {path.with_suffix('.log')} are built")
+
+
+def test_the_next_append_is_right_with_damaged_indexes(filled: Any) -> None:
+    for suffix in (".index", ".timeindex"):
+        path = filled.folder / filled.names(suffix)[-1]
+        path.write_bytes(path.read_bytes()[:-5] + b"\x05\x05\x05\x05\x05")
+    log = _opened(filled)
+    assert filled.append(log).first_offset == filled.end
+
+
+def test_a_damaged_segment_is_a_storage_error_and_is_read_around(filled: Any) -> None:
+    path = filled.folder / filled.names(".log")[0]
+    content = bytearray(path.read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 100] = bytes(100)
+    path.write_bytes(content)
+    log = _opened(filled)
+    answers = [_reads(log, offset, str(path)) for offset in range(filled.end)]
+    first = log.segments[1].base_offset
+    assert "nothing" not in answers
+    assert 0 < answers.count("error") < first
+    assert set(answers[first:]) == {"found"}
+    # What is after the bad place can be read as far as the index names it.
+    assert answers[0] == answers[first - 1] == "found"
+
+
+def _reads(log: Log, offset: int, path: str) -> str:
+    try:
+        return "found" if log.read(offset, max_bytes=1).size_bytes else "nothing"
+    except ApiError as error:
+        is_told = error.code is ErrorCode.kafka_storage_error and path in str(error)
+        return "error" if is_told else str(error)
+
+
+def test_no_append_follows_a_damaged_end(filled: Any) -> None:
+    """The second attempt took the segment for complete, and wrote after the garbage."""
+    path = filled.folder / filled.names(".log")[-1]
+    content = path.read_bytes()
+    path.write_bytes(content[:-40] + bytes(40))
+    path.write_bytes(bytes(len(content)))
+    log = _opened(filled)
+    for _ in range(3):
+        with pytest.raises(ApiError) as caught:
+            filled.append(log)
+        assert caught.value.code is ErrorCode.kafka_storage_error
+        assert path.stat().st_size == len(content)

@@ -42,3 +42,28 @@ def test_a_file_without_a_cluster_is_damaged(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_text("node.id=1\n")
     with pytest.raises(DataFolderError, match="damaged"):
         load_or_create(str(tmp_path), 1, None, Random(1))
+
+
+def test_a_missing_file_is_not_made_again_for_a_folder_with_topics(tmp_path: Path) -> None:
+    """With a new cluster id the folder would belong to no cluster."""
+    with pytest.raises(DataFolderError) as caught:
+        load_or_create(str(tmp_path), 1, None, Random(1), is_used=True)
+    assert str(caught.value) == (
+        f"{tmp_path}/{FILE_NAME} is missing, and the folder has topics: put back a copy of the"
+        " file, which never changes, or write it with the lines version=1, cluster.id=(that of the"
+        " cluster), node.id=(that of this broker)"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"cluster.id=a\xff"])
+def test_a_file_that_is_no_text_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / FILE_NAME).write_bytes(content)
+    with pytest.raises(DataFolderError, match=f"{tmp_path}/{FILE_NAME} is damaged"):
+        load_or_create(str(tmp_path), 1, None, Random(1))
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).mkdir()
+    with pytest.raises(DataFolderError, match=f"cannot read {tmp_path}/{FILE_NAME}: Is a dir"):
+        load_or_create(str(tmp_path), 1, None, Random(1))

@@ -6,6 +6,7 @@ from pathlib import Path
 import crc32c
 import pytest
 
+from ottla.log.checkpoint import write_offsets
 from ottla.log.errors import DataFolderError
 from ottla.storage.checkpoint_files import (
     ALL_FILES,
@@ -39,7 +40,18 @@ def test_sound_files_say_nothing(
     files = CheckpointFiles(str(folder), stop)
     assert [files[name] for name in ALL_FILES] == [OFFSETS] * 4
     assert (files.damaged, caplog.messages) == (set(), [])
-    assert files.is_proven(RECOVERY_POINTS) == bool(stop and stop.checksums)
+    assert not files.is_proven(RECOVERY_POINTS)
+
+
+def test_our_own_files_are_proven(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for name in ALL_FILES:
+        write_offsets(f"{tmp_path}/{name}", OFFSETS)
+    files = CheckpointFiles(str(tmp_path), None)
+    assert all(files[name] == OFFSETS and files.is_proven(name) for name in ALL_FILES)
+    content = (tmp_path / LOG_STARTS).read_bytes().replace(b"4711", b"4710")
+    (tmp_path / LOG_STARTS).write_bytes(content)
+    assert CheckpointFiles(str(tmp_path), None)[LOG_STARTS] == {}
+    assert "its checksum is wrong" in caplog.text
 
 
 def test_a_new_folder_says_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -9,17 +9,28 @@ import pytest
 from ottla.storage.clean_stop import (
     FILE_NAME,
     CleanStop,
+    LeftLog,
     read_clean_stop,
     remove_clean_stop,
     write_clean_stop,
 )
 
 
+def _log(folder: Path, *, is_on_disk: bool) -> Any:
+    if is_on_disk:
+        folder.mkdir()
+        stem = "0" * 20
+        for suffix, size_bytes in ((".log", 70), (".snapshot", 5), (".txnindex", 2), (".index", 9)):
+            (folder / f"{stem}{suffix}").write_bytes(bytes(size_bytes))
+    epochs = SimpleNamespace(checksum=99)
+    return SimpleNamespace(folder=str(folder), is_on_disk=is_on_disk, epochs=epochs)
+
+
 def _write(folder: Path) -> None:
     (folder / "one").write_bytes(b"1")
     logs: Any = {
-        ("a-b", 12): SimpleNamespace(size_bytes=77),
-        ("empty", 0): SimpleNamespace(size_bytes=0),
+        ("a-b", 12): _log(folder / "a-b-12", is_on_disk=True),
+        ("empty", 0): _log(folder / "empty-0", is_on_disk=False),
     }
     write_clean_stop(str(folder), ["one"], logs, 4711)
 
@@ -27,7 +38,7 @@ def _write(folder: Path) -> None:
 def test_it_says_how_everything_was_left(tmp_path: Path) -> None:
     _write(tmp_path)
     found = read_clean_stop(str(tmp_path))
-    assert found == CleanStop({"one": crc32c.crc32c(b"1")}, {("a-b", 12): 77}, 4711)
+    assert found == CleanStop({"one": crc32c.crc32c(b"1")}, {("a-b", 12): LeftLog(77, 99)}, 4711)
     remove_clean_stop(str(tmp_path))
     assert read_clean_stop(str(tmp_path)) is None
     remove_clean_stop(str(tmp_path))
@@ -52,9 +63,12 @@ def test_the_mark_of_kafka_has_the_epoch(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"\0" * 9, b"\xff", b"[]", b'{"logs":3}', b'{"logs":{"t":1}}', b'{"logs":{"t-0":"1"}}',
-     b'{"checkpoints":[]}', b'{"brokerEpoch":"1"}'],
-)  # fmt: skip
+    [
+        *(b"\0" * 9, b"\xff", b"[]", b'{"logs":3}', b'{"logs":{"t":1}}', b'{"checkpoints":[]}'),
+        b'{"brokerEpoch":"1"}',
+        *(b'{"logs":{"t-0":"1"}}', b'{"logs":{"t-0":[1]}}', b'{"logs":{"t":[1,2]}}'),
+    ],
+)
 def test_a_damaged_mark_is_one_line_and_no_clean_stop(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, content: bytes
 ) -> None:

@@ -55,7 +55,7 @@ def test_the_next_start_detects_a_clean_stop(tmp_path: Path) -> None:
     assert store.previous_epoch == -1
     store.close({("a-b", 0): 3, ("flights", 12): 3}, broker_epoch=4711)
     text = (tmp_path / "data" / "recovery-point-offset-checkpoint").read_text()
-    assert text == "0\n2\na-b 0 3\nflights 12 3\n"
+    assert text.splitlines()[:-1] == ["0", "3", "a-b 0 3", "flights 12 3"]
     again = _open(tmp_path / "data")
     assert again.was_clean
     assert again.previous_epoch == 4711
@@ -148,14 +148,50 @@ def test_a_log_that_is_not_as_the_clean_stop_left_it_is_recovered(
     assert (again.logs["whole", 0].end_offset, again.logs["whole", 0].recovery_point) == (3, 3)
     assert not again.was_clean
     assert caplog.messages[0] == (
-        f"{path.parent} has {found} bytes of log, and had {size} when the broker stopped:"
-        " every batch is checked"
+        f"{path.parent} has {found} bytes in its .log and .txnindex files and its last .snapshot,"
+        f" and had {size} when the broker stopped: every batch is checked"
     )
     again.close({})
     caplog.clear()
     last = _open(tmp_path)
     assert (last.was_clean, caplog.messages) == (True, [])
     last.release()
+
+
+def test_an_end_below_the_high_watermark_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A power failure has taken what no fsync had reached."""
+    store = _open(tmp_path)
+    _fill(store, "t", 0)
+    store.checkpoint({("t", 0): 3}).run()
+    path = Path(store.logs["t", 0].active.path)
+    store.release()
+    path.write_bytes(b"")
+    again = _open(tmp_path)
+    assert caplog.messages == [
+        f"{tmp_path}/t-0 ends at offset 0, and its high watermark was 3: 3 acknowledged records"
+        " are gone"
+    ]
+    again.release()
+
+
+def test_a_lost_snapshot_is_noticed_after_a_clean_stop(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A log without snapshots has no producers, so their duplicates would be taken."""
+    store = _open(tmp_path)
+    log = store.create("t", 0, LogConfig(), TOPIC_ID, 1)
+    sent = {"producer_id": 6, "producer_epoch": 0, "base_sequence": 0}
+    batch = build_batch([Record(0, 1, b"k", b"v")], **sent)
+    log.append(batch, [read_header(batch)], leader_epoch=0, now_ms=1)
+    store.close({})
+    (snapshot,) = Path(log.folder).glob("*.snapshot")
+    snapshot.unlink()
+    again = _open(tmp_path)
+    assert again.logs["t", 0].producers.producers[6].last_sequence == 0
+    assert "every batch is checked" in caplog.text
+    again.release()
 
 
 def test_a_partition_that_is_gone_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

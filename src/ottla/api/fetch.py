@@ -263,6 +263,9 @@ class _Reads:
                 )
                 read = _throttle(partition, replica.broker_id, read, context)
         except ApiError as error:
+            context.broker.storage_failure.read_failed(
+                str(each.name or each.topic), each.index, error
+            )
             code = error.code
             if code is ErrorCode.unknown_topic_id and each.name is not None:
                 code = _invalid_id_code(each.name, each.index, context)

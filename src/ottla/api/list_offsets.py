@@ -79,6 +79,7 @@ async def handle(request: Any, context: Context) -> Any:
                     raise ApiError(ErrorCode.invalid_request)
                 found = await _find(request, topic.name, each, context)
             except ApiError as error:
+                context.broker.storage_failure.read_failed(topic.name, each.partition_index, error)
                 answers.append(
                     build.ListOffsetsPartitionResponse(
                         partition_index=each.partition_index,

@@ -209,7 +209,7 @@ def _update_checkpoints(root: str, stray: StrayFolder) -> None:
     remove_clean_stop(root)
     for file in ALL_FILES:
         path = Path(f"{root}/{file}")
-        offsets = parse_offsets(path.read_bytes()) if path.exists() else {}
+        offsets = parse_offsets(path.read_bytes(), file).by_partition if path.exists() else {}
         before = offsets.pop(name, None)
         if file == LOG_STARTS and stray.log_start_offset:
             offsets[name] = stray.log_start_offset

@@ -16,6 +16,9 @@ _PROBE_BYTES: Final = 64 * 1024
 
 def sqlite_reason(place: str, error: sqlite3.Error) -> str:
     """The file, the system's reason if the disk refuses writes, and SQLite's own words."""
+    for path in (place, f"{place}-wal", f"{place}-shm"):
+        if os.path.isdir(path):
+            return f"{path} is a folder; rename it (SQLite says: {error})"
     refusal = None if place == ":memory:" else _refusal(Path(place).parent)
     if refusal is None:
         return f"{place}: {error}"

@@ -14,6 +14,7 @@ from ottla.log.errors import InsaneIndexError, storage_error
 from ottla.log.file_range import FileRange
 from ottla.log.log import Log
 from ottla.log.page_cache import pread_cached
+from ottla.log.transaction_check import offsets_to_check
 from ottla.log.transaction_index import AbortedTransaction
 
 SEGMENTS_AHEAD: Final = 4
@@ -49,6 +50,7 @@ def _overlapping(
     log: Log, number: int, offset: int, up_to_offset: int, *, wait: bool
 ) -> tuple[list[AbortedTransaction], bool]:
     """`TransactionIndex.overlapping`; a damaged index is rebuilt first."""
+    log.check_transaction_index(number, wait=wait)
     index = log.segments[number].txn_index
     assert index is not None
     try:
@@ -62,21 +64,28 @@ def _overlapping(
 
 
 def find_work(log: Log, offset: int) -> Callable[[], None]:
-    """Read the indexes that `aborted_transactions` may read, in a worker thread, so that they are
-    in the page cache.
+    """Read what `aborted_transactions` may read, in a worker thread, so that it is in the page
+    cache: the indexes and, if they are not checked yet, the batches that they name. Raises ApiError
+    KAFKA_STORAGE_ERROR.
     """
     number = log.segment_number(offset)
-    paths = [
-        segment.txn_index.path
-        for segment in log.segments[number : number + SEGMENTS_AHEAD]
-        if segment.txn_index is not None
-    ]
-    return partial(_read_all, paths)
+    paths: list[str] = []
+    works: list[Callable[[], None]] = []
+    for segment in log.segments[number : number + SEGMENTS_AHEAD]:
+        index = segment.txn_index
+        if index is not None:
+            paths.append(index.path)
+            if not index.is_checked:
+                named = partial(offsets_to_check, index.path, segment.base_offset)
+                works.append(segment.find_all_work(named))
+    return partial(_read_all, paths, works)
 
 
-def _read_all(paths: list[str]) -> None:
+def _read_all(paths: list[str], works: list[Callable[[], None]]) -> None:
     """Missing files are left to `aborted_transactions`, which rebuilds them."""
     for path in paths:
         with suppress(OSError), open(path, "rb") as file:
             while file.read(1 << 20):
                 pass
+    for work in works:
+        work()

@@ -5,17 +5,29 @@
     flights 0 4711
     flights 1 9
 
+A file of offsets ends with a line of the same form that names no partition, and is counted:
+
+    #checksum 0 3023211337
+
+It has the CRC-32C of the file's name and of the lines before it, without their line ends: one wrong
+digit would move a log's start or end, and records with it. Kafka's reader takes it for a partition
+that it does not have (OffsetCheckpointFile), and its next write leaves it out.
+
 The file is written under another name and then renamed. A crash leaves the old or the new content,
 and possibly a `.tmp` file, which the next write replaces.
 """
 
 import os
 from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+import crc32c
 
 from ottla.log.errors import storage_error, sync_error
 from ottla.log.open_file import OpenFile
 
 _VERSION = "0"
+_CHECKSUM: Final = "#checksum"
 
 PartitionName = tuple[str, int]
 
@@ -85,7 +97,7 @@ def read_lines(path: str) -> list[list[str]]:
 
 
 def _parse_lines(content: bytes) -> list[list[str]]:
-    lines = content.decode("utf-8", "backslashreplace").splitlines()
+    lines = content.decode("utf-8", "surrogateescape").splitlines()
     if len(lines) < 2 or lines[0] != _VERSION or not lines[1].isdecimal():
         raise ValueError(f"it is not a checkpoint file of version {_VERSION}")
     entries = [line.split() for line in lines[2:]]
@@ -95,15 +107,36 @@ def _parse_lines(content: bytes) -> list[list[str]]:
 
 
 def write_offsets(path: str, offsets: Mapping[PartitionName, int]) -> None:
-    """Write one offset per partition."""
-    write_lines(path, (f"{topic} {index} {at}" for (topic, index), at in offsets.items()))
+    """Write one offset per partition, and the checksum."""
+    lines = [f"{topic} {index} {at}" for (topic, index), at in offsets.items()]
+    write_lines(path, [*lines, f"{_CHECKSUM} 0 {_checksum(os.path.basename(path), lines)}"])
 
 
-def parse_offsets(content: bytes) -> dict[PartitionName, int]:
-    """The offsets by partition. Raises ValueError, with one line, if it is not a checkpoint."""
+class Offsets(NamedTuple):
+    """What a file of offsets has."""
+
+    by_partition: dict[PartitionName, int]
+    is_proven: bool
+    """It has a checksum, which is right."""
+
+
+def parse_offsets(content: bytes, name: str) -> Offsets:
+    """`name` is the file's. Raises ValueError, with one line, if it is not a checkpoint, or its
+    checksum is wrong.
+    """
     offsets: dict[PartitionName, int] = {}
-    for entry in _parse_lines(content):
+    entries = _parse_lines(content)
+    checksum = None
+    if entries and entries[-1][:1] == [_CHECKSUM]:
+        checksum = _checksum(name, (" ".join(entry) for entry in entries[:-1]))
+        if entries.pop() != [_CHECKSUM, "0", str(checksum)]:
+            raise ValueError("its checksum is wrong")
+    for entry in entries:
         if len(entry) != 3 or not entry[1].isdecimal() or not entry[2].isdecimal():
             raise ValueError(f"it has the entry {' '.join(entry)!r}")
         offsets[entry[0], int(entry[1])] = int(entry[2])
-    return offsets
+    return Offsets(offsets, checksum is not None)
+
+
+def _checksum(name: str, lines: Iterable[str]) -> int:
+    return crc32c.crc32c("".join((name, *lines)).encode("utf-8", "surrogateescape"))

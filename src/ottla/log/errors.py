@@ -38,4 +38,17 @@ def sync_error(doing: str, error: OSError) -> SyncError:
 
 def storage_error(doing: str, error: OSError) -> ApiError:
     """KAFKA_STORAGE_ERROR with one line: the action, the file, and the system's reason."""
-    return ApiError(ErrorCode.kafka_storage_error, f"{doing}: {error.strerror or error}")
+    return ApiError(ErrorCode.kafka_storage_error, f"{doing}: {reason(doing, error)}")
+
+
+def reason(doing: str, error: OSError) -> str:
+    """The system's reason, with the file if `doing` does not name it."""
+    file = error.filename
+    is_named = not isinstance(file, str) or file in doing
+    why = error.strerror or str(error)
+    return why if is_named else f"{file}: {why}"
+
+
+def damaged_error(path: str, why: object) -> ApiError:
+    """KAFKA_STORAGE_ERROR for a log file that holds something else than batches."""
+    return ApiError(ErrorCode.kafka_storage_error, f"{path} is damaged: {why}")

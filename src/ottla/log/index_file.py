@@ -10,11 +10,17 @@ the next flush syncs them. A power failure before that may take them; Kafka does
 either.
 """
 
+import errno
 import os
+import stat
 from struct import Struct
+from typing import Final
 
-from ottla.log.errors import InsaneIndexError
+from ottla.log.errors import InsaneIndexError, storage_error
 from ottla.log.page_cache import Pread
+from ottla.protocol.errors import ApiError
+
+_NO_ROOM: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 def append_entries(path: str, stored_bytes: int, entries: bytes) -> None:
@@ -30,12 +36,14 @@ def append_entries(path: str, stored_bytes: int, entries: bytes) -> None:
 
 
 def read_entries(path: str, entry: Struct) -> bytes:
-    """The whole file. Raises InsaneIndexError if it is missing or ends inside an entry."""
+    """The whole file. Raises InsaneIndexError if it is missing, cannot be read or ends inside an
+    entry.
+    """
     try:
         with open(path, "rb") as file:
             data = file.read()
-    except FileNotFoundError:
-        raise InsaneIndexError(f"{path} is missing") from None
+    except OSError as error:
+        raise unreadable(path, error) from None
     if len(data) % entry.size:
         raise InsaneIndexError(f"{path} ends inside an entry")
     return data
@@ -47,7 +55,7 @@ def find_entry(
     """The last entry whose first field is at most `key`: its number and the entry, or -1 and None.
 
     Reads only a few entries of the file, so that a lookup in a big closed segment leaves nothing in
-    memory.
+    memory. Raises InsaneIndexError as `read_entries`.
     """
     fd, count = _open_entries(path, entry)
     try:
@@ -61,6 +69,8 @@ def find_entry(
             else:
                 high = middle
         return low, found
+    except OSError as error:
+        raise unreadable(path, error) from None
     finally:
         os.close(fd)
 
@@ -70,7 +80,7 @@ def find_entry_from(
 ) -> tuple[int, int] | None:
     """The first entry whose second field is at least `position`; None if there is none.
 
-    Raises InsaneIndexError as `find_entry`.
+    Raises InsaneIndexError as `read_entries`.
     """
     fd, count = _open_entries(path, entry)
     try:
@@ -84,6 +94,8 @@ def find_entry_from(
             else:
                 high, found = middle, (first, second)
         return found
+    except OSError as error:
+        raise unreadable(path, error) from None
     finally:
         os.close(fd)
 
@@ -96,20 +108,28 @@ def last_entry(path: str, entry: Struct) -> tuple[int, int] | None:
             return None
         first, second = entry.unpack(os.pread(fd, entry.size, (count - 1) * entry.size))
         return first, second
+    except OSError as error:
+        raise unreadable(path, error) from None
     finally:
         os.close(fd)
 
 
 def _open_entries(path: str, entry: Struct) -> tuple[int, int]:
-    """The open file, and how many entries it has. Raises InsaneIndexError if it is missing or ends
-    inside an entry.
-    """
+    """The open file, and how many entries it has. Raises InsaneIndexError as `read_entries`."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        raise InsaneIndexError(f"{path} is missing") from None
-    count, rest = divmod(os.fstat(fd).st_size, entry.size)
-    if rest:
+    except OSError as error:
+        raise unreadable(path, error) from None
+    status = os.fstat(fd)
+    count, rest = divmod(status.st_size, entry.size)
+    if rest or not stat.S_ISREG(status.st_mode):
         os.close(fd)
         raise InsaneIndexError(f"{path} ends inside an entry")
     return fd, count
+
+
+def unreadable(path: str, error: OSError) -> InsaneIndexError | ApiError:
+    """An index that cannot be read is built again, unless the process has no room for it."""
+    if error.errno in _NO_ROOM:
+        return storage_error(f"cannot read {path}", error)
+    return InsaneIndexError(f"{path}: {error.strerror}")

@@ -11,13 +11,20 @@ recovery compares it with the batches.
 
 from __future__ import annotations
 
+import logging
 import os
 from bisect import bisect_right
+from itertools import pairwise
 from typing import Final, NamedTuple
+
+import crc32c
 
 from ottla.log.checkpoint import content_of, read_lines, replace_in
 from ottla.log.errors import storage_error
 from ottla.log.open_file import OpenFile
+from ottla.log.set_aside import make_way
+
+logger = logging.getLogger("ottla.recovery")
 
 FILE_NAME = "leader-epoch-checkpoint"
 
@@ -54,14 +61,44 @@ class LeaderEpochs:
     @property
     def entries(self) -> list[EpochStart]:
         if self._entries is None:
-            try:
-                self._entries = [
-                    EpochStart(int(epoch), int(start)) for epoch, start in read_lines(self.path)
-                ]
-            except ValueError:
-                # A damaged file counts as missing. The next epoch rewrites it.
-                self._entries = []
+            self.read()
+        assert self._entries is not None
         return self._entries
+
+    def read(self, checksum: int | None = None) -> bool:
+        """Read the file; a missing one has no epochs. Returns whether it is sound, and has the
+        `checksum` if one is given. There are no epochs then; see `replace`.
+        """
+        try:
+            entries = [EpochStart(int(epoch), int(start)) for epoch, start in read_lines(self.path)]
+            if any(
+                after.epoch <= before.epoch or after.start_offset < before.start_offset
+                for before, after in pairwise(entries)
+            ):
+                raise ValueError("its epochs are not in order")
+            if checksum not in (None, _checksum(entries)):
+                raise ValueError("it is not as the last stop has written it")
+        except (ValueError, OSError) as error:
+            # It must not keep the next write from its name.
+            make_way(self.path)
+            logger.warning(
+                "%s is damaged (%s): the leader epochs are those of the batches", self.path, error
+            )
+            self._entries = []
+            return False
+        self._entries = entries
+        return True
+
+    def replace(self, entries: list[EpochStart]) -> None:
+        """These are the epochs, whatever the file has."""
+        self._entries = entries
+        self.is_pending = False
+        self._changes += 1
+
+    @property
+    def checksum(self) -> int:
+        """Of what belongs into the file."""
+        return _checksum(self.entries[:-1] if self.is_pending else self.entries)
 
     @property
     def latest(self) -> int:
@@ -174,6 +211,10 @@ class LeaderEpochs:
     def was_written(self, changes: int) -> None:
         """The file has so many of the changes."""
         self._written = changes
+
+
+def _checksum(entries: list[EpochStart]) -> int:
+    return crc32c.crc32c(" ".join(f"{each.epoch} {each.start_offset}" for each in entries).encode())
 
 
 class EpochsWrite:

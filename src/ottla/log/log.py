@@ -5,6 +5,7 @@ a task (`FlushTask`, `Compaction`, `ProducerLoad`, `Removal`): created on the lo
 belongs in a worker thread, its `apply()` back on the loop. Crash: see `recovery`.
 """
 
+import logging
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from ottla.log.partition_metadata import make_folder
 from ottla.log.producer_state import ProducerState
 from ottla.log.rolling import must_roll
 from ottla.log.segment import Found, Segment
+from ottla.log.transaction_check import check_index
 from ottla.log.verification import Guard
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.control import read_end_marker
@@ -38,6 +40,8 @@ from ottla.records.header import (
     TimestampType,
     stamp_append_time,
 )
+
+logger = logging.getLogger("ottla.recovery")
 
 
 class LogAppendInfo(NamedTuple):
@@ -63,6 +67,7 @@ class Log:
         "epochs",
         "files",
         "folder",
+        "is_clean",
         "is_closed",
         "loading",
         "recovery_point",
@@ -111,6 +116,8 @@ class Log:
         """Of a segment that the log does not have, and that the disk has refused to remove. As long
         as they are there nothing is appended: after a restart they would hide it.
         """
+        self.is_clean = True
+        """It was opened as a clean stop has left it."""
         self.is_closed = False
         """Deleted, or closed for good. Maintenance that chose the log before finds nothing to do:
         a flush does nothing, nothing expires, an append is refused."""
@@ -408,16 +415,20 @@ class Log:
         self._remove_unwanted()
         return self.segments[-1]
 
-    def check_transaction_index(self, number: int) -> None:
-        """Rebuild the transaction index of `segments[number]` if its file is torn. Raises ApiError
-        KAFKA_STORAGE_ERROR.
+    def check_transaction_index(self, number: int, *, wait: bool = True) -> None:
+        """Rebuild the transaction index of `segments[number]` if it is not what the batches say.
+        Raises ApiError KAFKA_STORAGE_ERROR, and NotCachedError if it must not `wait` for the disk.
         """
         index = self.segments[number].txn_index
-        if index is not None:
-            try:
-                index.load()
-            except InsaneIndexError:
-                self.rebuild_transaction_index(number)
+        if index is None or index.is_checked:
+            return
+        try:
+            check_index(self.segments, number, wait=wait)
+        except InsaneIndexError as error:
+            self.rebuild_transaction_index(number)
+            logger.warning("the transaction index is built again: %s", error)
+        except OSError as error:
+            raise storage_error(f"cannot read {index.path}", error) from None
 
     def rebuild_transaction_index(self, number: int) -> None:
         """Raises ApiError KAFKA_STORAGE_ERROR."""

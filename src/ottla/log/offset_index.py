@@ -87,16 +87,18 @@ class OffsetIndex:
             return self.base_offset, 0
         return self.base_offset + self._offsets[number], self._positions[number]
 
-    def upper_bound(self, position: int, pread: Pread = os.pread) -> int | None:
-        """The offset of the first entry at or after `position`; None if there is none.
+    def entry_from(self, position: int, pread: Pread = os.pread) -> tuple[int, int] | None:
+        """The first entry at or after `position`: (offset, position); None if there is none.
 
         Raises InsaneIndexError, and what `pread` raises.
         """
         if self._offsets is None:
             found = find_entry_from(self.path, ENTRY, position, pread)
-            return None if found is None else self.base_offset + found[0]
+            return None if found is None else (self.base_offset + found[0], found[1])
         number = bisect_left(self._positions, position)
-        return self.base_offset + self._offsets[number] if number < len(self._offsets) else None
+        if number == len(self._offsets):
+            return None
+        return self.base_offset + self._offsets[number], self._positions[number]
 
     def last(self) -> tuple[int, int]:
         """The last entry: (offset, position); (first offset, 0) if there is none."""
@@ -128,6 +130,10 @@ class OffsetIndex:
         fields.byteswap()
         append_entries(self.path, self._stored * ENTRY.size, fields.tobytes())
         self._stored = len(self._offsets)
+
+    def discard(self) -> None:
+        """Forget the entries in memory: the file has others."""
+        self._offsets, self._positions = None, array("i")
 
     def release(self) -> None:
         """Store the entries, then free the memory."""

@@ -12,14 +12,18 @@ LogLoader), and then recovers the segments from the recovery point on:
 - index files without a log file are removed.
 """
 
+import errno
 import logging
 import os
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from random import Random
+from typing import Final
 
 from ottla.log import names
 from ottla.log.config import LogConfig
+from ottla.log.epochs_of_batches import agree, epochs_of
 from ottla.log.errors import storage_error
 from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.log import Log
@@ -38,9 +42,12 @@ from ottla.log.recovery_cut import (
     tell_lost_end,
 )
 from ottla.log.segment import Segment
+from ottla.log.set_aside import make_way
 from ottla.records.errors import CorruptBatchError
 
 logger = logging.getLogger("ottla.recovery")
+
+_KNOWN_SUFFIXES: Final = (*names.SEGMENT_SUFFIXES, names.SNAPSHOT)
 
 
 @dataclass(slots=True)
@@ -51,6 +58,8 @@ class _Listing:
     indexes: dict[str, int] = field(default_factory=dict)
     snapshots: list[int] = field(default_factory=list)
     unfinished: list[str] = field(default_factory=list)
+    size_bytes: int = 0
+    """Of the files whose loss would not be noticed otherwise: see `size_on_disk`."""
 
 
 def open_log(
@@ -66,13 +75,14 @@ def open_log(
     is_doubtful: bool = False,
     was_compacted: bool = False,
     size_bytes: int | None = None,
+    epochs_checksum: int | None = None,
 ) -> Log:
     """The log in `folder`. If the folder is empty or missing, so is the log; it gets a folder and
     files with its first record, if it begins at 0. Offsets are those of the checkpoints. `clean`:
-    the last shutdown was clean, and left `size_bytes` of log if that is known: with another size
-    the log is checked whole. `is_doubtful`: the recovery point is not known. `was_compacted`: it
-    may have gaps, whatever its cleanup.policy is now. `random` chooses the jitter of new segments;
-    without it there is none.
+    the last shutdown was clean, and left `size_bytes` of log (`size_on_disk`) and leader epochs of
+    that checksum if these are known: with another size the log is checked whole. `is_doubtful`: the
+    recovery point is not known. `was_compacted`: it may have gaps, whatever its cleanup.policy is
+    now. `random` chooses the jitter of new segments; without it there is none.
 
     Raises ApiError KAFKA_STORAGE_ERROR.
     """
@@ -95,19 +105,27 @@ def open_log(
             clean,
             is_doubtful,
             was_compacted or config.cleanup_compact,
+            epochs_checksum,
         )
     except OSError as error:
         raise storage_error(f"cannot open {folder}", error) from None
 
 
+def size_on_disk(folder: str) -> int:
+    """The bytes of all `.log` and `.txnindex` files of a log, and of its latest `.snapshot`: those
+    before it may be gone. Raises OSError.
+    """
+    return _list(folder).size_bytes
+
+
 def _has_size(folder: str, listing: _Listing, size_bytes: int) -> bool:
-    found = sum(stat.st_size for stat in listing.logs.values())
-    if found != size_bytes:
+    if listing.size_bytes != size_bytes:
         logger.error(
-            "%s has %d bytes of log, and had %d when the broker stopped: every batch is checked",
-            folder, found, size_bytes,
+            "%s has %d bytes in its .log and .txnindex files and its last .snapshot, and had %d"
+            " when the broker stopped: every batch is checked",
+            folder, listing.size_bytes, size_bytes,
         )  # fmt: skip
-    return found == size_bytes
+    return listing.size_bytes == size_bytes
 
 
 def _open(
@@ -122,6 +140,7 @@ def _open(
     clean: bool,
     is_doubtful: bool,
     may_have_gaps: bool,
+    epochs_checksum: int | None,
 ) -> Log:
     segments = _segments(folder, listing, config, files)
     state: ProducerState | None = None
@@ -140,6 +159,10 @@ def _open(
             is_doubtful=is_doubtful,
             may_have_gaps=may_have_gaps,
         )
+        if not may_have_gaps:
+            _tell_gaps(segments)
+    elif segments and not epochs.read(epochs_checksum):
+        epochs.replace(epochs_of(segments))
     if not segments or _end_of(segments, clean, recovery_point) < start_offset:
         # No segment, or all deleted: begin at the start offset.
         if any(segment.size_bytes for segment in segments):
@@ -172,6 +195,7 @@ def _open(
     if start_offset > 0 and not log.is_on_disk:
         log.make_files()
     log.epochs = epochs
+    log.is_clean = clean
     if is_new:
         epochs.clear()
     elif not clean:
@@ -195,6 +219,7 @@ def _segments(folder: str, listing: _Listing, config: LogConfig, files: OpenFile
     """The listed segments, by offset, each with both indexes."""
     for name, base_offset in listing.indexes.items():
         if base_offset not in listing.logs:
+            logger.warning("%s/%s has no .log file, and is removed", folder, name)
             os.unlink(f"{folder}/{name}")
     segments = [
         Segment(
@@ -209,17 +234,25 @@ def _segments(folder: str, listing: _Listing, config: LogConfig, files: OpenFile
         for base_offset, stat in sorted(listing.logs.items())
     ]
     for segment in segments:
-        if (
-            not {
-                names.file_name(segment.base_offset, names.INDEX),
-                names.file_name(segment.base_offset, names.TIME_INDEX),
-            }
-            <= listing.indexes.keys()
-        ):
-            # A torn end stops the rebuild. Recovery truncates it and rebuilds the rest.
-            with suppress(CorruptBatchError):
-                segment.rebuild_indexes()
+        for suffix in (names.INDEX, names.TIME_INDEX):
+            if names.file_name(segment.base_offset, suffix) not in listing.indexes:
+                logger.warning("%s is missing: it is built again", segment.path_of(suffix))
+                # A torn end stops the rebuild. Recovery truncates it and rebuilds the rest.
+                with suppress(CorruptBatchError):
+                    segment.rebuild_indexes()
+                break
     return segments
+
+
+def _tell_gaps(segments: list[Segment]) -> None:
+    """Only compaction leaves gaps in a log."""
+    for segment, following in pairwise(segments):
+        end_offset = segment.next_offset
+        if end_offset < following.base_offset:
+            logger.error(
+                "%s has no offsets %d to %d: %s has lost its end, or the next segment",
+                segment.folder, end_offset, following.base_offset - 1, segment.path,
+            )  # fmt: skip
 
 
 def _first_segment(
@@ -237,6 +270,7 @@ def _first_segment(
 
 def _list(folder: str) -> _Listing:
     listing = _Listing()
+    latest = latest_bytes = 0
     try:
         entries = os.scandir(folder)
     except FileNotFoundError:
@@ -247,15 +281,25 @@ def _list(folder: str) -> _Listing:
             offset = names.offset_of(name)
             if name.endswith((names.DELETED, names.CLEANED, names.SWAP)):
                 listing.unfinished.append(name)
-            elif offset is None:
+            elif offset is None or not name.endswith(_KNOWN_SUFFIXES):
                 continue
             elif name.endswith(names.LOG):
-                listing.logs[offset] = entry.stat()
+                if entry.is_dir():
+                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), entry.path)
+                listing.logs[offset] = stat = entry.stat()
+                listing.size_bytes += stat.st_size
+            elif entry.is_dir():
+                make_way(entry.path)
             elif name.endswith(names.SNAPSHOT):
                 listing.snapshots.append(offset)
-            elif name.endswith(names.SEGMENT_SUFFIXES):
+                if offset >= latest:
+                    latest, latest_bytes = offset, entry.stat().st_size
+            else:
                 listing.indexes[name] = offset
+                if name.endswith(names.TXN_INDEX):
+                    listing.size_bytes += entry.stat().st_size
     listing.snapshots.sort()
+    listing.size_bytes += latest_bytes
     return listing
 
 
@@ -293,15 +337,19 @@ def _recover(
     for offset in [offset for offset in snapshots if offset > base_offset]:
         os.unlink(f"{folder}/{names.file_name(offset, names.SNAPSHOT)}")
         snapshots.remove(offset)
-    state = load_snapshot(folder, snapshots, base_offset)
+    state = load_snapshot(folder, snapshots, base_offset, segments)
     if state is None:
         state = ProducerState(max(start_offset, segments[0].base_offset))
     for segment in segments[:first]:
         if segment.next_offset > state.end_offset:
             replay_segment(state, segment)
             state.end_offset = segment.next_offset
-    if not epochs.entries:
-        _restore_epochs(epochs, segments[:first])
+    if (
+        not epochs.read()
+        or not epochs.entries
+        or not agree(epochs.entries, segments, segments[first].base_offset)
+    ):
+        epochs.replace(epochs_of(segments[:first]))
     for number in range(first, len(segments)):
         cut = recover_segment(segments[number], state, epochs)
         is_unsynced = segments[number].next_offset >= recovery_point
@@ -316,16 +364,6 @@ def _recover(
             break
         _unlink_segment(segments.pop())
     return state
-
-
-def _restore_epochs(epochs: LeaderEpochs, segments: list[Segment]) -> None:
-    """From all batches: the file is missing or damaged, though they were flushed."""
-    # What cannot be read is below the recovery point: it is found when it is read.
-    with suppress(CorruptBatchError):
-        for segment in segments:
-            for _, header in segment.headers():
-                if header.leader_epoch > epochs.latest:
-                    epochs.restore(header.leader_epoch, header.base_offset)
 
 
 def _cut(segments: list[Segment], number: int, cut: Cut, recovery_point: int | None) -> None:

@@ -111,7 +111,7 @@ class ProducerLoad:
                     f"{self._folder}/{names.file_name(offset, names.SNAPSHOT)}", "rb"
                 ) as file:
                     return ProducerState(offset, decode_snapshot(file.read()))
-            except (FileNotFoundError, ValueError):
+            except (OSError, ValueError):
                 continue  # damaged: `load_snapshot` removes it when it finds it
         return ProducerState(self._replay_from)
 

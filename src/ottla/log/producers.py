@@ -1,19 +1,25 @@
 """The producers of a log, from its snapshots and its batches."""
 
+import logging
 import os
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from ottla.log import names
 from ottla.log.checkpoint import replace_file
-from ottla.log.errors import storage_error
+from ottla.log.errors import damaged_error, storage_error
 from ottla.log.open_file import OpenFile
 from ottla.log.producer_snapshot import decode_snapshot, encode_snapshot
 from ottla.log.producer_state import Producer, ProducerState
 from ottla.log.segment import Segment
+from ottla.log.set_aside import make_way
 from ottla.log.transaction_index import AbortedTransaction
 from ottla.records.control import read_end_marker
+from ottla.records.errors import CorruptBatchError
 from ottla.records.header import BatchHeader, Buffer
+
+logger = logging.getLogger("ottla.recovery")
 
 
 def load_producers(
@@ -28,7 +34,7 @@ def load_producers(
 
     Without a valid snapshot, the batches are read from `replay_from` on.
     """
-    state = load_snapshot(folder, snapshots, end_offset)
+    state = load_snapshot(folder, snapshots, end_offset, segments)
     if state is None:
         state = ProducerState(replay_from)
     # Each segment's batches are before the next one's base offset.
@@ -39,21 +45,62 @@ def load_producers(
     return state
 
 
-def load_snapshot(folder: str, snapshots: list[int], up_to_offset: int) -> ProducerState | None:
-    """The latest valid snapshot at or before the offset; damaged ones are removed."""
+def load_snapshot(
+    folder: str, snapshots: list[int], up_to_offset: int, segments: Sequence[Segment]
+) -> ProducerState | None:
+    """The latest valid snapshot at or before the offset; damaged ones are removed, with a line.
+
+    Raises ApiError KAFKA_STORAGE_ERROR.
+    """
     while True:
         number = bisect_right(snapshots, up_to_offset) - 1
         if number < 0:
             return None
-        path = f"{folder}/{names.file_name(snapshots[number], names.SNAPSHOT)}"
+        offset = snapshots[number]
+        path = f"{folder}/{names.file_name(offset, names.SNAPSHOT)}"
         try:
             with open(path, "rb") as file:
-                return ProducerState(snapshots[number], decode_snapshot(file.read()))
+                state = ProducerState(offset, decode_snapshot(file.read()))
+            if _is_of(state, segments, offset):
+                return state
+            why = "it is of another log or offset"
         except FileNotFoundError:
-            pass
-        except ValueError:
-            os.unlink(path)
+            del snapshots[number]
+            continue
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        logger.warning("%s is damaged (%s): the producers are read from the batches", path, why)
+        _remove(path)
         del snapshots[number]
+
+
+def _is_of(state: ProducerState, segments: Sequence[Segment], offset: int) -> bool:
+    """Whether the last batch before the snapshot is what the snapshot has of its producer. An idle
+    producer may have expired. Raises ApiError KAFKA_STORAGE_ERROR.
+    """
+    number = bisect_right(segments, offset - 1, key=lambda segment: segment.base_offset) - 1
+    if number < 0:
+        return True
+    try:
+        found = segments[number].find(offset - 1)
+        if found is None:
+            return True
+        _, header = next(segments[number].headers(found.position))
+    except (CorruptBatchError, StopIteration) as error:
+        raise damaged_error(segments[number].path, error) from None
+    known = state.producers.get(header.producer_id)
+    if known is None or header.is_control or header.next_offset != offset:
+        return True
+    return known.last_offset == header.last_offset
+
+
+def _remove(path: str) -> None:
+    try:
+        make_way(path)
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+    except OSError as error:
+        raise storage_error(f"cannot remove {path}", error) from None
 
 
 def remove_snapshots(folder: str, snapshots: list[int], above_offset: int) -> None:
@@ -155,7 +202,7 @@ def rebuild_transaction_index(
     or the batches since the log's start. Raises ApiError KAFKA_STORAGE_ERROR.
     """
     segment = segments[number]
-    state = load_snapshot(folder, snapshots, segment.base_offset)
+    state = load_snapshot(folder, snapshots, segment.base_offset, segments)
     if state is None:
         state = ProducerState(segments[0].base_offset)
     for earlier in segments[:number]:

@@ -19,13 +19,13 @@ Crash: the bytes are kept aside before they are cut, so a crash leaves them twic
 import logging
 import os
 from collections.abc import Sequence
-from itertools import count
 from typing import Final, NamedTuple
 
 from ottla.log import names
 from ottla.log.durable import sync_folder
 from ottla.log.errors import storage_error
 from ottla.log.segment import Segment
+from ottla.log.set_aside import free_path
 from ottla.records.errors import CorruptBatchError
 
 logger = logging.getLogger("ottla.recovery")
@@ -88,9 +88,9 @@ def keep_segments_aside(folder: str, segments: Sequence[Segment]) -> list[str]:
     try:
         for each in segments:
             if each.size_bytes:
-                name = _free_name(folder, each.base_offset)
-                os.rename(each.path, f"{folder}/{name}")
-                kept.append(name)
+                path = _path_for(folder, each.base_offset)
+                os.rename(each.path, path)
+                kept.append(os.path.basename(path))
         sync_folder(folder)
     except OSError as error:
         raise storage_error(f"cannot keep segments of {folder} aside", error) from None
@@ -158,18 +158,16 @@ def end_of_cut(segment: Segment, cut: Cut, later: Sequence[Segment]) -> int:
 
 
 def _copy_end(segment: Segment, cut: Cut) -> str:
-    name = _free_name(segment.folder, cut.offset)
+    path = _path_for(segment.folder, cut.offset)
     fd, position = segment.file().fd, cut.position
     try:
-        with open(f"{segment.folder}/{name}", "xb", buffering=0) as file:
+        with open(path, "xb", buffering=0) as file:
             while chunk := os.pread(fd, _CHUNK_BYTES, position):
                 position += file.write(chunk)
             os.fsync(file.fileno())
     except OSError as error:
-        raise storage_error(
-            f"cannot keep what is cut off {segment.path} in {segment.folder}/{name}", error
-        ) from None
-    return name
+        raise storage_error(f"cannot keep what is cut off {segment.path}", error) from None
+    return os.path.basename(path)
 
 
 def _are_zeros(fd: int, position: int) -> bool:
@@ -180,13 +178,6 @@ def _are_zeros(fd: int, position: int) -> bool:
     return True
 
 
-def _free_name(folder: str, offset: int) -> str:
-    """A name that no file has: an earlier start may have cut at the same offset."""
-    first = names.file_name(offset, names.LOG) + names.CUT
-    if not os.path.lexists(f"{folder}/{first}"):
-        return first
-    return next(
-        name
-        for name in (f"{first}-{number}" for number in count(2))
-        if not os.path.lexists(f"{folder}/{name}")
-    )
+def _path_for(folder: str, offset: int) -> str:
+    """An earlier start may have cut at the same offset."""
+    return free_path(f"{folder}/{names.file_name(offset, names.LOG)}{names.CUT}")

@@ -9,25 +9,29 @@ Only the last segment of a log is written to. Crash: its end may hold half a bat
 removes.
 """
 
+import logging
 import os
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
 from ottla.log import names
-from ottla.log.errors import InsaneIndexError, storage_error
+from ottla.log.errors import InsaneIndexError, damaged_error, storage_error
 from ottla.log.index_file import find_entry
 from ottla.log.offset_index import ENTRY, OffsetIndex
 from ottla.log.open_file import OpenFile, OpenFiles
 from ottla.log.page_cache import Pread, pread_cached
 from ottla.log.scan import scan_headers
+from ottla.log.set_aside import make_way
 from ottla.log.time_index import TimeIndex
 from ottla.log.transaction_index import AbortedTransaction, TransactionIndex
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.errors import CorruptBatchError
 from ottla.records.header import NO_TIMESTAMP, BatchHeader
+
+logger = logging.getLogger("ottla.recovery")
 
 _MAX_RECENT: Final = 512
 _MAX_BUFFERS: Final = 1000
@@ -52,6 +56,7 @@ class Segment:
         "_recent_from",
         "_recent_offsets",
         "_recent_positions",
+        "_were_rebuilt",
         "base_offset",
         "created_ms",
         "files",
@@ -100,6 +105,8 @@ class Segment:
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
         self._ends_known = False
+        self._were_rebuilt = False
+        """The indexes, because they were damaged. It helps once."""
         self._next_offset = base_offset
         self._bytes_since_entry = 0
         self._first_timestamp: int | None = None
@@ -197,26 +204,61 @@ class Segment:
             raise storage_error(f"cannot open {self.path}", error) from None
 
     def load_ends(self) -> None:
-        """Find what appends need: the next offset and the largest timestamp."""
+        """Find what appends need: the next offset and the largest timestamp. Raises ApiError
+        KAFKA_STORAGE_ERROR.
+        """
         try:
             self._load_ends()
-        except InsaneIndexError:
-            self.rebuild_indexes()
+        except (InsaneIndexError, CorruptBatchError) as error:
+            self._mend_indexes(error)
 
     def _load_ends(self) -> None:
-        time, offset = self.time_index.last()
+        time, time_offset = self.time_index.last()
         last_offset, position = self.offset_index.last()
-        if position > self.size_bytes or last_offset < self.base_offset:
+        if not 0 <= position <= self.size_bytes or position == self.size_bytes > 0:
             raise InsaneIndexError(f"{self.offset_index.path} points past the log's end")
+        max_time, max_offset = time, time_offset
         next_offset = self.base_offset
-        for _, header in self.headers(position):
+        is_proven = time == NO_TIMESTAMP
+        for at, header in self._ordered_headers(position):
+            if at == position > 0 and header.base_offset > last_offset:
+                raise InsaneIndexError(f"{self.offset_index.path} points to another batch")
             next_offset = header.next_offset
-            if header.max_timestamp > time:
-                time, offset = header.max_timestamp, header.last_offset
-        self.max_timestamp, self.max_timestamp_offset = time, offset
+            if header.max_timestamp > max_time:
+                max_time, max_offset = header.max_timestamp, header.last_offset
+            if not is_proven and header.base_offset <= time_offset < next_offset:
+                is_proven = header.max_timestamp == time
+        if max_time > time and not self.time_index.is_loaded:
+            raise InsaneIndexError(f"{self.time_index.path} does not end with the largest time")
+        if not is_proven and not self._has_time(time_offset, time):
+            raise InsaneIndexError(f"{self.time_index.path} names another batch's time")
+        self.max_timestamp, self.max_timestamp_offset = max_time, max_offset
         self._next_offset = next_offset
         self._bytes_since_entry = self.size_bytes - position
         self._ends_known = True
+
+    def _has_time(self, offset: int, time: int) -> bool:
+        """Whether the batch that contains `offset` has this largest timestamp, as an entry of the
+        time index says.
+        """
+        found = self.find(offset)
+        if found is None:
+            return False
+        _, header = next(self.headers(found.position))
+        return header.base_offset <= offset and header.max_timestamp == time
+
+    def _mend_indexes(self, error: Exception) -> None:
+        """Rebuild the indexes of offsets and times, once: if the batches themselves are damaged, it
+        is no use. Raises ApiError KAFKA_STORAGE_ERROR.
+        """
+        if self._were_rebuilt:
+            raise damaged_error(self.path, error)
+        self._were_rebuilt = True
+        try:
+            self.rebuild_indexes()
+        except CorruptBatchError as fault:
+            raise damaged_error(self.path, fault) from None
+        logger.warning("the indexes of %s are built again: %s", self.path, error)
 
     def headers(
         self, position: int = 0, pread: Pread = os.pread
@@ -225,6 +267,22 @@ class Segment:
         if self.size_bytes == 0:
             return iter(())
         return scan_headers(self.file(), position, self.size_bytes, pread=pread)
+
+    def _ordered_headers(
+        self, position: int = 0, pread: Pread = os.pread
+    ) -> Iterator[tuple[int, BatchHeader]]:
+        """As `headers`. Raises CorruptBatchError also for an offset that cannot be right: no
+        checksum covers it.
+        """
+        expected = self.base_offset
+        for at, header in self.headers(position, pread):
+            next_offset = header.next_offset
+            if not expected <= header.base_offset < next_offset <= self.base_offset + 2**31:
+                raise CorruptBatchError(
+                    f"the batch at {at} has offsets {header.base_offset} to {next_offset - 1}"
+                )
+            yield at, header
+            expected = next_offset
 
     def first_timestamp(self) -> int:
         """The largest timestamp of the first batch; -1 for an empty segment."""
@@ -269,8 +327,8 @@ class Segment:
         try:
             self.offset_index.load()
             self.time_index.load()
-        except InsaneIndexError:
-            self.rebuild_indexes()
+        except InsaneIndexError as error:
+            self._mend_indexes(error)
             self.offset_index.load()
             self.time_index.load()
 
@@ -296,6 +354,7 @@ class Segment:
         """Empty it, so that `add_aborted` can rebuild it. Raises ApiError KAFKA_STORAGE_ERROR."""
         if self.txn_index is not None:
             try:
+                make_way(self.txn_index.path)
                 self.txn_index.reset()
             except OSError as error:
                 raise storage_error(f"cannot write {self.txn_index.path}", error) from None
@@ -309,7 +368,14 @@ class Segment:
                 raise storage_error(f"cannot write {self.txn_index.path}", error) from None
 
     def reset_indexes(self) -> None:
-        """Empty the indexes of offsets and times, so that `index_batch` can rebuild them."""
+        """Empty the indexes of offsets and times, so that `index_batch` can rebuild them. Raises
+        ApiError KAFKA_STORAGE_ERROR.
+        """
+        try:
+            make_way(self.offset_index.path)
+            make_way(self.time_index.path)
+        except OSError as error:
+            raise storage_error(f"cannot rebuild the indexes of {self.path}", error) from None
         self.offset_index.reset()
         self.time_index.reset()
         self.max_timestamp, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
@@ -318,10 +384,18 @@ class Segment:
         self._ends_known = True
 
     def rebuild_indexes(self) -> None:
-        """Rebuild both index files from the batches' headers. Raises CorruptBatchError."""
+        """Rebuild both index files from the batches' headers. Raises CorruptBatchError, and leaves
+        the files as they are; ApiError KAFKA_STORAGE_ERROR.
+        """
         self.reset_indexes()
-        for position, header in self.headers():
-            self.index_batch(position, header)
+        try:
+            for position, header in self._ordered_headers():
+                self.index_batch(position, header)
+        except CorruptBatchError:
+            self.offset_index.discard()
+            self.time_index.discard()
+            self._ends_known = False
+            raise
         self.store_indexes()
 
     def store_indexes(self) -> None:
@@ -380,15 +454,33 @@ class Segment:
             return Found(position, end - position)
         if self.size_bytes == 0:
             return None
-        pread: Pread = os.pread if wait else pread_cached
-        for at, header in self.headers(self.lookup(offset, pread), pread):
+        try:
+            return self._find(offset, os.pread if wait else pread_cached)
+        except CorruptBatchError as error:
+            self._mend_indexes(error)
+            return self._find(offset, os.pread)
+
+    def _find(self, offset: int, pread: Pread) -> Found | None:
+        """`find` by the index. Raises CorruptBatchError if the index points to another batch."""
+        start = self.lookup(offset, pread)
+        headers = self._ordered_headers(start, pread)
+        header: BatchHeader | None = None
+        for at, header in headers:
             if header.base_offset + header.last_offset_delta >= offset:
+                if header.base_offset > offset:
+                    # Rightly if the log has a gap, but not if the index has pointed to it. The
+                    # batch after it tells whether its offset can be right.
+                    if at == start > 0:
+                        raise CorruptBatchError(f"the batch at {at} is after offset {offset}")
+                    next(headers, None)
                 return Found(at, header.size_bytes)
+        if header is None and start > 0:
+            raise CorruptBatchError(f"there is no batch at {start}, where the index has one")
         return None
 
     def upper_bound(self, position: int, *, wait: bool = True) -> int | None:
         """An offset that is above those of all batches that begin before `position`, from the
-        indexes; None if they have no such batch.
+        indexes; None if they have no such batch. Raises ApiError KAFKA_STORAGE_ERROR.
         """
         recent, positions = self._recent_offsets, self._recent_positions
         if recent and positions and position >= positions[0]:
@@ -396,33 +488,56 @@ class Segment:
             return recent[number - 1] + 1 if number else self._recent_from
         pread: Pread = os.pread if wait else pread_cached
         try:
-            return self.offset_index.upper_bound(position, pread)
-        except InsaneIndexError:
-            self.rebuild_indexes()
-            return self.offset_index.upper_bound(position)
+            return self._upper_bound(position, pread)
+        except (InsaneIndexError, CorruptBatchError) as error:
+            self._mend_indexes(error)
+            return self._upper_bound(position, os.pread)
+
+    def _upper_bound(self, position: int, pread: Pread) -> int | None:
+        entry = self.offset_index.entry_from(position, pread)
+        if entry is None:
+            return None
+        offset, at = entry
+        found = next(self.headers(at, pread), None)
+        if found is None or not self.base_offset <= found[1].base_offset <= offset:
+            raise InsaneIndexError(f"{self.offset_index.path} points to another batch")
+        return offset
 
     def find_work(self, offset: int) -> Callable[[], None]:
         """Read what `find` reads, in a worker thread, so that it is in the page cache."""
         return partial(_find, self.offset_index.path, self.base_offset, self.file(), offset)
 
+    def find_all_work(self, offsets: Callable[[], Iterable[int]]) -> Callable[[], None]:
+        """The same for the offsets that `offsets` returns in the worker thread."""
+        return partial(_find_all, self.offset_index.path, self.base_offset, self.file(), offsets)
+
     def lookup(self, offset: int, pread: Pread = os.pread) -> int:
-        """The position that the index has for `offset`: its batch begins there or later."""
+        """The position that the index has for `offset`: its batch begins there or later. Raises
+        ApiError KAFKA_STORAGE_ERROR.
+        """
         try:
             _, position = self.offset_index.lookup(offset, pread)
-            if position < self.size_bytes:
+            if 0 <= position < self.size_bytes:
                 return position
-        except InsaneIndexError:
-            pass
-        self.rebuild_indexes()
+            why = f"{self.offset_index.path} points to {position}"
+        except InsaneIndexError as error:
+            why = str(error)
+        self._mend_indexes(InsaneIndexError(why))
         return self.offset_index.lookup(offset)[1]
 
     def time_index_entry(self, timestamp_ms: int) -> tuple[int, int]:
-        """The time index's last entry that is not later: (time, offset)."""
+        """The time index's last entry that is not later: (time, offset). Raises ApiError
+        KAFKA_STORAGE_ERROR.
+        """
         try:
-            return self.time_index.lookup(timestamp_ms)
-        except InsaneIndexError:
-            self.rebuild_indexes()
-            return self.time_index.lookup(timestamp_ms)
+            time, offset = self.time_index.lookup(timestamp_ms)
+            if time == NO_TIMESTAMP or self._has_time(offset, time):
+                return time, offset
+            why = f"{self.time_index.path} names another batch's time"
+        except InsaneIndexError as error:
+            why = str(error)
+        self._mend_indexes(InsaneIndexError(why))
+        return self.time_index.lookup(timestamp_ms)
 
     def largest_record_timestamp(self) -> int:
         """The largest timestamp of all records; -1 if no record has one."""
@@ -494,6 +609,13 @@ class Segment:
             except OSError as error:
                 raise storage_error(f"cannot truncate {self.path}", error) from None
         self._recent_offsets = self._recent_positions = None
+
+
+def _find_all(
+    index_path: str, base_offset: int, file: OpenFile, offsets: Callable[[], Iterable[int]]
+) -> None:
+    for offset in offsets():
+        _find(index_path, base_offset, file, offset)
 
 
 def _find(index_path: str, base_offset: int, file: OpenFile, offset: int) -> None:

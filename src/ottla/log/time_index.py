@@ -35,6 +35,11 @@ class TimeIndex:
         """The number of entries in memory; 0 while only the file is used."""
         return 0 if self._times is None else len(self._times)
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the entries are in memory, and the file may lack the last ones."""
+        return self._times is not None
+
     def load(self) -> None:
         """Load the file's entries into memory, to append. Raises InsaneIndexError."""
         if self._times is not None:
@@ -104,6 +109,10 @@ class TimeIndex:
         )
         append_entries(self.path, self._stored * ENTRY.size, entries)
         self._stored = len(self._times)
+
+    def discard(self) -> None:
+        """Forget the entries in memory: the file has others."""
+        self._times, self._offsets = None, array("i")
 
     def release(self) -> None:
         """Store the entries, then free the memory."""

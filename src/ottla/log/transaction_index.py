@@ -14,11 +14,12 @@ when it is read (see `producers`).
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from struct import Struct
 from typing import Final, NamedTuple
 
 from ottla.log.errors import InsaneIndexError
-from ottla.log.index_file import append_entries
+from ottla.log.index_file import append_entries, unreadable
 from ottla.log.page_cache import Pread
 
 ENTRY: Final = Struct(">hqqqq")
@@ -39,7 +40,7 @@ class AbortedTransaction(NamedTuple):
 class TransactionIndex:
     """The transaction index of one segment."""
 
-    __slots__ = ("_added", "_is_too_long", "_stored", "base_offset", "path")
+    __slots__ = ("_added", "_is_too_long", "_stored", "base_offset", "is_checked", "path")
 
     def __init__(self, path: str, base_offset: int) -> None:
         self.path = path
@@ -49,14 +50,23 @@ class TransactionIndex:
         self._added: list[AbortedTransaction] = []
         self._is_too_long = False
         """The file has entries that were removed."""
+        self.is_checked = False
+        """See `transaction_check`."""
 
     def load(self) -> int:
-        """How many entries are stored. Raises InsaneIndexError if the file ends inside an entry."""
+        """How many entries are stored. Raises InsaneIndexError if the file ends inside an entry, or
+        has none: then there would be no file.
+        """
         if self._stored is None:
             try:
                 size_bytes = os.stat(self.path).st_size
             except FileNotFoundError:
                 size_bytes = 0
+            except OSError as error:
+                raise unreadable(self.path, error) from None
+            else:
+                if size_bytes == 0:
+                    raise InsaneIndexError(f"{self.path} is empty")
             if size_bytes % ENTRY.size:
                 raise InsaneIndexError(f"{self.path} ends inside an entry")
             self._stored = size_bytes // ENTRY.size
@@ -71,7 +81,17 @@ class TransactionIndex:
     def reset(self) -> None:
         """Remove all entries, to rebuild the index."""
         self._stored, self._added, self._is_too_long = 0, [], False
-        append_entries(self.path, 0, b"")
+        self.is_checked = True
+        self._remove()
+
+    def _remove(self) -> None:
+        # There is never an empty file: an index that has lost its entries is known by that.
+        with suppress(FileNotFoundError):
+            os.unlink(self.path)
+
+    def entries(self) -> Iterator[AbortedTransaction]:
+        """All of them. Raises InsaneIndexError and OSError."""
+        return self._ending_from(-1, os.pread)
 
     def append(self, entry: AbortedTransaction) -> None:
         """Add a transaction whose marker comes after those of the others."""
@@ -99,8 +119,8 @@ class TransactionIndex:
         if self.load():
             try:
                 fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-            except FileNotFoundError:
-                raise InsaneIndexError(f"{self.path} is missing") from None
+            except OSError as error:
+                raise unreadable(self.path, error) from None
             try:
                 yield from self._stored_from(fd, offset, pread)
             finally:
@@ -156,6 +176,9 @@ class TransactionIndex:
         if self._added or self._is_too_long:
             entries = b"".join(ENTRY.pack(_VERSION, *entry) for entry in self._added)
             stored = self.load()
-            append_entries(self.path, stored * ENTRY.size, entries)
+            if stored or entries:
+                append_entries(self.path, stored * ENTRY.size, entries)
+            else:
+                self._remove()
             self._stored = stored + len(self._added)
             self._added, self._is_too_long = [], False

@@ -42,6 +42,7 @@ from ottla.controller.deletion_notes import noted_ids
 from ottla.controller.image import BrokerConfigChanged, MetadataDelta
 from ottla.controller.older_tree import make_up
 from ottla.coordination.embedded import EmbeddedTree
+from ottla.coordination.store_copy import FILE_NAME as TREE
 from ottla.coordinator.coordinators import Coordinators
 from ottla.network.connection_limits import ConnectionLimits
 from ottla.network.dispatcher import Dispatcher
@@ -67,6 +68,7 @@ from ottla.runtime.clock import Clock, SystemClock
 from ottla.runtime.cpu_thread import CpuThread
 from ottla.runtime.waiting import wake
 from ottla.storage import lost_sync
+from ottla.storage.broker_metadata import FILE_NAME as IDENTITY
 from ottla.storage.broker_metadata import known_cluster_id
 from ottla.storage.log_maintenance import LogMaintenance
 from ottla.storage.log_store import LogStore
@@ -404,9 +406,11 @@ class Node:
         cluster_id = await self.membership.connect(known, may_found=not self.store.has_partitions)
         self._tree_is_older = tree.may_lack_changes
         if cluster_id != known:
+            root = self.store.root
             raise StartError(
-                f"the data folder belongs to cluster {known}, "
-                f"its coordination store to {cluster_id}"
+                f"{root}/{IDENTITY} has cluster {known}, and {root}/{TREE} has cluster"
+                f" {cluster_id}: one of them is damaged or of another folder; put back the right"
+                " one, or correct cluster.id"
             )
 
     def _join(self, tree: Tree, opening: AsyncExitStack) -> None:

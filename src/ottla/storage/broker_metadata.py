@@ -14,6 +14,7 @@ The broker refuses a folder of another node or cluster, so that a wrong path dam
 import os
 from dataclasses import dataclass
 from random import Random
+from typing import Final
 
 from ottla.log.checkpoint import replace_file
 from ottla.log.durable import sync_folder
@@ -21,6 +22,10 @@ from ottla.log.errors import DataFolderError
 from ottla.protocol.kafka_uuid import random_uuid, uuid_text
 
 FILE_NAME = "meta.properties"
+_REPAIR: Final = (
+    "and the folder has topics: put back a copy of the file, which never changes, or write it with"
+    " the lines version=1, cluster.id=(that of the cluster), node.id=(that of this broker)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +77,9 @@ def _fields(text: str) -> dict[str, str]:
 
 
 def load_or_create(
-    root: str, node_id: int, cluster_id: str | None, random: Random
+    root: str, node_id: int, cluster_id: str | None, random: Random, *, is_used: bool = False
 ) -> BrokerMetadata:
-    """Returns the folder's identity; a new folder gets one.
+    """Returns the folder's identity; a new folder gets one. `is_used`: it is not new.
 
     Raises DataFolderError if the folder belongs to another node or cluster, or the file is damaged.
     """
@@ -82,23 +87,29 @@ def load_or_create(
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read()
-    except FileNotFoundError:
+    except OSError as error:
+        if not isinstance(error, FileNotFoundError):
+            raise DataFolderError(f"cannot read {path}: {error.strerror}") from None
+        if is_used:
+            raise DataFolderError(f"{path} is missing, {_REPAIR}") from None
         metadata = BrokerMetadata(
             node_id, cluster_id or uuid_text(random_uuid(random)), uuid_text(random_uuid(random))
         )
         replace_file(path, _encode(metadata))
         sync_folder(root)  # with another directory.id, it would be another broker's disk
         return metadata
+    except ValueError as error:
+        raise DataFolderError(f"{path} is damaged ({error}), {_REPAIR}") from None
     fields = _fields(text)
     found_node = fields.get("node.id", fields.get("broker.id", str(node_id)))
     if found_node != str(node_id):
         raise DataFolderError(
-            f"{root} belongs to node {found_node} and this is node {node_id}: "
+            f"{root} belongs to node {found_node} and this is node {node_id}, says {path}: "
             "use another folder (log.dirs) or that node.id"
         )
     found_cluster = fields.get("cluster.id")
     if not found_cluster:
-        raise DataFolderError(f"{path} has no cluster.id: it is damaged")
+        raise DataFolderError(f"{path} is damaged (it has no cluster.id), {_REPAIR}")
     if cluster_id not in (None, found_cluster):
         raise DataFolderError(
             f"{root} belongs to cluster {found_cluster} and this is cluster {cluster_id}: "

@@ -48,6 +48,7 @@ class CheckpointFiles:
         self._stop = stop
         self.damaged: set[str] = set()
         """The names of the files that are damaged or missing."""
+        self._proven: set[str] = set()
         contents = {name: self._content(name) for name in ALL_FILES}
         needed = {name for name in ALL_FILES if self._checksum(name) is not None}
         if contents[RECOVERY_POINTS] is not None:
@@ -64,8 +65,8 @@ class CheckpointFiles:
         return self._offsets[name]
 
     def is_proven(self, name: str) -> bool:
-        """Whether the file is as the clean stop has written it."""
-        return self._checksum(name) is not None and name not in self.damaged
+        """Whether the file has a checksum, which is right."""
+        return name in self._proven
 
     def _content(self, name: str) -> bytes | None:
         path = f"{self._root}/{name}"
@@ -86,7 +87,10 @@ class CheckpointFiles:
                 raise ValueError("it is missing")
             if self._checksum(name) not in (None, crc32c.crc32c(content)):
                 raise ValueError("it is not as the last stop has written it")
-            return parse_offsets(content)
+            offsets, is_proven = parse_offsets(content, name)
+            if is_proven:
+                self._proven.add(name)
+            return offsets
         except ValueError as error:
             self.damaged.add(name)
             logger.warning(

@@ -1,17 +1,17 @@
 """What a clean stop leaves behind: `.kafka_cleanshutdown`.
 
     {"version": 0, "brokerEpoch": 4711,
-     "checkpoints": {"<file>": <crc>}, "logs": {"<topic>-<partition>": <bytes>}}
+     "checkpoints": {"<file>": <crc>}, "logs": {"<topic>-<partition>": [<bytes>, <crc>]}}
 
 The first two fields are Kafka's (CleanShutdownFileHandler), which ignores the others. The epoch is
 that of the broker's last registration: it proves to the controller that this was its last stop
 (KIP-966); a folder from a backup has an older one. The others are the CRC-32C of each checkpoint
-file, and the size of each log that has records, all its segments together. After a clean stop no
-batch is checked, and Kafka trusts the files as they are. Here one wrong digit in a checkpoint would
-go unnoticed, as it does in Kafka, and a log that lost its end would end before its checkpointed
-end. So the start compares both: reading the checkpoints and listing the folders is what it does
-anyway. Without the fields, Kafka or an earlier version stopped; then there is nothing to compare
-with.
+file, and of each log its size, which is that of its segments, its indexes of aborted transactions
+and its last producer snapshot (`opening.size_on_disk`), and the CRC-32C of its leader epochs. After
+a clean stop no batch is checked, and Kafka takes what is there: a log that lost its end would end
+before its checkpointed end, one that lost its snapshot would take duplicates. So the start compares
+both: reading the checkpoints and listing the folders is what it does anyway. Without the fields,
+Kafka or an earlier version stopped; then there is nothing to compare with.
 
 Crash: the file is written last, and removed by the next start after the logs are open.
 """
@@ -22,7 +22,7 @@ import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import crc32c
 
@@ -30,11 +30,19 @@ from ottla.log import names
 from ottla.log.checkpoint import PartitionName, replace_file
 from ottla.log.durable import sync_folder
 from ottla.log.log import Log
+from ottla.log.opening import size_on_disk
 
 logger = logging.getLogger("ottla.storage")
 
 FILE_NAME: Final = ".kafka_cleanshutdown"
 NO_EPOCH: Final = -1
+
+
+class LeftLog(NamedTuple):
+    """How a log was left."""
+
+    size_bytes: int
+    epochs_checksum: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +51,8 @@ class CleanStop:
 
     checksums: Mapping[str, int] = field(default_factory=dict)
     """Of the checkpoint files, by name."""
-    sizes: Mapping[PartitionName, int] | None = None
-    """The bytes of each log that has records; None if they are not known."""
+    logs: Mapping[PartitionName, LeftLog] | None = None
+    """Each log with files; None if they are not known."""
     broker_epoch: int = NO_EPOCH
     """NO_EPOCH if it is not known."""
 
@@ -74,16 +82,16 @@ def write_clean_stop(
     for name in checkpoints:
         with open(f"{root}/{name}", "rb") as file:
             checksums[name] = crc32c.crc32c(file.read())
-    sizes = {
-        names.folder_name(*partition): log.size_bytes
+    left = {
+        names.folder_name(*partition): (size_on_disk(log.folder), log.epochs.checksum)
         for partition, log in logs.items()
-        if log.size_bytes
+        if log.is_on_disk
     }
     content = {
         "version": 0,
         "brokerEpoch": broker_epoch,
         "checkpoints": checksums,
-        "logs": sizes,
+        "logs": left,
     }
     replace_file(f"{root}/{FILE_NAME}", json.dumps(content).encode())
 
@@ -110,10 +118,12 @@ def _decode(content: bytes) -> CleanStop:
         raise ValueError("its brokerEpoch is no number")
     if logs is None:
         return CleanStop(checksums, broker_epoch=epoch)
-    sizes = {}
-    for folder, size_bytes in logs.items():
+    left = {}
+    for folder, numbers in logs.items():
         partition = names.partition_of(folder)
-        if partition is None or not isinstance(size_bytes, int):
-            raise ValueError(f"it has no size of {folder}")
-        sizes[partition] = size_bytes
-    return CleanStop(checksums, sizes, epoch)
+        match numbers:
+            case [int(size_bytes), int(epochs_checksum)] if partition is not None:
+                left[partition] = LeftLog(size_bytes, epochs_checksum)
+            case _:
+                raise ValueError(f"it does not say how {folder} was left")
+    return CleanStop(checksums, left, epoch)

@@ -32,7 +32,7 @@ from ottla.log import names
 from ottla.log.checkpoint import PartitionName, write_offsets
 from ottla.log.config import LogConfig
 from ottla.log.durable import sync_folder
-from ottla.log.errors import DataFolderError, storage_error, sync_error
+from ottla.log.errors import DataFolderError, reason, storage_error, sync_error
 from ottla.log.flush import FlushTask
 from ottla.log.log import Log
 from ottla.log.open_file import MAX_OPEN_FILES, OpenFiles
@@ -63,6 +63,7 @@ from ottla.storage.stray_folder import StrayFolder, read_stray, rename, write_no
 logger = logging.getLogger("ottla.storage")
 
 _FLUSHED_AT_ONCE: Final = 16
+_NO_LOG: Final = (0, None)
 _KRAFT_FOLDER: Final = "__cluster_metadata-0"
 
 
@@ -121,10 +122,13 @@ class LogStore:
         except (FileExistsError, NotADirectoryError):
             raise DataFolderError(f"cannot use {folder}: it is a file, or lies below one") from None
         except OSError as error:
-            raise DataFolderError(f"cannot use {folder}: {error.strerror}") from None
+            doing = f"cannot use {folder}"
+            raise DataFolderError(f"{doing}: {reason(doing, error)}") from None
         lost_sync.read_disk_again(folder)
         try:
-            metadata = load_or_create(folder, node_id, cluster_id, random)
+            # With a cluster given, the folder may have come without the file.
+            is_used = cluster_id is None and any(map(_is_partition, _folders_in(folder)))
+            metadata = load_or_create(folder, node_id, cluster_id, random, is_used=is_used)
         except (OSError, ApiError, ValueError) as error:
             lock.release()
             raise DataFolderError(f"cannot use {folder}: {error}") from None
@@ -172,9 +176,9 @@ class LogStore:
         # After a clean stop the recovery point is the log's end, if the file is proven.
         knows_ends = stop is None or found.is_proven(RECOVERY_POINTS)
         knows_cleaned = CLEANER_OFFSETS not in found.damaged
-        sizes = None if stop is None else stop.sizes
+        left = None if stop is None else stop.logs
         was_clean = stop is not None and not found.damaged
-        for name in sorted(self._folders()):
+        for name in sorted(_folders_in(self.root)):
             if name.endswith(names.DELETED_FOLDER):
                 self.removals.append(Removal((self._path(name),), 0))
                 continue
@@ -184,7 +188,9 @@ class LogStore:
             partition = names.partition_of(name)
             if partition is None or name == _KRAFT_FOLDER:
                 continue
-            size_bytes = None if sizes is None else sizes.get(partition, 0)
+            size_bytes, epochs_checksum = (
+                (None, None) if left is None else left.get(partition, _NO_LOG)
+            )
             clean = stop is not None and (partition in recovery_points or not has_points)
             self.logs[partition] = log = open_log(
                 self._path(name),
@@ -198,9 +204,10 @@ class LogStore:
                 is_doubtful=not has_points,
                 was_compacted=partition in self.cleaner_offsets or not knows_cleaned,
                 size_bytes=size_bytes,
+                epochs_checksum=epochs_checksum,
             )
-            was_clean &= clean and not log.unflushed_records
-            was_clean &= size_bytes in (None, log.size_bytes)
+            was_clean &= log.is_clean
+            self._tell_lost_end(partition, log)
         self.was_clean = was_clean
         self._tell_missing(stop)
         remove_clean_stop(self.root)
@@ -219,13 +226,27 @@ class LogStore:
         log = self.logs.get(name)
         return log is not None and log.recovery_point < recovery_point
 
-    def _tell_missing(self, stop: CleanStop | None) -> None:
-        sizes = {} if stop is None or stop.sizes is None else stop.sizes
-        for partition in sizes.keys() - self.logs.keys():
-            folder = self._path(names.folder_name(*partition))
+    def _tell_lost_end(self, partition: PartitionName, log: Log) -> None:
+        """After a power failure, for example."""
+        high_watermark = self.high_watermarks.get(partition, 0)
+        if log.end_offset < high_watermark:
             logger.error(
-                "%s is gone: it had %d bytes when the broker stopped", folder, sizes[partition]
+                "%s ends at offset %d, and its high watermark was %d: %d acknowledged records are"
+                " gone",
+                log.folder, log.end_offset, high_watermark, high_watermark - log.end_offset,
+            )  # fmt: skip
+
+    def _tell_missing(self, stop: CleanStop | None) -> None:
+        left = {} if stop is None or stop.logs is None else stop.logs
+        for partition in left.keys() - self.logs.keys():
+            folder, size_bytes = (
+                self._path(names.folder_name(*partition)),
+                left[partition].size_bytes,
             )
+            if size_bytes:
+                logger.error(
+                    "%s is gone: it had %d bytes when the broker stopped", folder, size_bytes
+                )
 
     def _forget(self, missing: set[PartitionName]) -> None:
         """Rewrites the checkpoint files without partitions whose folders are gone."""
@@ -237,17 +258,7 @@ class LogStore:
     @property
     def has_partitions(self) -> bool:
         """Whether the folder contains logs, open or not."""
-        return any(
-            names.partition_of(name) is not None
-            for name in self._folders()
-            if name != _KRAFT_FOLDER and not name.endswith(names.DELETED_FOLDER)
-        )
-
-    def _folders(self) -> Iterator[str]:
-        with os.scandir(self.root) as entries:
-            for entry in entries:
-                if entry.is_dir():
-                    yield entry.name
+        return any(map(_is_partition, _folders_in(self.root)))
 
     def _path(self, name: str) -> str:
         return f"{self.root}/{name}"
@@ -403,6 +414,21 @@ class CheckpointTask:
     def apply(self) -> None:
         """The files are written, and do not name what was deleted before the task was created."""
         self._stale -= self._dropped
+
+
+def _is_partition(name: str) -> bool:
+    return (
+        names.partition_of(name) is not None
+        and name != _KRAFT_FOLDER
+        and not name.endswith(names.DELETED_FOLDER)
+    )
+
+
+def _folders_in(root: str) -> Iterator[str]:
+    with os.scandir(root) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield entry.name
 
 
 def _without_folder(

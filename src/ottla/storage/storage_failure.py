@@ -55,6 +55,7 @@ class StorageFailure:
         self._image = image
         self._unled = RepeatedFailure(logger, logging.ERROR, clock)
         """Writes to partitions that no other broker can lead."""
+        self._unread = RepeatedFailure(logger, logging.ERROR, clock)
         self._turn: asyncio.TimerHandle | None = None
         """Set while it waits for its turn to stop."""
         self._is_closed = False
@@ -73,6 +74,15 @@ class StorageFailure:
     def write_failed(self, partition: StoredPartition, error: ApiError) -> None:
         """A write to `partition` failed. Errors other than KAFKA_STORAGE_ERROR are ignored."""
         self.failed(partition.topic, partition.index, partition.state, error)
+
+    def read_failed(self, topic: str, index: int, error: ApiError) -> None:
+        """A client could not read a partition. Errors other than KAFKA_STORAGE_ERROR are ignored.
+
+        Kafka takes the log directory offline (LocalLog.read). Here the broker keeps running: its
+        other partitions can still be read.
+        """
+        if error.code is ErrorCode.kafka_storage_error:
+            self._unread.log("cannot read %s-%d: %s", topic, index, error)
 
     def failed(self, topic: str, index: int, state: PartitionState | None, error: ApiError) -> None:
         """As `write_failed`, for a partition that may not be open."""

@@ -73,7 +73,9 @@ class Broker:
 
     def _checkpointed(self, name: str) -> int:
         path = self.root / name
-        return parse_offsets(path.read_bytes()).get(NAME, 0) if path.exists() else 0
+        if not path.exists():
+            return 0
+        return parse_offsets(path.read_bytes(), name).by_partition.get(NAME, 0)
 
     def flush(self) -> None:
         task = FlushTask(self.log)
