@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import os
 import re
-import select
+import selectors
 import signal
 import subprocess
 import sys
@@ -42,11 +42,14 @@ def serve(data: Path, listen: str = "127.0.0.1:0") -> Iterator[str]:
 def _address(process: subprocess.Popen[str], errors: Path) -> str:
     assert process.stdout is not None
     until = time.monotonic() + START_WITHIN_S
-    while time.monotonic() < until and process.poll() is None:
-        if select.select([process.stdout], [], [], 0.1)[0]:
-            found = re.search(r"ready on (\S+:\d+)", process.stdout.readline())
-            if found:
-                return found[1]
+    # Not `select`, which takes no descriptor above 1,023: other tests of the process have files.
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while time.monotonic() < until and process.poll() is None:
+            if selector.select(0.1):
+                found = re.search(r"ready on (\S+:\d+)", process.stdout.readline())
+                if found:
+                    return found[1]
     raise AssertionError(f"the broker did not start: {errors.read_text()}")
 
 
