@@ -71,7 +71,7 @@ async def test_limits_do_not_apply_to_the_first_batch(node_call: Any) -> None:
 async def test_a_response_is_bounded_whatever_the_client_allows(
     node_call: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ottla.api.fetch.MAX_RESPONSE_BYTES", 2_500)
+    monkeypatch.setattr("ottla.api.fetch_reads.MAX_RESPONSE_BYTES", 2_500)
     for _ in range(5):
         await node_call.produce("t", node_call.batch(bytes(1000)))
     found = await fetch(node_call, max_bytes=2**31 - 1, min_bytes=1 << 30, max_wait=60_000)

@@ -9,7 +9,9 @@ from ottla.log.file_range import FileRange
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages import messages_of
 from ottla.replica.fetch_session import Fetch, FetchSessions
+from ottla.replica.fetch_wait import NO_CONDITIONS
 from ottla.replica.partition_reader import Read
+from ottla.runtime.slices import SLICE
 
 VERSION = 12
 
@@ -125,7 +127,8 @@ def test_a_broker_without_slots_has_no_sessions() -> None:
 
 
 def test_served_partitions_move_to_the_end(sessions: FetchSessions) -> None:
-    sessions.begin(request(("a", 0, 3), ("b", 0, 3)), VERSION, now_ms=0)
+    first = sessions.begin(request(("a", 0, 3), ("b", 0, 3)), VERSION, now_ms=0)
+    first.wait.begin(NO_CONDITIONS, first.partitions, 0)
     fetch = sessions.begin(request(session_id=100, epoch=1), VERSION, now_ms=0)
     to_send(fetch, {("a", 0): answer(size_bytes=9), ("b", 0): answer()})
     assert fetch.wait.due() == [("b", 0), ("a", 0)]
@@ -244,3 +247,70 @@ def test_a_session_may_start_empty(sessions: FetchSessions) -> None:
     assert opened.session_id != 0
     more = request(("t", 0, 5), session_id=opened.session_id, epoch=1)
     assert list(sessions.begin(more, VERSION, 0).partitions) == [("t", 0)]
+
+
+def of_many(count: int, first: int = 0, **session: Any) -> Any:
+    """Of partitions of many topics: ten of each."""
+    return request(*[(f"t{n // 10}", n % 10, n) for n in range(first, first + count)], **session)
+
+
+def test_slices_begin_the_same_fetch() -> None:
+    begun = []
+    for in_slices in (False, True):
+        sessions = FetchSessions(slots=2, new_id=count(100).__next__)
+        for asked in (
+            of_many(2 * SLICE + 3),
+            of_many(SLICE, SLICE // 2, session_id=100, epoch=1, forget=[("t0", 0), ("t7", 3)]),
+        ):
+            steps = list(sessions.beginning(asked, VERSION, 0)) if in_slices else []
+            fetch = steps[-1] if in_slices else sessions.begin(asked, VERSION, 0)
+            assert fetch is not None
+            assert steps[:-1] == [None] * len(steps[:-1])
+            fetch.rests()
+            fetch.wait.begin(NO_CONDITIONS, fetch.partitions, 0)
+            begun.append((fetch.session_id, fetch.partitions, fetch.wait.due(), len(steps) > 2))
+        assert sessions.partition_count == 2 * SLICE + 1
+    assert [each[:3] for each in begun[:2]] == [each[:3] for each in begun[2:]]
+    assert [each[3] for each in begun] == [False, False, True, True]
+
+
+def test_a_session_is_busy_until_its_request_rests(sessions: FetchSessions) -> None:
+    opened = sessions.begin(request(("a", 0, 3)), VERSION, 0)
+    opened.pauses()
+    with pytest.raises(ApiError) as refused:
+        sessions.begin(request(session_id=100, epoch=1), VERSION, 0)
+    assert refused.value.code is ErrorCode.invalid_fetch_session_epoch
+    opened.rests()
+    second = sessions.begin(request(session_id=100, epoch=1), VERSION, 0)
+    second.pauses()
+    assert (opened.is_superseded, second.is_superseded) == (True, False)
+    opened.rests()
+    with pytest.raises(ApiError):
+        sessions.begin(request(session_id=100, epoch=2), VERSION, 0)
+
+
+def test_all_sessions_keep_a_limited_number_of_partitions() -> None:
+    sessions = FetchSessions(slots=10, new_id=count(100).__next__, max_partitions=30)
+    assert [sessions.begin(of_many(10), VERSION, 0).session_id for _ in range(2)] == [100, 101]
+    assert sessions.begin(of_many(11), VERSION, 0).session_id == 0
+    assert sessions.begin(of_many(10), VERSION, 0).session_id == 102
+    assert sessions.begin(of_many(1), VERSION, 0).session_id == 0
+    assert sessions.partition_count == 30
+    grown = sessions.begin(of_many(1, 10, session_id=100, epoch=1), VERSION, 0)
+    assert (grown.session_id, len(grown.partitions), grown.wait.is_closed) == (0, 11, True)
+    assert (len(sessions), sessions.partition_count) == (2, 20)
+    assert sessions.begin(of_many(31), VERSION, 200_000).session_id == 0
+    assert len(sessions) == 2, "none ends for nothing"
+    assert sessions.begin(of_many(25), VERSION, 200_000).session_id == 103
+    assert (len(sessions), sessions.partition_count) == (1, 25)
+
+
+def test_a_follower_takes_the_room_of_the_largest_consumers() -> None:
+    sessions = FetchSessions(slots=10, new_id=count(100).__next__, max_partitions=30)
+    for size in (5, 15, 10):
+        sessions.begin(of_many(size), VERSION, 0)
+    follower = sessions.begin(of_many(12), VERSION, 1, lambda request: True)
+    assert (follower.session_id, sessions.partition_count) == (103, 27)
+    assert sessions.topics(101) == set()
+    assert sessions.begin(of_many(19), VERSION, 1, lambda request: True).session_id == 0
+    assert len(sessions) == 3, "followers do not take each other's"

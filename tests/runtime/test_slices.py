@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from ottla.runtime.slices import Slices
+from ottla.runtime.slices import Slices, parts, until_done
 
 
 @pytest.mark.parametrize(("count", "pauses"), [(0, 0), (3, 0), (4, 1), (7, 2)])
@@ -21,3 +21,20 @@ async def test_others_run_after_each_slice(count: int, pauses: int) -> None:
         await slices.count()
     task.cancel()
     assert ran == pauses
+
+
+def test_parts_of_a_slice() -> None:
+    assert list(parts([])) == []
+    assert list(parts(range(5), 2)) == [[0, 1], [2, 3], [4]]
+    assert list(parts(range(4), 2)) == [[0, 1], [2, 3]]
+
+
+async def test_steps_take_turns_with_the_loop_until_the_last() -> None:
+    steps = [False, True, True]
+    until_done(steps.pop)
+    assert len(steps) == 2, "the first runs at once"
+    await asyncio.sleep(0)
+    assert len(steps) == 1
+    await asyncio.sleep(0)
+    assert steps == []
+    await asyncio.sleep(0)

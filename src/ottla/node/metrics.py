@@ -74,6 +74,11 @@ def _of_broker(node: Node) -> Iterable[Metric]:
     yield GaugeMetricFamily(
         "ottla_fetch_sessions", "Fetch sessions open", value=len(node.fetch_sessions)
     )
+    yield GaugeMetricFamily(
+        "ottla_fetch_session_partitions",
+        "Partitions that they keep",
+        value=node.fetch_sessions.partition_count,
+    )
 
 
 def _of_cluster(node: Node) -> Iterable[Metric]:

@@ -66,6 +66,7 @@ from ottla.replica.replica_fetchers import ReplicaFetchers, leader_throttle
 from ottla.runtime.background import Background
 from ottla.runtime.clock import Clock, SystemClock
 from ottla.runtime.cpu_thread import CpuThread
+from ottla.runtime.slices import until_done
 from ottla.runtime.waiting import wake
 from ottla.storage import lost_sync
 from ottla.storage.broker_metadata import FILE_NAME as IDENTITY
@@ -111,6 +112,7 @@ class Node:
         self.fetch_sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots,
             lambda: random.randrange(1, 2**31),
+            lambda wait: until_done(wait.end),
         )
         self.disk_reads = DiskReads()
         self.connection_limits = ConnectionLimits(config)

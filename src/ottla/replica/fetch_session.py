@@ -9,13 +9,22 @@ follower's takes that of a consumer, busy or not: without sessions, replication 
 partitions again in each fetch. A request that gets no session is answered without one. Unlike
 Kafka's (FetchSessionCacheShard), a session with more partitions does not take the slot of a smaller
 one.
+
+What a session keeps of a partition is memory, and Kafka limits only the number of sessions. Here
+all sessions together keep at most MAX_PARTITIONS. A request beyond it is treated like one without a
+slot; but a follower takes the largest sessions of consumers.
+
+A request may name 200,000 partitions, so its work is cut into slices (`runtime.slices`). Between
+two slices another connection may use the session: its request is refused until this one sleeps or
+is answered (Kafka lets it wait for the session's lock). While this one sleeps, the other's is
+served, and this one ends with INVALID_FETCH_SESSION_EPOCH (IncrementalFetchContext).
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, Final
 
@@ -24,14 +33,18 @@ from ottla.protocol.versioned_field import VersionedField
 from ottla.protocol.versions import FETCH
 from ottla.replica.fetch_wait import FetchWait, Key, TopicKey
 from ottla.replica.partition_reader import NO_REPLICA, Read
+from ottla.runtime.slices import SLICE
 
 NO_SESSION = 0
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 IDLE_BEFORE_EVICTION_MS = 120_000
+MAX_PARTITIONS: Final = 250_000
+"""Of all sessions together: about 120 MB. On a broker with 100,000 partitions and three replicas of
+each, the followers' sessions have 67,000."""
 _LAST_EPOCH = 2**31 - 1
 
-_SESSIONS: Final = 7
+SESSIONS: Final = 7
 _ALL_FIELDS: Final = 12
 _TOPIC_IDS: Final = 13
 """The first versions of a request with these fields."""
@@ -83,6 +96,20 @@ class FetchedPartition:
 
 
 @dataclass(slots=True)
+class _Session:
+    uses_ids: bool
+    partitions: dict[Key, FetchedPartition]
+    wait: FetchWait
+    next_epoch: int
+    used_ms: int
+    is_of_follower: bool
+    counted: int = 0
+    """How many partitions of it are in the sum of all sessions."""
+    is_busy: bool = False
+    """A request of it pauses in its work: it neither sleeps nor is answered."""
+
+
+@dataclass(slots=True)
 class Fetch:
     """The partitions of one request; `wait` knows which of them to read."""
 
@@ -91,6 +118,24 @@ class Fetch:
     incremental: bool
     uses_ids: bool
     wait: FetchWait
+    session: _Session | None = None
+    next_epoch: int = 0
+
+    def pauses(self) -> None:
+        """Others run before the request goes on; no other request of the session may begin."""
+        if self.session is not None:
+            self.session.is_busy = True
+
+    def rests(self) -> None:
+        """The request sleeps or is answered: other requests of the session may begin."""
+        session = self.session
+        if session is not None and session.next_epoch == self.next_epoch:
+            session.is_busy = False
+
+    @property
+    def is_superseded(self) -> bool:
+        """Another request of the session has begun while this one slept."""
+        return self.session is not None and self.session.next_epoch != self.next_epoch
 
     def has_to_send(self, each: FetchedPartition, read: Read) -> bool:
         """Whether the response must hold this partition; if so, records it as sent."""
@@ -114,21 +159,16 @@ class Fetch:
 
 
 @dataclass(slots=True)
-class _Session:
-    uses_ids: bool
-    partitions: dict[Key, FetchedPartition]
-    wait: FetchWait
-    next_epoch: int
-    used_ms: int
-    is_of_follower: bool
-
-
-@dataclass(slots=True)
 class FetchSessions:
     """The broker's sessions, at most `slots` of them, least recently used first."""
 
     slots: int
     new_id: Callable[[], int]
+    end_wait: Callable[[FetchWait], None] = FetchWait.close
+    """Ends what a session or request waited for; it may do so in slices."""
+    max_partitions: int = MAX_PARTITIONS
+    partition_count: int = 0
+    """Of all sessions."""
     _sessions: OrderedDict[int, _Session] = field(default_factory=OrderedDict)
 
     def __len__(self) -> int:
@@ -152,39 +192,124 @@ class FetchSessions:
         Raises ApiError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, or
         FETCH_SESSION_TOPIC_ID_ERROR where one session mixes names and ids.
         """
+        fetch = self._open(request, version, now_ms, is_of_follower)
+        uses_ids = fetch.uses_ids
+        _take(fetch, _requested(request.topics, version, uses_ids))
+        if fetch.incremental and request.forgotten_topics_data:
+            _forget(fetch, _keys(request.forgotten_topics_data, uses_ids))
+        session = fetch.session
+        if session is not None and (
+            not fetch.incremental
+            or not session.partitions
+            or len(session.partitions) != session.counted
+        ):
+            self._keep(fetch)
+        return fetch
+
+    def beginning(
+        self,
+        request: Any,
+        version: int,
+        now_ms: int,
+        is_of_follower: Callable[[Any], bool] = lambda request: False,
+    ) -> Generator[Fetch | None, None, None]:
+        """`begin`, in slices: None after each, and at last the partitions."""
+        fetch = self._open(request, version, now_ms, is_of_follower)
+        uses_ids = fetch.uses_ids
+        fetch.pauses()
+        is_begun = False
+        try:
+            for topics in _parts(request.topics):
+                _take(fetch, _requested(topics, version, uses_ids))
+                yield None
+            if fetch.incremental:
+                for topics in _parts(request.forgotten_topics_data):
+                    _forget(fetch, _keys(topics, uses_ids))
+                    yield None
+            is_begun = True
+        finally:
+            # If the client has left in between, the session has only a part of the request.
+            if not is_begun:
+                self._end_of(fetch)
+        if fetch.session is not None:
+            self._keep(fetch)
+        yield fetch
+
+    def _open(
+        self,
+        request: Any,
+        version: int,
+        now_ms: int,
+        is_of_follower: Callable[[Any], bool],
+    ) -> Fetch:
+        """The request's session, as it was; a new one is not kept yet."""
         session_id, epoch = NO_SESSION, FINAL_EPOCH
-        if version >= _SESSIONS:
+        if version >= SESSIONS:
             session_id, epoch = request.session_id, request.session_epoch
+        uses_ids = version >= _TOPIC_IDS
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._end(session_id)
-            uses_ids = version >= _TOPIC_IDS
-            partitions = {(each.topic, each.index): each for each in _requested(request, version)}
+            partitions: dict[Key, FetchedPartition] = {}
             wait = FetchWait()
-            wait.requested(partitions)
-            new_id = NO_SESSION
+            session = None
             if epoch == INITIAL_EPOCH:
-                new_id = self._create(
-                    _Session(uses_ids, partitions, wait, 1, now_ms, is_of_follower(request))
-                )
-            return Fetch(new_id, partitions, False, uses_ids, wait)
-        return self._continue(session_id, epoch, request, version, now_ms)
+                session = _Session(uses_ids, partitions, wait, 1, now_ms, is_of_follower(request))
+            return Fetch(NO_SESSION, partitions, False, uses_ids, wait, session, 1)
+        session = self._sessions.get(session_id)
+        if session is None:
+            raise ApiError(ErrorCode.fetch_session_id_not_found)
+        if session.next_epoch != epoch or session.is_busy:
+            raise ApiError(ErrorCode.invalid_fetch_session_epoch)
+        if session.uses_ids != uses_ids:
+            raise ApiError(ErrorCode.fetch_session_topic_id_error)
+        session.next_epoch = next_epoch = 1 if epoch == _LAST_EPOCH else epoch + 1
+        session.used_ms = now_ms
+        self._sessions.move_to_end(session_id)
+        return Fetch(
+            session_id, session.partitions, True, uses_ids, session.wait, session, next_epoch
+        )
+
+    def _keep(self, fetch: Fetch) -> None:
+        """Keep its session with what it now has, or end it if that is nothing or too much."""
+        session = fetch.session
+        assert session is not None
+        if not fetch.incremental:
+            fetch.session_id = self._create(session)
+            if fetch.session_id == NO_SESSION:
+                fetch.session = None
+        elif not session.partitions or not self._count(fetch.session_id, session):
+            self._end_of(fetch)
+            fetch.session_id = NO_SESSION
+
+    def _end_of(self, fetch: Fetch) -> None:
+        """End its session, unless another request has done so."""
+        if fetch.session is not None and self._sessions.get(fetch.session_id) is fetch.session:
+            self._end(fetch.session_id)
 
     def _end(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
         if session is not None:
-            session.wait.close()
+            self.partition_count -= session.counted
+            self.end_wait(session.wait)
 
     def _create(self, session: _Session) -> int:
-        """The id of the new session; NO_SESSION if there is no slot for it."""
+        """The id of the new session; NO_SESSION if there is no room for it."""
+        size = len(session.partitions)
         if len(self._sessions) >= self.slots:
             evicted_id = self._evictable(session)
             if evicted_id == NO_SESSION:
                 return NO_SESSION
             self._end(evicted_id)
+        if self.partition_count + size > self.max_partitions:
+            self._make_room(session)
+            if self.partition_count + size > self.max_partitions:
+                return NO_SESSION
         session_id = self.new_id()
         while session_id in self._sessions or session_id == NO_SESSION:
             session_id = self.new_id()
         self._sessions[session_id] = session
+        session.counted = size
+        self.partition_count += size
         return session_id
 
     def _evictable(self, new: _Session) -> int:
@@ -203,45 +328,66 @@ class FetchSessions:
         ]
         return min(sizes, default=(0, NO_SESSION))[1]
 
-    def _continue(
-        self, session_id: int, epoch: int, request: Any, version: int, now_ms: int
-    ) -> Fetch:
-        session = self._sessions.get(session_id)
-        if session is None:
-            raise ApiError(ErrorCode.fetch_session_id_not_found)
-        if session.next_epoch != epoch:
-            raise ApiError(ErrorCode.invalid_fetch_session_epoch)
-        if session.uses_ids != (version >= _TOPIC_IDS):
-            raise ApiError(ErrorCode.fetch_session_topic_id_error)
-        session.next_epoch = 1 if epoch == _LAST_EPOCH else epoch + 1
-        session.used_ms = now_ms
-        self._sessions.move_to_end(session_id)
-        partitions, wait = session.partitions, session.wait
-        requested = []
-        for each in _requested(request, version):
-            key = each.topic, each.index
-            known = partitions.get(key)
-            if known is not None:
-                each.sent_high_watermark = known.sent_high_watermark
-                each.sent_log_start = known.sent_log_start
-                each.name = known.name
-            partitions[key] = each
-            requested.append(key)
-        wait.requested(requested)
-        if request.forgotten_topics_data:
-            forgotten = _forgotten(request, session.uses_ids)
-            for key in forgotten:
-                partitions.pop(key, None)
-            wait.forget(forgotten)
-        if not partitions:
-            self._end(session_id)
-            session_id = NO_SESSION
-        return Fetch(session_id, partitions, True, session.uses_ids, wait)
+    def _make_room(self, new: _Session) -> None:
+        """End idle sessions, the least recently used ones first; then, for a follower's, the
+        largest ones of consumers. None, if that is not enough.
+        """
+        idle = {
+            session_id: None
+            for session_id, session in self._sessions.items()
+            if new.used_ms - session.used_ms > IDLE_BEFORE_EVICTION_MS
+        }
+        busy: list[int] = []
+        if new.is_of_follower:
+            busy = sorted(
+                (
+                    session_id
+                    for session_id, session in self._sessions.items()
+                    if not session.is_of_follower and session_id not in idle
+                ),
+                key=lambda session_id: -self._sessions[session_id].counted,
+            )
+        freed, ends = 0, []
+        surplus = self.partition_count + len(new.partitions) - self.max_partitions
+        for session_id in [*idle, *busy]:
+            if freed >= surplus:
+                break
+            freed += self._sessions[session_id].counted
+            ends.append(session_id)
+        if freed >= surplus:
+            for session_id in ends:
+                self._end(session_id)
+
+    def _count(self, session_id: int, session: _Session) -> bool:
+        """Count the partitions that it has now. False if there is no room for them."""
+        more = len(session.partitions) - session.counted
+        if self._sessions.get(session_id) is session:
+            if more > 0 and self.partition_count + more > self.max_partitions:
+                return False
+            session.counted += more
+            self.partition_count += more
+        return True
 
 
-def _requested(request: Any, version: int) -> Iterable[FetchedPartition]:
-    uses_ids = version >= _TOPIC_IDS
-    for topic in request.topics:
+def _parts(topics: Sequence[Any]) -> Iterator[list[Any]]:
+    """Topics and parts of topics, each time with about SLICE partitions."""
+    part: list[Any] = []
+    left = SLICE
+    for topic in topics:
+        partitions = topic.partitions
+        left -= 1
+        for start in range(0, len(partitions), SLICE):
+            some = partitions[start : start + SLICE]
+            part.append(topic if len(some) == len(partitions) else replace(topic, partitions=some))
+            left -= len(some)
+            if left <= 0:
+                yield part
+                part, left = [], SLICE
+    yield part
+
+
+def _requested(topics: Sequence[Any], version: int, uses_ids: bool) -> Iterator[FetchedPartition]:
+    for topic in topics:
         key = topic.topic_id if uses_ids else topic.topic
         for each in topic.partitions:
             if version >= _ALL_FIELDS:
@@ -258,9 +404,39 @@ def _requested(request: Any, version: int) -> Iterable[FetchedPartition]:
                 )
 
 
-def _forgotten(request: Any, uses_ids: bool) -> list[Key]:
+def _keys(topics: Sequence[Any], uses_ids: bool) -> list[Key]:
     return [
         (topic.topic_id if uses_ids else topic.topic, index)
-        for topic in request.forgotten_topics_data
+        for topic in topics
         for index in topic.partitions
     ]
+
+
+def _take(fetch: Fetch, requested: Iterator[FetchedPartition]) -> None:
+    """The client names these partitions."""
+    partitions = fetch.partitions
+    if not partitions:
+        partitions.update({(each.topic, each.index): each for each in requested})
+        if fetch.incremental:
+            fetch.wait.requested(partitions)
+        return
+    keys = []
+    for each in requested:
+        key = each.topic, each.index
+        known = partitions.get(key)
+        if known is not None:
+            each.sent_high_watermark = known.sent_high_watermark
+            each.sent_log_start = known.sent_log_start
+            each.name = known.name
+        partitions[key] = each
+        keys.append(key)
+    if fetch.incremental:
+        # Otherwise all are due when the request begins (`FetchWait.begin`).
+        fetch.wait.requested(keys)
+
+
+def _forget(fetch: Fetch, keys: list[Key]) -> None:
+    """The client removes these partitions from its session."""
+    for key in keys:
+        fetch.partitions.pop(key, None)
+    fetch.wait.forget(keys)

@@ -16,7 +16,7 @@ A partition of a session is in one of two states, across requests:
     to its end    v |  a request under other conditions
                  RESTING
 
-    forget, close: leaves either state, and is no longer watched.
+    forget, end: leaves either state, and is no longer watched.
     gone (deleted or moved away): DUE, so that the error is sent, and no longer watched.
 
 When a follower's partition leaves RESTING, the leader learns that this follower had all records
@@ -28,16 +28,21 @@ A request runs through these steps; `api/fetch.py` drives it:
                    ^                        | neither
                    +------- woken <----- watch, sleep
 
+A session may have 100,000 partitions. What grows with their number can be done in slices
+(`beginning`, `end`); a change between two slices is noted as at any other time.
+
 Pure: no clock and no event loop. A sleeping request passes a function to call at a change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Final, NamedTuple, Protocol, TypeAlias
 from uuid import UUID
 
 from ottla.replication.leader import FetchingReplica
+from ottla.runtime.slices import SLICE, parts
 from ottla.runtime.waiting import Change, Watched, unwatch, watch
 
 TopicKey: TypeAlias = UUID | str | None
@@ -57,6 +62,8 @@ class ReadConditions(NamedTuple):
 
 
 NO_CONDITIONS: Final = ReadConditions()
+_NOT_BEGUN: Final = ReadConditions(rack="\0")
+"""No request has these: the first one reads everything."""
 _FOR_REPLICAS: Final = (Change.APPENDED, Change.LEFT)
 _CAN_WAIT: Final = (Change.COMMITTED, Change.LEFT)
 """A follower learns the high watermark from its next response, and joins with its next fetch."""
@@ -80,7 +87,7 @@ class FetchWait:
     def __init__(self) -> None:
         self.requested_ms = 0
         """When the last request arrived, on the monotonic clock."""
-        self._conditions = NO_CONDITIONS
+        self._conditions = _NOT_BEGUN
         self._due: dict[Key, None] = {}
         self._partitions: dict[Key, Fetched] = {}
         """The watched partitions."""
@@ -107,9 +114,20 @@ class FetchWait:
             self._conditions = conditions
         self.requested_ms = now_ms
 
+    def beginning(
+        self, conditions: ReadConditions, every: Iterable[Key], now_ms: int
+    ) -> Iterator[None]:
+        """`begin`, in slices."""
+        if conditions != self._conditions:
+            for part in parts(list(every)):
+                self.requested(part)
+                yield
+            self._conditions = conditions
+        self.begin(conditions, (), now_ms)
+
     def was_read(self, key: Key, partition: Fetched | None, *, at_end: bool) -> None:
         """The partition was read; None if that was refused. `watch` must follow before anything
-        else can happen to it, unless the whole fetch ends."""
+        else can happen to it (so before each pause), unless the whole fetch ends."""
         if at_end:
             self._due.pop(key, None)
         if partition is not None and self._keys.get(partition) != key:
@@ -138,12 +156,26 @@ class FetchWait:
                 self._leave(self._partitions[key])
             self._due.pop(key, None)
 
-    def close(self) -> None:
-        """Stop watching, and wake the sleeping requests."""
-        self.is_closed = True
-        for partition in list(self._keys):
+    def end(self) -> bool:
+        """Stop watching the next SLICE partitions, and wake the sleeping requests. True if this
+        must be called again.
+        """
+        if not self.is_closed:
+            self.is_closed = True
+            self._wake()
+        for partition in list(islice(self._keys, SLICE)):
             self._leave(partition)
-        self._wake()
+        return bool(self._keys)
+
+    @property
+    def is_watching(self) -> bool:
+        """There is something to `end`."""
+        return bool(self._keys)
+
+    def close(self) -> None:
+        """`end`, at once."""
+        while self.end():
+            pass
 
     def changed(self, partition: Fetched, change: Change) -> None:
         """See `waiting.Watcher`."""

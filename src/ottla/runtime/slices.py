@@ -7,7 +7,11 @@ of them seconds, in which the event loop would answer nobody else.
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Final, TypeVar
+
+T = TypeVar("T")
 
 SLICE: Final = 500
 """At 5 to 20 us an element, 2 to 10 ms."""
@@ -30,3 +34,18 @@ class Slices:
             self._left = self._size
             await asyncio.sleep(0)
         self._left -= 1
+
+
+def parts(elements: Iterable[T], size: int = SLICE) -> Iterator[list[T]]:
+    """The elements, `size` at a time."""
+    rest = iter(elements)
+    while part := list(islice(rest, size)):
+        yield part
+
+
+def until_done(step: Callable[[], bool]) -> None:
+    """Call `step` until it returns False, once in each turn of the event loop. Nothing can cancel
+    it: for what must be done whether or not its client is still there.
+    """
+    if step():
+        asyncio.get_running_loop().call_soon(until_done, step)
