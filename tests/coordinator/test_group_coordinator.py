@@ -331,3 +331,47 @@ async def test_a_commit_in_a_transaction_needs_a_group(bench: Any) -> None:
         with pytest.raises(ApiError) as refused:
             await bench.coordinator.commit_in_transaction(in_transaction(bench, 7, group=group))
         assert refused.value.code is ErrorCode.invalid_group_id
+
+
+@pytest.mark.parametrize("retention_ms", [-1, 60])
+async def test_a_large_commit_is_the_same_as_a_small_one(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, retention_ms: int
+) -> None:
+    """Its records are made before the decision. One offset has too much metadata."""
+    offsets = bench.committing(*range(40)).offsets
+    offsets = (*offsets[:7], offsets[7]._replace(metadata="x" * 5_000), *offsets[8:])
+    seen = []
+    for at_once in (100, 3):
+        monkeypatch.setattr("ottla.coordinator.group_coordinator.MAX_OFFSETS_AT_ONCE", at_once)
+        bench.logs = type(bench.logs)(bench.partitions)
+        bench.commits.clear()
+        groups = bench.restart()
+        request = bench.committing(offsets=offsets, retention_ms=retention_ms)
+        errors = await groups.commit(request)
+        transactional = in_transaction(bench)._replace(offsets=offsets)
+        in_its_transaction = await groups.commit_in_transaction(transactional)
+        told = [tuple(commit.records) for commit in bench.commits]
+        seen.append((errors, in_its_transaction, told, bench.log_of("g").records))
+        restarted = bench.restart()
+        assert len((await restarted.fetch_all("g"))["t"]) == 39
+    assert seen[0] == seen[1]
+    assert seen[0][0][7] is ErrorCode.offset_metadata_too_large
+
+
+async def test_what_is_committed_is_announced_in_order(bench: Any) -> None:
+    """A large commit is announced in parts, between which the loop runs; others come after it."""
+    groups = bench.coordinator
+    await groups.commit(bench.committing(*range(2_500)))
+    assert [len(commit.records) for commit in bench.commits] == [1_000]
+    await groups.commit(bench.committing(9))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert [len(commit.records) for commit in bench.commits] == [1_000, 1_000, 500, 1]
+
+
+async def test_what_waits_to_be_announced_is_limited(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ottla.coordinator.coordinator_partition.MAX_WAITING_WORK", 1)
+    await bench.coordinator.commit(bench.committing(*range(3_500)))
+    assert [len(commit.records) for commit in bench.commits] == [1_000] * 3

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record import MemoryRecords
 
-from ottla.records.build import build_batch, rebuild_batch
+from ottla.records.build import build_batch, build_plain_batch, rebuild_batch
 from ottla.records.header import TimestampType, ensure_crc, read_header
 from ottla.records.iterate import iterate_records
 from ottla.records.record import Record
@@ -77,3 +77,31 @@ def test_a_batch_may_lose_all_its_records(three_records: list[Record]) -> None:
     assert len(bare) == 61
     assert read_header(bare).compression == 0
     assert list(iterate_records(bare)) == []
+
+
+@given(
+    contents=st.lists(
+        st.tuples(st.binary(max_size=70), st.none() | st.binary(max_size=70)), min_size=1
+    ),
+    time_ms=st.integers(0, 2**62),
+    is_transactional=st.booleans(),
+)
+def test_a_plain_batch_is_the_same_batch(
+    contents: list[tuple[bytes, bytes | None]], time_ms: int, is_transactional: bool
+) -> None:
+    producer: dict[str, int] = {"producer_id": 4, "producer_epoch": 2} if is_transactional else {}
+    assert build_plain_batch(
+        contents, time_ms, is_transactional=is_transactional, **producer
+    ) == build_batch(
+        [Record(0, time_ms, key, value) for key, value in contents],
+        is_transactional=is_transactional,
+        **producer,
+    )
+
+
+@pytest.mark.parametrize("size", [63, 64, 8191, 8192])
+def test_the_sizes_in_a_plain_batch(size: int) -> None:
+    contents = [(bytes(size), bytes(size))] * (size + 1)
+    contents = contents if size < 100 else [*contents[:1], *[(b"", b"")] * size]
+    records = [Record(0, 5, key, value) for key, value in contents]
+    assert build_plain_batch(contents, 5) == build_batch(records)

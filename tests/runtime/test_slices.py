@@ -38,3 +38,20 @@ async def test_steps_take_turns_with_the_loop_until_the_last() -> None:
     await asyncio.sleep(0)
     assert steps == []
     await asyncio.sleep(0)
+
+
+async def test_elements_may_be_counted_together() -> None:
+    pauses = 0
+
+    async def others() -> None:
+        nonlocal pauses
+        while True:
+            pauses += 1
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(others())
+    slices = Slices(3)
+    for elements in (2, 1, 3, 4, 1):  # the last three begin a new slice
+        await slices.count(elements)
+    task.cancel()
+    assert pauses == 3

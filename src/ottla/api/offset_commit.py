@@ -6,7 +6,6 @@ v7 (KIP-345): static members. v8: flexible. v9 (KIP-848): GROUP_ID_NOT_FOUND. v1
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 from uuid import UUID
 
@@ -45,13 +44,27 @@ async def handle(request: Any, context: Context) -> Any:
     for topic in request.topics:
         if context.version >= _TOPIC_IDS:
             known = None if topic.topic_id is None else image.topic_by_id(topic.topic_id)
-            offsets.add(topic, known, ErrorCode.unknown_topic_id)
+            await offsets.add(topic, known, ErrorCode.unknown_topic_id)
         else:
-            offsets.add(topic, image.topic(topic.name), ErrorCode.unknown_topic_or_partition)
+            known = image.topic(topic.name)
+            await offsets.add(topic, known, ErrorCode.unknown_topic_or_partition)
     errors = await offsets.commit(
         lambda found: context.broker.groups.commit(_commit(request, found, context))
     )
-    return _response(request, errors, context)
+    build = context.messages
+
+    def answer(index: int, error: ErrorCode) -> Any:
+        return build.OffsetCommitResponsePartition(partition_index=index, error_code=error)
+
+    topics = [
+        build.OffsetCommitResponseTopic(
+            name=_TOPIC_NAME(topic),
+            topic_id=_TOPIC_ID(topic),
+            partitions=await offsets.answers(topic, errors, answer),
+        )
+        for topic in request.topics
+    ]
+    return build.OffsetCommitResponse(topics=tuple(topics))
 
 
 def _commit(request: Any, offsets: tuple[OffsetToCommit, ...], context: Context) -> CommitRequest:
@@ -64,20 +77,3 @@ def _commit(request: Any, offsets: tuple[OffsetToCommit, ...], context: Context)
         offsets=offsets,
         knows_group_id_not_found=context.version >= _GROUP_ID_NOT_FOUND,
     )
-
-
-def _response(request: Any, errors: Iterator[ErrorCode], context: Context) -> Any:
-    build = context.messages
-    partition = build.OffsetCommitResponsePartition
-    topics = []
-    for topic in request.topics:
-        partitions = [
-            partition(partition_index=each.partition_index, error_code=next(errors))
-            for each in topic.partitions
-        ]
-        topics.append(
-            build.OffsetCommitResponseTopic(
-                name=_TOPIC_NAME(topic), topic_id=_TOPIC_ID(topic), partitions=tuple(partitions)
-            )
-        )
-    return build.OffsetCommitResponse(topics=tuple(topics))

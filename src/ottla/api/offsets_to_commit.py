@@ -1,7 +1,8 @@
 """The offsets of one OffsetCommit or TxnOffsetCommit request, and the error of each partition.
 
 A partition that does not exist gets its error here, as in Kafka's `KafkaApis`; the group's
-coordinator decides about the others.
+coordinator decides about the others. A request may name half a million partitions, so they are
+collected and answered in slices.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from ottla.controller.image import TopicImage
 from ottla.groups.offsets.commit import OffsetToCommit
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.versioned_field import VersionedField
+from ottla.runtime.slices import Slices, parts
 
 
 class OffsetsToCommit:
@@ -23,16 +25,21 @@ class OffsetsToCommit:
         self._codes: list[ErrorCode | None] = []
         """The error of each partition, in the request's order; None if its offset is committed."""
         self._offsets: list[OffsetToCommit] = []
+        self._slices = Slices()
 
-    def add(self, topic: Any, known: TopicImage | None, missing: ErrorCode) -> None:
+    async def add(self, topic: Any, known: TopicImage | None, missing: ErrorCode) -> None:
         """Collect the partitions of a topic. `missing` is their error if the topic is not known."""
-        for each in topic.partitions:
-            index = each.partition_index
+        await self._slices.count()
+        for partitions in parts(topic.partitions):
+            await self._slices.count(len(partitions))
             if known is None:
-                self._codes.append(missing)
-            elif not 0 <= index < len(known.partitions):
-                self._codes.append(ErrorCode.unknown_topic_or_partition)
-            else:
+                self._codes += [missing] * len(partitions)
+                continue
+            for each in partitions:
+                index = each.partition_index
+                if not 0 <= index < len(known.partitions):
+                    self._codes.append(ErrorCode.unknown_topic_or_partition)
+                    continue
                 self._codes.append(None)
                 self._offsets.append(
                     OffsetToCommit(
@@ -58,4 +65,20 @@ class OffsetsToCommit:
             except ApiError as error:
                 results = [error.code] * len(self._offsets)
         committed = iter(results)
-        return iter([next(committed) if code is None else code for code in self._codes])
+        return (next(committed) if code is None else code for code in self._codes)
+
+    async def answers(
+        self,
+        topic: Any,
+        errors: Iterator[ErrorCode],
+        answer: Callable[[int, ErrorCode], Any],
+    ) -> tuple[Any, ...]:
+        """`answer` with index and error for each partition of a topic. The topics must come in the
+        order in which they were added.
+        """
+        answers: list[Any] = []
+        await self._slices.count()
+        for partitions in parts(topic.partitions):
+            await self._slices.count(len(partitions))
+            answers += [answer(each.partition_index, next(errors)) for each in partitions]
+        return tuple(answers)

@@ -7,7 +7,6 @@ adds the group's partition of `__consumer_offsets` to the transaction, without A
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 from ottla.api.context import Context
@@ -42,11 +41,25 @@ async def handle(request: Any, context: Context) -> Any:
     offsets = OffsetsToCommit(_COMMITTED_LEADER_EPOCH)
     image = context.broker.image
     for topic in request.topics:
-        offsets.add(topic, image.topic(topic.name), ErrorCode.unknown_topic_or_partition)
+        known = image.topic(topic.name)
+        await offsets.add(topic, known, ErrorCode.unknown_topic_or_partition)
     errors = await offsets.commit(
         lambda found: context.broker.groups.commit_in_transaction(_commit(request, found, context))
     )
-    return _response(request, (_known(code, context.version) for code in errors), context)
+    build, version = context.messages, context.version
+
+    def answer(index: int, error: ErrorCode) -> Any:
+        return build.TxnOffsetCommitResponsePartition(
+            partition_index=index, error_code=_known(error, version)
+        )
+
+    topics = [
+        build.TxnOffsetCommitResponseTopic(
+            name=topic.name, partitions=await offsets.answers(topic, errors, answer)
+        )
+        for topic in request.topics
+    ]
+    return build.TxnOffsetCommitResponse(topics=tuple(topics))
 
 
 def _known(code: ErrorCode, version: int) -> ErrorCode:
@@ -69,18 +82,3 @@ def _commit(
         offsets=offsets,
         version=context.version,
     )
-
-
-def _response(request: Any, errors: Iterator[ErrorCode], context: Context) -> Any:
-    build = context.messages
-    partition = build.TxnOffsetCommitResponsePartition
-    topics = []
-    for topic in request.topics:
-        partitions = [
-            partition(partition_index=each.partition_index, error_code=next(errors))
-            for each in topic.partitions
-        ]
-        topics.append(
-            build.TxnOffsetCommitResponseTopic(name=topic.name, partitions=tuple(partitions))
-        )
-    return build.TxnOffsetCommitResponse(topics=tuple(topics))

@@ -27,6 +27,8 @@ logger = logging.getLogger("ottla.coordinator")
 
 MAX_BATCH_RECORDS: Final = 1_000
 """Of a step that is not atomic."""
+MAX_WAITING_WORK: Final = 1_000
+"""Entries of `Step.committed` that wait for their turn."""
 
 T = TypeVar("T")
 
@@ -62,6 +64,9 @@ class CoordinatorPartition(Generic[ShardT]):
         self._timers = ShardTimers(self._expired)
         self._last_offset = -1
         self._uncommitted: deque[_UncommittedStep] = deque()
+        self._work: deque[Any] = deque()
+        """Committed, and not yet handed to the kind's `on_committed`."""
+        self._is_handing_over = False
         self._replying: asyncio.Task[None] | None = None
         self._is_closed = False
         self._refusals = refusals
@@ -195,7 +200,11 @@ class CoordinatorPartition(Generic[ShardT]):
         size = len(step.records) if step.is_atomic else MAX_BATCH_RECORDS
         for start in range(0, len(step.records), size):
             batch = step.records[start : start + size]
-            contents = [encode(record) for record in batch]
+            contents = (
+                [encode(record) for record in batch]
+                if step.encoded is None
+                else step.encoded[start : start + size]
+            )
             last_offset = self._log.append(contents, now_ms, producer, step.guard)
             first_offset = last_offset - len(batch) + 1
             with _OrReload(self):
@@ -247,9 +256,29 @@ class CoordinatorPartition(Generic[ShardT]):
                 future.set_exception(ApiError(error))
                 # Retrieved here: a caller that is cancelled at this moment never does.
                 future.exception()
-        if error is None and self._kind.on_committed is not None:
-            for work in step.committed:
-                self._kind.on_committed(work)
+        if error is None and step.committed:
+            self._hand_over(step.committed)
+
+    def _hand_over(self, committed: list[Any]) -> None:
+        """Hands work to the kind in order: the first entry now, others between other callbacks."""
+        if self._kind.on_committed is None:
+            return
+        self._work += committed
+        if not self._is_handing_over:
+            self._hand_over_next()
+        while len(self._work) > MAX_WAITING_WORK:
+            self._kind.on_committed(self._work.popleft())
+
+    def _hand_over_next(self) -> None:
+        assert self._kind.on_committed is not None
+        self._is_handing_over = True
+        try:
+            if self._work:
+                self._kind.on_committed(self._work.popleft())
+        finally:
+            self._is_handing_over = bool(self._work)
+            if self._work:
+                asyncio.get_running_loop().call_soon(self._hand_over_next)
 
     def _deadline(self) -> float:
         return asyncio.get_running_loop().time() + self._kind.commit_timeout_ms / 1000
@@ -277,6 +306,7 @@ class CoordinatorPartition(Generic[ShardT]):
             self._replying.cancel()
         while self._uncommitted:
             self._finish(self._uncommitted.popleft(), ErrorCode.not_coordinator)
+        self._work.clear()
         step = self._step()
         self.shard.unloaded(step)
         self._finish(_UncommittedStep(-1, step.replies, []), None)

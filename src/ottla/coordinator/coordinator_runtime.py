@@ -102,6 +102,10 @@ class CoordinatorRuntime(Generic[ShardT]):
             )
             logger.error("%s: cannot be loaded: %s", partition.name, failure)
 
+    def new_step(self) -> Step[Any, Any, Any]:
+        """A step of this moment, for records that are made before a decision."""
+        return Step(self._clock.now_ms(), self.kind.settings)
+
     # Requests.
 
     async def decide(self, index: int, decide: Callable[[ShardT, Step[Any, Any, Any]], T]) -> T:

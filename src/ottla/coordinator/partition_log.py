@@ -9,11 +9,10 @@ from ottla.coordinator.coordinator_log import KeyAndValue, LogMarker, LogRecord,
 from ottla.log.producer_state import NO_SEQUENCE
 from ottla.log.verification import NOT_REQUIRED, Guard
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.records.build import build_batch
+from ottla.records.build import build_plain_batch
 from ottla.records.control import ControlType, read_end_marker, write_end_marker
 from ottla.records.header import BatchHeader, read_header
 from ottla.records.iterate import iterate_records
-from ottla.records.record import Record
 from ottla.replica.partition import Partition
 from ottla.shards.step import ProducerEpoch, TransactionMarker
 
@@ -55,11 +54,11 @@ class PartitionLog:
         Raises ApiError: NOT_LEADER_OR_FOLLOWER also if this broker has begun to lead again since,
         for then a later coordinator has read the log.
         """
-        content = [Record(0, now_ms, key, value) for key, value in records]
         if producer is None:
-            return self._append(build_batch(content), now_ms)
-        batch = build_batch(
-            content,
+            return self._append(build_plain_batch(records, now_ms), now_ms)
+        batch = build_plain_batch(
+            records,
+            now_ms,
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
             is_transactional=True,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class GroupSettings:
     """Kafka's defaults, but for the first rebalance of a group, which does not wait.
 
-    The last four are limits that Kafka does not have: a group's members, pending members and bytes
+    The last ones are limits that Kafka does not have: a group's members, pending members and bytes
     are held in memory, and clients decide how many there are.
     """
 
@@ -39,3 +39,8 @@ class GroupSettings:
     """Groups of one partition of the offsets topic."""
     max_group_offsets: int = 1_000_000
     """Partitions that one group has offsets in."""
+    max_commit_offsets: int = 20_000
+    """Offsets of one commit. Its records are one batch: with Kafka's settings, whose largest batch
+    has 1 MiB, it has room for at most 17,000."""
+    max_transaction_offsets: int = 10_000
+    """Partitions in which one transaction has pending offsets: its marker commits all at once."""

@@ -31,7 +31,7 @@ from ottla.groups.classic.state import DEAD, EMPTY, PREPARING_REBALANCE
 from ottla.groups.classic.sync import sync
 from ottla.groups.classic.timers import await_heartbeat, forget_heartbeat
 from ottla.groups.offsets import removal
-from ottla.groups.offsets.commit import CommitRequest, OffsetsCommitted, commit
+from ottla.groups.offsets.commit import CommitRequest, commit, committed
 from ottla.groups.offsets.fetch import FetchedOffset, fetch, fetch_all
 from ottla.groups.offsets.pending import PendingOffsets
 from ottla.groups.offsets.store import OffsetStore
@@ -232,7 +232,7 @@ class GroupShard:
         pending = self.pending.of_producer(marker.producer.producer_id)
         if marker.is_commit and pending:
             records = [CoordinatorRecord(key, value) for key, value in pending.items()]
-            step.committed.append(OffsetsCommitted(records, step.now_ms))
+            step.committed += committed(records, step.now_ms)
 
     def fetch(
         self,

@@ -2,6 +2,7 @@
 recompression, and for tests."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import crc32c
 
@@ -21,6 +22,9 @@ from ottla.records.header import (
 )
 from ottla.records.record import Record
 from ottla.records.varint import encode_varint
+
+_BYTES: Final = tuple(bytes((value,)) for value in range(128))
+_NULL: Final = encode_varint(-1)
 
 
 def build_batch(
@@ -62,6 +66,58 @@ def build_batch(
     )
     packed = compress(compression, encode_records(records, range(len(records)), base_timestamp))
     return finish_batch(header, packed)
+
+
+def build_plain_batch(
+    contents: Sequence[tuple[bytes, bytes | None]],
+    timestamp_ms: int,
+    *,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    is_transactional: bool = False,
+) -> bytes:
+    """A batch of keys and values, all of one time, from offset 0 on, without headers, uncompressed.
+
+    Coordinators append up to 20,000 records at once; `build_batch` takes more than twice as long.
+    """
+    assert contents, "a new batch has at least one record"
+    count = len(contents)
+    header = BatchHeader(
+        base_offset=0,
+        size_bytes=0,
+        leader_epoch=-1,
+        magic=MAGIC,
+        crc=0,
+        attributes=TRANSACTIONAL_BIT if is_transactional else 0,
+        last_offset_delta=count - 1,
+        base_timestamp=timestamp_ms,
+        max_timestamp=timestamp_ms,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=-1,
+        count=count,
+    )
+    out: list[bytes] = []
+    for delta, (key, value) in enumerate(contents):
+        # No attributes, and no time after the first record's.
+        body = b"".join(
+            (b"\0\0", _size(delta), _size(len(key)), key, _sized(value), b"\0"),
+        )
+        out += (_size(len(body)), body)
+    return finish_batch(header, b"".join(out))
+
+
+def _size(size: int) -> bytes:
+    """The varint of a number from 0 on."""
+    if size < 64:
+        return _BYTES[size << 1]
+    if size < 8192:
+        return bytes((size << 1 & 0x7F | 0x80, size >> 6))
+    return encode_varint(size)
+
+
+def _sized(value: bytes | None) -> bytes:
+    return _NULL if value is None else _size(len(value)) + value
 
 
 def rebuild_batch(

@@ -26,14 +26,14 @@ class Slices:
         self._size = size
         self._left = size
 
-    async def count(self) -> None:
-        """Before each element: pauses when a slice is full. What the caller read before may have
-        changed afterwards.
+    async def count(self, elements: int = 1) -> None:
+        """Before each element, or before some of them: pauses when a slice is full. What the caller
+        read before may have changed afterwards.
         """
-        if not self._left:
+        if self._left < elements:
             self._left = self._size
             await asyncio.sleep(0)
-        self._left -= 1
+        self._left -= elements
 
 
 def parts(elements: Iterable[T], size: int = SLICE) -> Iterator[list[T]]:

@@ -70,14 +70,16 @@ class Step(Generic[RecordT, EventT, SettingsT]):
     """Collects what one event leads to; the top of this file has the order."""
 
     __slots__ = (
-        "committed", "guard", "is_atomic", "marker", "now_ms", "producer", "records", "replies",
-        "settings", "timers", "when_appended", "when_refused",
+        "committed", "encoded", "guard", "is_atomic", "marker", "now_ms", "producer", "records",
+        "replies", "settings", "timers", "when_appended", "when_refused",
     )  # fmt: skip
 
     def __init__(self, now_ms: int, settings: SettingsT) -> None:
         self.now_ms = now_ms
         self.settings = settings
         self.records: list[RecordT] = []
+        self.encoded: list[tuple[bytes, bytes | None]] | None = None
+        """Key and value of each record, if they were encoded before the decision."""
         self.producer: ProducerEpoch | None = None
         """Whose open transaction the records belong to; None for records of no transaction."""
         self.guard: object | None = None
@@ -90,7 +92,8 @@ class Step(Generic[RecordT, EventT, SettingsT]):
         self.replies: list[Reply] = []
         self.committed: list[Any] = []
         """Work for when everything appended so far is committed, as data; dropped if this broker
-        loses the partition before that."""
+        loses the partition before that. Other callbacks of the event loop run between two entries.
+        """
         self.when_appended: Callable[[Step[RecordT, EventT, SettingsT]], None] | None = None
         self.when_refused: Callable[[Step[RecordT, EventT, SettingsT], ErrorCode], None] | None = (
             None

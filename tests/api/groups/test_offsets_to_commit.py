@@ -1,6 +1,5 @@
 """Which offsets reach the coordinator, and which error each partition gets."""
 
-import asyncio
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -30,21 +29,21 @@ def topic(*indexes: int) -> Any:
     )
 
 
-def collect() -> OffsetsToCommit:
+async def collect() -> OffsetsToCommit:
     offsets = OffsetsToCommit(LEADER_EPOCH)
-    offsets.add(topic(1, 2, 0), KNOWN, UNKNOWN)
-    offsets.add(topic(0), None, ErrorCode.unknown_topic_id)
+    await offsets.add(topic(1, 2, 0), KNOWN, UNKNOWN)
+    await offsets.add(topic(0), None, ErrorCode.unknown_topic_id)
     return offsets
 
 
-def test_existing_partitions_are_committed_and_all_are_answered_in_order() -> None:
+async def test_existing_partitions_are_committed_and_all_are_answered_in_order() -> None:
     asked: list[tuple[OffsetToCommit, ...]] = []
 
     async def commit(found: tuple[OffsetToCommit, ...]) -> list[ErrorCode]:
         asked.append(found)
         return [ErrorCode.none, ErrorCode.offset_metadata_too_large]
 
-    errors = list(asyncio.run(collect().commit(commit)))
+    errors = list(await (await collect()).commit(commit))
 
     assert asked == [
         (OffsetToCommit("t", ID, 1, 41, 3, "note"), OffsetToCommit("t", ID, 0, 40, 3, "note"))
@@ -57,21 +56,37 @@ def test_existing_partitions_are_committed_and_all_are_answered_in_order() -> No
     ]
 
 
-def test_an_error_of_the_request_is_that_of_each_of_its_offsets() -> None:
+async def test_an_error_of_the_request_is_that_of_each_of_its_offsets() -> None:
     async def commit(found: tuple[OffsetToCommit, ...]) -> list[ErrorCode]:
         raise ApiError(ErrorCode.not_coordinator)
 
-    errors = list(asyncio.run(collect().commit(commit)))
+    errors = list(await (await collect()).commit(commit))
 
     moved = ErrorCode.not_coordinator
     assert errors == [moved, UNKNOWN, moved, ErrorCode.unknown_topic_id]
 
 
-def test_the_coordinator_is_not_asked_about_nothing() -> None:
+async def test_the_coordinator_is_not_asked_about_nothing() -> None:
     async def commit(found: tuple[OffsetToCommit, ...]) -> list[ErrorCode]:
         raise AssertionError(found)
 
     offsets = OffsetsToCommit(LEADER_EPOCH)
-    offsets.add(topic(5), KNOWN, UNKNOWN)
+    await offsets.add(topic(5), KNOWN, UNKNOWN)
 
-    assert list(asyncio.run(offsets.commit(commit))) == [UNKNOWN]
+    assert list(await offsets.commit(commit)) == [UNKNOWN]
+
+
+async def test_answers_come_topic_by_topic() -> None:
+    async def commit(found: tuple[OffsetToCommit, ...]) -> list[ErrorCode]:
+        return [ErrorCode.none] * len(found)
+
+    offsets = await collect()
+    errors = await offsets.commit(commit)
+    answers = [
+        await offsets.answers(each, errors, lambda index, error: (index, error))
+        for each in (topic(1, 2, 0), topic(0))
+    ]
+    assert answers == [
+        ((1, ErrorCode.none), (2, UNKNOWN), (0, ErrorCode.none)),
+        ((0, ErrorCode.unknown_topic_id),),
+    ]

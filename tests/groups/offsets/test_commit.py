@@ -113,3 +113,20 @@ def test_a_groups_partitions_are_limited_pending_ones_included() -> None:
     with pytest.raises(ApiError) as refused:
         commit(None, asked, store, pending, new_step(max_group_offsets=2))
     assert refused.value.code is ErrorCode.invalid_commit_offset_size
+
+
+def test_the_offsets_of_one_commit_are_limited() -> None:
+    """They are one batch of the log, and one step."""
+    step = new_step(max_commit_offsets=2)
+    with pytest.raises(ApiError) as refused:
+        committed(None, request(offset(0), offset(1), offset(2), generation=-1), step)
+    assert refused.value.code is ErrorCode.unknown_server_error
+    assert committed(None, request(offset(0), offset(1), generation=-1), step) == [NONE, NONE]
+
+
+def test_much_is_announced_in_parts() -> None:
+    step = new_step()
+    many = tuple(offset(index) for index in range(2_001))
+    committed(None, request(*many, generation=-1), step)
+    assert [len(told.records) for told in step.committed] == [1_000, 1_000, 1]
+    assert [record for told in step.committed for record in told.records] == step.records

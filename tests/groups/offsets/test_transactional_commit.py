@@ -88,3 +88,18 @@ def test_a_groups_partitions_are_limited_pending_ones_included() -> None:
 @pytest.mark.parametrize(("version", "adds"), [(4, False), (5, True)])
 def test_the_version_that_adds_the_partition_by_itself(version: int, adds: bool) -> None:
     assert request(version=version).adds_partition is adds
+
+
+def test_the_partitions_of_one_transaction_are_limited() -> None:
+    """Its marker commits all of them at once. A partition that it has already is none more."""
+    pending = PendingOffsets()
+    for partition in (0, 1):
+        value = OffsetCommitValue(5, -1, "", 0)
+        pending.add(PRODUCER.producer_id, OffsetCommitKey("g", "t", partition), value, partition)
+    step = new_step(max_transaction_offsets=2)
+    again = request(member_id="", generation=-1)
+    assert commit_in_transaction(None, again, OffsetStore(), pending, step) == [ErrorCode.none]
+    third = again._replace(offsets=(OffsetToCommit("t", None, 2, 7, 2, None),))
+    with pytest.raises(ApiError) as refused:
+        commit_in_transaction(None, third, OffsetStore(), pending, step)
+    assert refused.value.code is ErrorCode.invalid_commit_offset_size

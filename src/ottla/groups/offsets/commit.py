@@ -1,8 +1,13 @@
-"""OffsetCommit: which group may commit, and the records of what it commits."""
+"""OffsetCommit: which group may commit, and the records of what it commits.
+
+A commit is decided, appended and applied at once. The records of a large one are made and encoded
+before, part by part (`OffsetRecords`): they do not depend on the group.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from ottla.groups.classic.group import ClassicGroup
@@ -24,6 +29,8 @@ DEFAULT_RETENTION = -1
 """The client leaves the retention to the broker."""
 _LATEST = 2**63 - 1
 """Times stand in 64 bits, and a client may ask for any retention."""
+MAX_COMMITTED_RECORDS: Final = 1_000
+"""Of one entry of `Step.committed`: timelines take a few microseconds for each."""
 
 
 class OffsetToCommit(NamedTuple):
@@ -37,6 +44,16 @@ class OffsetToCommit(NamedTuple):
     metadata: str | None
 
 
+class OffsetRecords(NamedTuple):
+    """What was made of the offsets of a large commit before its decision."""
+
+    errors: list[ErrorCode]
+    """Of each offset in turn."""
+    records: list[CoordinatorRecord]
+    encoded: list[tuple[bytes, bytes | None]]
+    """The key and value of each record."""
+
+
 class CommitRequest(NamedTuple):
     """Offsets of one group."""
 
@@ -48,12 +65,14 @@ class CommitRequest(NamedTuple):
     offsets: tuple[OffsetToCommit, ...]
     knows_group_id_not_found: bool
     """OffsetCommit 9 and later."""
+    prepared: OffsetRecords | None = None
+    """What was made of `offsets` before, if they are many."""
 
 
 class OffsetsCommitted(NamedTuple):
     """What to do once a commit is below the high watermark: tell who follows the groups."""
 
-    records: list[CoordinatorRecord]
+    records: Sequence[CoordinatorRecord]
     now_ms: int
 
 
@@ -67,28 +86,37 @@ def commit(
     """The error of each offset in turn, and a record for each that is accepted.
 
     Raises ApiError if the request as a whole is refused: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID,
-    FENCED_INSTANCE_ID or REBALANCE_IN_PROGRESS for a client that does not own the
-    partitions (any more), and INVALID_COMMIT_OFFSET_SIZE if a group would have too many offsets.
+    FENCED_INSTANCE_ID or REBALANCE_IN_PROGRESS for a client that does not own the partitions
+    (any more), UNKNOWN_SERVER_ERROR for too many offsets, and INVALID_COMMIT_OFFSET_SIZE if a
+    group would have too many.
     """
+    check_count(request.offsets, step.settings)
     _check(group, request)
     count = offsets.count(request.group) + pending.count(request.group)
     if count + len(request.offsets) > step.settings.max_group_offsets:
         raise ApiError(ErrorCode.invalid_commit_offset_size)
     if group is not None and request.member_id in group.members:
         extend_session_by_commit(group, request.member_id, step)
-    expire_timestamp_ms = (
-        NO_TIMESTAMP
-        if request.retention_ms == DEFAULT_RETENTION
-        else min(step.now_ms + request.retention_ms, _LATEST)
-    )
-    errors = write_offsets(request.group, request.offsets, expire_timestamp_ms, step)
+    prepared = request.prepared
+    if prepared is None:
+        expire_ms = expiry_ms(request.retention_ms, step.now_ms)
+        errors = write_offsets(request.group, request.offsets, expire_ms, step)
+    else:
+        errors, step.records, step.encoded = prepared
     if step.records:
-        step.committed.append(OffsetsCommitted(step.records, step.now_ms))
+        step.committed += committed(step.records, step.now_ms)
     return errors
 
 
+def expiry_ms(retention_ms: int, now_ms: int) -> int:
+    """When an offset expires; NO_TIMESTAMP if the client leaves that to the broker."""
+    if retention_ms == DEFAULT_RETENTION:
+        return NO_TIMESTAMP
+    return min(now_ms + retention_ms, _LATEST)
+
+
 def write_offsets(
-    group: str, offsets: tuple[OffsetToCommit, ...], expire_timestamp_ms: int, step: Step
+    group: str, offsets: Sequence[OffsetToCommit], expire_timestamp_ms: int, step: Step
 ) -> list[ErrorCode]:
     """Adds a record for each offset that may be stored; the error of each offset in turn."""
     errors = []
@@ -110,6 +138,24 @@ def write_offsets(
         key = OffsetCommitKey(group, offset.topic, offset.partition)
         step.records.append(CoordinatorRecord(key, value))
     return errors
+
+
+def check_count(offsets: Sequence[OffsetToCommit], settings: GroupSettings) -> None:
+    """Raises ApiError for more offsets than one commit may have: Kafka's for a batch that is larger
+    than max.message.bytes (CoordinatorOperationExceptionHelper).
+    """
+    if len(offsets) > settings.max_commit_offsets:
+        raise ApiError(ErrorCode.unknown_server_error)
+
+
+def committed(records: Sequence[CoordinatorRecord], now_ms: int) -> list[OffsetsCommitted]:
+    """The work that is due once these records are committed, in parts."""
+    if 0 < len(records) <= MAX_COMMITTED_RECORDS:
+        return [OffsetsCommitted(records, now_ms)]
+    return [
+        OffsetsCommitted(records[start : start + MAX_COMMITTED_RECORDS], now_ms)
+        for start in range(0, len(records), MAX_COMMITTED_RECORDS)
+    ]
 
 
 def _check(group: ClassicGroup | None, request: CommitRequest) -> None:

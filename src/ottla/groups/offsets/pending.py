@@ -10,7 +10,7 @@ of a key, so memory and a compacted log agree.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import NamedTuple
 
 from ottla.groups.stored import OffsetCommitKey, OffsetCommitValue
@@ -87,6 +87,10 @@ class PendingOffsets:
 
     def __bool__(self) -> bool:
         return bool(self._by_producer)
+
+    def keys_of_producer(self, producer_id: int) -> Set[OffsetCommitKey]:
+        """The partitions in which this producer's transaction has pending offsets."""
+        return self._by_producer.get(producer_id, {}).keys()
 
     def of_producer(self, producer_id: int) -> dict[OffsetCommitKey, OffsetCommitValue]:
         """What a commit marker of this producer would commit now."""

@@ -9,11 +9,16 @@ from typing import Final, NamedTuple
 
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.heartbeat import transactional_commit_error
-from ottla.groups.offsets.commit import OffsetToCommit, write_offsets
+from ottla.groups.offsets.commit import (
+    OffsetRecords,
+    OffsetToCommit,
+    check_count,
+    write_offsets,
+)
 from ottla.groups.offsets.pending import PendingOffsets
 from ottla.groups.offsets.store import OffsetStore
 from ottla.groups.step import Step
-from ottla.groups.stored import NO_TIMESTAMP
+from ottla.groups.stored import NO_TIMESTAMP, OffsetCommitKey
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.shards.step import ProducerEpoch
 
@@ -33,6 +38,8 @@ class TransactionalCommitRequest(NamedTuple):
     offsets: tuple[OffsetToCommit, ...]
     version: int
     """Of TxnOffsetCommit."""
+    prepared: OffsetRecords | None = None
+    """What was made of `offsets` before, if they are many."""
 
     @property
     def adds_partition(self) -> bool:
@@ -51,15 +58,33 @@ def commit_in_transaction(
     """The error of each offset in turn, and a record for each that is accepted.
 
     Raises ApiError if the request as a whole is refused: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID or
-    FENCED_INSTANCE_ID for a client that does not own the partitions (any more), and
-    INVALID_COMMIT_OFFSET_SIZE if a group would have too many offsets.
+    FENCED_INSTANCE_ID for a client that does not own the partitions (any more),
+    UNKNOWN_SERVER_ERROR for too many offsets, and INVALID_COMMIT_OFFSET_SIZE if the group or the
+    transaction would have too many.
     """
+    check_count(request.offsets, step.settings)
     _check(group, request)
     count = offsets.count(request.group) + pending.count(request.group)
     if count + len(request.offsets) > step.settings.max_group_offsets:
         raise ApiError(ErrorCode.invalid_commit_offset_size)
+    _check_transaction(request, pending, step)
     step.producer = request.producer
-    return write_offsets(request.group, request.offsets, NO_TIMESTAMP, step)
+    if request.prepared is None:
+        return write_offsets(request.group, request.offsets, NO_TIMESTAMP, step)
+    errors, step.records, step.encoded = request.prepared
+    return errors
+
+
+def _check_transaction(
+    request: TransactionalCommitRequest, pending: PendingOffsets, step: Step
+) -> None:
+    """Raises ApiError if the transaction would have offsets in too many partitions."""
+    keys = pending.keys_of_producer(request.producer.producer_id)
+    if len(keys) + len(request.offsets) <= step.settings.max_transaction_offsets:
+        return
+    new = {OffsetCommitKey(request.group, each.topic, each.partition) for each in request.offsets}
+    if len(keys | new) > step.settings.max_transaction_offsets:
+        raise ApiError(ErrorCode.invalid_commit_offset_size)
 
 
 def _check(group: ClassicGroup | None, request: TransactionalCommitRequest) -> None:
