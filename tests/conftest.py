@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from tests.turns import most_calls_at_once
 
 from ottla.api.table import HANDLERS
 from ottla.cluster.broker_node import Folder
@@ -70,6 +71,9 @@ class NodeCall:
 
     def __init__(self, node: Node) -> None:
         self.node = node
+        self.counts_calls = False
+        self.most_calls = 0
+        """That the last handler made in one go, if they are counted."""
 
     @staticmethod
     def request(key: int, version: int) -> Messages:
@@ -92,7 +96,11 @@ class NodeCall:
             client_id=header.client_id,
             messages=messages_of(header.key, header.version),
         )
-        answer = await handler.answer(read_request_body(header, frame), context)
+        work = handler.answer(read_request_body(header, frame), context)
+        if self.counts_calls:
+            answer, self.most_calls = await most_calls_at_once(work)
+        else:
+            answer = await work
         if answer is None:
             return None
         data = b"".join(bytes(part) for part in write_response(answer, header.correlation_id))

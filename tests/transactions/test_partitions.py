@@ -106,3 +106,12 @@ def test_errors_of_verifying_are_those_of_every_partition(
 ) -> None:
     value = None if state is None else value_in(state)
     assert verify(value, who, BOTH) == dict.fromkeys(BOTH, ErrorCode[error])
+
+
+def test_the_partitions_of_a_transaction_are_limited() -> None:
+    step = new_step(max_partitions=1)
+    wanted = request(frozenset({OTHER}))
+    assert add(value_in(ONGOING), wanted, step) is ErrorCode.unknown_server_error
+    assert step.records == []
+    assert add(value_in(ONGOING), request(), step) is ErrorCode.none
+    assert add(value_in(EMPTY), wanted, step) is ErrorCode.none

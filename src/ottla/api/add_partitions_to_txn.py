@@ -8,12 +8,14 @@ OPERATION_NOT_ATTEMPTED.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping, Set
+from typing import Any, Final, NamedTuple
 
 from ottla.api.context import Context
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.internal_topics import INTERNAL_TOPICS
+from ottla.runtime.slices import Slices, parts
 from ottla.shards.step import ProducerEpoch
 from ottla.transactions.requests import EPOCH_BUMP_VERSION, AddRequest
 from ottla.transactions.stored import TopicPartition
@@ -27,7 +29,13 @@ ACCESS: Final = (
 _FENCED: Final = 2
 _FROM_BROKERS: Final = 4
 
-Errors = dict[TopicPartition, ErrorCode]
+
+class _Errors(NamedTuple):
+    """The errors of some partitions."""
+
+    found: Mapping[TopicPartition, ErrorCode]
+    others: ErrorCode
+    """That of all partitions that are not in `found`."""
 
 
 def is_between_brokers(request: Any) -> bool:
@@ -37,101 +45,129 @@ def is_between_brokers(request: Any) -> bool:
 
 
 async def handle(request: Any, context: Context) -> Any:
-    build = context.messages
+    build, slices = context.messages, Slices()
     if context.version >= _FROM_BROKERS:
         return build.AddPartitionsToTxnResponse(
             error_code=ErrorCode.none,
             results_by_transaction=tuple(
-                [await _from_broker(transaction, context) for transaction in request.transactions]
+                [
+                    await _from_broker(transaction, context, slices)
+                    for transaction in request.transactions
+                ]
             ),
         )
+    partitions = await _partitions(request.v3_and_below_topics, slices)
     errors = await _add(
-        AddRequest(
-            request.v3_and_below_transactional_id,
-            ProducerEpoch(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch),
-            _partitions(request.v3_and_below_topics),
-            client_version=0,
-        ),
+        request.v3_and_below_transactional_id,
+        ProducerEpoch(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch),
+        partitions,
         context,
+        slices,
     )
     return build.AddPartitionsToTxnResponse(
-        results_by_topic_v3_and_below=_by_topic(errors, context)
+        results_by_topic_v3_and_below=await _by_topic(partitions, errors, context, slices)
     )
 
 
-async def _from_broker(transaction: Any, context: Context) -> Any:
+async def _from_broker(transaction: Any, context: Context, slices: Slices) -> Any:
+    await slices.count()
     producer = ProducerEpoch(transaction.producer_id, transaction.producer_epoch)
-    partitions = _partitions(transaction.topics)
-    transactional_id = transaction.transactional_id
-    if transaction.verify_only:
-        errors = await _verify(transactional_id, producer, partitions, context)
-    else:
-        added = AddRequest(transactional_id, producer, partitions, EPOCH_BUMP_VERSION)
-        errors = await _add(added, context)
+    partitions = await _partitions(transaction.topics, slices)
+    act = _verify if transaction.verify_only else _add
+    errors = await act(transaction.transactional_id, producer, partitions, context, slices)
     return context.messages.AddPartitionsToTxnResult(
-        transactional_id=transactional_id, topic_results=_by_topic(errors, context)
+        transactional_id=transaction.transactional_id,
+        topic_results=await _by_topic(partitions, errors, context, slices),
     )
 
 
 async def _verify(
     transactional_id: str,
     producer: ProducerEpoch,
-    partitions: frozenset[TopicPartition],
+    partitions: Set[TopicPartition],
     context: Context,
-) -> Errors:
-    refused = _refused(partitions, context)
-    if refused:
+    slices: Slices,
+) -> _Errors:
+    refused = await _refused(partitions, context, slices)
+    if refused is not None:
         return refused
     try:
-        return await context.broker.transactions.verify(transactional_id, producer, partitions)
+        found = await context.broker.transactions.verify(
+            transactional_id, producer, frozenset(partitions)
+        )
     except ApiError as error:
-        return dict.fromkeys(partitions, error.code)
+        return _Errors({}, error.code)
+    return _Errors(found, ErrorCode.none)
 
 
-async def _add(request: AddRequest, context: Context) -> Errors:
-    refused = _refused(request.partitions, context)
-    if refused:
+async def _add(
+    transactional_id: str,
+    producer: ProducerEpoch,
+    partitions: Set[TopicPartition],
+    context: Context,
+    slices: Slices,
+) -> _Errors:
+    refused = await _refused(partitions, context, slices)
+    if refused is not None:
         return refused
+    client_version = EPOCH_BUMP_VERSION if context.version >= _FROM_BROKERS else 0
+    request = AddRequest(transactional_id, producer, frozenset(partitions), client_version)
     try:
         error = await context.broker.transactions.add(request)
     except ApiError as failed:
         error = failed.code
     if error is ErrorCode.producer_fenced and context.version < _FENCED:
         error = ErrorCode.invalid_producer_epoch
-    return dict.fromkeys(request.partitions, error)
+    return _Errors({}, error)
 
 
-def _refused(partitions: frozenset[TopicPartition], context: Context) -> Errors:
-    """The errors of all partitions if one of them cannot be added; else empty."""
+async def _refused(
+    partitions: Set[TopicPartition], context: Context, slices: Slices
+) -> _Errors | None:
+    """The errors of all partitions if one of them cannot be added."""
     refused = {}
     image = context.broker.image
-    for each in partitions:
-        if context.version < _FROM_BROKERS and each.topic in INTERNAL_TOPICS:
-            # AddOffsetsToTxn adds those that clients write to.
-            refused[each] = ErrorCode.topic_authorization_failed
-        elif image.partition(*each) is None:
-            refused[each] = ErrorCode.unknown_topic_or_partition
-    if refused:
-        return dict.fromkeys(partitions, ErrorCode.operation_not_attempted) | refused
-    return {}
+    for some in parts(partitions):
+        await slices.count(len(some))
+        for each in some:
+            if context.version < _FROM_BROKERS and each.topic in INTERNAL_TOPICS:
+                # AddOffsetsToTxn adds those that clients write to.
+                refused[each] = ErrorCode.topic_authorization_failed
+            elif image.partition(*each) is None:
+                refused[each] = ErrorCode.unknown_topic_or_partition
+    return _Errors(refused, ErrorCode.operation_not_attempted) if refused else None
 
 
-def _partitions(topics: Any) -> frozenset[TopicPartition]:
-    return frozenset(
-        TopicPartition(topic.name, index) for topic in topics for index in topic.partitions
-    )
+async def _partitions(topics: Any, slices: Slices) -> Set[TopicPartition]:
+    """Each partition once, in the request's order."""
+    found: dict[TopicPartition, None] = {}
+    for topic in topics:
+        await slices.count()
+        for indexes in parts(topic.partitions):
+            await slices.count(len(indexes))
+            for index in indexes:
+                found[TopicPartition(topic.name, index)] = None
+    return found.keys()
 
 
-def _by_topic(errors: Errors, context: Context) -> tuple[Any, ...]:
+async def _by_topic(
+    partitions: Set[TopicPartition], errors: _Errors, context: Context, slices: Slices
+) -> tuple[Any, ...]:
     build = context.messages
     topics: dict[str, list[Any]] = {}
-    for (topic, index), error in sorted(errors.items()):
-        topics.setdefault(topic, []).append(
-            build.AddPartitionsToTxnPartitionResult(
-                partition_index=index, partition_error_code=error
+    for some in parts(partitions):
+        await slices.count(len(some))
+        for each in some:
+            topics.setdefault(each.topic, []).append(
+                build.AddPartitionsToTxnPartitionResult(
+                    partition_index=each.partition,
+                    partition_error_code=errors.found.get(each, errors.others),
+                )
             )
+    answers = []
+    for name, results in topics.items():
+        await slices.count()
+        answers.append(
+            build.AddPartitionsToTxnTopicResult(name=name, results_by_partition=tuple(results))
         )
-    return tuple(
-        build.AddPartitionsToTxnTopicResult(name=topic, results_by_partition=tuple(results))
-        for topic, results in topics.items()
-    )
+    return tuple(answers)

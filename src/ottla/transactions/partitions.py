@@ -29,10 +29,14 @@ def add(value: TransactionValue | None, request: AddRequest, step: Step) -> Erro
         return error
     if value.state is ONGOING and request.partitions <= value.partitions:
         return ErrorCode.none
+    partitions = value.partitions | request.partitions
+    if len(partitions) > step.settings.max_partitions:
+        # Kafka's error for a state that is too large to be stored (TransactionStateManager).
+        return ErrorCode.unknown_server_error
     moved = value.moved(
         ONGOING,
         step.now_ms,
-        partitions=value.partitions | request.partitions,
+        partitions=partitions,
         start_ms=step.now_ms if value.state in AT_REST else value.start_ms,
         client_version=request.client_version,
     )

@@ -70,9 +70,9 @@ def _encode_value(value: TransactionValue, version: int) -> bytes:
 
 def _by_topic(value: TransactionValue) -> dict[str, list[int]]:
     topics: dict[str, list[int]] = {}
-    for topic, index in sorted(value.partitions):
+    for topic, index in value.partitions:
         topics.setdefault(topic, []).append(index)
-    return topics
+    return {topic: sorted(topics[topic]) for topic in sorted(topics)}
 
 
 def _write_partitions(writer: Writer, value: TransactionValue) -> None:

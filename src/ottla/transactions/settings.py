@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TransactionSettings:
-    """Kafka's defaults. The last one is a limit that Kafka does not have: every transactional id
-    is held in memory, and clients decide how many there are.
+    """Kafka's defaults. The last ones are limits that Kafka does not have: transactional ids and
+    their partitions are held in memory, and clients decide how many there are.
     """
 
     max_timeout_ms: int = 900_000
@@ -23,3 +23,5 @@ class TransactionSettings:
     """How long a reply waits for the replicas; Kafka waits as long as the transaction's timeout"""
     max_ids: int = 100_000
     """Transactional ids of one partition of the state topic."""
+    max_partitions: int = 10_000
+    """Of one transaction: each change of it stores all of them."""

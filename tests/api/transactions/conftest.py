@@ -29,6 +29,15 @@ class TransactionApi:
         """A struct inside a request of this version."""
         return getattr(self._call.request(key, version), name)(**fields)
 
+    async def create(self, topic: str, partitions: int) -> None:
+        await self._call.create(topic, partitions)
+
+    async def most_calls(self, name: str, version: int, /, **fields: Any) -> tuple[Any, int]:
+        """The answer, and how many calls the handler made at most in one go."""
+        self._call.counts_calls = True
+        answer = await self.ask(name, version, **fields)
+        return answer, self._call.most_calls
+
     async def init(self, version: int = 5, **fields: Any) -> Any:
         wanted = {
             "transactional_id": "x",

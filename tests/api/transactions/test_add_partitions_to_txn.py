@@ -118,3 +118,46 @@ async def test_brokers_verify_and_add(api: Any, version: int) -> None:
     assert await by_brokers(api, version, ("x", producer, True, (0,))) == [[ErrorCode.none]]
     described = await api.node.transactions.describe("x")
     assert described.value.client_version == 2
+
+
+@pytest.mark.parametrize("version", [3, 5])
+async def test_many_partitions_are_checked_and_answered_in_slices(api: Any, version: int) -> None:
+    """Each is named twice and answered once."""
+    producer = await api.producer()
+    await api.create("many", 2_000)
+    count = 20_000
+    for existing in (True, False):
+        indexes = tuple(range(2_000 if existing else count)) * 2
+        topic = api.struct("AddPartitionsToTxnTopic", KEY, version, name="many", partitions=indexes)
+        if version < 4:
+            answer, most_calls = await api.most_calls(
+                "add_partitions_to_txn",
+                version,
+                v3_and_below_transactional_id="x",
+                v3_and_below_producer_id=producer[0],
+                v3_and_below_producer_epoch=producer[1],
+                v3_and_below_topics=(topic,),
+            )
+            (result,) = answer.results_by_topic_v3_and_below
+        else:
+            transaction = api.struct(
+                "AddPartitionsToTxnTransaction",
+                KEY,
+                version,
+                transactional_id="x",
+                producer_id=producer[0],
+                producer_epoch=producer[1],
+                verify_only=not existing,
+                topics=(topic,),
+            )
+            answer, most_calls = await api.most_calls(
+                "add_partitions_to_txn", version, transactions=(transaction,)
+            )
+            (result,) = answer.results_by_transaction[0].topic_results
+        errors = [each.partition_error_code for each in result.results_by_partition]
+        if existing:
+            assert errors == [ErrorCode.none] * 2_000
+        else:
+            unknown = [ErrorCode.unknown_topic_or_partition] * (count - 2_000)
+            assert errors == [ErrorCode.operation_not_attempted] * 2_000 + unknown
+        assert most_calls < 40_000
