@@ -118,3 +118,21 @@ def test_few_bytes_of_a_large_frame_hold_little_memory() -> None:
     reader = limited()
     assert reader.feed((16 << 20).to_bytes(4, "big") + bytes(10)) == []
     assert len(reader.room or b"") <= MIN_ALLOCATION_BYTES
+
+
+def test_allocations_are_reported_and_held_until_the_frame_is_whole() -> None:
+    allocated: list[int] = []
+    reader = FrameReader(min_bytes=0, max_bytes=1 << 24, allocated=allocated.append)
+    data = framed(bytes(3 * FIRST_ALLOCATION_BYTES))
+    assert (reader.held_bytes, allocated) == (0, [])
+    frames = reader.feed(data[:100])
+    assert reader.held_bytes == sum(allocated) > 0
+    for start in range(100, len(data), 50_000):
+        assert not frames
+        assert reader.held_bytes == sum(allocated) <= 3 * FIRST_ALLOCATION_BYTES
+        frames = reader.feed(data[start : start + 50_000])
+    assert (len(frames), reader.held_bytes) == (1, 0)
+    assert sum(allocated) == 3 * FIRST_ALLOCATION_BYTES
+    assert not reader.feed(data[:100])
+    reader.forget()
+    assert reader.held_bytes == 0

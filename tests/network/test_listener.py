@@ -11,6 +11,7 @@ import pytest
 
 from ottla.config import BrokerConfig
 from ottla.network.connection_limits import ConnectionLimits
+from ottla.network.connection_memory import PART, ConnectionMemory
 from ottla.network.dispatcher import Dispatcher
 from ottla.network.handlers import EndConnectionError, Handler, Handlers
 from ottla.network.listener import Listener
@@ -312,3 +313,52 @@ async def test_close_ends_an_idle_connection_while_another_waits(server: Server)
     assert read_response(HEARTBEAT, 4, await busy.frame())[0] == 1
     assert await busy.is_closed()
     await closing
+
+
+async def test_begun_frames_of_all_connections_are_limited() -> None:
+    """Many clients begin a frame and send no more; one that sends its frames goes on."""
+    limit = 1 << 20
+    given = {
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+        "socket.request.max.bytes": str(limit),
+        "queued.max.request.bytes": str(limit),
+    }
+    server = await new_server(BrokerConfig(given))
+    ordinary = await connect(server)
+    begun = [await connect(server) for _ in range(20)]
+    for client in begun:
+        client.writer.write((200_000).to_bytes(4, "big") + bytes(100_000))
+
+    def holding() -> list[int]:
+        return [each.request_bytes for each in server._connections.values() if each.request_bytes]
+
+    async with asyncio.timeout(60):
+        while server.limits.memory.ended + len(holding()) < len(begun):
+            await asyncio.sleep(0.005)
+    ordinary.send(produce_request(500), 1)
+    assert await ordinary.frame()
+    assert 0 < sum(holding()) <= limit + limit // PART
+    assert len(holding()) < len(begun)
+    await server.close(grace_ms=0)
+
+
+async def test_unread_responses_of_all_connections_are_limited() -> None:
+    server = await new_server(BrokerConfig({"listeners": "PLAINTEXT://127.0.0.1:0"}))
+    limit = 4 << 20
+    server.limits.memory = ConnectionMemory(limit, limit)
+    ordinary = await connect(server)
+    deaf = [await connect(server) for _ in range(6)]
+    body = bytes(1_000_000)
+    frame = (10 + len(body)).to_bytes(4, "big") + (20_000).to_bytes(2, "big") + bytes(6)
+    frame += b"\xff\xff" + body
+    for client in deaf:
+        client.writer.transport.pause_reading()
+    async with asyncio.timeout(60):
+        while not server.limits.memory.ended:
+            for client in deaf:
+                if not client.writer.transport.is_closing():
+                    client.writer.write(frame)
+            await asyncio.sleep(0.01)
+    ordinary.send(beat(7), 1)
+    assert await ordinary.frame()
+    await server.close(grace_ms=0)

@@ -226,6 +226,11 @@ class BrokerConfig(
                 f"replica.socket.timeout.ms ({self.replica_socket_timeout_ms}) must not be below "
                 f"replica.fetch.wait.max.ms ({self.replica_fetch_wait_max_ms})"
             )
+        if 0 < self.queued_max_request_bytes < self.socket_request_max_bytes:
+            raise ConfigError(
+                f"queued.max.request.bytes ({self.queued_max_request_bytes}) must not be below "
+                f"socket.request.max.bytes ({self.socket_request_max_bytes})"
+            )
         overrides = _connection_limits(self.max_connections_per_ip_overrides)
         if self.max_connections_per_ip == 0 and not overrides:
             raise ConfigError(

@@ -90,6 +90,13 @@ class ConnectionSettings(Settings):
         "Maximum size of a request in bytes. A client that announces more is disconnected.",
         at_least(1),
     )
+    queued_max_request_bytes = long(
+        "queued.max.request.bytes",
+        -1,
+        "Maximum bytes of the requests of all connections that are not answered yet. Beyond it, "
+        "connections end: those that stall, then those that hold most. "
+        "-1: a quarter of the machine's memory.",
+    )
     socket_send_buffer_bytes = integer(
         "socket.send.buffer.bytes",
         -1,

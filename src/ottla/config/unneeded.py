@@ -87,7 +87,7 @@ _THREADS: Final = """
     log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second log.cleaner.threads
     log.dir.failure.timeout.ms num.io.threads num.network.threads
     num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads
-    offsets.load.buffer.size producer.purgatory.purge.interval.requests queued.max.request.bytes
+    offsets.load.buffer.size producer.purgatory.purge.interval.requests
     queued.max.requests share.fetch.purgatory.purge.interval.requests
     transaction.state.log.load.buffer.size
 """

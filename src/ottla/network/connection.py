@@ -3,7 +3,7 @@
 Like Kafka, it takes the next request only after the previous one is answered. It stops reading
 while requests wait, so a connection's memory is bounded: one incomplete frame
 (socket.request.max.bytes), the small frames of one read, and responses up to the transport's
-high-water mark.
+high-water mark. `connection_memory` limits the memory of all connections together.
 
 Most handlers answer without waiting. So a request runs where its frame arrives, without a task of
 its own. Only if its handler waits does the connection's single task continue it:
@@ -27,6 +27,7 @@ from typing import Any, Final, TypeAlias
 
 from ottla.network.client_session import ClientSession
 from ottla.network.continuation import carried_on
+from ottla.network.frame_reader import FrameReader
 from ottla.network.handlers import EndConnectionError
 from ottla.protocol.primitives import Buffer
 
@@ -36,6 +37,8 @@ WRITE_BUFFER_BYTES: Final = 4 << 20
 """With more unsent data than this, the connection answers no further requests."""
 JOINED_BYTES: Final = 64 << 10
 """The responses of one turn are written together up to this size."""
+COUNTED_BYTES: Final = 64 << 10
+"""Written bytes are counted so many at a time."""
 MAX_FRAMES_A_TURN: Final = 128
 """After these, other connections get their turn."""
 _FAILED: Final = "failed on a request from %s"
@@ -51,8 +54,8 @@ class Connection:
 
     __slots__ = (
         "_answer", "_ended", "_frames", "_is_paused", "_is_reading", "_is_turn_due", "_is_waiting",
-        "_monotonic_ms", "_suspended", "_transport", "_unsent_bytes", "_wake", "_worker",
-        "active_ms", "session",
+        "_monotonic_ms", "_reader", "_suspended", "_transport", "_uncounted_bytes",
+        "_under_way_bytes", "_unsent_bytes", "_wake", "_worker", "_written", "active_ms", "session",
     )  # fmt: skip
 
     def __init__(
@@ -63,13 +66,23 @@ class Connection:
         *,
         monotonic_ms: Callable[[], int],
         ended: Callable[[Connection], None],
+        reader: FrameReader | None = None,
+        written: Callable[[int], None] | None = None,
     ) -> None:
+        """`reader` has the incomplete frame. `written` is called with the bytes of responses that
+        were written, not with each.
+        """
         self.session = session
         self.active_ms = monotonic_ms()
         self._transport = transport
         self._answer = answer
         self._monotonic_ms = monotonic_ms
         self._ended = ended
+        self._reader = reader
+        self._written = written
+        self._uncounted_bytes = 0
+        self._under_way_bytes = 0
+        """Of the request whose handler waits."""
         self._frames: deque[Buffer] = deque()
         session.queued = self._frames
         self._is_reading = True
@@ -158,7 +171,8 @@ class Connection:
                 self._turn_soon()
                 break
             left -= 1
-            coroutine = answer(frames.popleft(), session)
+            frame = frames.popleft()
+            coroutine = answer(frame, session)
             try:
                 waits_for = coroutine.send(None)
             except StopIteration as done:
@@ -170,10 +184,12 @@ class Connection:
                 return
             else:
                 self._write(parts)
+                self._under_way_bytes = len(frame)
                 self._suspend(coroutine, waits_for)
                 return
             if size_bytes > JOINED_BYTES:
                 self._transport.writelines(parts)
+                self._count(size_bytes)
                 parts, size_bytes = [], 0
         self._write(parts)
         self._regulate()
@@ -187,7 +203,15 @@ class Connection:
 
     def _write(self, parts: list[Part]) -> None:
         if parts and not self._transport.is_closing():
-            self._transport.write(b"".join(parts))
+            data = b"".join(parts)
+            self._transport.write(data)
+            self._count(len(data))
+
+    def _count(self, size_bytes: int) -> None:
+        self._uncounted_bytes += size_bytes
+        if self._uncounted_bytes >= COUNTED_BYTES and self._written is not None:
+            self._written(self._uncounted_bytes)
+            self._uncounted_bytes = 0
 
     def _regulate(self) -> None:
         """Reads only while no frame waits. While a single request waits (for records, for
@@ -223,6 +247,7 @@ class Connection:
                 if not self._transport.is_closing():
                     if parts:
                         self._transport.writelines(parts)
+                        self._count(sum(map(len, parts)))
                     self._answer_frames()
             except EndConnectionError as end:
                 self._is_waiting = False
@@ -238,6 +263,28 @@ class Connection:
             self._transport.abort()
         else:
             self._transport.close()
+
+    @property
+    def request_bytes(self) -> int:
+        """Of the incomplete frame, of those that wait, and of the one that is under way."""
+        begun = 0 if self._reader is None else self._reader.held_bytes
+        under_way = self._under_way_bytes if self._is_waiting else 0
+        return begun + under_way + sum(map(len, self._frames))
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Of responses that the client has not read."""
+        return self._transport.get_write_buffer_size()
+
+    @property
+    def host(self) -> str:
+        """The client's address."""
+        return self.session.host
+
+    def abort(self) -> None:
+        """Ends the connection at once."""
+        self._frames.clear()
+        self._transport.abort()
 
     @property
     def is_busy(self) -> bool:

@@ -1,4 +1,4 @@
-"""Limits the open connections, in total and from one address (KIP-402)."""
+"""Limits the open connections, in total and from one address (KIP-402), and their memory."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import resource
 from typing import Final
 
 from ottla.config import BrokerConfig
+from ottla.network.connection_memory import ConnectionMemory, default_bytes
 
 PART_OF_OPEN_FILES: Final = 0.75
 """The part of the process's open file limit that connections may use; logs need the rest."""
@@ -22,6 +23,11 @@ class ConnectionLimits:
         self._by_host: dict[str, int] = {}
         self.count = 0
         self.refused = 0
+        most_bytes = default_bytes()
+        self.memory = ConnectionMemory(
+            config.queued_max_request_bytes if config.queued_max_request_bytes > 0 else most_bytes,
+            most_bytes,
+        )
 
     def admit(self, host: str) -> str | None:
         """Counts one more connection. Returns the reason if it is over a limit, otherwise None."""

@@ -38,6 +38,7 @@ class FrameReader:
     """The frames of one stream, without their sizes, in memory that nothing else writes to."""
 
     __slots__ = (
+        "_allocated",
         "_filled",
         "_frame",
         "_frame_bytes",
@@ -49,10 +50,18 @@ class FrameReader:
     )
 
     def __init__(
-        self, *, min_bytes: int, max_bytes: int, limit_of: Callable[[int], int] | None = None
+        self,
+        *,
+        min_bytes: int,
+        max_bytes: int,
+        limit_of: Callable[[int], int] | None = None,
+        allocated: Callable[[int], None] | None = None,
     ) -> None:
-        """`limit_of` has the largest frame of each request type, if the frames are requests."""
+        """`limit_of` has the largest frame of each request type, if the frames are requests.
+        `allocated` is called with the bytes of each new buffer for an incomplete frame.
+        """
         self._limit_of = limit_of
+        self._allocated = allocated
         self._min_bytes = min_bytes
         self._max_bytes = max_bytes
         self._rest = b""
@@ -67,6 +76,11 @@ class FrameReader:
         """Where the next bytes belong; None if they may go to any buffer, for `feed`."""
         return None if self._frame is None else memoryview(self._frame)[self._filled :]
 
+    @property
+    def held_bytes(self) -> int:
+        """The memory of the incomplete frame."""
+        return 0 if self._frame is None else len(self._frame)
+
     def filled(self, count: int) -> list[Buffer]:
         """`count` bytes were read into `room`. Returns the frame that they complete, if any."""
         frame = self._frame
@@ -79,6 +93,8 @@ class FrameReader:
             larger = bytearray(min(self._frame_bytes, 2 * len(frame)))
             larger[: self._filled] = frame
             self._frame = larger
+            if self._allocated is not None:
+                self._allocated(len(larger) - len(frame))
         return []
 
     def feed(self, read: Buffer) -> list[Buffer]:
@@ -125,6 +141,8 @@ class FrameReader:
         self._frame = bytearray(min(size, max(ahead, len(start) + 1)))
         self._frame[: len(start)] = start
         self._filled = len(start)
+        if self._allocated is not None:
+            self._allocated(len(self._frame))
 
     def forget(self) -> None:
         """The stream has ended: drops the incomplete frame."""

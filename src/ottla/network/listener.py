@@ -8,6 +8,7 @@ import os
 import socket
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from ottla.config import BrokerConfig
@@ -111,10 +112,15 @@ class Listener:
 
     def _new_protocol(self) -> FrameProtocol:
         max_bytes = self._config.socket_request_max_bytes
-        reader = FrameReader(min_bytes=0, max_bytes=max_bytes, limit_of=self._limit_of)
-        return FrameProtocol(self._scratch, reader, self._opened)
+        reader = FrameReader(
+            min_bytes=0,
+            max_bytes=max_bytes,
+            limit_of=self._limit_of,
+            allocated=self._limits.memory.spent,
+        )
+        return FrameProtocol(self._scratch, reader, partial(self._opened, reader))
 
-    def _opened(self, transport: asyncio.Transport) -> Connection:
+    def _opened(self, reader: FrameReader, transport: asyncio.Transport) -> Connection:
         self._size_buffers(transport.get_extra_info("socket"))
         address = transport.get_extra_info("peername")
         advertised_host, advertised_port = self._advertised_to(transport)
@@ -131,8 +137,11 @@ class Listener:
             self._dispatcher.answer,
             monotonic_ms=self._monotonic_ms,
             ended=self._closed,
+            reader=reader,
+            written=self._limits.memory.spent,
         )
         self._connections[session.connection_id] = connection
+        self._limits.memory.add(connection)
         reason = self._limits.admit(session.host)
         if reason is not None:
             refused = self._limits.refused
@@ -149,6 +158,7 @@ class Listener:
     def _closed(self, connection: Connection) -> None:
         if self._connections.pop(connection.session.connection_id, None) is not None:
             self._limits.release(connection.session.host)
+            self._limits.memory.remove(connection)
 
     def _size_buffers(self, accepted: socket.socket) -> None:
         """Applies socket.send.buffer.bytes and socket.receive.buffer.bytes, if set."""

@@ -65,6 +65,11 @@ def _of_broker(node: Node) -> Iterable[Metric]:
     yield CounterMetricFamily(
         "ottla_connections_refused", "Connections over a limit", value=limits.refused
     )
+    yield CounterMetricFamily(
+        "ottla_connections_ended_for_memory",
+        "Connections that ended because all together held too much",
+        value=limits.memory.ended,
+    )
     requests = CounterMetricFamily("ottla_requests", "Requests answered", labels=["api"])
     for key, count in sorted(node.request_counts().items()):
         requests.add_metric([APIS[key].name if key in APIS else str(key)], count)
