@@ -1,9 +1,12 @@
 import tracemalloc
+from time import thread_time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.log import producer_state
+from ottla.log.producer_snapshot import decode_snapshot, encode_snapshot
 from ottla.log.producer_state import Producer, ProducerState
 from ottla.log.verification import NOT_REQUIRED, Guard
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -111,6 +114,48 @@ def test_producers_expire_but_not_in_a_transaction() -> None:
     assert state.remove_expired(2_000, 1_000) == 1
     assert list(state.producers) == [8]
     _append(state, batch(55))  # known no more, so any sequence begins
+
+
+def test_beyond_the_limit_the_longest_silent_producers_expire_early() -> None:
+    limit, candidates = producer_state.MAX_PRODUCERS, producer_state.CANDIDATES
+    state = ProducerState()
+    _append(state, batch(0, producer_id=1, attributes=TRANSACTIONAL_BIT))
+    for number in range(2, limit + 1):
+        _append(state, batch(0, producer_id=number))
+    assert len(state.producers) == limit
+    _append(state, batch(1, producer_id=2))
+    _append(state, batch(0, producer_id=limit + 1))
+    assert len(state.producers) == limit - candidates // 2 + 1
+    expired = set(range(1, limit + 2)) - state.producers.keys()
+    assert expired == set(range(3, 3 + candidates // 2)), "not the open one, not the one just heard"
+    assert state.check(batch(1, producer_id=2)) is not None, "its batches are known"
+    for number in range(limit + 2, 5 * limit):
+        _append(state, batch(0, producer_id=number))
+        assert len(state.producers) <= limit
+    assert 1 in state.producers
+    assert 2 not in state.producers
+    assert state.producers[5 * limit - 1].last_offset == state.end_offset - 1
+
+
+def test_producers_in_open_transactions_do_not_expire_early() -> None:
+    limit = producer_state.MAX_PRODUCERS
+    state = ProducerState()
+    for number in range(limit + 3):
+        _append(state, batch(0, producer_id=number, attributes=TRANSACTIONAL_BIT))
+    assert len(state.producers) == limit + 3
+
+
+def test_nothing_about_all_producers_holds_the_loop() -> None:
+    """A new segment's snapshot and the expiry are made on the event loop."""
+    state = ProducerState()
+    for number in range(100_000):
+        _append(state, batch(0, producer_id=number))
+    began_s = thread_time()
+    content = encode_snapshot(state.producers.values())
+    snapshot_s = thread_time()
+    assert state.remove_expired(LAST, 1) == len(decode_snapshot(content))
+    assert max(snapshot_s - began_s, thread_time() - snapshot_s) < 0.05
+    assert not state.producers
 
 
 def test_a_transaction_holds_the_stable_offset_back_until_its_marker() -> None:

@@ -9,6 +9,11 @@ KIP-360, KIP-890):
 - An older producer epoch is INVALID_PRODUCER_EPOCH; a new one begins at sequence 0.
 - An unknown producer (expired, or its records deleted) may begin at any sequence. Since KIP-360,
   UNKNOWN_PRODUCER_ID is no longer returned.
+- It keeps at most MAX_PRODUCERS, but for those in open transactions: beyond that, producers that
+  are silent expire early. Kafka keeps any number for producer.id.expiration.ms, and a producer id
+  costs a client one small batch: a million of them take 500 MB, and half a second for the snapshot
+  at each new segment. A producer is silent for longer than it retries a batch
+  (delivery.timeout.ms) unless 80 new ones a second come for two minutes.
 - A transaction's first batch here needs the guard of its verification; see `verification`.
 - A marker of an older producer epoch is INVALID_PRODUCER_EPOCH, one of a deposed coordinator is
   TRANSACTION_COORDINATOR_FENCED. In transactions of version 2 a marker's epoch is larger than that
@@ -18,6 +23,7 @@ KIP-360, KIP-890):
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final, NamedTuple
 
 from ottla.log.verification import Guard, Verifications
@@ -35,6 +41,8 @@ LARGEST_EPOCH: Final = 2**15 - 1
 VERSION_2: Final = 2
 """The transaction version in which every transaction has an epoch of its own (KIP-890)."""
 
+MAX_PRODUCERS: Final = 10_000
+CANDIDATES: Final = 1_024
 
 _NONE: Final[dict[int, int]] = {}
 """Of all partitions without transactions, and never changed: a dict for each takes 80 bytes."""
@@ -105,6 +113,11 @@ class CompletedTransaction(NamedTuple):
     last_stable_offset: int
     """The first offset of the oldest transaction that was still open then, or the one after the
     marker."""
+
+
+def last_offset_of(producer: Producer) -> int:
+    """For sorting."""
+    return producer.last_offset
 
 
 class ProducerState:
@@ -252,7 +265,7 @@ class ProducerState:
         """Record a data batch that is in the log; `header` has its final offsets."""
         producer = self.producers.get(header.producer_id)
         if producer is None:
-            producer = self.producers[header.producer_id] = Producer(header.producer_id)
+            producer = self._add(header.producer_id)
         if producer.producer_epoch != header.producer_epoch:
             producer.batches.clear()
             producer.producer_epoch = header.producer_epoch
@@ -277,6 +290,27 @@ class ProducerState:
             self.verifications.appended(header.producer_id)
         self.end_offset = last_offset + 1
 
+    def _add(self, producer_id: int) -> Producer:
+        if len(self.producers) >= MAX_PRODUCERS:
+            self._make_room()
+        producer = self.producers[producer_id] = Producer(producer_id)
+        return producer
+
+    def _make_room(self) -> None:
+        """Forgets half of the CANDIDATES that were added longest ago: those that were silent for
+        longest, except in open transactions. The others count as added now.
+        """
+        producers = self.producers
+        candidates = list(islice(producers.values(), CANDIDATES))
+        silent = [each for each in candidates if each.transaction_start_offset < 0]
+        silent.sort(key=last_offset_of)
+        for each in candidates:
+            del producers[each.producer_id]
+        forgotten = {each.producer_id for each in silent[: CANDIDATES // 2]}
+        for each in candidates:
+            if each.producer_id not in forgotten:
+                producers[each.producer_id] = each
+
     def append_marker(
         self, header: BatchHeader, marker: EndTransactionMarker
     ) -> CompletedTransaction | None:
@@ -285,7 +319,7 @@ class ProducerState:
         """
         producer = self.producers.get(header.producer_id)
         if producer is None:
-            producer = self.producers[header.producer_id] = Producer(header.producer_id)
+            producer = self._add(header.producer_id)
         if producer.producer_epoch != header.producer_epoch:
             producer.batches.clear()
             producer.producer_epoch = header.producer_epoch
