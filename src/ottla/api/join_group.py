@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.context import Context
-from ottla.groups.classic.requests import JoinRequest
+from ottla.groups.classic.requests import MAX_PROTOCOLS, JoinRequest, JoinResult
 from ottla.protocol.access import Access, Operation, Resource
+from ottla.protocol.errors import ErrorCode
 from ottla.protocol.versioned_field import VersionedField
+from ottla.runtime.slices import Slices, parts
 
 KEY: Final = 11
 ACCESS: Final = (Access(Operation.READ, Resource.GROUP),)
@@ -30,7 +32,37 @@ _REBALANCE_TIMEOUT: Final = VersionedField[int | None](
 
 
 async def handle(request: Any, context: Context) -> Any:
-    result = await context.broker.groups.join(
+    if len(request.protocols) > MAX_PROTOCOLS:
+        result = JoinResult(ErrorCode.invalid_request, request.member_id)
+    else:
+        result = await _join(request, context)
+    build, slices = context.messages, Slices()
+    nullable = context.version >= _NULLABLE_PROTOCOL
+    members: list[Any] = []
+    for some in parts(result.members):
+        await slices.count(len(some))
+        members += [
+            build.JoinGroupResponseMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                metadata=member.metadata,
+            )
+            for member in some
+        ]
+    return build.JoinGroupResponse(
+        error_code=result.error,
+        generation_id=result.generation,
+        protocol_type=result.protocol_type,
+        protocol_name=result.protocol_name if nullable else result.protocol_name or "",
+        leader=result.leader,
+        skip_assignment=result.skip_assignment,
+        member_id=result.member_id,
+        members=tuple(members),
+    )
+
+
+async def _join(request: Any, context: Context) -> JoinResult:
+    return await context.broker.groups.join(
         JoinRequest(
             token=None,
             group=request.group_id,
@@ -46,25 +78,6 @@ async def handle(request: Any, context: Context) -> Any:
             requires_known_member_id=context.version >= _REQUIRES_MEMBER_ID,
             supports_skip_assignment=context.version >= _SKIPS_ASSIGNMENT,
         )
-    )
-    build = context.messages
-    nullable = context.version >= _NULLABLE_PROTOCOL
-    return build.JoinGroupResponse(
-        error_code=result.error,
-        generation_id=result.generation,
-        protocol_type=result.protocol_type,
-        protocol_name=result.protocol_name if nullable else result.protocol_name or "",
-        leader=result.leader,
-        skip_assignment=result.skip_assignment,
-        member_id=result.member_id,
-        members=tuple(
-            build.JoinGroupResponseMember(
-                member_id=member.member_id,
-                group_instance_id=member.group_instance_id,
-                metadata=member.metadata,
-            )
-            for member in result.members
-        ),
     )
 
 

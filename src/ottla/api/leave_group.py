@@ -13,6 +13,7 @@ from ottla.groups.classic.requests import LeavingMember
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ApiError
 from ottla.protocol.versioned_field import VersionedField
+from ottla.runtime.slices import Slices, parts
 
 KEY: Final = 13
 ACCESS: Final = (Access(Operation.READ, Resource.GROUP),)
@@ -23,31 +24,37 @@ _REASON: Final = VersionedField[str | None](KEY, "MemberIdentity", "reason", Non
 
 
 async def handle(request: Any, context: Context) -> Any:
-    build = context.messages
+    build, slices = context.messages, Slices()
     try:
         left = await context.broker.groups.leave(
-            request.group_id, _leaving(request, context.version)
+            request.group_id, await _leaving(request, context.version, slices)
         )
     except ApiError as error:
         return build.LeaveGroupResponse(error_code=error.code)
     if context.version < _MANY_MEMBERS:
         return build.LeaveGroupResponse(error_code=left[0].error)
-    return build.LeaveGroupResponse(
-        members=tuple(
+    members: list[Any] = []
+    for some in parts(left):
+        await slices.count(len(some))
+        members += [
             build.MemberResponse(
                 member_id=member.member_id,
                 group_instance_id=member.group_instance_id,
                 error_code=member.error,
             )
-            for member in left
-        )
-    )
+            for member in some
+        ]
+    return build.LeaveGroupResponse(members=tuple(members))
 
 
-def _leaving(request: Any, version: int) -> tuple[LeavingMember, ...]:
+async def _leaving(request: Any, version: int, slices: Slices) -> tuple[LeavingMember, ...]:
     if version < _MANY_MEMBERS:
         return (LeavingMember(request.member_id, None),)
-    return tuple(
-        LeavingMember(member.member_id, member.group_instance_id, _REASON(member))
-        for member in request.members
-    )
+    leaving: list[LeavingMember] = []
+    for some in parts(request.members):
+        await slices.count(len(some))
+        leaving += [
+            LeavingMember(member.member_id, member.group_instance_id, _REASON(member))
+            for member in some
+        ]
+    return tuple(leaving)

@@ -13,6 +13,7 @@ from ottla.groups.classic.requests import SyncRequest
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.versioned_field import VersionedField
+from ottla.runtime.slices import Slices, parts
 
 KEY: Final = 14
 ACCESS: Final = (Access(Operation.READ, Resource.GROUP),)
@@ -31,6 +32,11 @@ async def handle(request: Any, context: Context) -> Any:
     protocol_name = _PROTOCOL_NAME(request)
     if context.version >= _NAMES_PROTOCOL and None in (protocol_type, protocol_name):
         return context.messages.SyncGroupResponse(error_code=ErrorCode.inconsistent_group_protocol)
+    slices = Slices()
+    assignments: dict[str, bytes] = {}
+    for some in parts(request.assignments):
+        await slices.count(len(some))
+        assignments.update((each.member_id, bytes(each.assignment)) for each in some)
     result = await context.broker.groups.sync(
         SyncRequest(
             token=None,
@@ -40,7 +46,7 @@ async def handle(request: Any, context: Context) -> Any:
             group_instance_id=_GROUP_INSTANCE_ID(request),
             protocol_type=protocol_type,
             protocol_name=protocol_name,
-            assignments={each.member_id: bytes(each.assignment) for each in request.assignments},
+            assignments=assignments,
         )
     )
     return context.messages.SyncGroupResponse(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -61,6 +61,9 @@ MAX_MEMBER_NAME_LENGTH: Final = 1_000
 
 MAX_OFFSETS_AT_ONCE: Final = 2_000
 """Of a commit whose records are made and encoded together with the decision, in about 10 ms."""
+
+MAX_LEAVING_AT_ONCE: Final = 1_000
+"""Members; more leave one part after the other."""
 
 _NOT_READY: Final = frozenset(
     (
@@ -181,7 +184,26 @@ class GroupCoordinator:
         """LeaveGroup; raises ApiError where none of the members could be looked at."""
         if not group:
             raise ApiError(ErrorCode.invalid_group_id)
-        return await self._decide(group, lambda shard, step: shard.leave(group, leaving, step))
+        if len(leaving) <= MAX_LEAVING_AT_ONCE:
+            return await self._decide(group, lambda shard, step: shard.leave(group, leaving, step))
+        left: list[LeftMember] = []
+        for some in parts(leaving, MAX_LEAVING_AT_ONCE):
+            left += await self._leave_next(group, some, is_first=not left)
+            await asyncio.sleep(0)
+        return tuple(left)
+
+    async def _leave_next(
+        self, group: str, leaving: Sequence[LeavingMember], *, is_first: bool
+    ) -> Sequence[LeftMember]:
+        """Some members of many. Once others have left, an error is that of each that has not."""
+        try:
+            return await self._decide(group, lambda shard, step: shard.leave(group, leaving, step))
+        except ApiError as error:
+            if is_first:
+                raise
+            return [
+                LeftMember(each.member_id, each.group_instance_id, error.code) for each in leaving
+            ]
 
     # Offsets.
 

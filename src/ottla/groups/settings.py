@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+MAX_GROUP_SIZE: Final = 10_000
+"""Members of one group, whatever group.max.size allows: a generation begins for all at once. A
+record of Kafka's default size has room for fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,8 @@ class GroupSettings:
     """Members of one group that were given an id and have not come back with it yet."""
     member_metadata_max_bytes: int = 4 * 1024 * 1024
     """All protocols of one member together."""
+    group_metadata_max_bytes: int = 1_048_588
+    """message.max.bytes: a generation whose members have more together cannot be stored."""
     max_groups: int = 100_000
     """Groups of one partition of the offsets topic."""
     max_group_offsets: int = 1_000_000

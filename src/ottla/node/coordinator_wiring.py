@@ -17,7 +17,7 @@ from ottla.coordinator.transaction_coordinator import TransactionCoordinator, tr
 from ottla.coordinator.transaction_verifier import Retry, TransactionVerifier
 from ottla.groups.offsets.commit import OffsetsCommitted
 from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
-from ottla.groups.settings import GroupSettings
+from ottla.groups.settings import MAX_GROUP_SIZE, GroupSettings
 from ottla.groups.shard import GroupShard
 from ottla.groups.stored import OffsetCommitKey, OffsetCommitValue
 from ottla.protocol.errors import ErrorCode
@@ -79,7 +79,8 @@ def group_settings(config: BrokerConfig) -> GroupSettings:
         min_session_timeout_ms=config.group_min_session_timeout_ms,
         max_session_timeout_ms=config.group_max_session_timeout_ms,
         initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
-        max_size=config.group_max_size,
+        max_size=min(config.group_max_size, MAX_GROUP_SIZE),
+        group_metadata_max_bytes=config.message_max_bytes,
         offset_metadata_max_bytes=config.offset_metadata_max_bytes,
         offsets_retention_ms=config.offsets_retention_minutes * 60_000,
         offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,

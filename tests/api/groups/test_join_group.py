@@ -48,3 +48,14 @@ async def test_version_0_has_one_timeout_for_both(api: Any) -> None:
     group = api.shard.groups["g"]
     assert group.members[member].rebalance_timeout_ms == 20_000
     assert group.members[member].client_host == "/127.0.0.1"
+
+
+async def test_the_protocols_of_a_member_are_limited(api: Any) -> None:
+    protocols = tuple(
+        api.struct("JoinGroupRequestProtocol", 11, 9, name=f"p{index}", metadata=b"")
+        for index in range(101)
+    )
+    answer = await api.join(9, group_instance_id="i", protocols=protocols)
+    assert answer.error_code is ErrorCode.invalid_request
+    answer = await api.join(9, group_instance_id="i", protocols=protocols[:100])
+    assert answer.error_code is ErrorCode.none

@@ -27,3 +27,15 @@ async def test_newer_clients_must_name_the_protocol(api: Any) -> None:
     joined = await api.join(3)
     answer = await api.sync(5, joined.member_id, b"", protocol_name=None)
     assert answer.error_code is ErrorCode.inconsistent_group_protocol
+
+
+async def test_many_assignments_are_read_in_slices(api: Any) -> None:
+    member = (await api.join(9, group_instance_id="i")).member_id
+    others = tuple(
+        api.struct("SyncGroupRequestAssignment", 14, 5, member_id=f"m{index}", assignment=b"x")
+        for index in range(20_000)
+    )
+    own = api.struct("SyncGroupRequestAssignment", 14, 5, member_id=member, assignment=b"own")
+    answer = await api.sync(5, member, b"", assignments=(*others, own))
+    assert (answer.error_code, answer.assignment) == (ErrorCode.none, b"own")
+    assert api.most_calls < 20_000

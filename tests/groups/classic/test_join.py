@@ -15,7 +15,9 @@ from tests.groups.classic.members import (
     new_step,
 )
 
+from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.join import join, refusal, session_timeout_error
+from ottla.groups.classic.member import Member
 from ottla.groups.classic.state import (
     COMPLETING_REBALANCE,
     DEAD,
@@ -185,3 +187,37 @@ def test_an_unknown_id_is_refused() -> None:
     step = new_step()
     join(group_in(STABLE, A), join_request("x"), step)
     assert answers(step) == {"join x": ErrorCode.unknown_member_id}
+
+
+def test_the_metadata_of_a_generation_is_limited_in_total() -> None:
+    """For each protocol by itself: one of them is chosen, and stored for all members."""
+    settings = GroupSettings(group_metadata_max_bytes=10)
+    group = ClassicGroup("g", 0)
+
+    def joins(member_id: str, *protocols: tuple[str, bytes]) -> ErrorCode:
+        asked = join_request(member_id, protocols=protocols)
+        return refusal(group, asked, settings)
+
+    assert joins("", ("p", b"x" * 11)) is FULL
+    assert joins("", ("p", b"x" * 10), ("q", b"x" * 10)) is ErrorCode.none
+    for member_id, size in (("a", 6), ("b", 4)):
+        protocols = (("p", b"x" * size), ("q", b""))
+        group.add(Member.joining(join_request(member_id, protocols=protocols), member_id))
+    assert group.metadata_bytes == {"p": 10, "q": 0}
+    assert joins("", ("p", b"x")) is FULL
+    assert joins("", ("p", b""), ("q", b"x" * 10)) is ErrorCode.none
+    assert joins("a", ("p", b"x" * 7)) is FULL
+    assert joins("a", ("p", b"y" * 6)) is ErrorCode.none
+    group.remove("b")
+    assert group.metadata_bytes == {"p": 6, "q": 0}
+    assert joins("a", ("p", b"x" * 10)) is ErrorCode.none
+
+
+def test_a_static_member_takes_the_room_of_the_one_before_it() -> None:
+    settings = GroupSettings(group_metadata_max_bytes=10)
+    group = ClassicGroup("g", 0)
+    asked = join_request("", protocols=(("p", b"y" * 10),), group_instance_id="i")
+    group.add(Member.joining(asked, "a"))
+    assert refusal(group, asked, settings) is ErrorCode.none
+    other = asked._replace(group_instance_id="j")
+    assert refusal(group, other, settings) is FULL

@@ -26,6 +26,7 @@ from ottla.groups.classic.state import (
     STABLE,
     GroupState,
 )
+from ottla.groups.settings import GroupSettings
 from ottla.groups.step import Step
 from ottla.groups.stored import GroupMetadataValue, MemberMetadata
 from ottla.groups.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
@@ -36,8 +37,9 @@ class ClassicGroup:
     """One group; see the methods for what may be asked of it."""
 
     __slots__ = (
-        "awaiting_join", "generation", "group_id", "leader_id", "members", "new_member_added",
-        "pending_members", "pending_sync", "previous_state", "protocol_name", "protocol_type",
+        "awaiting_join", "generation", "group_id", "leader_id", "members", "metadata_bytes",
+        "new_member_added", "pending_members", "pending_sync", "previous_state", "protocol_name",
+        "protocol_type",
         "state", "state_timestamp_ms", "static_members", "stored", "subscribed", "supported",
     )  # fmt: skip
 
@@ -61,6 +63,8 @@ class ClassicGroup:
         """How many members' JoinGroup requests wait."""
         self.supported: dict[str, int] = {}
         """Protocol to how many members know it."""
+        self.metadata_bytes: dict[str, int] = {}
+        """Protocol to the size of all members' metadata for it."""
         self.subscribed: frozenset[str] | None = None
         """Topics of all members; None where they are not known."""
         self.new_member_added = False
@@ -121,6 +125,24 @@ class ClassicGroup:
             self.supported.get(name) == len(self.members) for name, _ in protocols
         )
 
+    def has_room_for(
+        self,
+        member_id: str,
+        protocols: tuple[tuple[str, bytes], ...],
+        settings: GroupSettings,
+    ) -> bool:
+        """Whether a generation can be stored in which the member has these protocols, whichever is
+        chosen.
+        """
+        member = self.members.get(member_id)
+        own = {} if member is None else member.protocols
+        for name, metadata in protocols:
+            grown = len(metadata) - len(own.get(name, b""))
+            size_bytes = self.metadata_bytes.get(name, 0) + grown
+            if grown > 0 and size_bytes > settings.group_metadata_max_bytes:
+                return False
+        return True
+
     def select_protocol(self, changed_id: str | None = None, protocols: Iterable[str] = ()) -> str:
         """The protocol with the most votes among those that every member knows.
 
@@ -150,13 +172,13 @@ class ClassicGroup:
             return frozenset()
         if self.protocol_name is None:
             return None
-        topics: frozenset[str] = frozenset()
+        topics: set[str] = set()
         for member in self.members.values():
             try:
-                topics |= subscribed_topics(member.protocols[self.protocol_name])
+                topics.update(subscribed_topics(member.protocols[self.protocol_name]))
             except ValueError:
                 return None
-        return topics
+        return frozenset(topics)
 
     # Members come and go.
 
@@ -178,12 +200,14 @@ class ClassicGroup:
         self._count(member, 1)
 
     def _count(self, member: Member, by: int) -> None:
-        for name in member.protocols:
+        for name, metadata in member.protocols.items():
             count = self.supported.get(name, 0) + by
             if count:
                 self.supported[name] = count
+                size = self.metadata_bytes.get(name, 0) + by * len(metadata)
+                self.metadata_bytes[name] = size
             else:
-                del self.supported[name]
+                del self.supported[name], self.metadata_bytes[name]
 
     def remove(self, member_id: str) -> None:
         """Forgets a member or a pending one; another member becomes leader if it was."""
@@ -356,6 +380,7 @@ class ClassicGroup:
         self.members.clear()
         self.static_members.clear()
         self.supported.clear()
+        self.metadata_bytes.clear()
         self.pending_sync.clear()
         self.awaiting_join = 0
         self.generation = generation

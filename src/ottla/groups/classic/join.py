@@ -84,6 +84,14 @@ def refusal(group: ClassicGroup, request: JoinRequest, settings: GroupSettings) 
     if size_bytes > settings.member_metadata_max_bytes:
         # Kafka's error for a group whose record is too large to be stored.
         return ErrorCode.unknown_server_error
+    member_id = request.member_id
+    if request.group_instance_id is not None:
+        member_id = group.static_members.get(request.group_instance_id, member_id)
+    if not group.has_room_for(member_id, request.protocols, settings):
+        # In Kafka the generation begins, its leader gets all of it, and nobody its assignment:
+        # every SyncGroup is answered with UNKNOWN_SERVER_ERROR, as the record is too large
+        # (GroupMetadataManager.appendGroupMetadataErrorToResponseError). Here only this member.
+        return ErrorCode.group_max_size_reached
     return ErrorCode.none
 
 

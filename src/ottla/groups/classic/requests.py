@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ottla.protocol.errors import ErrorCode
 
 UNKNOWN_MEMBER_ID = ""
 """A member that has no id yet."""
 NO_GENERATION = -1
+MAX_PROTOCOLS: Final = 100
+"""Of one member; clients have one for each assignor, which are a handful."""
 
 
 class JoinRequest(NamedTuple):
