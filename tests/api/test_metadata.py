@@ -100,6 +100,13 @@ async def test_unknown_topics_are_created_and_returned_at_once(cluster: Any) -> 
     assert set(cluster.image.topics) == {"new"}
 
 
+async def test_the_topic_of_kraft_is_unknown_and_not_created(cluster: Any) -> None:
+    asked = request(cluster, 12, ["__cluster_metadata"], allow_auto_topic_creation=True)
+    (answer,) = (await cluster.ask(asked)).topics
+    assert answer.error_code is ErrorCode.unknown_topic_or_partition
+    assert set(cluster.image.topics) == set()
+
+
 async def test_a_topic_that_cannot_be_created_now(
     cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

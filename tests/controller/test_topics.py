@@ -210,6 +210,18 @@ def test_existing_and_colliding_names(create: Callable[..., dict[str, TopicResul
     assert results["c.d"].outcome.code is ErrorCode.invalid_topic_exception
 
 
+def test_the_topic_of_kraft_cannot_be_created(
+    create: Callable[..., dict[str, TopicResult]], image: ClusterImage
+) -> None:
+    """A start passes over a folder of that name: its records would be gone."""
+    (result,) = create(NewTopic("__cluster_metadata", 1, 1)).values()
+    assert result.outcome == (
+        ErrorCode.invalid_request,
+        "Creation of internal topic __cluster_metadata is prohibited.",
+    )
+    assert not image.topics
+
+
 def test_a_name_given_twice_is_refused_once(
     create: Callable[..., dict[str, TopicResult]], image: ClusterImage
 ) -> None:

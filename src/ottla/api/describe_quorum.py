@@ -12,11 +12,10 @@ from typing import Any, Final
 from ottla.api.context import Context
 from ottla.protocol.access import Access, Operation, Resource
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.internal_topics import METADATA_TOPIC
 
 KEY: Final = 55
 ACCESS: Final = (Access(Operation.DESCRIBE, Resource.CLUSTER),)
-
-METADATA_TOPIC: Final = "__cluster_metadata"
 
 
 async def handle(request: Any, context: Context) -> Any:

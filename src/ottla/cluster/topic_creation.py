@@ -17,7 +17,7 @@ from ottla.controller.image import ClusterImage
 from ottla.controller.plan import DONE, Outcome
 from ottla.controller.topics import NewTopic
 from ottla.protocol.errors import ErrorCode
-from ottla.protocol.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from ottla.protocol.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ottla.runtime.clock import Clock
 
 logger = logging.getLogger("ottla.cluster")
@@ -45,8 +45,15 @@ class TopicCreation:
         """When the broker last logged why an internal topic cannot be created."""
 
     async def auto_create(self, names: Sequence[str]) -> dict[str, Outcome]:
-        """Creates topics whose metadata a client requested; an existing topic is not an error."""
-        requested = [_auto_topic(name, self._config) for name in dict.fromkeys(names)]
+        """Creates topics whose metadata a client requested; an existing topic is not an error.
+
+        KRaft's topic is not requested: to its client it is an unknown one, as in Apache Kafka.
+        """
+        requested = [
+            _auto_topic(name, self._config)
+            for name in dict.fromkeys(names)
+            if name != METADATA_TOPIC
+        ]
         return await self._client.create_missing_topics(requested) if requested else {}
 
     async def ensure_offsets_topic(self) -> Outcome:

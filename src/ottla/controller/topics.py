@@ -32,7 +32,7 @@ from ottla.controller.placement import check_active, check_assignment, place
 from ottla.controller.plan import DONE, Outcome, Plan, PlanBuilder, refused
 from ottla.coordination.tree import Create, SetData
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from ottla.protocol.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 TOPICS_PER_PLAN: Final = 100
@@ -126,6 +126,7 @@ def create_topics(
         if counts[requested.name] > 1:
             continue
         try:
+            _check_allowed(requested.name)
             check_new_topic_name(requested.name, image)
             _check_collision(requested.name, made)
             overrides = _overrides(requested.configs, defaults)
@@ -184,6 +185,16 @@ def _duplicates(counts: Counter[str]) -> list[TopicResult]:
     """Names given more than once: each is refused once, as in Kafka."""
     outcome = Outcome(ErrorCode.invalid_request, "Duplicate topic name.")
     return [TopicResult(name, outcome) for name, count in counts.items() if count > 1]
+
+
+def _check_allowed(name: str) -> None:
+    """ControllerApis.createTopics. Here it also protects the topic's records: a start passes over a
+    folder of that name, which is KRaft's (`storage.log_store`).
+    """
+    if name == METADATA_TOPIC:
+        raise ApiError(
+            ErrorCode.invalid_request, f"Creation of internal topic {METADATA_TOPIC} is prohibited."
+        )
 
 
 def _check_collision(name: str, made: Mapping[str, str]) -> None:
